@@ -1,0 +1,57 @@
+# Every target sets up what it needs: Python >= 3.10 (with venv) and make are all a machine must have.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
+EXTRAS := postgres
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test check bench serve clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.dev ## Create .venv with Downriver and its development tools
+	@:
+
+demo: $(VENV)/.app ## Capture a pipeline's lineage, trace it, and gate a change
+	@$(BIN)/downriver demo
+
+test: $(VENV)/.dev ## Run the tests; ARGS="-k name" passes options to pytest
+	@$(BIN)/pytest $(ARGS)
+
+check: $(VENV)/.dev ## Check format, lint and types
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+
+bench: $(VENV)/.dev ## Run the benchmarks
+	@$(BIN)/python -m bench $(ARGS)
+
+serve: $(VENV)/.app ## Start the server
+	@$(BIN)/downriver serve $(ARGS)
+
+clean: ## Remove .venv, caches and build output
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} +
+
+# A stamp is written last, so an interrupted set-up starts over instead of passing for a finished one.
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "Downriver needs Python 3.10 or newer, and '$(PYTHON)' is not:" \
+	       "name another one, as in: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Setting up $(VENV), once." >&2
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) install --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/.app: $(VENV)/.created pyproject.toml
+	@$(PIP) install --editable '.[$(EXTRAS)]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.app
+	@$(PIP) install --group dev
+	@touch $@

@@ -1,0 +1,1 @@
+"""The tests. A package, so that `bench` can borrow `tests.postgres`."""

@@ -1,0 +1,340 @@
+"""The house of docs/ARCHITECTURE.md, kept in order.
+
+A rule is a function from a module to its violations; its docstring tells the reader what to do.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "downriver"
+
+# In the order data flows: a room imports only from rooms before it.
+ROOMS = (
+    "model",
+    "events",
+    "capture",
+    "store",
+    "graph",
+    "impact",
+    "govern",
+    "lake",
+    "service",
+    "http",
+    "agent",
+    "cli",
+)
+# Importable by every room; each lists what it may import itself.
+FOUNDATIONS = {
+    "model": frozenset[str](),
+    "errors": frozenset({"model"}),
+    "settings": frozenset({"model", "errors"}),
+}
+PORCHES = frozenset({"__init__", "__main__"})  # where users enter; they may reach any room
+
+ONLY_IN = {
+    "pyspark": ("capture/spark", "lake"),
+    "py4j": ("capture/spark", "lake"),
+    "starlette": ("http",),
+    "uvicorn": ("http",),
+    "sqlite3": ("store",),
+    "psycopg": ("store",),
+    "psycopg_pool": ("store",),
+    "typer": ("cli",),
+    "click": ("cli",),
+    "rich": ("cli",),
+}
+SHARED_BY_SOURCES = frozenset({"emit", "sql"})
+MODEL_LIBRARIES = sys.stdlib_module_names | {"__future__", "msgspec", "downriver"}
+VAGUE_NAMES = frozenset(
+    {"utils", "util", "common", "helpers", "helper", "manager", "managers", "misc"}
+)
+BROAD = frozenset({"Exception", "BaseException"})
+BROAD_ALLOWED = {
+    # The one guard that keeps our faults out of the user's job.
+    "capture/emit.py": frozenset({"Exception"}),
+    # Hands whatever went wrong to the callers that wait on its futures.
+    "store/writer.py": BROAD,
+}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module: `from a import b` imports `a.b`, which may be a name inside `a`."""
+
+    target: tuple[str, ...]
+    line: int
+    lazy: bool
+
+    @property
+    def library(self) -> str:
+        return self.target[0]
+
+    @property
+    def room(self) -> str | None:
+        """The part of Downriver this imports, None if it is another library."""
+        if self.library != "downriver":
+            return None
+        return self.target[1] if len(self.target) > 1 else "__init__"
+
+
+@dataclass(frozen=True)
+class Module:
+    """A source file, by its path inside the package."""
+
+    path: PurePosixPath
+    tree: ast.Module
+
+    @classmethod
+    def parse(cls, path: str, source: str) -> Module:
+        return cls(PurePosixPath(path), ast.parse(source, filename=path))
+
+    @property
+    def room(self) -> str:
+        return self.path.with_suffix("").parts[0]
+
+    def is_in(self, folder: str) -> bool:
+        return self.path.is_relative_to(folder) or self.path == PurePosixPath(f"{folder}.py")
+
+    def imports(self) -> list[Import]:
+        return list(_walk_imports(self.tree, self.path, lazy=False))
+
+
+def _walk_imports(node: ast.AST, path: PurePosixPath, *, lazy: bool) -> Iterator[Import]:
+    match node:
+        case ast.Import(names=names):
+            for alias in names:
+                yield Import(tuple(alias.name.split(".")), node.lineno, lazy)
+        case ast.ImportFrom(names=names):
+            for alias in names:
+                yield Import((*_origin(node, path), alias.name), node.lineno, lazy)
+        case ast.Call(
+            func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+            args=[ast.Constant(value=str(name)), *_],
+        ):
+            yield Import(tuple(name.split(".")), node.lineno, lazy)
+    for child in ast.iter_child_nodes(node):
+        deferred = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or _is_for_types(node)
+        yield from _walk_imports(child, path, lazy=lazy or deferred)
+
+
+def _origin(node: ast.ImportFrom, path: PurePosixPath) -> tuple[str, ...]:
+    """Return the module that an import names, made absolute."""
+    named = tuple(node.module.split(".")) if node.module else ()
+    if node.level == 0:
+        return named
+    package = ("downriver", *path.parent.parts)
+    return (*package[: len(package) - node.level + 1], *named)
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def check_places(module: Module) -> Iterator[str]:
+    """Every module belongs to a room: put it in one, or add a room to the design and to ROOMS."""
+    if module.room not in {*ROOMS, *FOUNDATIONS, *PORCHES}:
+        yield f"{module.path}: there is no room '{module.room}'"
+
+
+def check_directions(module: Module) -> Iterator[str]:
+    """A room imports only from rooms above it: move the code up, or let the caller pass it in."""
+    if module.room in PORCHES:
+        return
+    if module.room in FOUNDATIONS:
+        allowed = FOUNDATIONS[module.room]
+    else:
+        rooms_above = ROOMS[: ROOMS.index(module.room)] if module.room in ROOMS else ()
+        allowed = frozenset({*rooms_above, *FOUNDATIONS, "__version__"})
+    for found in module.imports():
+        if found.room not in {None, module.room, *allowed}:
+            yield f"{module.path}:{found.line}: {module.room} imports {'.'.join(found.target)}"
+
+
+def check_front_door(module: Module) -> Iterator[str]:
+    """`import downriver` loads nothing: import inside a function, or under TYPE_CHECKING."""
+    if module.path != PurePosixPath("__init__.py"):
+        return
+    for found in module.imports():
+        if found.room not in {None, *FOUNDATIONS} and not found.lazy:
+            yield f"{module.path}:{found.line}: eagerly imports {'.'.join(found.target)}"
+
+
+def check_libraries(module: Module) -> Iterator[str]:
+    """A library has one home: call the room that owns it (ONLY_IN) instead of importing it."""
+    for found in module.imports():
+        homes = ONLY_IN.get(found.library)
+        if homes and not any(module.is_in(home) for home in homes):
+            yield f"{module.path}:{found.line}: {found.library} belongs in {' or '.join(homes)}"
+
+
+def check_model(module: Module) -> Iterator[str]:
+    """`model` needs nothing but the standard library and msgspec: move the rest to another room."""
+    if module.room != "model":
+        return
+    for found in module.imports():
+        if found.library not in MODEL_LIBRARIES:
+            yield f"{module.path}:{found.line}: imports {found.library}"
+
+
+def check_sources(module: Module) -> Iterator[str]:
+    """A source of lineage knows no other source: share through capture/emit.py or capture/sql/."""
+    if module.room != "capture":
+        return
+    this_source = module.path.with_suffix("").parts[1]
+    for found in module.imports():
+        if found.target[:2] != ("downriver", "capture"):
+            continue
+        source = found.target[2] if len(found.target) > 2 else "__init__"
+        if source not in {this_source, *SHARED_BY_SOURCES}:
+            yield f"{module.path}:{found.line}: {this_source} imports {'.'.join(found.target)}"
+
+
+def check_names(module: Module) -> Iterator[str]:
+    """A name says what is inside: call the module after its concept or its technology."""
+    for part in module.path.with_suffix("").parts:
+        if part.strip("_") in VAGUE_NAMES:
+            yield f"{module.path}: '{part}' says nothing"
+
+
+def check_excepts(module: Module) -> Iterator[str]:
+    """Catch the errors you expect: only the guard in capture/emit.py catches everything."""
+    allowed = BROAD_ALLOWED.get(str(module.path), frozenset())
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.ExceptHandler(type=None):
+                yield f"{module.path}:{node.lineno}: bare except"
+            case ast.ExceptHandler(type=ast.expr() as caught):
+                for name in sorted(_names(caught) & BROAD - allowed):
+                    yield f"{module.path}:{node.lineno}: except {name}"
+            case ast.Call(
+                func=ast.Name(id="suppress") | ast.Attribute(attr="suppress"), args=errors
+            ):
+                for name in sorted(frozenset().union(*map(_names, errors)) & BROAD - allowed):
+                    yield f"{module.path}:{node.lineno}: suppress({name})"
+
+
+def _names(expression: ast.expr) -> frozenset[str]:
+    """Return the last part of each name: `(OSError, builtins.Exception)` has two."""
+    match expression:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return frozenset({name})
+        case ast.Tuple(elts=elements):
+            return frozenset().union(*map(_names, elements))
+        case _:
+            return frozenset()
+
+
+Rule = Callable[[Module], Iterator[str]]
+
+RULES: tuple[Rule, ...] = (
+    check_places,
+    check_directions,
+    check_front_door,
+    check_libraries,
+    check_model,
+    check_sources,
+    check_names,
+    check_excepts,
+)
+
+OFFENDERS: tuple[tuple[Rule, str, str], ...] = (
+    (check_places, "brandnew.py", ""),
+    (check_places, "brandnew/inside.py", ""),
+    (check_directions, "store/log.py", "from downriver.graph import index"),
+    (check_directions, "store/log.py", "from downriver import graph"),
+    (check_directions, "store/log.py", "import downriver.cli.demo"),
+    (check_directions, "store/log.py", "import downriver"),
+    (check_directions, "store/log.py", "from downriver import lineage"),
+    (check_directions, "store/log.py", "from ..http import v1"),
+    (check_directions, "store/log.py", "from .. import http"),
+    (check_directions, "store/deep/log.py", "from ...service import Lineage"),
+    (check_directions, "store/log.py", "def late():\n    from downriver.service import Lineage"),
+    (check_directions, "store/log.py", "import_module('downriver.service')"),
+    (check_directions, "service.py", "from downriver.http import v1"),
+    (check_directions, "model/ids.py", "from downriver.errors import DownriverError"),
+    (check_directions, "errors.py", "from downriver.settings import Settings"),
+    (check_directions, "settings.py", "from downriver.store import log"),
+    (check_front_door, "__init__.py", "from downriver.service import Lineage"),
+    (check_front_door, "__init__.py", "class Door:\n    from .service import Lineage"),
+    (check_libraries, "capture/dbt.py", "import pyspark.sql"),
+    (check_libraries, "service.py", "from starlette.responses import Response"),
+    (check_libraries, "cli/serve.py", "def serve():\n    import uvicorn"),
+    (check_libraries, "graph/index.py", "import sqlite3 as db"),
+    (check_libraries, "http/v1.py", "from psycopg import sql"),
+    (check_libraries, "agent/loop.py", "importlib.import_module('rich.table')"),
+    (check_libraries, "http/v1.py", "import typer"),
+    (check_model, "model/ids.py", "import numpy as np"),
+    (check_sources, "capture/dbt.py", "from downriver.capture.airflow import tasks"),
+    (check_sources, "capture/dbt.py", "from downriver.capture import airflow"),
+    (check_sources, "capture/dbt.py", "from . import airflow"),
+    (check_sources, "capture/spark/plan.py", "from ..dbt import manifest"),
+    (check_sources, "capture/emit.py", "from downriver.capture.dbt import manifest"),
+    (check_sources, "capture/__init__.py", "from .dbt import manifest"),
+    (check_names, "store/utils.py", ""),
+    (check_names, "common/ids.py", ""),
+    (check_names, "store/_helpers.py", ""),
+    (check_excepts, "store/log.py", "try: f()\nexcept: pass"),
+    (check_excepts, "store/log.py", "try: f()\nexcept Exception: pass  # noqa: BLE001"),
+    (check_excepts, "store/log.py", "try: f()\nexcept (OSError, builtins.BaseException): pass"),
+    (check_excepts, "store/log.py", "with contextlib.suppress(Exception): f()"),
+    (check_excepts, "capture/emit.py", "try: f()\nexcept BaseException: pass"),
+    (check_excepts, "capture/emit.py", "try: f()\nexcept: pass"),
+)
+
+INNOCENTS: tuple[tuple[str, str], ...] = (
+    ("__init__.py", "def __getattr__(name):\n    from downriver.service import Lineage"),
+    ("__init__.py", "if TYPE_CHECKING:\n    from downriver.service import Lineage"),
+    ("__init__.py", "from downriver.errors import DownriverError"),
+    ("__main__.py", "from downriver.cli import main"),
+    ("errors.py", "from downriver.model.ids import DatasetId"),
+    ("model/facts.py", "from __future__ import annotations\nimport enum\nimport msgspec"),
+    ("model/facts.py", "from .ids import DatasetId"),
+    ("events/wire.py", "from downriver import errors, settings\nimport msgspec"),
+    ("capture/spark/plan.py", "from pyspark.sql import DataFrame\nfrom ..emit import guard"),
+    ("capture/spark/plan.py", "from .listener import Listener\nfrom downriver.capture import sql"),
+    ("lake/gold.py", "from downriver.events.fold import fold\nimport pyspark"),
+    ("http/v1.py", "from starlette.routing import Route\nfrom downriver.service import Lineage"),
+    ("cli/demo.py", "import typer\nfrom downriver import __version__\nfrom ..http import v1"),
+    ("capture/emit.py", "try: f()\nexcept Exception: pass"),
+    ("store/writer.py", "try: f()\nexcept BaseException as exc: future.set_exception(exc)"),
+    ("store/log.py", "try: f()\nexcept (OSError, ValueError): pass\nwith suppress(KeyError): f()"),
+)
+
+
+def list_modules() -> list[Module]:
+    return [
+        Module.parse(path.relative_to(PACKAGE).as_posix(), path.read_text(encoding="utf-8"))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    ]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_module_keeps_the_rule(rule):
+    violations = [violation for module in list_modules() for violation in rule(module)]
+    assert not violations, "\n  ".join([rule.__doc__, *violations])
+
+
+def test_the_modules_are_found():
+    assert {module.room for module in list_modules()} >= {"__init__", "model"}
+
+
+@pytest.mark.parametrize(("rule", "path", "source"), OFFENDERS)
+def test_an_offender_is_found(rule, path, source):
+    assert list(rule(Module.parse(path, source)))
+
+
+def test_every_rule_has_an_offender():
+    assert {rule for rule, _, _ in OFFENDERS} == set(RULES)
+
+
+@pytest.mark.parametrize(("path", "source"), INNOCENTS)
+def test_an_innocent_is_left_alone(path, source):
+    module = Module.parse(path, source)
+    assert [violation for rule in RULES for violation in rule(module)] == []
