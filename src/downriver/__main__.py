@@ -1,0 +1,5 @@
+"""`python -m downriver`."""
+
+from downriver.cli import main
+
+main()

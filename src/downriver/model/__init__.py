@@ -1,0 +1,1 @@
+"""What lineage is made of. Depends on nothing else in Downriver."""

@@ -1,0 +1,83 @@
+"""What a trace returns: the same value, and the same JSON, on every surface."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal
+
+import msgspec
+
+NodeKind = Literal["dataset", "job", "column"]
+
+
+class Direction(str, Enum):
+    """Which way to follow the data."""
+
+    UPSTREAM = "upstream"
+    DOWNSTREAM = "downstream"
+    BOTH = "both"
+
+
+class TraceNode(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A dataset, job or column in an answer.
+
+    `depth` counts the jobs crossed from the root: negative upstream, positive downstream.
+    """
+
+    id: str
+    kind: NodeKind
+    namespace: str
+    name: str
+    depth: int
+    field: str | None = None
+    derivation: Literal["DIRECT", "INDIRECT"] | None = None
+    transformation: str | None = None
+    aliases: list[str] = []
+
+
+class TraceEdge(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One step of the data, with its evidence."""
+
+    source: str
+    target: str
+    kind: str
+    status: Literal["active", "stale"]
+    confidence: str
+    first_seen: str
+    last_seen: str
+    first_event: str
+    last_event: str
+    job: str | None = None
+    type: Literal["DIRECT", "INDIRECT"] | None = None
+    subtype: str | None = None
+    description: str | None = None
+    masking: bool = False
+
+
+class BlindSpot(msgspec.Struct, kw_only=True):
+    """Something this answer could not see: what, where, and what to do about it."""
+
+    kind: str
+    entity: str
+    message: str
+
+
+class Trace(msgspec.Struct, kw_only=True):
+    """A piece of the graph around `root`, and how complete it is."""
+
+    root: TraceNode
+    nodes: list[TraceNode]
+    edges: list[TraceEdge]
+    complete: bool
+    blind_spots: list[BlindSpot]
+    omitted_count: int = 0
+
+
+class Paths(msgspec.Struct, kw_only=True):
+    """The shortest routes data takes from one node to another, each a list of node ids."""
+
+    source: TraceNode
+    target: TraceNode
+    paths: list[list[str]]
+    complete: bool
+    blind_spots: list[BlindSpot]

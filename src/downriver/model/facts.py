@@ -1,0 +1,183 @@
+"""What an event tells us, as facts that merge in any order.
+
+A fact is a key with a value from a semilattice: merging is commutative, associative and idempotent,
+so duplicates, retries and any arrival order end in the same catalog. Nearly every fact is a
+*sighting*: a key and the `Span` of time in which events showed it.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from downriver.model.ids import ColumnId, DatasetId, JobId, NodeId, RunId
+
+
+class EventRef(msgspec.Struct, frozen=True, order=True, gc=False):
+    """An event: when it happened (µs since the epoch, UTC) and the SHA-256 of its bytes."""
+
+    at: int
+    digest: bytes
+
+
+class Span(msgspec.Struct, frozen=True):
+    """The first and last event that showed something, and whether a run observed it.
+
+    What was only declared (a JobEvent or DatasetEvent) and never seen to happen is not observed.
+    """
+
+    first: EventRef
+    last: EventRef
+    observed: bool
+
+    def merge(self, other: Span) -> Span:
+        """Return the span that covers both."""
+        if self is other:
+            return self
+        return Span(
+            min(self.first, other.first),
+            max(self.last, other.last),
+            self.observed or other.observed,
+        )
+
+
+class EdgeKind(IntEnum):
+    """How two nodes are joined. Numbers are stored: append, never renumber."""
+
+    READS = 1  # dataset -> job
+    WRITES = 2  # job -> dataset
+    DERIVES = 3  # dataset -> dataset, stated outright; `via` is the job that said so, if any
+    EXPLICIT = 4  # job -> dataset: all that feeds this dataset in this job is in DERIVES edges
+    ALIAS = 5  # dataset -> dataset: two names of one thing (symlinks facet)
+    RENAMED = 6  # dataset -> dataset: old name -> new name
+    PARENT = 7  # job -> job: the first runs the second
+    PRECEDES = 8  # job -> job: control flow, no data
+
+
+class Role(IntEnum):
+    """What a facet is attached to. Numbers are stored: append, never renumber."""
+
+    NODE = 0
+    RUN = 1
+    INPUT = 2
+    OUTPUT = 3
+
+
+class NodeSeen(msgspec.Struct, frozen=True, gc=False):
+    """A dataset or a job exists."""
+
+    node: NodeId
+
+
+class EdgeSeen(msgspec.Struct, frozen=True, gc=False):
+    """Two nodes are joined."""
+
+    kind: EdgeKind
+    source: NodeId
+    target: NodeId
+    via: JobId | None = None
+
+
+class FacetSeen(msgspec.Struct, frozen=True, gc=False):
+    """A facet was attached to a node, to a run, or to a dataset as one run read or wrote it."""
+
+    role: Role
+    node: NodeId
+    run: RunId | None
+    name: str
+    digest: bytes
+
+
+class ClaimSeen(msgspec.Struct, frozen=True, gc=False):
+    """A facet said which columns a dataset's columns derive from.
+
+    `job` is None when the dataset itself said so (a DatasetEvent).
+    """
+
+    job: JobId | None
+    dataset: DatasetId
+    facet: Literal["columnLineage", "lineage", "lineage-entry"]
+    digest: bytes
+
+
+Sighting: TypeAlias = NodeSeen | EdgeSeen | FacetSeen | ClaimSeen
+
+
+class RunState(IntEnum):
+    """States in the order in which they supersede each other at the same moment."""
+
+    OTHER = 0
+    START = 1
+    RUNNING = 2
+    COMPLETE = 3
+    ABORT = 4
+    FAIL = 5
+
+    @property
+    def terminal(self) -> bool:
+        """True once the run can no longer go on."""
+        return self >= RunState.COMPLETE
+
+
+class RunFact(msgspec.Struct, frozen=True):
+    """What is known of a run. State never goes backwards; of two ends the later one counts."""
+
+    state: RunState
+    state_at: int
+    started_at: int | None
+    span: Span
+
+    @property
+    def precedence(self) -> tuple[int, int, int]:
+        """Order states: an end beats any beginning whatever their times; then the later one."""
+        tier = RunState.COMPLETE if self.state.terminal else self.state
+        return (tier, self.state_at, self.state)
+
+    def merge(self, other: RunFact) -> RunFact:
+        """Return what both tell together."""
+        winner = max(self, other, key=lambda fact: fact.precedence)
+        starts = [at for at in (self.started_at, other.started_at) if at is not None]
+        return RunFact(
+            winner.state,
+            winner.state_at,
+            min(starts, default=None),
+            self.span.merge(other.span),
+        )
+
+
+class Derivation(msgspec.Struct, frozen=True, order=True, gc=False):
+    """One column derives from another. `*` as a field stands for every column of its dataset."""
+
+    source: ColumnId
+    target: ColumnId
+    direct: bool
+    subtype: str
+    description: str = ""
+    masking: bool = False
+    confidence: str = ""
+
+
+class Facts(msgspec.Struct):
+    """A set of facts; `bodies` holds the raw JSON of the facets it mentions, by digest."""
+
+    sightings: dict[Sighting, Span]
+    runs: dict[RunId, RunFact]
+    bodies: dict[bytes, bytes]
+
+    @classmethod
+    def empty(cls) -> Facts:
+        """Return the set that changes nothing it is merged into."""
+        return cls({}, {}, {})
+
+    def update(self, other: Facts) -> None:
+        """Merge `other` into this set."""
+        mine = self.sightings
+        for key, span in other.sightings.items():
+            known = mine.get(key)
+            mine[key] = span if known is None else known.merge(span)
+        for run, fact in other.runs.items():
+            known_run = self.runs.get(run)
+            self.runs[run] = fact if known_run is None else known_run.merge(fact)
+        self.bodies.update(other.bodies)

@@ -1,0 +1,53 @@
+"""Every setting, its default and its meaning. Read from the environment, once, at the border."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from downriver.errors import InvalidRequestError
+
+
+class Setting(NamedTuple):
+    """One environment variable."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+STORE = Setting(
+    "DOWNRIVER_STORE",
+    "",
+    "Where lineage is kept: a directory, or a postgresql:// URL. "
+    "Unset, it is the nearest .downriver/ at or above the working directory.",
+)
+MAX_EVENT_MB = Setting(
+    "DOWNRIVER_MAX_EVENT_MB",
+    "32",
+    "The largest request body the server reads, in MB, after decompression.",
+)
+QUEUE_MB = Setting(
+    "DOWNRIVER_QUEUE_MB",
+    "256",
+    "How many MB of events may wait to be written before the server answers 503.",
+)
+STALE_DAYS = Setting(
+    "DOWNRIVER_STALE_DAYS",
+    "30",
+    "An edge is stale when its job was seen this many days after the edge was last seen.",
+)
+SETTINGS = (STORE, MAX_EVENT_MB, QUEUE_MB, STALE_DAYS)
+
+
+def read_text(setting: Setting) -> str:
+    """Return the value of a setting."""
+    return os.environ.get(setting.name, "") or setting.default
+
+
+def read_number(setting: Setting) -> int:
+    """Return the value of a setting that is a whole number above zero."""
+    text = read_text(setting)
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise InvalidRequestError(setting.name, f"{text!r} is not a whole number above zero")
+    return int(text)
