@@ -1,0 +1,339 @@
+"""The facets that carry lineage, decoded from their raw bytes.
+
+A facet is whatever a producer sent. Each reader here takes the well-formed path first and, when
+that fails, salvages entry by entry: one odd value must not cost the rest of the facet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from types import UnionType
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin
+
+import msgspec
+
+from downriver.model.facts import Derivation
+from downriver.model.ids import EVERY_FIELD, ColumnId, DatasetId, JobId, bounded
+
+
+class Transformation(msgspec.Struct):
+    """How an input field turns into an output field."""
+
+    type: str = ""
+    subtype: str | None = None
+    description: str | None = None
+    masking: bool | None = None
+    confidence: str | None = None
+
+
+class Identifier(msgspec.Struct):
+    """A dataset or job named inside a facet."""
+
+    namespace: str = ""
+    name: str = ""
+    type: str = ""
+
+
+class Input(msgspec.Struct):
+    """A source in a columnLineage or lineage facet; without a field, all of its dataset."""
+
+    namespace: str | None = None
+    name: str | None = None
+    type: str = "DATASET"
+    field: str | None = None
+    transformations: list[Transformation] | None = None
+
+    def dataset(self) -> DatasetId | None:
+        """Return the dataset this names, if it does."""
+        if self.type.upper() != "DATASET" or not self.name:
+            return None
+        return dataset_id(self.namespace or "", self.name)
+
+
+class ColumnEntry(msgspec.Struct):
+    """One output field of a columnLineage facet, with the pair older producers send."""
+
+    inputFields: list[Input] | None = None  # noqa: N815
+    transformationType: str | None = None  # noqa: N815
+    transformationDescription: str | None = None  # noqa: N815
+
+
+class ColumnLineage(msgspec.Struct):
+    """columnLineage 1-2-0 and before."""
+
+    fields: dict[str, ColumnEntry] | None = None
+    dataset: list[Input] | None = None
+
+
+class FieldEntry(msgspec.Struct):
+    """One output field of a lineage facet."""
+
+    inputs: list[Input] | None = None
+
+
+class LineageEntry(msgspec.Struct):
+    """lineage 1-0-0: what feeds one target; on a dataset, the target is that dataset."""
+
+    namespace: str | None = None
+    name: str | None = None
+    type: str = "DATASET"
+    inputs: list[Input] | None = None
+    fields: dict[str, FieldEntry] | None = None
+
+    def sources(self) -> list[Input]:
+        """Return every source named, at entity or field level."""
+        by_field = [i for entry in (self.fields or {}).values() for i in entry.inputs or ()]
+        return [*(self.inputs or ()), *by_field]
+
+
+class JobLineage(msgspec.Struct):
+    """The lineage facet of a job."""
+
+    entries: list[LineageEntry] | None = None
+
+
+class Symlinks(msgspec.Struct):
+    """Other names of the same dataset."""
+
+    identifiers: list[Identifier] | None = None
+
+
+class Lifecycle(msgspec.Struct):
+    """What happened to a dataset as a whole."""
+
+    lifecycleStateChange: str = ""  # noqa: N815
+    previousIdentifier: Identifier | None = None  # noqa: N815
+
+
+class JobReference(msgspec.Struct):
+    """A job, as the parent and jobDependencies facets name it."""
+
+    job: Identifier | None = None
+
+
+class Dependencies(msgspec.Struct):
+    """The jobs that must run before and after."""
+
+    upstream: list[JobReference] | None = None
+    downstream: list[JobReference] | None = None
+
+
+class SchemaField(msgspec.Struct):
+    """A column, possibly with columns inside."""
+
+    name: str = ""
+    type: str | None = None
+    description: str | None = None
+    fields: list[SchemaField] | None = None
+
+
+class Schema(msgspec.Struct):
+    """The columns of a dataset."""
+
+    fields: list[SchemaField] | None = None
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column of a schema facet, nested ones by their dotted path."""
+
+    path: str
+    type: str
+    description: str
+
+
+Facet = TypeVar("Facet", bound=msgspec.Struct)
+
+
+def dataset_id(namespace: str, name: str) -> DatasetId:
+    """Return the identity behind a name as sent."""
+    return DatasetId(bounded(namespace), bounded(name))
+
+
+def job_id(namespace: str, name: str) -> JobId:
+    """Return the identity behind a name as sent."""
+    return JobId(bounded(namespace), bounded(name))
+
+
+def facet_digest(body: bytes) -> bytes:
+    """Return what tells one facet body from another."""
+    return hashlib.sha256(body).digest()[:16]
+
+
+def read_facet(body: bytes, kind: type[Facet]) -> Facet:
+    """Decode a facet, keeping what is well formed when something in it is not."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError:
+        return _read_malformed(body, kind)
+    except (msgspec.DecodeError, RecursionError):
+        return kind()
+
+
+def _read_malformed(body: bytes, kind: type[Facet]) -> Facet:
+    try:
+        return _salvage(msgspec.json.decode(body), kind)
+    except (msgspec.DecodeError, RecursionError):
+        return kind()
+
+
+def _salvage(value: object, kind: type[Facet]) -> Facet:
+    if not isinstance(value, dict):
+        return kind()
+    kept = {}
+    for field in msgspec.structs.fields(kind):
+        if field.name not in value:
+            continue
+        part = _salvage_value(value[field.name], field.type)
+        if part is not msgspec.UNSET:
+            kept[field.name] = part
+    return kind(**kept)
+
+
+def _salvage_value(value: Any, kind: Any) -> Any:
+    """Return the well-formed part of `value`, or UNSET when nothing of it is."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        container, inner = _shape(kind)
+    if inner is None:
+        return msgspec.UNSET
+    if container is list and isinstance(value, list):
+        return [_salvage(item, inner) for item in value if isinstance(item, dict)]
+    if container is dict and isinstance(value, dict):
+        return {k: _salvage(v, inner) for k, v in value.items() if isinstance(v, dict)}
+    return _salvage(value, inner) if container is None else msgspec.UNSET
+
+
+class _Shape(NamedTuple):
+    """The struct inside a field, if there is one, and whether it comes in a list or a dict."""
+
+    container: type | None
+    inner: type[msgspec.Struct] | None
+
+
+@cache
+def _shape(kind: Any) -> _Shape:
+    """Look into `X`, `list[X]` and `dict[str, X]`, each perhaps with `| None`."""
+    options = [kind, *get_args(kind)] if get_origin(kind) is UnionType else [kind]
+    for option in options:
+        inner = [option, *get_args(option)][-1]
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            return _Shape(get_origin(option), inner)
+    return _Shape(None, None)
+
+
+def schema_columns(body: bytes) -> list[Column]:
+    """Return the columns of a schema facet in order, nested ones after their parent."""
+    found: list[Column] = []
+    waiting = [("", field) for field in reversed(read_facet(body, Schema).fields or ())]
+    while waiting:
+        prefix, field = waiting.pop()
+        if not field.name:
+            continue
+        path = bounded(f"{prefix}{field.name}")
+        found.append(Column(path, field.type or "", field.description or ""))
+        waiting.extend((f"{path}.", inner) for inner in reversed(field.fields or ()))
+    return found
+
+
+_SOURCES_REMEMBERED = 16_384
+_sources: dict[bytes, tuple[DatasetId, ...]] = {}
+
+
+def column_sources(digest: bytes, body: bytes) -> tuple[DatasetId, ...]:
+    """Return the datasets a columnLineage facet draws on, decoding each distinct facet once."""
+    known = _sources.get(digest)
+    if known is None:
+        if len(_sources) >= _SOURCES_REMEMBERED:
+            _sources.clear()
+        known = _sources[digest] = _read_column_sources(body)
+    return known
+
+
+def _read_column_sources(body: bytes) -> tuple[DatasetId, ...]:
+    read = read_facet(body, ColumnLineage)
+    inputs = [i for entry in (read.fields or {}).values() for i in entry.inputFields or ()]
+    found = (i.dataset() for i in [*inputs, *(read.dataset or ())])
+    return tuple(dict.fromkeys(dataset for dataset in found if dataset))
+
+
+def read_derivations(facet: str, body: bytes, target: DatasetId) -> list[Derivation]:
+    """Return the column edges a facet states for `target`, sorted and without repeats."""
+    match facet:
+        case "columnLineage":
+            found = _column_lineage_derivations(read_facet(body, ColumnLineage), target)
+        case "lineage":
+            found = _lineage_derivations(read_facet(body, LineageEntry), target)
+        case _:
+            entries = read_facet(body, JobLineage).entries or ()
+            found = [
+                derivation
+                for entry in entries
+                if entry.type.upper() != "JOB"
+                and dataset_id(entry.namespace or "", entry.name or "") == target
+                for derivation in _lineage_derivations(entry, target)
+            ]
+    return sorted(set(found))
+
+
+def _column_lineage_derivations(facet: ColumnLineage, target: DatasetId) -> list[Derivation]:
+    found: list[Derivation] = []
+    for name, entry in (facet.fields or {}).items():
+        fallback = _legacy(entry)
+        for source in entry.inputFields or ():
+            found.extend(_derive(source, _column(target, name), fallback))
+    whole = ColumnId(target, EVERY_FIELD)
+    for source in facet.dataset or ():
+        found.extend(_derive(source, whole, _DATASET_WIDE))
+    return found
+
+
+def _lineage_derivations(entry: LineageEntry, target: DatasetId) -> list[Derivation]:
+    found: list[Derivation] = []
+    for name, field in (entry.fields or {}).items():
+        for source in field.inputs or ():
+            found.extend(_derive(source, _column(target, name), _UNSTATED))
+    whole = ColumnId(target, EVERY_FIELD)
+    for source in entry.inputs or ():
+        if source.field:  # without a field it speaks of datasets, not of columns
+            found.extend(_derive(source, whole, _DATASET_WIDE))
+    return found
+
+
+_UNSTATED = Transformation(type="DIRECT")
+_DATASET_WIDE = Transformation(type="INDIRECT")
+
+
+def _legacy(entry: ColumnEntry) -> Transformation:
+    """Read the pair that came before `transformations`."""
+    kind = (entry.transformationType or "").upper()
+    return Transformation(
+        type="DIRECT",
+        subtype="TRANSFORMATION" if kind == "MASKED" else kind,
+        description=entry.transformationDescription,
+        masking=kind == "MASKED",
+    )
+
+
+def _column(dataset: DatasetId, field: str | None) -> ColumnId:
+    return ColumnId(dataset, bounded(field) if field else EVERY_FIELD)
+
+
+def _derive(source: Input, target: ColumnId, fallback: Transformation) -> list[Derivation]:
+    dataset = source.dataset()
+    if dataset is None:
+        return []
+    column = _column(dataset, source.field)
+    return [
+        Derivation(
+            source=column,
+            target=target,
+            direct=how.type.upper() != "INDIRECT",
+            subtype=(how.subtype or "").upper(),
+            description=how.description or "",
+            masking=bool(how.masking),
+            confidence=how.confidence or "",
+        )
+        for how in source.transformations or (fallback,)
+    ]
