@@ -1,0 +1,67 @@
+"""The hash chain that makes the log tamper-evident."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from downriver.store.packing import unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from downriver.store.port import LogEntry
+
+GENESIS = hashlib.sha256(b"downriver log").digest()
+
+
+class Verification(msgspec.Struct):
+    """Whether the log is as it was written, and the first entry that is not."""
+
+    ok: bool
+    entries: int
+    head: str
+    altered_seq: int | None = None
+    reason: str | None = None
+
+
+def link(previous: bytes, seq: int, received_at: int, digest: bytes) -> bytes:
+    """Return the chain value of an entry: it commits to everything before it."""
+    position = seq.to_bytes(8, "big") + received_at.to_bytes(8, "big", signed=True)
+    return hashlib.sha256(previous + position + digest).digest()
+
+
+def verify_chain(
+    entries: Iterable[LogEntry],
+    *,
+    expected: tuple[int, bytes] | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Verification:
+    """Recompute the chain. `expected` is a (seq, chain) noted elsewhere: it also catches a log
+    that was cut short, or rewritten as a whole.
+    """
+    chain, count = GENESIS, 0
+    for entry in entries:
+        reason = _fault(entry, count + 1, chain)
+        if reason is None and expected is not None and entry.seq == expected[0]:
+            reason = None if entry.chain == expected[1] else "is not the entry that was noted"
+        if reason is not None:
+            return Verification(False, count, chain.hex(), count + 1, reason)
+        chain, count = entry.chain, count + 1
+        progress(count)
+    if expected is not None and expected[0] > count:
+        return Verification(False, count, chain.hex(), count + 1, "is missing: the log was cut")
+    return Verification(True, count, chain.hex())
+
+
+def _fault(entry: LogEntry, seq: int, previous: bytes) -> str | None:
+    if entry.seq != seq:
+        return "is missing"
+    body = unpack(entry.body)
+    if body is None or hashlib.sha256(body).digest() != entry.digest:
+        return "has a body that is not the one received"
+    if link(previous, entry.seq, entry.received_at, entry.digest) != entry.chain:
+        return "does not follow from the entry before it"
+    return None

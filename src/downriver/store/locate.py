@@ -1,0 +1,53 @@
+"""Where the store is: named outright, or found upwards from the working directory like `.git`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from downriver import settings
+from downriver.errors import InvalidRequestError, MissingDependencyError, StoreNotFoundError
+from downriver.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from downriver.store.port import Store
+
+FOLDER = ".downriver"
+FILE = "lineage.db"
+
+
+def open_store(location: str | None = None, *, create: bool = True) -> Store:
+    """Open the store at `location`, else DOWNRIVER_STORE, else the nearest `.downriver/`.
+
+    Without `create`, a missing embedded store is an error rather than a new, empty one.
+    """
+    location = location or settings.read_text(settings.STORE)
+    if location.startswith(("postgresql://", "postgres://")):
+        return _open_postgres(location)
+    if "://" in location:
+        scheme = location.partition("://")[0]  # the rest may hold a password
+        raise InvalidRequestError("store", f"{scheme}://… is neither a path nor postgresql://…")
+    path = _file_in(Path(location)) if location else _nearest(Path.cwd())
+    if not create and not path.exists():
+        raise StoreNotFoundError(str(Path(location or Path.cwd())))
+    return SqliteStore(path)
+
+
+def _file_in(path: Path) -> Path:
+    path = path.expanduser()
+    return path if path.suffix == ".db" else path / FILE
+
+
+def _nearest(start: Path) -> Path:
+    for folder in (start, *start.parents):
+        if (folder / FOLDER).is_dir():
+            return folder / FOLDER / FILE
+    return start / FOLDER / FILE
+
+
+def _open_postgres(url: str) -> Store:
+    try:
+        from downriver.store.postgres import PostgresStore
+    except ModuleNotFoundError as exc:
+        raise MissingDependencyError("psycopg", "postgres") from exc
+    return PostgresStore(url)

@@ -1,0 +1,407 @@
+"""The team store: PostgreSQL. Several servers may share one; their writes take turns."""
+
+from __future__ import annotations
+
+import re
+import threading
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import TransactionStatus
+
+from downriver.errors import InvalidRequestError, StoreBusyError, StoreError
+from downriver.store.arrays import accept_arrays, encode_array
+from downriver.store.listener import Listener
+from downriver.store.migrate import pending
+from downriver.store.sql_store import SqlStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from downriver.store.arrays import Array
+    from downriver.store.port import Queries, Row, StoreState
+    from downriver.store.tables import Columns, Key, Table
+
+_MOST_READERS = 8
+_WAIT_FOR_READER = 30.0
+_SCAN_ROWS = 50_000
+
+# Defaults that the URL may override. The timeouts are for a server that vanished without a word.
+_CONNECTION = {
+    "connect_timeout": 10,
+    "fallback_application_name": "downriver",
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 40_000,
+}
+_SESSION = "SET lock_timeout = '60s'; SET jit = off"
+# Batches are small and tables large: an index is always right, whatever the statistics say.
+_WRITING_SESSION = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"
+
+_BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+# One writer at a time, from its first look at the tables until it has committed. So ids are dense,
+# and log entries become visible in the order of their numbers: a reader that remembers how far it
+# has come misses none. READ COMMITTED, so that what is read after the lock is what the last holder
+# of it left. Durable, whatever the server's default.
+_BEGIN_WRITING = """
+    BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+    SELECT pg_advisory_xact_lock(7233017461270937);
+    SELECT set_config('synchronous_commit', 'on', true)
+    WHERE current_setting('synchronous_commit') IN ('off', 'local')
+"""
+
+_FIND_MIGRATIONS = """
+    SELECT 1 FROM pg_tables
+    WHERE schemaname = current_schema() AND tablename = 'downriver_migrations'
+"""
+_CREATE_MIGRATIONS = """
+    CREATE TABLE IF NOT EXISTS downriver_migrations (
+        number INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        applied_at TIMESTAMPTZ NOT NULL DEFAULT now()
+    )
+"""
+
+
+class PostgresStore(SqlStore):
+    """Lineage in a PostgreSQL database, in the schema its connections look into first."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._server = _Server(url)
+        self.url = self._server.url
+        self._readers = _Readers(self._server)
+        self._writer: psycopg.Connection | None = None
+        self._closed = False
+        self._listener = Listener(self._server.connect)
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            self._migrate()
+            undo.pop_all()
+
+    def state(self) -> StoreState:
+        """Return where the store stands: as heard from the server, without asking it each time."""
+        self._check_open()
+        heard = self._listener.state()
+        if heard is not None:
+            return heard
+        asked = super().state()
+        self._listener.note(asked)
+        return asked
+
+    def close(self) -> None:
+        """Stop listening and close every connection."""
+        self._closed = True
+        self._listener.close()
+        self._readers.close()
+        with self._write_lock:
+            if self._writer is not None:
+                self._writer.close()
+
+    def _committed(self, state: StoreState) -> None:
+        self._listener.note(state)
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[_PostgresQueries]:
+        with self._server.translated():
+            self._check_open()
+            connection = self._readers.take()
+            queries = _PostgresQueries(connection)
+            try:
+                yield queries
+            finally:
+                queries.end()
+                self._readers.give_back(connection)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[_PostgresTransaction]:
+        # A pipeline: while the server merges one table's rows, we make the next one's.
+        with self._exclusive() as connection, connection.pipeline():
+            yield _PostgresTransaction(connection)
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[psycopg.Connection]:
+        """Hold the writing lock; commit on leaving, roll back on an error."""
+        with self._server.translated():
+            self._check_open()
+            connection = self._begin_writing()
+            try:
+                yield connection
+                self._commit(connection)
+            finally:
+                _end(connection)
+
+    def _begin_writing(self) -> psycopg.Connection:
+        if self._writer is not None:
+            try:
+                return _begin(self._writer, _BEGIN_WRITING)
+            except psycopg.OperationalError:
+                if not self._writer.closed:
+                    raise
+        # None yet, or it died while idle, and nothing with it.
+        self._writer = self._server.connect()
+        self._writer.execute(_WRITING_SESSION)
+        return _begin(self._writer, _BEGIN_WRITING)
+
+    def _commit(self, connection: psycopg.Connection) -> None:
+        done = connection.execute("COMMIT").statusmessage
+        if done != "COMMIT":  # PostgreSQL answers this way, not with an error, when it cannot
+            raise StoreError(f"{self.url}: nothing was written, COMMIT ended in {done}")
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self.url} is closed")
+
+    def _migrate(self) -> None:
+        with self._snapshot() as queries:
+            applied = _applied(queries)
+        if not pending("postgres", applied):
+            return
+        with self._exclusive() as connection:
+            connection.execute(_CREATE_MIGRATIONS)
+            for migration in pending("postgres", _applied(_PostgresQueries(connection))):
+                connection.execute(migration.sql)
+                connection.execute(
+                    "INSERT INTO downriver_migrations (number, name) VALUES (%s, %s)",
+                    (migration.number, migration.name),
+                )
+
+
+def _applied(queries: Queries) -> int:
+    """Return the number of the last migration, 0 for none."""
+    if not queries.rows(_FIND_MIGRATIONS):
+        return 0
+    last: int = queries.rows("SELECT coalesce(max(number), 0) FROM downriver_migrations")[0][0]
+    return last
+
+
+class _Server:
+    """Where the database is and how it is spoken to."""
+
+    def __init__(self, url: str) -> None:
+        given = _parse_url(url)
+        self.url = _without_password(url)
+        self._parameters: dict[str, Any] = _CONNECTION | given
+        self._secrets = [str(given[key]) for key in ("password", "sslpassword") if given.get(key)]
+
+    def connect(self) -> psycopg.Connection:
+        """Open a connection on which nothing happens but what we say: it has no transactions."""
+        with self.translated():
+            connection = psycopg.connect(**self._parameters, autocommit=True)
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            connection.close()
+            raise StoreError(f"{self.url}: the database's encoding is {encoding}, not UTF8")
+        accept_arrays(connection)
+        connection.execute(_SESSION)
+        return connection
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Turn what the driver raises into our own errors."""
+        try:
+            yield
+        except psycopg.Error as exc:
+            text = " ".join(str(exc).split())
+            if isinstance(exc, _BUSY) or any(sign in text for sign in _FULL):
+                raise StoreBusyError(1) from exc
+            for secret in self._secrets:
+                text = text.replace(secret, "***")
+            raise StoreError(f"{self.url}: {text}") from exc
+
+
+_BUSY = (
+    errors.LockNotAvailable,
+    errors.DeadlockDetected,
+    errors.SerializationFailure,
+    errors.TooManyConnections,
+)
+# A refused connection has no code to tell by, only these words.
+_FULL = ("too many clients", "too many connections", "remaining connection slots")
+
+
+def _parse_url(url: str) -> dict[str, Any]:
+    # Nothing is quoted and no cause is chained: a URL that is cut at the wrong place, as by an @ in
+    # a password, shows parts of the password as something else.
+    try:
+        given = conninfo_to_dict(url)
+    except psycopg.Error:
+        raise _malformed() from None
+    port = str(given.get("port", "0")).replace(",", "")
+    if "@" in f"{given.get('host')}{given.get('dbname')}" or not port.isdigit():
+        raise _malformed()
+    return given
+
+
+def _malformed() -> InvalidRequestError:
+    return InvalidRequestError(
+        "store",
+        "not a URL such as postgresql://user:password@host:5432/database "
+        "(in a password, write %40 for @, %2F for / and %3A for :)",
+    )
+
+
+def _without_password(url: str) -> str:
+    shown = re.sub(r"(?<=://)([^:/@]*):.*@", r"\1@", url)
+    return re.sub(r"(?<=[?&])(ssl)?password=[^&]*&?", "", shown).rstrip("?&")
+
+
+class _Readers:
+    """Connections to read from, kept for the next who asks."""
+
+    def __init__(self, server: _Server) -> None:
+        self._server = server
+        self._idle: list[psycopg.Connection] = []
+        self._free = threading.BoundedSemaphore(_MOST_READERS)
+        self._closed = False
+
+    def take(self) -> psycopg.Connection:
+        """Return a connection with an open read transaction."""
+        if not self._free.acquire(timeout=_WAIT_FOR_READER):
+            raise StoreBusyError(_MOST_READERS)
+        with ExitStack() as undo:
+            undo.callback(self._free.release)
+            connection = self._begin_reading()
+            undo.pop_all()
+        return connection
+
+    def _begin_reading(self) -> psycopg.Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            try:
+                return _begin(connection, _BEGIN_READING)
+            except psycopg.OperationalError:
+                connection.close()  # it died while idle; the next may live
+        return _begin(self._server.connect(), _BEGIN_READING)
+
+    def give_back(self, connection: psycopg.Connection) -> None:
+        """End the transaction and keep the connection, if it is still good."""
+        _end(connection)
+        if self._closed:
+            connection.close()
+        elif not connection.closed:
+            self._idle.append(connection)
+        self._free.release()
+
+    def close(self) -> None:
+        """Close what is idle now, and the others when they are given back."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+
+def _begin(connection: psycopg.Connection, how: str) -> psycopg.Connection:
+    with ExitStack() as undo:
+        undo.callback(_end, connection)
+        connection.execute(how)
+        undo.pop_all()
+    return connection
+
+
+def _end(connection: psycopg.Connection) -> None:
+    """Roll back what is not committed; close a connection that cannot even do that."""
+    try:
+        if connection.info.transaction_status is not TransactionStatus.IDLE:
+            connection.execute("ROLLBACK")
+    except psycopg.Error:
+        connection.close()
+
+
+class _PostgresQueries:
+    """An open transaction, to read from."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._connection: psycopg.Connection | None = connection
+        self._scans = 0
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """Return the rows of a query."""
+        return self._run(_statement(sql), parameters).fetchall()
+
+    def rows_in(self, sql: str, numbers: Sequence[int]) -> list[Row]:
+        """Return the rows of a query that ends in `IN`, for the numbers to follow it."""
+        if not numbers:
+            return []
+        return self._run(
+            f"{sql.removesuffix('IN')} = ANY(%b::bigint[])", [encode_array("bigint", numbers)]
+        ).fetchall()
+
+    def scan(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Row]:
+        """Yield the rows of a query without holding them all."""
+        # A cursor on the server, not a stream: other queries may run in between.
+        self._scans += 1
+        name = f"scan_{self._scans}"
+        self._run(f"DECLARE {name} NO SCROLL CURSOR FOR {_statement(sql)}", parameters)
+        rows = [()] * _SCAN_ROWS
+        while len(rows) == _SCAN_ROWS:
+            rows = self._run(f"FETCH {_SCAN_ROWS} FROM {name}").fetchall()
+            yield from rows
+
+    def end(self) -> None:
+        """Answer nothing from now on: the connection is about to serve someone else."""
+        self._connection = None
+
+    def _run(self, sql: str, parameters: Sequence[Any] = ()) -> psycopg.Cursor[Row]:
+        if self._connection is None:
+            raise StoreError("a reader is open only inside its `with`")
+        return self._connection.execute(sql, parameters or None, binary=True)
+
+
+class _PostgresTransaction(_PostgresQueries):
+    """The open write transaction."""
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        """Run a statement."""
+        self._run(_statement(sql), parameters)
+
+    def find_ids(self, key: Key, keys: Sequence[Row]) -> dict[Row, int]:
+        """Return the ids of the rows that exist, by natural key."""
+        found = self._run(_find_statement(key), _arrays(key.columns, keys))
+        return {keys[position - 1]: row_id for position, row_id in found}
+
+    def merge(self, table: Table, rows: Sequence[Row]) -> None:
+        """Insert rows, merging those that exist."""
+        if rows:
+            self._run(_merge_statement(table), _arrays(table.columns, rows))
+
+
+def _arrays(columns: Columns, rows: Sequence[Row]) -> list[Array]:
+    """Return rows as one array a column."""
+    return [
+        encode_array(kind, values)
+        for (_, kind), values in zip(columns, zip(*rows, strict=True), strict=True)
+    ]
+
+
+@cache
+def _statement(sql: str) -> str:
+    """Put the driver's placeholders in the place of ours."""
+    if "%" in sql:
+        raise ValueError(f"write SQL for every store without %: {sql}")
+    return sql.replace("?", "%s")
+
+
+@cache
+def _find_statement(key: Key) -> str:
+    names = [name for name, _ in key.columns]
+    condition = " AND ".join(f"t.{name} = k.{name}" for name in names)
+    return f"""
+        SELECT k.position, t.{key.id_column}
+        FROM unnest({_placeholders(key.columns)}) WITH ORDINALITY AS k({", ".join(names)}, position)
+        JOIN {key.table} t ON {condition}
+    """
+
+
+@cache
+def _merge_statement(table: Table) -> str:
+    return table.insert_from(f"SELECT * FROM unnest({_placeholders(table.columns)})")
+
+
+def _placeholders(columns: Columns) -> str:
+    return ", ".join(f"%b::{kind}[]" for _, kind in columns)

@@ -1,0 +1,201 @@
+"""What the SQL stores share: append to the chained log, fold, project, commit."""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from downriver.errors import StoreError
+from downriver.events import fold, parse_event
+from downriver.model.facts import Facts
+from downriver.store import keys, tables
+from downriver.store.chain import GENESIS, link
+from downriver.store.packing import pack, unpack
+from downriver.store.port import Receipt, StepTimes, StoreState
+from downriver.store.projection import Projection
+from downriver.store.reader import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from downriver.events import Event
+    from downriver.store.keys import KeyRole
+    from downriver.store.port import Queries, Row, Transaction
+
+_REBUILD_BATCH = 1000
+
+
+class SqlStore(ABC):
+    """A store on a SQL database. Subclasses bring connections and how rows are handed over."""
+
+    url: str
+
+    def __init__(self) -> None:
+        self.times = StepTimes()
+        self._projection = Projection()
+        self._generation = self._projected = 0
+        self._write_lock = threading.Lock()
+        self._per_thread = threading.local()
+
+    @abstractmethod
+    def _transaction(self) -> AbstractContextManager[Transaction]:
+        """Open the one write transaction: commits on leaving, rolls back on an error."""
+
+    @abstractmethod
+    def _snapshot(self) -> AbstractContextManager[Queries]:
+        """Open a consistent view of what is committed."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release files and connections."""
+
+    def state(self) -> StoreState:
+        """Return where the store stands, including what other processes wrote."""
+        with self.reader() as reader:
+            return reader.state()
+
+    @contextmanager
+    def reader(self) -> Iterator[Reader]:
+        """Open a consistent view; within another in the same thread, it is the same view."""
+        around: Reader | None = getattr(self._per_thread, "reader", None)
+        if around is not None:
+            yield around
+            return
+        with self._snapshot() as queries:
+            self._per_thread.reader = Reader(queries)
+            try:
+                yield self._per_thread.reader
+            finally:
+                self._per_thread.reader = None
+
+    def append(self, events: Sequence[Event]) -> list[Receipt]:
+        """Write events to the log and fold them in; durable, all or none, when it returns."""
+        if not events:
+            return []
+        clock = _Clock()
+        facts = {event.ref.digest: fold(event) for event in events}
+        self.times.fold += clock.lap()
+        with self._writing() as tx:
+            receipts, new, head = self._append_log(tx, events)
+            self.times.append += clock.lap()
+            if new:
+                self._project(tx, [facts[event.ref.digest] for event in new], head)
+            self.times.project += clock.lap()
+            state = StoreState(self._generation, head)
+        self._committed(state)
+        self.times.commit += clock.lap()
+        self.times.events += len(events)
+        return receipts
+
+    def rebuild(self, progress: Callable[[int, int], None]) -> int:
+        """Drop the projections and fold the log again; calls `progress(done, total)`."""
+        with self._writing() as tx:
+            total: int = tx.rows("SELECT count(*) FROM log")[0][0]
+            for table in tables.PROJECTIONS:
+                tx.execute(f"DELETE FROM {table.name}")
+            self._projection.forget()
+            done = last_seq = 0
+            for last_seq, batch in _batches(tx):
+                self._project(tx, batch, last_seq)
+                done += len(batch)
+                progress(done, total)
+            tx.execute("UPDATE meta SET generation = generation + 1")
+            self._generation += 1
+            state = StoreState(self._generation, last_seq)
+        self._committed(state)
+        return total
+
+    def _committed(self, state: StoreState) -> None:  # noqa: B027 — not every store listens
+        """Hear of a state that this process has just brought about."""
+
+    def add_key(self, name: str, role: KeyRole) -> str:
+        """Make an API key and return it: the only time it can be seen."""
+        with self._writing() as tx:
+            return keys.add_key(tx, name, role)
+
+    def revoke_key(self, name: str) -> None:
+        """Make an API key worthless from now on."""
+        with self._writing() as tx:
+            keys.revoke_key(tx, name)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Transaction]:
+        with self._write_lock, ExitStack() as undo:
+            # Before anyone else may write: it may remember ids that were rolled back.
+            undo.callback(self._projection.forget)
+            with self._transaction() as tx:
+                self._keep_up(tx)
+                yield tx
+            undo.pop_all()
+
+    def _keep_up(self, tx: Transaction) -> None:
+        generation, projected = tx.rows("SELECT generation, projected FROM meta")[0]
+        if generation != self._generation:
+            self._projection.forget()
+        elif projected != self._projected:
+            self._projection.others_wrote()
+        self._generation, self._projected = generation, projected
+
+    def _append_log(
+        self, tx: Transaction, events: Sequence[Event]
+    ) -> tuple[list[Receipt], list[Event], int]:
+        digests = list(dict.fromkeys(event.ref.digest for event in events))
+        seqs = self._known_seqs(tx, digests)
+        head = tx.rows("SELECT seq, chain FROM log ORDER BY seq DESC LIMIT 1")
+        seq, chain = (head[0][0], bytes(head[0][1])) if head else (0, GENESIS)
+        now = time.time_ns() // 1000
+        rows: list[Row] = []
+        receipts: list[Receipt] = []
+        new: list[Event] = []
+        for event in events:
+            known = seqs.get(event.ref.digest)
+            if known is None:
+                seq += 1
+                chain = link(chain, seq, now, event.ref.digest)
+                rows.append((seq, event.ref.digest, now, chain, pack(event.raw)))
+                seqs[event.ref.digest] = seq
+                new.append(event)
+            receipts.append(Receipt(known or seq, known is not None))
+        tx.merge(tables.LOG, rows)
+        return receipts, new, seq
+
+    def _known_seqs(self, tx: Transaction, digests: Sequence[bytes]) -> dict[bytes, int]:
+        found = tx.find_ids(tables.LOG_KEY, [(digest,) for digest in digests])
+        return {key[0]: seq for key, seq in found.items()}
+
+    def _project(self, tx: Transaction, batch: Sequence[Facts], last_seq: int) -> None:
+        merged = Facts.empty()
+        for facts in batch:
+            merged.update(facts)
+        self._projection.apply(tx, merged, last_seq)
+        tx.execute("UPDATE meta SET projected = ?", (last_seq,))
+        self._projected = last_seq
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self._at = time.perf_counter()
+
+    def lap(self) -> float:
+        before, self._at = self._at, time.perf_counter()
+        return self._at - before
+
+
+def _batches(tx: Transaction) -> Iterator[tuple[int, list[Facts]]]:
+    """Yield the facts of the whole log, a batch at a time, with the last seq of each."""
+    after = 0
+    sql = "SELECT seq, body FROM log WHERE seq > ? ORDER BY seq LIMIT ?"
+    while rows := tx.rows(sql, (after, _REBUILD_BATCH)):
+        after = rows[-1][0]
+        yield after, [fold(parse_event(_body(seq, bytes(body)))) for seq, body in rows]
+
+
+def _body(seq: int, packed: bytes) -> bytes:
+    body = unpack(packed)
+    if body is None:
+        raise StoreError(f"log entry {seq} is damaged; run `downriver audit verify`")
+    return body

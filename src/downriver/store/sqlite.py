@@ -1,0 +1,197 @@
+"""The embedded store: one SQLite file, write-ahead log, fully durable."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from downriver.errors import StoreBusyError, StoreError
+from downriver.store.migrate import pending
+from downriver.store.sql_store import SqlStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from downriver.store.port import Row
+    from downriver.store.tables import Key, Table
+
+_WAIT_FOR_LOCK = 60.0
+_IDLE_READERS = 8
+_MOST_NUMBERS = 500
+_SETTINGS = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "cache_size = -65536",
+    "temp_store = MEMORY",
+)
+
+
+class SqliteStore(SqlStore):
+    """Lineage in a file. Several processes may open it at once; their writes take turns."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.url = str(path)
+        self._path = path
+        self._closed = False
+        self._idle: list[sqlite3.Connection] = []  # for reading; taken and returned
+        with _translated(self.url):
+            self._make_folder()
+            self._writer = self._connect()
+            with ExitStack() as undo:
+                undo.callback(self._writer.close)
+                self._migrate()
+                undo.pop_all()
+
+    def close(self) -> None:
+        """Close every connection; one that is being read from, when its reader is done."""
+        with self._write_lock:
+            self._closed = True
+            self._writer.close()
+            while self._idle:
+                self._idle.pop().close()
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[_SqliteQueries]:
+        with _translated(self.url):
+            connection = self._take()
+            try:
+                connection.execute("BEGIN")
+                yield _SqliteQueries(connection)
+            finally:
+                self._give_back(connection)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[_SqliteTransaction]:
+        with _translated(self.url):
+            self._check_open()
+            # IMMEDIATE: take the write lock first, so that ids and the chain's head stay true.
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield _SqliteTransaction(self._writer)
+                self._writer.execute("COMMIT")
+            finally:
+                if self._writer.in_transaction:  # a full disk may have ended it already
+                    self._writer.execute("ROLLBACK")
+
+    def _take(self) -> sqlite3.Connection:
+        self._check_open()
+        try:
+            return self._idle.pop()
+        except IndexError:
+            connection = self._connect()
+            connection.execute("PRAGMA query_only = ON")
+            return connection
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        if self._closed or len(self._idle) >= _IDLE_READERS:
+            connection.close()
+        else:
+            self._idle.append(connection)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self.url} is closed")
+
+    def _make_folder(self) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise StoreError(f"{self.url}: {exc.strerror or exc}") from exc
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path,
+            timeout=_WAIT_FOR_LOCK,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        try:
+            for setting in _SETTINGS:
+                connection.execute(f"PRAGMA {setting}")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    def _migrate(self) -> None:
+        applied = self._writer.execute("PRAGMA user_version").fetchone()[0]
+        if not pending("sqlite", applied):
+            return
+        with self._transaction() as tx:
+            applied = tx.rows("PRAGMA user_version")[0][0]
+            for migration in pending("sqlite", applied):
+                for statement in _statements(migration.sql):
+                    tx.execute(statement)
+                tx.execute(f"PRAGMA user_version = {migration.number}")
+
+
+class _SqliteQueries:
+    """An open transaction, to read from."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """Return the rows of a query."""
+        return self._connection.execute(sql, parameters).fetchall()
+
+    def rows_in(self, sql: str, numbers: Sequence[int]) -> list[Row]:
+        """Return the rows of a query that ends in `IN`, for the numbers to follow it."""
+        found: list[Row] = []
+        for start in range(0, len(numbers), _MOST_NUMBERS):
+            some = numbers[start : start + _MOST_NUMBERS]
+            found += self.rows(f"{sql} ({','.join('?' * len(some))})", some)
+        return found
+
+    def scan(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Row]:
+        """Yield the rows of a query without holding them all."""
+        return self._connection.execute(sql, parameters)
+
+
+class _SqliteTransaction(_SqliteQueries):
+    """The open write transaction."""
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
+        """Run a statement."""
+        self._connection.execute(sql, parameters)
+
+    def find_ids(self, key: Key, keys: Sequence[Row]) -> dict[Row, int]:
+        """Return the ids of the rows that exist, by natural key."""
+        condition = " AND ".join(f"{name} = ?" for name, _ in key.columns)
+        sql = f"SELECT {key.id_column} FROM {key.table} WHERE {condition}"
+        found = ((k, self._connection.execute(sql, k).fetchone()) for k in keys)
+        return {k: row[0] for k, row in found if row is not None}
+
+    def merge(self, table: Table, rows: Sequence[Row]) -> None:
+        """Insert rows, merging those that exist."""
+        if rows:
+            values = ", ".join("?" * len(table.columns))
+            self._connection.executemany(table.insert_from(f"VALUES ({values})"), rows)
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Split a script; sqlite3's own executescript would commit the open transaction."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+@contextmanager
+def _translated(url: str) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as exc:
+        if "locked" in str(exc) or "busy" in str(exc):
+            raise StoreBusyError(1) from exc
+        raise StoreError(f"{url}: {exc}") from exc
+    except sqlite3.DatabaseError as exc:
+        raise StoreError(f"{url}: {exc}; is it a Downriver store?") from exc

@@ -1,0 +1,182 @@
+"""How each projection table merges a row it already has: the semilattice of `model.facts` in SQL.
+
+The statements are the same text for SQLite and PostgreSQL; only how rows are handed over differs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+Columns: TypeAlias = tuple[tuple[str, str], ...]  # names, and types as PostgreSQL calls them
+
+_SPAN = (
+    ("first_at", "bigint"),
+    ("first_event", "bytea"),
+    ("last_at", "bigint"),
+    ("last_event", "bytea"),
+    ("observed", "smallint"),
+)
+
+_MERGE_SPAN = """
+    first_event = CASE WHEN (excluded.first_at, excluded.first_event) < (t.first_at, t.first_event)
+                       THEN excluded.first_event ELSE t.first_event END,
+    first_at = CASE WHEN excluded.first_at < t.first_at THEN excluded.first_at ELSE t.first_at END,
+    last_event = CASE WHEN (excluded.last_at, excluded.last_event) > (t.last_at, t.last_event)
+                      THEN excluded.last_event ELSE t.last_event END,
+    last_at = CASE WHEN excluded.last_at > t.last_at THEN excluded.last_at ELSE t.last_at END,
+    observed = CASE WHEN excluded.observed > t.observed THEN excluded.observed ELSE t.observed END
+"""
+
+_MERGE_RUN = """
+    state = CASE WHEN (excluded.tier, excluded.state_at, excluded.state)
+                      > (t.tier, t.state_at, t.state) THEN excluded.state ELSE t.state END,
+    state_at = CASE WHEN (excluded.tier, excluded.state_at, excluded.state)
+                         > (t.tier, t.state_at, t.state) THEN excluded.state_at ELSE t.state_at END,
+    tier = CASE WHEN excluded.tier > t.tier THEN excluded.tier ELSE t.tier END,
+    started_at = CASE WHEN t.started_at IS NULL OR excluded.started_at < t.started_at
+                      THEN excluded.started_at ELSE t.started_at END,
+"""
+
+
+class Table(NamedTuple):
+    """A table rows are merged into, and what a conflict does."""
+
+    name: str
+    columns: Columns
+    conflict: str
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns in the order rows give them."""
+        return tuple(name for name, _ in self.columns)
+
+    def insert_from(self, rows: str) -> str:
+        """Return the merge statement over `rows`, a VALUES or SELECT clause."""
+        columns = ", ".join(self.column_names)
+        return f"INSERT INTO {self.name} AS t ({columns}) {rows} {self.conflict}"
+
+
+NODES = Table(
+    "nodes",
+    (
+        ("id", "int"),
+        ("kind", "smallint"),
+        ("namespace", "text"),
+        ("name", "text"),
+        ("short", "text"),
+        *_SPAN,
+    ),
+    f"ON CONFLICT (id) DO UPDATE SET {_MERGE_SPAN}",
+)
+
+COLUMNS = Table("columns", (("id", "int"), ("dataset", "int"), ("field", "text")), "")
+
+EDGES = Table(
+    "edges",
+    (
+        ("id", "int"),
+        ("kind", "smallint"),
+        ("source", "int"),
+        ("target", "int"),
+        ("via", "int"),
+        *_SPAN,
+        ("changed", "bigint"),
+    ),
+    f"ON CONFLICT (id) DO UPDATE SET {_MERGE_SPAN}, changed = excluded.changed",
+)
+
+RUNS = Table(
+    "runs",
+    (
+        ("id", "bigint"),
+        ("job", "int"),
+        ("run", "text"),
+        ("tier", "smallint"),
+        ("state", "smallint"),
+        ("state_at", "bigint"),
+        ("started_at", "bigint"),
+        *_SPAN,
+    ),
+    f"ON CONFLICT (id) DO UPDATE SET {_MERGE_RUN} {_MERGE_SPAN}",
+)
+
+BODIES = Table(
+    "bodies", (("digest", "bytea"), ("body", "bytea")), "ON CONFLICT (digest) DO NOTHING"
+)
+
+FACETS = Table(
+    "facets",
+    (
+        ("role", "smallint"),
+        ("node", "int"),
+        ("run", "bigint"),
+        ("name", "text"),
+        ("digest", "bytea"),
+        *_SPAN,
+    ),
+    f"ON CONFLICT (node, role, name, run, digest) DO UPDATE SET {_MERGE_SPAN}",
+)
+
+CLAIMS = Table(
+    "claims",
+    (
+        ("id", "int"),
+        ("job", "int"),
+        ("dataset", "int"),
+        ("facet", "text"),
+        ("digest", "bytea"),
+        *_SPAN,
+        ("changed", "bigint"),
+    ),
+    f"ON CONFLICT (id) DO UPDATE SET {_MERGE_SPAN}, changed = excluded.changed",
+)
+
+DERIVES = Table(
+    "derives",
+    (
+        ("id", "bigint"),
+        ("claim", "int"),
+        ("source", "int"),
+        ("target", "int"),
+        ("direct", "smallint"),
+        ("subtype", "text"),
+        ("description", "text"),
+        ("masking", "smallint"),
+        ("confidence", "text"),
+    ),
+    "",
+)
+
+LOG = Table(
+    "log",
+    (
+        ("seq", "bigint"),
+        ("digest", "bytea"),
+        ("received_at", "bigint"),
+        ("chain", "bytea"),
+        ("body", "bytea"),
+    ),
+    "",
+)
+
+PROJECTIONS = (NODES, COLUMNS, EDGES, RUNS, BODIES, FACETS, CLAIMS, DERIVES)
+
+
+class Key(NamedTuple):
+    """The natural key by which a row's id is found."""
+
+    table: str
+    columns: Columns
+    id_column: str = "id"
+
+
+LOG_KEY = Key("log", (("digest", "bytea"),), "seq")
+NODE_KEY = Key("nodes", (("kind", "smallint"), ("namespace", "text"), ("name", "text")))
+EDGE_KEY = Key(
+    "edges", (("kind", "smallint"), ("source", "int"), ("target", "int"), ("via", "int"))
+)
+RUN_KEY = Key("runs", (("job", "int"), ("run", "text")))
+CLAIM_KEY = Key(
+    "claims", (("job", "int"), ("dataset", "int"), ("facet", "text"), ("digest", "bytea"))
+)
+KEYS = (NODE_KEY, EDGE_KEY, RUN_KEY, CLAIM_KEY)

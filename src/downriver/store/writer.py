@@ -1,0 +1,110 @@
+"""Group commit: many callers, one writing thread, one fsync for all who wait."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from downriver.errors import StoreBusyError, StoreError
+
+if TYPE_CHECKING:
+    from downriver.events import Event
+    from downriver.store.port import Receipt, Store
+
+_LARGEST_BATCH = 512
+_LARGEST_BATCH_BYTES = 16 * 2**20
+
+
+class GroupCommit:
+    """Writes events in the order they are submitted; a future resolves once its event is on disk.
+
+    While one batch commits the next gathers, so the batch grows with the load and no one waits for
+    a timer. What may wait is bounded: past `capacity_bytes`, submit refuses with StoreBusyError.
+    """
+
+    def __init__(self, store: Store, capacity_bytes: int) -> None:
+        self._store = store
+        self._capacity = capacity_bytes
+        self._waiting: deque[tuple[Event, Future[Receipt]]] = deque()
+        self._waiting_bytes = 0
+        self._closing = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="downriver-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, events: list[Event]) -> list[Future[Receipt]]:
+        """Queue events, all or none."""
+        size = sum(len(event.raw) for event in events)
+        futures: list[Future[Receipt]] = [Future() for _ in events]
+        for future in futures:
+            future.set_running_or_notify_cancel()  # a caller who gives up cannot take it back
+        with self._changed:
+            if self._closing:
+                raise StoreError("the store is closing")
+            if self._waiting and self._waiting_bytes + size > self._capacity:
+                raise StoreBusyError(len(self._waiting))
+            self._waiting.extend(zip(events, futures, strict=True))
+            self._waiting_bytes += size
+            self._changed.notify()
+        return futures
+
+    @property
+    def waiting(self) -> int:
+        """How many events are queued."""
+        return len(self._waiting)
+
+    def close(self) -> None:
+        """Write what is queued, then stop."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while batch := self._next_batch():
+            self._write(batch)
+
+    def _next_batch(self) -> list[tuple[Event, Future[Receipt]]]:
+        batch: list[tuple[Event, Future[Receipt]]] = []
+        size = 0
+        with self._changed:
+            while not self._waiting and not self._closing:
+                self._changed.wait()
+            while self._waiting and len(batch) < _LARGEST_BATCH and size < _LARGEST_BATCH_BYTES:
+                batch.append(self._waiting.popleft())
+                size += len(batch[-1][0].raw)
+            self._waiting_bytes -= size
+        return batch
+
+    def _write(self, batch: list[tuple[Event, Future[Receipt]]]) -> None:
+        try:
+            receipts = self._store.append([event for event, _ in batch])
+        except BaseException as exc:  # noqa: BLE001 — handed to whoever waits for the batch
+            self._write_apart(batch, exc)
+            return
+        for (_, future), receipt in zip(batch, receipts, strict=True):
+            future.set_result(receipt)
+
+    def _write_apart(
+        self, batch: list[tuple[Event, Future[Receipt]]], failure: BaseException
+    ) -> None:
+        """Try each alone, so that one bad event costs no one else; unless it is not the event."""
+        if len(batch) == 1 or self._is_out(failure):
+            for _, future in batch:
+                future.set_exception(failure)
+            return
+        for one in batch:
+            self._write([one])
+
+    def _is_out(self, failure: BaseException) -> bool:
+        """Tell whether the store itself fails: every event alone would wait for it in vain."""
+        if isinstance(failure, StoreBusyError):
+            return True
+        try:
+            with self._store.reader() as reader:
+                reader.state()
+        except StoreError:
+            return True
+        return False
