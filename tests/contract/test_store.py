@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 import subprocess
@@ -45,6 +46,7 @@ from downriver.model.facts import RunState
 from downriver.model.ids import DatasetId, JobId
 from downriver.store import GroupCommit, Receipt, Store, StoreState, open_store, verify_chain
 from downriver.store.packing import unpack
+from downriver.store.projection import Projection
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -258,6 +260,16 @@ class TestAppending:
                 piecemeal.append(shuffled[start : start + 7])
             assert dump(piecemeal) == dump(whole)
 
+    def test_forgetting_what_it_knew_by_heart_changes_nothing(self, opened, tmp_path):
+        events = some_events(60)
+        forgetful = opened()
+        forgetful._projection = Projection(remembered=2)
+        for event in events:
+            forgetful.append([event])
+        with closing(open_store(str(tmp_path / "other"))) as other:
+            other.append(events)
+            assert dump(forgetful) == dump(other)
+
 
 class TestTogether:
     def test_both_stores_hold_the_same_catalog(self, tmp_path, postgres_schema):
@@ -276,24 +288,6 @@ class TestTogether:
                 assert list(one.claims(0)) == list(other.claims(0))
                 assert list(one.columns(0)) == list(other.columns(0))
                 assert list(one.derives(0)) == list(other.derives(0))
-
-    def test_lists_have_the_same_order_in_both(self, tmp_path, postgres_schema):
-        names = ["b", "B", "a", "_a", "é", "e", "Z", "ß", "10", "9", "🦆", "a b", "a-b"]
-        runs = [run_event(run=name, at="2026-01-01T00:00:00Z") for name in names]
-        events = [parsed(e) for e in [*runs, dataset_event("t", {"schema": schema(*names)})]]
-
-        def lists(store: Store) -> tuple:
-            store.append(events)
-            with store.reader() as reader:
-                table = reader.find_node(DatasetId(DATABASE, "t"))
-                job = reader.find_node(JobId(JOBS, "load"))
-                return reader.list_fields(table), [run.run for run in reader.runs(job, 100)]
-
-        with (
-            closing(open_store(str(tmp_path))) as sqlite,
-            closing(open_store(postgres_schema)) as postgres,
-        ):
-            assert lists(sqlite) == lists(postgres)
 
     def test_four_processes_write_at_once(self, location, opened, tmp_path):
         events = some_events(120)
@@ -329,6 +323,49 @@ class TestTogether:
             store.append([parsed(dataset_event("t", facets))])
         with one.reader() as reader:
             assert len(list(reader.columns(0))) == 4
+
+
+class TestBeingKilled:
+    ACKNOWLEDGING = """
+import sys
+from downriver.events import parse_event
+from downriver.store import open_store
+store = open_store(sys.argv[1])
+for line in sys.stdin.buffer:
+    store.append([parse_event(line)])
+    print(parse_event(line).ref.digest.hex(), flush=True)
+"""
+
+    def killed(self, location: str, events: list[Event], after: int) -> list[bytes]:
+        """Write from another process, kill it in the middle; return what it acknowledged."""
+        with subprocess.Popen(
+            [sys.executable, "-c", self.ACKNOWLEDGING, location],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        ) as process:
+            process.stdin.write(b"".join(event.raw + b"\n" for event in events))
+            process.stdin.flush()
+            lines = [process.stdout.readline() for _ in range(after)]
+            process.kill()
+            lines += process.stdout.readlines()
+            process.stdin.close()
+        return [bytes.fromhex(line.decode()) for line in lines if line.endswith(b"\n")]
+
+    def test_what_was_acknowledged_is_there(self, location, opened, tmp_path):
+        events = some_events(60)  # few enough for a pipe to hold
+        acknowledged = [
+            digest
+            for after in (1, 8, 20)
+            for digest in self.killed(location, random.Random(after).sample(events, 60), after)
+        ]
+        store = opened()
+        assert verified(store).ok
+        with store.reader() as reader:
+            assert all(reader.find_event(digest) for digest in acknowledged)
+        stored = [parse_event(raw) for raw in logged(store)]
+        with closing(open_store(str(tmp_path / "alone"))) as alone:
+            alone.append(stored)
+            assert dump(store) == dump(alone)
 
 
 class TestSeeingEachOther:
@@ -389,6 +426,14 @@ class TestSeeingEachOther:
                 assert next(reader.log()).seq == 1
                 assert next(reader.columns(0))[0] == 1
         store.append(some_events(11))
+
+    def test_a_reader_is_over_when_its_block_is(self, store):
+        store.append(some_events(5))
+        with store.reader() as reader:
+            reader.counts()
+        for use in (reader.counts, lambda: list(reader.log())):
+            with pytest.raises(StoreError, match="inside its `with`"):
+                use()
 
     def test_many_threads_read_while_one_writes(self, store):
         events = some_events(40)
@@ -455,6 +500,22 @@ class TestRebuilding:
             alone.append(events)
             assert dump(other) == dump(one) == dump(alone)
 
+    def test_another_open_store_forgets_the_ids_a_rebuild_gave_to_other_rows(self, opened):
+        def derived(name: str, at: str) -> Event:
+            facet = column_lineage({"x": [source("a", "p")]})
+            return parsed(run_event(at=at, outputs=[dataset(name, {"columnLineage": facet})]))
+
+        one, other = opened(), opened()
+        other.append([derived("b", "2026-01-01T00:00:00Z")])
+        other.append([parsed(dataset_event("c", {"schema": schema("k")}))])
+        # Now in one batch, in which the columns of schemas come first.
+        one.rebuild(lambda done, total: None)
+        other.append([derived("d", "2026-01-02T00:00:00Z")])
+        after = dump(other)
+        other.rebuild(lambda done, total: None)
+        assert dump(other) == after
+        assert {row[3] for row in after["derives"]} == {"p"}
+
     def test_a_rebuild_that_is_interrupted_changes_nothing(self, store):
         store.append(some_events(30))
         before, state = dump(store), store.state()
@@ -477,6 +538,25 @@ class TestRebuilding:
         assert during == [before]
 
 
+class PoliteLock:
+    """A lock that the first to leave goes on from only when the next has had its turn, too."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.taken = threading.Event()
+        self.turns = 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self.taken.set()
+
+    def __exit__(self, *failure: object) -> None:
+        self.turns += 1
+        first = self.turns == 1
+        self._lock.release()
+        assert not first or eventually(lambda: self.turns == 2)
+
+
 class TestFailing:
     def test_a_failed_append_leaves_no_trace(self, store):
         store.append(some_events(5))
@@ -495,25 +575,20 @@ class TestFailing:
             assert dump(store) == dump(clean)
         assert verified(store).ok
 
-    def test_failures_in_one_thread_never_show_in_anothers_writes(self, store, tmp_path):
-        events = some_events(90)
-        bad = unstorable()
+    def test_a_failure_never_shows_in_what_another_thread_writes_right_after(self, store, tmp_path):
+        events = some_events(20)
+        store._write_lock = lock = PoliteLock()
 
         def fail() -> None:
-            for start in range(0, len(events), 3):
-                with pytest.raises(UnicodeEncodeError):
-                    store.append([*events[start : start + 9], bad])
+            with pytest.raises(UnicodeEncodeError):
+                store.append([*events, unstorable()])
 
-        def write(share: list[Event]) -> None:
-            for event in share:
-                store.append([event])
-
-        threads = [threading.Thread(target=fail) for _ in range(2)]
-        threads += [threading.Thread(target=write, args=(events[n::2],)) for n in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        failing = threading.Thread(target=fail)
+        failing.start()
+        assert lock.taken.wait(PATIENCE)
+        store.append(events)
+        failing.join()
+        assert lock.turns == 2
         with closing(open_store(str(tmp_path / "clean"))) as clean:
             clean.append(events)
             assert dump(store) == dump(clean)
@@ -642,6 +717,10 @@ class HeldStore:
         self.reached = threading.Event()
         self.let_go = threading.Event()
 
+    def hold(self) -> None:
+        self.reached.clear()
+        self.let_go.clear()
+
     def append(self, events: list[Event]) -> list[Receipt]:
         self.batches.append(len(events))
         self.reached.set()
@@ -728,8 +807,13 @@ class TestGroupCommit:
             assert refused.value.waiting == group.waiting == 2
             held.let_go.set()
             results(futures)
-            futures = group.submit(events[3:])
-            assert [receipt.seq for receipt in results(futures)] == [4, 5, 6, 7, 8, 9, 10]
+            held.hold()
+            futures = group.submit(events[3:4])
+            held.reached.wait(PATIENCE)
+            futures += group.submit(events[4:5])  # there is room again
+            futures += group.submit(events[5:6])
+            held.let_go.set()
+            assert [receipt.seq for receipt in results(futures)] == [4, 5, 6]
 
     def test_an_event_larger_than_the_capacity_goes_in_when_nothing_waits(self, store):
         with committing(store, capacity=10) as group:
@@ -810,6 +894,7 @@ class TestNames:
         "x" * 4095 + "y",
         "ΐ" * 500,
         "🦆" * 1024,
+        "".join(map(chr, random.Random(5).choices(range(0x4E00, 0x9FFF), k=2000))),
     )
 
     def event(self, name: str) -> Event:
@@ -818,9 +903,12 @@ class TestNames:
             job_name=name or "job",
             run=name or "run",
             inputs=[dataset(f"in {name}", {"schema": schema(name), name: {"a": name}})],
-            outputs=[dataset(name, {"columnLineage": lineage})],
+            outputs=[
+                dataset(name, {"columnLineage": lineage}),
+                dataset(name, namespace=f"in {name}"),
+            ],
         )
-        return parse_event(msgspec_escaped(event))
+        return parse_event(ascii_json(event))
 
     def test_any_name_is_stored_and_found(self, store):
         for name in self.NAMES:
@@ -850,10 +938,8 @@ class TestNames:
             assert dump(sqlite) == dump(postgres)
 
 
-def msgspec_escaped(event: Json) -> bytes:
+def ascii_json(event: Json) -> bytes:
     """Return JSON in which everything beyond ASCII is escaped, lone surrogates too."""
-    import json
-
     return json.dumps(event, ensure_ascii=True).encode()
 
 
@@ -914,6 +1000,7 @@ class TestRuns:
         store.append([parsed(run_event(state="COMPLETE", at="2026-01-01T10:00:00Z"))])
         store.append([parsed(run_event(state="START", at="2026-01-01T11:00:00Z"))])
         store.append([parsed(run_event(state="START", at="2026-01-01T09:00:00Z"))])
+        store.append([parsed(run_event(state="RUNNING", at="2026-01-01T12:00:00Z"))])
         with store.reader() as reader:
             [run] = reader.runs(reader.find_node(JobId(JOBS, "load")), 10)
         assert run.state is RunState.COMPLETE

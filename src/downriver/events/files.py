@@ -13,7 +13,7 @@ from downriver.errors import InvalidEventError, InvalidRequestError
 from downriver.events.wire import Event, parse_event, split_events
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
 _GZIP = b"\x1f\x8b"
@@ -41,18 +41,17 @@ def list_event_files(names: Iterable[str]) -> list[Path]:
     return files
 
 
-def read_event_file(path: Path, progress: Callable[[int], None]) -> Iterator[Found]:
-    """Yield the events of a file; `progress` is told how many bytes of it have been read."""
+def read_event_file(path: Path) -> Iterator[tuple[Found, int]]:
+    """Yield the events of a file, each with how many bytes of the file have been read."""
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == _GZIP
             raw.seek(0)
             stream = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if packed else raw
             for found in read_events(stream, str(path)):
-                progress(raw.tell())
-                yield found
+                yield found, raw.tell()
     except (OSError, EOFError, zlib.error) as exc:
-        yield Found(str(path), None, f"cannot be read: {exc}")
+        yield Found(str(path), None, f"cannot be read: {exc}"), 0
 
 
 def read_events(stream: IO[bytes], name: str) -> Iterator[Found]:

@@ -157,7 +157,7 @@ def _readable(raw: bytes) -> bytes:
 
 
 def _without_unstorable(raw: bytes) -> bytes:
-    return _ESCAPE.sub(_storable, raw) if b"\\u" in raw else raw
+    return _ESCAPE.sub(_storable, raw) if b"\\" in raw else raw
 
 
 def _storable(escape: re.Match[bytes]) -> bytes:

@@ -56,8 +56,7 @@ EVERY_FIELD = "*"
 
 def short_name(name: str) -> str:
     """Return the last part of a dotted or slashed name, case folded: what people type."""
-    # Folding may lengthen a name threefold, past what a store can index.
-    return bounded(name.rstrip("/").replace("/", ".").rpartition(".")[2].casefold())
+    return name.rstrip("/").replace("/", ".").rpartition(".")[2].casefold()
 
 
 LONGEST_NAME = 1000

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from downriver.store.port import Row, Transaction
 
 DATASET, JOB = 0, 1
-_REMEMBERED = 200_000
 
 _NUMBERED = ("nodes", "columns", "edges", "runs", "claims", "derives")
 _NEXT_IDS = "SELECT " + ", ".join(
@@ -40,7 +39,8 @@ _NEXT_IDS = "SELECT " + ", ".join(
 class Projection:
     """Folds facts into the tables, remembering the ids and bodies it has seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, remembered: int = 200_000) -> None:
+        self._remembered = remembered
         self.forget()
 
     def forget(self) -> None:
@@ -75,9 +75,9 @@ class Projection:
         caches: list[dict[Any, Any]] = [*self._known_ids.values()]
         caches += [self._nodes, self._bodies, self._schemas]
         for cache in caches:
-            if len(cache) > _REMEMBERED:
+            if len(cache) > self._remembered:
                 cache.clear()
-        if self._columns_held + len(self._columns) > _REMEMBERED:
+        if self._columns_held + len(self._columns) > self._remembered:
             self._columns.clear()
             self._columns_held = 0
             self._complete.clear()

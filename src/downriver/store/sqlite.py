@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from downriver.store.tables import Key, Table
 
 _WAIT_FOR_LOCK = 60.0
+_TRY_AGAIN = 0.01
 _IDLE_READERS = 8
 _MOST_NUMBERS = 500
 _SETTINGS = (
-    "journal_mode = WAL",
     "synchronous = FULL",
     "cache_size = -65536",
     "temp_store = MEMORY",
@@ -42,6 +43,7 @@ class SqliteStore(SqlStore):
             self._writer = self._connect()
             with ExitStack() as undo:
                 undo.callback(self._writer.close)
+                self._log_ahead()
                 self._migrate()
                 undo.pop_all()
 
@@ -57,10 +59,12 @@ class SqliteStore(SqlStore):
     def _snapshot(self) -> Iterator[_SqliteQueries]:
         with _translated(self.url):
             connection = self._take()
+            queries = _SqliteQueries(connection)
             try:
                 connection.execute("BEGIN")
-                yield _SqliteQueries(connection)
+                yield queries
             finally:
+                queries.end()
                 self._give_back(connection)
 
     @contextmanager
@@ -119,6 +123,19 @@ class SqliteStore(SqlStore):
             raise
         return connection
 
+    def _log_ahead(self) -> None:
+        """Turn on the write-ahead log. Of those who make a store at once, SQLite lets only one."""
+        deadline = time.monotonic() + _WAIT_FOR_LOCK
+        while True:
+            try:
+                self._writer.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as exc:
+                if "locked" not in str(exc) or time.monotonic() > deadline:
+                    raise
+                time.sleep(_TRY_AGAIN)
+            else:
+                return
+
     def _migrate(self) -> None:
         applied = self._writer.execute("PRAGMA user_version").fetchone()[0]
         if not pending("sqlite", applied):
@@ -135,11 +152,11 @@ class _SqliteQueries:
     """An open transaction, to read from."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+        self._connection: sqlite3.Connection | None = connection
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """Return the rows of a query."""
-        return self._connection.execute(sql, parameters).fetchall()
+        return self._open.execute(sql, parameters).fetchall()
 
     def rows_in(self, sql: str, numbers: Sequence[int]) -> list[Row]:
         """Return the rows of a query that ends in `IN`, for the numbers to follow it."""
@@ -151,7 +168,17 @@ class _SqliteQueries:
 
     def scan(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Row]:
         """Yield the rows of a query without holding them all."""
-        return self._connection.execute(sql, parameters)
+        return self._open.execute(sql, parameters)
+
+    def end(self) -> None:
+        """Answer nothing from now on: the connection is about to serve someone else."""
+        self._connection = None
+
+    @property
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise StoreError("a reader is open only inside its `with`")
+        return self._connection
 
 
 class _SqliteTransaction(_SqliteQueries):
@@ -159,20 +186,21 @@ class _SqliteTransaction(_SqliteQueries):
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Run a statement."""
-        self._connection.execute(sql, parameters)
+        self._open.execute(sql, parameters)
 
     def find_ids(self, key: Key, keys: Sequence[Row]) -> dict[Row, int]:
         """Return the ids of the rows that exist, by natural key."""
         condition = " AND ".join(f"{name} = ?" for name, _ in key.columns)
         sql = f"SELECT {key.id_column} FROM {key.table} WHERE {condition}"
-        found = ((k, self._connection.execute(sql, k).fetchone()) for k in keys)
+        execute = self._open.execute
+        found = ((k, execute(sql, k).fetchone()) for k in keys)
         return {k: row[0] for k, row in found if row is not None}
 
     def merge(self, table: Table, rows: Sequence[Row]) -> None:
         """Insert rows, merging those that exist."""
         if rows:
             values = ", ".join("?" * len(table.columns))
-            self._connection.executemany(table.insert_from(f"VALUES ({values})"), rows)
+            self._open.executemany(table.insert_from(f"VALUES ({values})"), rows)
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -1,0 +1,77 @@
+"""Our own events on the wire: from ids and facets to OpenLineage JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from downriver import __version__
+from downriver.events.wire import render_time
+from downriver.model.ids import DatasetId, JobId
+
+PRODUCER = f"https://github.com/downriver/downriver/tree/{__version__}"
+_SPEC = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs"
+_FACETS = "https://openlineage.io/spec/facets"
+
+Facets = dict[str, dict[str, Any]]
+
+
+def facet(name: str, version: str, **content: Any) -> dict[str, Any]:
+    """Return a facet with the two fields every facet carries."""
+    return {"_producer": PRODUCER, "_schemaURL": f"{_FACETS}/{version}/{name}.json", **content}
+
+
+def dataset(dataset_id: DatasetId, facets: Facets | None = None) -> dict[str, Any]:
+    """Return a dataset as events name it."""
+    return {
+        "namespace": dataset_id.namespace,
+        "name": dataset_id.name,
+        **({"facets": facets} if facets else {}),
+    }
+
+
+def render_job_event(
+    job: JobId,
+    at: int,
+    *,
+    inputs: list[dict[str, Any]],
+    outputs: list[dict[str, Any]],
+    facets: Facets | None = None,
+) -> bytes:
+    """Return a JobEvent: what a job is declared to do, without a run that was seen doing it."""
+    return msgspec.json.encode(
+        {
+            "eventTime": render_time(at),
+            "producer": PRODUCER,
+            "schemaURL": f"{_SPEC}/JobEvent",
+            "job": {"namespace": job.namespace, "name": job.name, "facets": facets or {}},
+            "inputs": inputs,
+            "outputs": outputs,
+        }
+    )
+
+
+def render_run_event(
+    job: JobId,
+    run: str,
+    state: str,
+    at: int,
+    *,
+    inputs: list[dict[str, Any]],
+    outputs: list[dict[str, Any]],
+    facets: Facets | None = None,
+) -> bytes:
+    """Return a RunEvent: what a run of a job was seen to do."""
+    return msgspec.json.encode(
+        {
+            "eventType": state,
+            "eventTime": render_time(at),
+            "producer": PRODUCER,
+            "schemaURL": f"{_SPEC}/RunEvent",
+            "run": {"runId": run},
+            "job": {"namespace": job.namespace, "name": job.name, "facets": facets or {}},
+            "inputs": inputs,
+            "outputs": outputs,
+        }
+    )
