@@ -1,0 +1,144 @@
+"""Datasets and jobs, as answers show them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from downriver.graph.evidence import is_stale, merge_spans, render_evidence
+from downriver.graph.node_walk import NodeWalk, reach_nodes
+from downriver.graph.paths import Routes, find_routes
+from downriver.graph.view import and_more
+from downriver.model.answers import BlindSpot, TraceEdge, TraceNode
+from downriver.model.facts import EdgeKind
+from downriver.model.ids import JobId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from downriver.graph.adjacency import Ints
+    from downriver.graph.index import GraphIndex
+    from downriver.graph.reach import Reach
+    from downriver.graph.view import Question, Steps
+    from downriver.model.facts import Span
+    from downriver.model.ids import NodeId
+    from downriver.store import Reader
+
+
+class _Key(NamedTuple):
+    """What makes two edges the same in an answer: the job is that behind it, 0 if there is none."""
+
+    source: int
+    target: int
+    kind: int
+    job: int
+
+
+class NodeView:
+    """The graph around a dataset or a job."""
+
+    def __init__(self, index: GraphIndex, reader: Reader, node: int, question: Question) -> None:
+        self._graph = index.nodes
+        self._reader = reader
+        self._question = question
+        self.root = index.nodes.identities.canonical(node)
+
+    def reach(self, *, downstream: bool) -> Reach:
+        """Return the datasets and jobs on one side of the root."""
+        return reach_nodes(
+            self._graph,
+            self.root,
+            downstream=downstream,
+            depth=self._question.depth,
+            as_of=self._question.as_of,
+        )
+
+    def routes(self, end: int, limit: int) -> Routes:
+        """Return the routes from the root to another node."""
+        return find_routes(self.reach(downstream=True), end, limit)
+
+    def nodes(self, depths: Mapping[int, int]) -> dict[int, TraceNode]:
+        """Return nodes by the name that speaks for each, with its other names."""
+        spoken = self._graph.identities.speak(depths, self._reader)
+        return {
+            node: TraceNode(
+                id=str(name),
+                kind="job" if isinstance(name, JobId) else "dataset",
+                namespace=name.namespace,
+                name=name.name,
+                depth=depths[node],
+                aliases=[str(alias) for alias in aliases],
+            )
+            for node, (name, aliases) in spoken.items()
+        }
+
+    def edges(self, steps: Steps, nodes: Mapping[int, TraceNode]) -> list[TraceEdge]:
+        """Return edges with their evidence: one for all names under which it was seen."""
+        sightings = self._sightings(steps)
+        jobs = self._reader.nodes({key.job for key in sightings})
+        return [
+            self._edge(key, merge_spans(spans), nodes, jobs) for key, spans in sightings.items()
+        ]
+
+    def _sightings(self, steps: Steps) -> dict[_Key, list[Span]]:
+        flow = self._graph.flow
+        ids = flow.id.view[steps.edges].tolist()
+        spans = self._reader.edge_spans(set(ids))
+        keys = zip(
+            steps.source.tolist(),
+            steps.target.tolist(),
+            flow.kind.view[steps.edges].tolist(),
+            self._graph.jobs(steps.edges).tolist(),
+            strict=True,
+        )
+        sightings: dict[_Key, list[Span]] = defaultdict(list)
+        for key, number in zip(keys, ids, strict=True):
+            sightings[_Key(*key)].append(spans[number])
+        return sightings
+
+    def _edge(
+        self, key: _Key, span: Span, nodes: Mapping[int, TraceNode], jobs: Mapping[int, NodeId]
+    ) -> TraceEdge:
+        kind = EdgeKind(key.kind)
+        stated_by_job = kind is EdgeKind.DERIVES and key.job != 0
+        return TraceEdge(
+            source=nodes[key.source].id,
+            target=nodes[key.target].id,
+            kind=kind.name.lower(),
+            job=str(jobs[key.job]) if stated_by_job else None,
+            **render_evidence(span, stale=self._is_stale(span, key.job)),
+        )
+
+    def _is_stale(self, span: Span, job: int) -> bool:
+        return is_stale(
+            span,
+            self._graph.job_last_seen(job),
+            days=self._question.stale_days,
+            as_of=self._question.as_of,
+        )
+
+    def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
+        """Name the jobs of which no one has told what they read."""
+        if downstream:
+            return []
+        walk = NodeWalk(self._graph, downstream=False, as_of=self._question.as_of)
+        spots = [
+            BlindSpot(
+                kind="job_without_inputs",
+                entity=str(name),
+                message="no event of this job has named an input, so what feeds it is unknown",
+            )
+            for node, name in self._reader.nodes(reached.tolist()).items()
+            if isinstance(name, JobId) and not self._is_fed(walk, node)
+        ]
+        return and_more(sorted(spots, key=lambda spot: spot.entity), len(spots))
+
+    def _is_fed(self, walk: NodeWalk, job: int) -> bool:
+        """Tell whether a job has inputs, or has spelled out what feeds all it writes."""
+        here = np.array([job], np.int32)
+        if len(walk.edges(here)):
+            return True
+        writes = self._graph.flow.ends.leaving.of(here)
+        return len(writes) > 0 and bool(self._graph.explicit(writes, self._question.as_of).all())
