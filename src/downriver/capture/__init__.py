@@ -1,0 +1,1 @@
+"""Where events come from besides other tools: each source ends as an OpenLineage event."""

@@ -1,0 +1,232 @@
+"""MERGE, UPDATE and DELETE: statements that change rows that are already there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from downriver.capture.sql.assignments import assigned
+from downriver.capture.sql.context import Context, by_name, truthy
+from downriver.capture.sql.deps import Deps, Kind, TableName, merge, steering
+from downriver.capture.sql.effects import Effect, Written
+from downriver.capture.sql.outputs import output_into
+from downriver.capture.sql.relations import Column, Relation, Star
+from downriver.capture.sql.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+# MERGE
+
+
+def read_merge(node: exp.Expression, context: Context) -> Effect:
+    """MERGE: every WHEN branch writes, and the join and its own condition decide its rows."""
+    scope = Scope(context.outer(node), {})
+    target = context.walker.table_name(node.this)
+    rows: Deps = {}
+    source = context.walker.add_source(node.args["using"], scope, rows)
+    existing = context.existing(target)
+    scope.sources[context.walker.alias(node.this)] = existing
+    _join_on(node, source, existing, scope, rows, context)
+    written: list[Written] = []
+    whens = truthy(node.args.get("whens"))
+    for when in whens.expressions if whens is not None else ():
+        written += _when(when, _Branch(target, scope, source, rows), context)
+    new = Relation([item for one in written for item in one.columns], rows)
+    written += output_into(node, context, new, existing)
+    return Effect(
+        "MERGE", context.inputs(without=[target]), written or [Written(target, [], rows)]
+    )
+
+
+def _join_on(
+    node: exp.Expression,
+    source: Relation,
+    existing: Relation,
+    scope: Scope,
+    rows: Deps,
+    context: Context,
+) -> None:
+    condition = truthy(node.args.get("on"))
+    if condition is not None:
+        merge(rows, steering(context.walker.expressions.of(condition, scope), Kind.JOIN))
+    for name in node.args.get("using_cond") or ():
+        for relation in (source, existing):
+            column = relation.find(context.walker.name(name))
+            if column is not None:
+                merge(rows, steering(column.deps, Kind.JOIN))
+
+
+class _Branch:
+    """What a WHEN branch of a MERGE can see, and what it writes to."""
+
+    def __init__(self, target: TableName, scope: Scope, source: Relation, rows: Deps) -> None:
+        self.target = target
+        self.scope = scope
+        self.source = source
+        self.rows = dict(rows)
+
+
+def _when(when: exp.Expression, branch: _Branch, context: Context) -> Iterator[Written]:
+    condition = truthy(when.args.get("condition"))
+    if condition is not None:
+        deps = context.walker.expressions.of(condition, branch.scope)
+        merge(branch.rows, steering(deps, Kind.FILTER))
+    then = when.args.get("then")
+    if isinstance(then, exp.Update):
+        yield _updated(then, branch, context)
+    elif isinstance(then, exp.Insert):
+        yield _inserted(then, branch, context)
+    else:  # DELETE, DO NOTHING
+        yield Written(branch.target, [], branch.rows)
+
+
+def _updated(then: exp.Update, branch: _Branch, context: Context) -> Written:
+    assignments = then.args.get("expressions")
+    if isinstance(assignments, list) and any(isinstance(a, exp.Binary) for a in assignments):
+        return assigned(assignments, branch.target, branch.scope, branch.rows, context)
+    return _whole_row(branch, context)  # UPDATE SET *, UPDATE ALL BY NAME
+
+
+def _inserted(then: exp.Insert, branch: _Branch, context: Context) -> Written:
+    values = then.expression.expressions if isinstance(then.expression, exp.Tuple) else None
+    if values is None:  # INSERT *, INSERT ROW
+        return _whole_row(branch, context)
+    if isinstance(then.this, (exp.Tuple, exp.Schema)):
+        names = [context.column_name(column) for column in then.this.expressions]
+    else:
+        names = list(context.columns_of(branch.target) or ())
+    items: list[Column | Star] = []
+    for at, value in enumerate(values):
+        name = names[at] if at < len(names) else context.walker.output_name(value)
+        if name:
+            items.append(context.walker.item(value, name, branch.scope))
+    return Written(branch.target, items, branch.rows)
+
+
+def _whole_row(branch: _Branch, context: Context) -> Written:
+    columns = context.columns_of(branch.target)
+    return Written(branch.target, by_name(branch.source, columns), branch.rows)
+
+
+# UPDATE
+
+
+def read_update(node: exp.Expression, context: Context) -> Effect:
+    """UPDATE, also of several tables, through an alias, or through a CTE."""
+    outer = context.outer(node)
+    scope = Scope(outer, {})
+    rows: Deps = {}
+    context.walker.from_clause(node, scope, rows)
+    target = _changed_table(node.this, node, scope, context)
+    for join in node.this.args.get("joins") or ():
+        context.walker.join(join, scope, rows)
+    context.filtered(node, scope, rows)
+    targets = _targets(node, target, context)
+    written = [
+        assigned(assignments, table, scope, rows, context)
+        for table, assignments in targets.items()
+    ]
+    new = Relation([item for one in written for item in one.columns], rows)
+    written += output_into(node, context, new, context.existing(target))
+    return Effect("UPDATE", context.inputs(without=list(targets)), written)
+
+
+def _targets(
+    node: exp.Expression, target: TableName, context: Context
+) -> dict[TableName, list[exp.Expression]]:
+    """Return which assignment is to which table: `SET a.x = …, b.y = …` changes two."""
+    tables = {context.walker.alias(table): table for table in _tables_of(node)}
+    found: dict[TableName, list[exp.Expression]] = {}
+    for assignment in node.expressions:
+        left = assignment.this if isinstance(assignment, exp.Binary) else None
+        name = context.walker.name(left.args["table"]) if _is_qualified(left) else ""
+        table = tables.get(name)
+        owner = context.walker.table_name(table) if table is not None else target
+        found.setdefault(owner, []).append(assignment)
+    return found or {target: []}
+
+
+def _is_qualified(node: object) -> bool:
+    return isinstance(node, exp.Column) and isinstance(node.args.get("table"), exp.Identifier)
+
+
+def _tables_of(node: exp.Expression) -> Iterator[exp.Table]:
+    """Yield the tables a MySQL UPDATE may change: the first, and those joined to it."""
+    if isinstance(node.this, exp.Table):
+        for join in node.this.args.get("joins") or ():
+            if isinstance(join.this, exp.Table):
+                yield join.this
+
+
+def _changed_table(
+    node: exp.Expression, statement: exp.Expression, scope: Scope, context: Context
+) -> TableName:
+    """Return the table an UPDATE means: T-SQL names it by an alias of its FROM, or by a CTE."""
+    walker = context.walker
+    name = walker.table_name(node)  # type: ignore[arg-type]
+    alias = walker.alias(node)
+    if len(name) == 1:
+        for table in statement.find_all(exp.Table):
+            if table is not node and table.alias and walker.alias(table) == name[0]:
+                return _behind_cte(walker.table_name(table), statement, context)
+        real = _behind_cte(name, statement, context)
+        if real != name:
+            scope.sources[alias] = scope.find_cte(name[0]) or context.existing(real)
+            return real
+    if alias not in scope.sources:
+        scope.sources[alias] = context.existing(name)
+    return name
+
+
+def _behind_cte(
+    name: TableName, statement: exp.Expression, context: Context
+) -> TableName:
+    """Return the table whose rows a CTE shows, for changing the CTE changes them."""
+    clause = truthy(statement.args.get("with_"))
+    for cte in clause.expressions if clause is not None and len(name) == 1 else ():
+        if context.walker.name(cte.args["alias"].this) == name[0]:
+            table = cte.this.find(exp.Table)
+            if table is not None:
+                return context.walker.table_name(table)
+    return name
+
+
+# DELETE
+
+
+def read_delete(node: exp.Expression, context: Context) -> Effect:
+    """DELETE: no column is filled, but what it joins and filters on decides which rows stay."""
+    scope = Scope(context.outer(node), {})
+    rows: Deps = {}
+    for item in _listed(node.args.get("using")):
+        context.walker.add_source(item, scope, rows)
+    table = truthy(node.this)
+    if table is None:
+        return Effect("DELETE", context.inputs(), [])
+    named = [t for t in _listed(node.args.get("tables")) if isinstance(t, exp.Table)]
+    target = _changed_table(table, node, scope, context)
+    for join in table.args.get("joins") or ():
+        context.walker.join(join, scope, rows)
+    context.filtered(node, scope, rows)
+    targets = _deleted_from(named, table, context) or [target]
+    written = [Written(name, [], rows) for name in targets]
+    written += output_into(node, context, Relation([], rows), context.existing(targets[0]))
+    return Effect("DELETE", context.inputs(without=targets), written)
+
+
+def _deleted_from(
+    named: Sequence[exp.Table], table: exp.Expression, context: Context
+) -> list[TableName]:
+    """Return the tables that `DELETE a, b FROM …` means, given by alias or name."""
+    known = {
+        context.walker.alias(t): context.walker.table_name(t) for t in table.find_all(exp.Table)
+    }
+    return [known.get(context.walker.alias(t), context.walker.table_name(t)) for t in named]
+
+
+def _listed(value: object) -> list[exp.Expression]:
+    found = value if isinstance(value, list) else [value]
+    return [item for item in found if isinstance(item, exp.Expression)]

@@ -1,0 +1,96 @@
+"""What every kind of statement is read with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from downriver.capture.sql.deps import NOTHING, Deps, Kind, Sure, TableName, merge, steering
+from downriver.capture.sql.relations import Column, Relation, Star
+from downriver.capture.sql.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from downriver.capture.sql.walker import Walker
+
+
+class Context:
+    """One statement's walker, and the schemas of the tables it may write to."""
+
+    def __init__(
+        self, walker: Walker, columns_of: Callable[[TableName], Sequence[str] | None]
+    ) -> None:
+        self.walker = walker
+        self.columns_of = columns_of
+
+    def inputs(self, *, without: Sequence[TableName] = ()) -> list[TableName]:
+        """Return the tables read so far, those a statement merely changes left out."""
+        return [name for name in self.walker.inputs if name not in without]
+
+    def outer(self, node: exp.Expression) -> Scope | None:
+        """Return the scope of a statement's WITH clause, if it has one."""
+        ctes = self.walker.with_clause(node, None)
+        return Scope(None, ctes) if ctes else None
+
+    def existing(self, target: TableName) -> Relation:
+        """Return the rows already in a target, without counting it as an input."""
+        columns = self.columns_of(target)
+        if columns is None:
+            return Relation([Star(target)], NOTHING)
+        items: list[Column | Star] = [
+            Column(column, {(target, column, Kind.IDENTITY, False): Sure.EXACT})
+            for column in columns
+        ]
+        return Relation(items, NOTHING)
+
+    def target(self, node: object) -> tuple[TableName | None, list[str]]:
+        """Return the table a statement writes to, and the columns it names for it."""
+        names: list[str] = []
+        if isinstance(node, exp.Schema):
+            names = [
+                self.walker.name(column if isinstance(column, exp.Identifier) else column.this)
+                for column in node.expressions
+                if isinstance(column, (exp.Identifier, exp.ColumnDef, exp.Column))
+            ]
+            node = node.this
+        if isinstance(node, exp.Table):
+            return self.walker.table_name(node), names
+        if isinstance(node, exp.Directory):
+            return (str(node.this.name),), names
+        return None, names
+
+    def column_name(self, node: exp.Expression) -> str:
+        """Return the name of a column that is assigned to."""
+        if isinstance(node, exp.Identifier):
+            return self.walker.name(node)
+        return self.walker.output_name(node) or str(node.name)
+
+    def filtered(self, node: exp.Expression, scope: Scope, rows: Deps) -> None:
+        """Add what a WHERE clause looks at to what decides the rows."""
+        where = node.args.get("where")
+        if isinstance(where, exp.Expression):
+            merge(rows, steering(self.walker.expressions.of(where, scope), Kind.FILTER))
+
+
+def named(relation: Relation, names: Sequence[str]) -> list[Column | Star]:
+    """Return a relation's columns under names given by position, or under their own."""
+    return relation.renamed(names).items if names else list(relation.items)
+
+
+def by_name(relation: Relation, columns: Sequence[str] | None) -> list[Column | Star]:
+    """Return a relation's columns, a star among them as the columns of a known target."""
+    if columns is None or not relation.open:
+        return list(relation.items)
+    found: list[Column | Star] = []
+    for name in columns:
+        column = relation.find(name, Sure.INFERRED)
+        if column is not None:
+            found.append(Column(name, column.deps, column.expression, column.fields))
+    return found
+
+
+def truthy(value: object) -> exp.Expression | None:
+    """Return an argument of a node, which sqlglot leaves False or None where there is none."""
+    return value if isinstance(value, exp.Expression) else None

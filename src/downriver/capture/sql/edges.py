@@ -1,0 +1,79 @@
+"""From what the walker computed to the edges that users see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from downriver.capture.sql.deps import Kind, Sure
+from downriver.capture.sql.relations import Star
+from downriver.capture.sql.result import ColumnEdge, ColumnRef
+from downriver.capture.sql.walker import Expressed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from downriver.capture.sql.deps import Deps, TableName
+    from downriver.capture.sql.effects import Written
+
+_LONGEST_EXPRESSION = 2_000
+
+_RESOLUTIONS: dict[int, Literal["exact", "inferred", "ambiguous"]] = {
+    Sure.EXACT: "exact",
+    Sure.INFERRED: "inferred",
+    Sure.AMBIGUOUS: "ambiguous",
+}
+
+
+def table_text(name: TableName) -> str:
+    """Return a table's name as one string."""
+    return ".".join(name)
+
+
+def count_edges(written: Written) -> int:
+    """Return how many edges `column_edges` and `dataset_edges` would make."""
+    return len(written.rows) + sum(
+        1 if isinstance(item, Star) else len(item.deps) for item in written.columns
+    )
+
+
+def column_edges(written: Written) -> Iterator[ColumnEdge]:
+    """Yield the edges into each column of a written table."""
+    target = table_text(written.table)
+    for item in written.columns:
+        if isinstance(item, Star):
+            yield ColumnEdge(
+                source=ColumnRef(table_text(item.table), "*"),
+                target=ColumnRef(target, "*"),
+                type="DIRECT",
+                subtype="IDENTITY",
+                resolution="inferred",
+            )
+        elif item.deps:
+            text = _expression_text(item) if isinstance(item, Expressed) else ""
+            yield from _edges(item.deps, ColumnRef(target, item.name), text)
+
+
+def dataset_edges(written: Written) -> Iterator[ColumnEdge]:
+    """Yield the edges into a written table as a whole: what decides its rows."""
+    yield from _edges(written.rows, ColumnRef(table_text(written.table), "*"), "")
+
+
+def _expression_text(column: Expressed) -> str:
+    try:
+        text = column.text()
+    except RecursionError:  # an expression of thousands of terms can be followed but not printed
+        return ""
+    return text if len(text) <= _LONGEST_EXPRESSION else text[: _LONGEST_EXPRESSION - 1] + "…"
+
+
+def _edges(deps: Deps, target: ColumnRef, expression: str) -> Iterator[ColumnEdge]:
+    for (table, column, kind, masked), sure in deps.items():
+        yield ColumnEdge(
+            source=ColumnRef(table_text(table), column),
+            target=target,
+            type="DIRECT" if kind < Kind.JOIN else "INDIRECT",
+            subtype=Kind(kind).name,
+            masking=masked,
+            resolution=_RESOLUTIONS[sure],
+            expression=expression,
+        )

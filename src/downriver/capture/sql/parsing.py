@@ -1,0 +1,390 @@
+"""Text into statements: sqlglot where it can, and what can be known where it cannot."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.tokens import Token, TokenType
+
+from downriver.capture.sql.procedural import Piece, Role, list_pieces
+from downriver.capture.sql.result import SqlBlindSpot
+from downriver.capture.sql.rewrites import Place, rewrite
+from downriver.capture.sql.shapes import find_effect
+from downriver.capture.sql.splitting import split, split_by_keyword, without_delimiters
+from downriver.capture.sql.tokens import (
+    check_nesting,
+    closing,
+    is_string,
+    name_at,
+    text_of,
+    tokenize,
+    tokenize_somehow,
+    word,
+)
+from downriver.capture.sql.tolerant import scan_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from downriver.capture.sql.deps import TableName
+    from downriver.capture.sql.effects import Effect
+    from downriver.capture.sql.limits import Budget
+
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # we report what it cannot read ourselves
+
+# Tried in turn when the dialect named cannot read a statement that another one can.
+_OTHERS = ("", "databricks", "postgres", "snowflake", "tsql", "bigquery", "oracle", "mysql")
+_NO_SEMICOLONS = frozenset({"tsql", "fabric"})
+_MAX_SCRIPTS_IN_SCRIPTS = 5
+_NODES_A_TOKEN = 50  # far more than any statement has: what exceeds it goes round in circles
+
+_MOVES_NO_DATA = frozenset(
+    {
+        "ADD", "ANALYZE", "ATTACH", "BACKUP", "BREAK", "CHECKPOINT", "CLOSE", "CLUSTER", "COLLECT",
+        "COMMENT", "COMMIT", "CONTINUE", "DBCC", "DEALLOCATE", "DENY", "DESC", "DESCRIBE", "DETACH",
+        "DISCARD", "EXIT", "EXPLAIN", "FETCH", "GET", "GOTO", "GRANT", "HELP", "INSTALL",
+        "INVALIDATE", "ITERATE", "KILL", "LEAVE", "LIST", "LISTEN", "LOCK", "LS", "MSCK", "NOTIFY",
+        "NULL", "OPTIMIZE", "PRAGMA", "PRINT", "PUT", "RAISE", "RAISERROR", "REFRESH", "REINDEX",
+        "REMOVE", "REPAIR", "RESET", "RESIGNAL", "REVOKE", "RM", "ROLLBACK", "SAVE", "SAVEPOINT",
+        "SET", "SHOW", "SIGNAL", "START", "STATISTICS", "SUMMARIZE", "SUSPEND", "RESUME", "SYSTEM",
+        "THROW", "UNCACHE", "UNLOCK", "UNSET", "USE", "VACUUM", "WAITFOR",
+    }
+)  # fmt: skip
+_TABLE_LIKE = frozenset({"TABLE", "VIEW"})
+
+
+class Parsed(NamedTuple):
+    """A statement: its tree, its effect when words alone tell it, or what is known without either.
+
+    A query whose result goes to a file has that file as its `target`.
+    """
+
+    sql: str
+    line: int
+    tree: exp.Expression | None = None
+    kind: str = "UNKNOWN"
+    effect: Effect | None = None
+    target: TableName | None = None
+    inputs: tuple[TableName, ...] = ()
+    outputs: tuple[TableName, ...] = ()
+    blind_spots: tuple[SqlBlindSpot, ...] = ()
+    routine: str = ""
+
+
+class Reader:
+    """Reads scripts of one dialect within one budget, statement by statement."""
+
+    def __init__(self, dialect: Dialect, budget: Budget) -> None:
+        self._dialect = dialect
+        self._budget = budget
+        self._keyword_ends_statement = type(dialect).__name__.lower() in _NO_SEMICOLONS
+        self._depth = 0
+        self._procedural = False
+        self._routines: set[str] = set()
+
+    def read(self, sql: str) -> Iterator[Parsed]:
+        """Yield the statements of a script, each parsed by itself so that one costs no other."""
+        text = without_delimiters(sql)
+        tokens, problem = tokenize_somehow(text, self._dialect)
+        for chunk in split(tokens):
+            for parsed in self._chunk(chunk, text):
+                if problem is not None:
+                    yield parsed._replace(blind_spots=(problem, *parsed.blind_spots))
+                    problem = None
+                else:
+                    yield parsed
+        if problem is not None:
+            yield Parsed(sql, 1, blind_spots=(problem,))
+
+    def _chunk(self, chunk: list[Token], sql: str) -> Iterator[Parsed]:
+        routine = ""
+        parts = split_by_keyword(chunk) if self._keyword_ends_statement else [chunk]
+        for part in parts:
+            if self._budget.out_of_time:
+                yield self._unread(part, sql, "too_large", "there is no time left to read it")
+                continue
+            for piece in list_pieces(part, routine):
+                routine = piece.routine
+                self._routines.add(routine.casefold())
+                self._procedural = self._procedural or piece.tokens is not part
+                for parsed in self._piece(piece, sql):
+                    yield parsed._replace(routine=parsed.routine or routine)
+
+    def _piece(self, piece: Piece, sql: str) -> Iterator[Parsed]:
+        tokens = list(piece.tokens)
+        if not tokens:
+            return
+        match piece.role:
+            case Role.STATEMENT:
+                yield from self._statement(tokens, sql, piece.routine)
+            case Role.CONDITION:
+                yield from self._condition(tokens, sql)
+            case Role.VALUE:
+                yield from self._value(tokens, sql)
+            case Role.SCRIPT:
+                yield from self._script(tokens, sql)
+            case Role.DYNAMIC:
+                yield self._hidden(tokens, sql, "dynamic_sql", "the statement is built when it runs")
+            case Role.CALL:
+                yield from self._call(tokens, sql)
+            case Role.FOREIGN:
+                yield self._hidden(tokens, sql, "foreign_code", "the body is not written in SQL")
+
+    # Statements
+
+    def _statement(self, tokens: list[Token], sql: str, routine: str) -> Iterator[Parsed]:
+        effect = find_effect(tokens, self._dialect)
+        if effect is not None:
+            yield Parsed(text_of(tokens, sql), tokens[0].line, kind=effect.kind, effect=effect)
+            return
+        to_file = self._to_file(tokens, sql)
+        if to_file is not None:
+            yield to_file
+            return
+        place = Place(self._dialect, bool(routine) or self._depth > 0)
+        rewritten = rewrite(tokens, place)
+        parsed = self._parse(rewritten, sql)
+        if isinstance(parsed, Parsed) and _is_statement(parsed.tree):
+            yield parsed._replace(sql=text_of(tokens, sql))
+        else:
+            yield from self._otherwise(rewritten, sql, parsed)
+
+    def _otherwise(
+        self, tokens: list[Token], sql: str, parsed: Parsed | SqlBlindSpot
+    ) -> Iterator[Parsed]:
+        """Yield what is known of something that is no statement, or none we can read."""
+        first = word(tokens[0])
+        if first in _MOVES_NO_DATA or _names_no_table(tokens):
+            yield Parsed(text_of(tokens, sql), tokens[0].line, kind=first)
+        elif self._is_value(tokens):
+            yield from self._value(tokens, sql)
+        elif isinstance(parsed, SqlBlindSpot):
+            yield from self._second_try(tokens, sql, parsed)
+        elif isinstance(parsed.tree, (exp.Anonymous, exp.Dot, exp.Func)) and self._procedural:
+            yield from self._call(tokens, sql)
+        else:
+            yield self._unread(tokens, sql, "unparsed", "not a statement we know")
+
+    def _is_value(self, tokens: list[Token]) -> bool:
+        """An assignment, or a declaration among others in procedural code."""
+        if any(token.token_type == TokenType.COLON_EQ for token in tokens[:6]):
+            return True
+        return self._procedural and word(tokens[0]) not in _STARTS
+
+    def _second_try(
+        self, tokens: list[Token], sql: str, problem: SqlBlindSpot
+    ) -> Iterator[Parsed]:
+        parts = split_by_keyword(tokens)
+        if len(parts) > 1 and not self._keyword_ends_statement:
+            attempts = [self._parse(part, sql) for part in parts]
+            if all(isinstance(a, Parsed) and _is_statement(a.tree) for a in attempts):
+                yield from (attempt for attempt in attempts if isinstance(attempt, Parsed))
+                return
+        if problem.kind == "unparsed":
+            attempt = self._in_other_dialect(text_of(tokens, sql), tokens[0].line, problem)
+            if attempt is not None:
+                yield attempt
+                return
+        yield self._unread(tokens, sql, problem.kind, problem.message, problem)
+
+    def _in_other_dialect(self, text: str, line: int, problem: SqlBlindSpot) -> Parsed | None:
+        for other in map(Dialect.get_or_raise, _OTHERS):
+            if type(other) is type(self._dialect) or self._budget.out_of_time:
+                continue
+            try:
+                attempt = self._parse(tokenize(text, other), text, other)
+            except TokenError:
+                continue
+            if isinstance(attempt, Parsed) and _is_statement(attempt.tree):
+                note = f"{problem.message}; read as {type(other).__name__.lower()}"
+                spot = SqlBlindSpot("other_dialect", note, problem.line, problem.column)
+                return attempt._replace(line=line, blind_spots=(spot,))
+        return None
+
+    def _parse(
+        self, tokens: list[Token], sql: str, dialect: Dialect | None = None
+    ) -> Parsed | SqlBlindSpot:
+        line = tokens[0].line if tokens else 1
+        dialect = dialect or self._dialect
+        limits = self._budget.limits
+        too_deep = check_nesting(tokens, dialect, limits.nesting)
+        if too_deep is not None:
+            return SqlBlindSpot("too_deep", too_deep, line)
+        nodes = min(limits.nodes, 1_000 + _NODES_A_TOKEN * len(tokens))
+        try:
+            parser = dialect.parser(error_level=ErrorLevel.IMMEDIATE, max_nodes=nodes)
+            trees = parser.parse(tokens, sql)
+        except ParseError as exc:
+            return _problem(exc, line)
+        except RecursionError:
+            return SqlBlindSpot("too_deep", "the statement is nested too deeply", line)
+        except _PARSER_FAULTS as exc:
+            return SqlBlindSpot("unparsed", f"the parser failed: {exc!r}", line)
+        return Parsed(text_of(tokens, sql), line, _only(trees))
+
+    # Pieces of procedural code
+
+    def _condition(self, tokens: list[Token], sql: str) -> Iterator[Parsed]:
+        yield from self._queries_in(tokens, sql)
+
+    def _value(self, tokens: list[Token], sql: str) -> Iterator[Parsed]:
+        if word(tokens[0]) == "DECLARE":
+            parsed = self._parse(tokens, sql)
+            if isinstance(parsed, Parsed) and isinstance(parsed.tree, exp.Declare):
+                yield parsed._replace(kind="DECLARE")
+                return
+        words = [word(token) for token in tokens]
+        if "IMMEDIATE" in words and "EXECUTE" in words:
+            yield self._hidden(tokens, sql, "dynamic_sql", "the statement is built when it runs")
+            return
+        yield from self._queries_in(tokens, sql)
+
+    def _queries_in(self, tokens: list[Token], sql: str) -> Iterator[Parsed]:
+        """Yield the queries that stand in brackets, or after FOR or `:=`."""
+        at = 0
+        while at < len(tokens):
+            if word(tokens[at]) not in ("SELECT", "WITH"):
+                at += 1
+                continue
+            opened = at > 0 and tokens[at - 1].token_type == TokenType.L_PAREN
+            end = closing(tokens, at - 1) if opened else len(tokens)
+            parsed = self._parse(tokens[at:end], sql)
+            if isinstance(parsed, Parsed) and isinstance(parsed.tree, exp.Query):
+                yield parsed
+            else:
+                message = parsed.message if isinstance(parsed, SqlBlindSpot) else "not a query"
+                yield self._unread(tokens[at:end], sql, "unparsed", message)
+            at = end
+
+    def _script(self, tokens: list[Token], sql: str) -> Iterator[Parsed]:
+        """Yield the statements of a script in quotes: a body, or a constant that is executed."""
+        quoted = tokens[-1]
+        if self._depth >= _MAX_SCRIPTS_IN_SCRIPTS:
+            yield self._hidden(tokens, sql, "too_deep", "scripts in scripts in scripts")
+            return
+        lines_before = sql.count("\n", 0, quoted.start)
+        self._depth += 1
+        try:
+            for parsed in self.read(str(quoted.text)):
+                yield _moved(parsed, lines_before)
+        finally:
+            self._depth -= 1
+
+    def _call(self, tokens: list[Token], sql: str) -> Iterator[Parsed]:
+        at = 1 if word(tokens[0]) in ("CALL", "EXEC", "EXECUTE") else 0
+        if at < len(tokens) and tokens[at].token_type == TokenType.PARAMETER:  # EXEC @rc = p
+            at = min(at + 3, len(tokens) - 1)
+        name = ".".join(name_at(tokens, at, self._dialect)[0])
+        if name.casefold() in self._routines:
+            yield Parsed(text_of(tokens, sql), tokens[0].line, kind="CALL")
+            return
+        message = f"what {name or 'the procedure'} does is not in this script"
+        yield self._hidden(tokens, sql, "procedure_call", message)
+
+    # Queries into files
+
+    def _to_file(self, tokens: list[Token], sql: str) -> Parsed | None:
+        """Return `UNLOAD (query) TO 'file'` and `SELECT … INTO OUTFILE 'file' …`."""
+        words = [word(token) for token in tokens]
+        if words[0] == "UNLOAD" and words[1:2] == ["("]:
+            end = closing(tokens, 1)
+            query, target = tokens[2:end], _first_string(tokens[end:])
+            text = sql
+            if len(query) == 1 and is_string(query[0]):
+                text = str(query[0].text)
+                query, _ = tokenize_somehow(text, self._dialect)
+            return self._query_to(query, text, target, "UNLOAD", text_of(tokens, sql))
+        if words[0] in ("SELECT", "WITH") and "OUTFILE" in words:
+            at = words.index("OUTFILE")
+            after = words.index("FROM", at) if "FROM" in words[at:] else len(words)
+            query = [*tokens[: at - 1], *tokens[after:]]
+            target = _first_string(tokens[at:])
+            return self._query_to(query, sql, target, "SELECT INTO OUTFILE", text_of(tokens, sql))
+        return None
+
+    def _query_to(
+        self, query: list[Token], text: str, target: str | None, kind: str, sql: str
+    ) -> Parsed | None:
+        parsed = self._parse(query, text) if query and target else None
+        if not isinstance(parsed, Parsed) or not isinstance(parsed.tree, exp.Query):
+            return None
+        return parsed._replace(sql=sql, kind=kind, target=(target or "",))
+
+    # What cannot be read
+
+    def _hidden(self, tokens: list[Token], sql: str, kind: str, message: str) -> Parsed:
+        spot = SqlBlindSpot(kind, message, tokens[0].line, tokens[0].col)
+        first = word(tokens[0])
+        return Parsed(text_of(tokens, sql), tokens[0].line, kind=first, blind_spots=(spot,))
+
+    def _unread(
+        self,
+        tokens: list[Token],
+        sql: str,
+        kind: str,
+        message: str,
+        place: SqlBlindSpot | None = None,
+    ) -> Parsed:
+        found = scan_tables(tokens, self._dialect)
+        line = place.line if place is not None else tokens[0].line
+        column = place.column if place is not None else tokens[0].col
+        return Parsed(
+            text_of(tokens, sql),
+            tokens[0].line,
+            kind=word(tokens[0]) or "UNKNOWN",
+            inputs=found.inputs,
+            outputs=found.outputs,
+            blind_spots=(SqlBlindSpot(kind, message, line, column),),
+        )
+
+
+# Malformed input takes sqlglot's own code by surprise now and then.
+_PARSER_FAULTS = (AttributeError, IndexError, KeyError, TypeError, ValueError, AssertionError)
+_STARTS = frozenset(
+    {
+        "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "CREATE", "DROP", "ALTER", "COPY",
+        "REPLACE", "TRUNCATE", "LOAD", "UNLOAD", "EXPORT", "IMPORT", "FROM", "VALUES", "TABLE", "(",
+        "CACHE", "PIVOT", "UNPIVOT", "UPSERT",
+    }
+)  # fmt: skip
+
+
+def _is_statement(tree: exp.Expression | None) -> bool:
+    if tree is None or isinstance(tree, (exp.Command, exp.Condition, exp.Alias, exp.Aliases)):
+        return isinstance(tree, (exp.Query, exp.Values))
+    return not isinstance(tree, (exp.Identifier, exp.Func)) or isinstance(tree, exp.Values)
+
+
+def _only(trees: Sequence[exp.Expression | None]) -> exp.Expression | None:
+    return trees[0] if trees else None
+
+
+def _problem(exc: ParseError, line: int) -> SqlBlindSpot:
+    first = exc.errors[0] if exc.errors else {}
+    message = str(first.get("description") or exc).splitlines()[0]
+    if message.startswith("Maximum number of AST nodes"):
+        return SqlBlindSpot("too_large", "the statement is too large or goes round in circles", line)
+    return SqlBlindSpot("unparsed", message, first.get("line") or line, first.get("col") or 0)
+
+
+def _moved(parsed: Parsed, lines: int) -> Parsed:
+    spots = tuple(
+        SqlBlindSpot(spot.kind, spot.message, spot.line + lines, spot.column)
+        for spot in parsed.blind_spots
+    )
+    return parsed._replace(line=parsed.line + lines, blind_spots=spots)
+
+
+def _names_no_table(tokens: Sequence[Token]) -> bool:
+    """CREATE, ALTER or DROP of something that holds no rows: a warehouse, a role, a stage."""
+    if word(tokens[0]) not in ("CREATE", "ALTER", "DROP"):
+        return False
+    return not _TABLE_LIKE.intersection(word(token) for token in tokens[:8])
+
+
+def _first_string(tokens: Sequence[Token]) -> str | None:
+    return next((str(token.text) for token in tokens if is_string(token)), None)

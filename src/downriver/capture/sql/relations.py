@@ -1,0 +1,171 @@
+"""What stands in a FROM clause: columns, known or not, with what they depend on."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING
+
+from downriver.capture.sql.deps import Deps, Kind, Sure, TableName, at_least, merge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Column:
+    """A column of a relation: its name and what its value depends on.
+
+    `fields` holds the parts of a struct that was built in the query, so that projecting one of them
+    later does not depend on the others.
+    """
+
+    __slots__ = ("deps", "expression", "fields", "name")
+
+    def __init__(
+        self,
+        name: str,
+        deps: Deps,
+        expression: str = "",
+        fields: dict[str, Column] | None = None,
+    ) -> None:
+        self.name = name
+        self.deps = deps
+        self.expression = expression
+        self.fields = fields
+
+    def with_name(self, name: str) -> Column:
+        """Return this column under another name."""
+        found = copy(self)
+        found.name = name
+        return found
+
+    def with_deps(self, deps: Deps) -> Column:
+        """Return this column with other dependencies."""
+        found = copy(self)
+        found.deps = deps
+        return found
+
+
+class Star:
+    """All columns of a table whose schema is unknown, except some; each under its own name."""
+
+    __slots__ = ("dropped", "table")
+
+    def __init__(self, table: TableName, dropped: frozenset[str] = frozenset()) -> None:
+        self.table = table
+        self.dropped = dropped
+
+    def column(self, name: str, sure: int) -> Column:
+        return Column(name, {(self.table, name, Kind.IDENTITY, False): sure})
+
+
+class Relation:
+    """The rows of a table or query: its columns in order, and what decides which rows there are."""
+
+    __slots__ = ("items", "rows", "_by_name", "_stars")
+
+    def __init__(self, items: list[Column | Star], rows: Deps) -> None:
+        self.items = items
+        self.rows = rows
+        self._by_name: dict[str, Column] | None = None
+        self._stars: list[Star] = [item for item in items if isinstance(item, Star)]
+
+    @property
+    def open(self) -> bool:
+        """True when there are columns we do not know of."""
+        return bool(self._stars)
+
+    @property
+    def columns(self) -> list[Column]:
+        return [item for item in self.items if isinstance(item, Column)]
+
+    @property
+    def stars(self) -> list[Star]:
+        return self._stars
+
+    def known(self, name: str) -> Column | None:
+        """Return a column that certainly exists."""
+        if self._by_name is None:
+            self._by_name = {}
+            for item in self.items:
+                if isinstance(item, Column):
+                    self._by_name.setdefault(item.name, item)
+            # Schemas are written in any case, and few engines tell columns apart by it.
+            for written, column in list(self._by_name.items()):
+                self._by_name.setdefault(written.casefold(), column)
+        found = self._by_name.get(name)
+        return found if found is not None else self._by_name.get(name.casefold())
+
+    def find(self, name: str, sure: int = Sure.EXACT) -> Column | None:
+        """Return a column by name; in an open relation any name may exist."""
+        column = self.known(name)
+        if column is not None:
+            return column
+        candidates = [star for star in self._stars if name not in star.dropped]
+        if not candidates:
+            return None
+        if len(candidates) == 1:
+            return candidates[0].column(name, sure)
+        deps: Deps = {}
+        for star in candidates:
+            merge(deps, star.column(name, Sure.AMBIGUOUS).deps)
+        return Column(name, deps)
+
+    def renamed(self, names: Iterable[str]) -> Relation:
+        """Return the same rows with columns renamed by position, as `t(a, b)` does."""
+        given = list(names)
+        items: list[Column | Star] = []
+        for at, item in enumerate(self.items):
+            if at < len(given) and isinstance(item, Column):
+                items.append(item.with_name(given[at]))
+            elif at < len(given):
+                # The columns of an unknown star take these names, in an order we cannot know.
+                deps: Deps = {(item.table, "*", Kind.IDENTITY, False): Sure.INFERRED}
+                items += [Column(name, deps) for name in given[at:]]
+                break
+            else:
+                items.append(item)
+        return Relation(items, self.rows)
+
+
+def united(relations: list[Relation], rows: Deps) -> Relation:
+    """Return a set operation: columns by position, under the names of the first."""
+    first, *others = relations
+    items: list[Column | Star] = []
+    for at, item in enumerate(first.items):
+        if isinstance(item, Star):
+            items.append(item)
+            continue
+        deps = dict(item.deps)
+        for other in others:
+            match = other.items[at] if at < len(other.items) and not other.open else None
+            if match is None and other.open:
+                match = other.find(item.name, Sure.INFERRED)
+            if isinstance(match, Column):
+                merge(deps, match.deps)
+        items.append(item.with_deps(deps))
+    for other in others:
+        items += other.stars
+    return Relation(items, rows)
+
+
+def united_by_name(relations: list[Relation], rows: Deps) -> Relation:
+    """Return a set operation BY NAME: columns of the same name are one."""
+    merged: dict[str, Deps] = {}
+    stars: list[Column | Star] = []
+    for relation in relations:
+        for item in relation.items:
+            if isinstance(item, Star):
+                stars.append(item)
+            else:
+                merge(merged.setdefault(item.name, {}), item.deps)
+    items: list[Column | Star] = [Column(name, deps) for name, deps in merged.items()]
+    return Relation([*items, *stars], rows)
+
+
+def opaque(relation: Relation, name: str, kind: int = Kind.TRANSFORMATION) -> Column:
+    """Return a column made of everything in a relation, when we cannot know of which part."""
+    deps: Deps = {}
+    for item in relation.items:
+        source = item if isinstance(item, Column) else item.column("*", Sure.INFERRED)
+        merge(deps, at_least(source.deps, kind))
+    return Column(name, deps)

@@ -1,0 +1,149 @@
+"""Small changes to a statement's tokens that let the parser read it, each a rule of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlglot.tokens import Token, TokenType
+
+from downriver.capture.sql.tokens import depths, is_string, name_at, word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlglot.dialects.dialect import Dialect
+
+# Where `SELECT … INTO x` makes a table. Elsewhere, and in the body of a routine, x is a variable.
+_SELECT_INTO_TABLE = frozenset({"", "dialect", "postgres", "redshift", "tsql", "fabric", "sqlite"})
+_ROUTINES_WITH_SELECT_INTO_TABLE = frozenset({"tsql", "fabric"})
+
+
+class Place(NamedTuple):
+    """Where a statement stands."""
+
+    dialect: Dialect
+    in_routine: bool
+
+    @property
+    def dialect_name(self) -> str:
+        """The dialect's name in lower case."""
+        return type(self.dialect).__name__.lower()
+
+
+def rewrite(tokens: list[Token], place: Place) -> list[Token]:
+    """Return a statement's tokens as the parser likes them."""
+    words = [word(token) for token in tokens]
+    for rule in _RULES:
+        changed = rule(tokens, words, place)
+        if changed is not None:
+            tokens, words = changed, [word(token) for token in changed]
+    return tokens
+
+
+def _replace_is_insert(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """`REPLACE INTO t …` fills t as an INSERT does."""
+    if words[0] != "REPLACE" or len(tokens) < 2 or words[1] == "(":
+        return None
+    return [_as(tokens[0], TokenType.INSERT, "INSERT"), *tokens[1:]]
+
+
+def _snapshot_is_clone(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """`CREATE SNAPSHOT TABLE a CLONE b` is a clone."""
+    if words[:3] != ["CREATE", "SNAPSHOT", "TABLE"]:
+        return None
+    return [tokens[0], *tokens[2:]]
+
+
+def _clone_of_now(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """`CLONE b VERSION AS OF 3` and `CLONE b AT (…)` are clones of b, of whatever age."""
+    if words[0] != "CREATE" or "CLONE" not in words:
+        return None
+    _, end = name_at(tokens, words.index("CLONE") + 1, place.dialect)
+    return tokens[:end] if end < len(tokens) else None
+
+
+def _refresh_is_replace(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """`CREATE OR REFRESH [LIVE|STREAMING] TABLE t AS …` of Databricks pipelines."""
+    if words[0] != "CREATE" or not {"REFRESH", "LIVE"}.intersection(words[1:4]):
+        return None
+    header = [t for t, w in zip(tokens[:6], words[:6], strict=True) if w not in _PIPELINE_WORDS]
+    return [*header, *tokens[6:]] if len(tokens) > 6 else None
+
+
+_PIPELINE_WORDS = frozenset({"OR", "REFRESH", "LIVE", "STREAMING", "TEMPORARY"})
+
+
+def _live_schema(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """`LIVE.t` is t of the same Databricks pipeline."""
+    if place.dialect_name != "databricks" or "LIVE" not in words:
+        return None
+    found: list[Token] = []
+    for at, token in enumerate(tokens):
+        dotted = words[at] == "LIVE" and words[at + 1 : at + 2] == ["."]
+        after_live = at > 0 and words[at] == "." and words[at - 1] == "LIVE"
+        if not (dotted or after_live):
+            found.append(token)
+    return found
+
+
+def _bulk_is_read(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """`OPENROWSET(BULK 'file', …)` reads a file."""
+    if "BULK" not in words:
+        return None
+    return [
+        token
+        for at, token in enumerate(tokens)
+        if not (words[at] == "BULK" and at > 1 and words[at - 2] == "OPENROWSET")
+    ]
+
+
+def _into_variables(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """`SELECT a INTO v FROM t` in a routine sets variables: it makes no table."""
+    allowed = _ROUTINES_WITH_SELECT_INTO_TABLE if place.in_routine else _SELECT_INTO_TABLE
+    if words[0] not in ("SELECT", "WITH") or "INTO" not in words or place.dialect_name in allowed:
+        return _returning_into(tokens, words)
+    return _without_into(tokens, words, 0)
+
+
+def _returning_into(tokens: list[Token], words: list[str]) -> list[Token] | None:
+    """`… RETURNING id INTO v`."""
+    if "RETURNING" not in words or words[0] not in ("INSERT", "UPDATE", "DELETE", "MERGE"):
+        return None
+    return _without_into(tokens, words, words.index("RETURNING"))
+
+
+def _without_into(tokens: list[Token], words: list[str], start: int) -> list[Token] | None:
+    levels = depths(tokens)
+    for at in range(start, len(tokens)):
+        if words[at] == "INTO" and levels[at] == 0:
+            end = _variables_end(tokens, words, at + 1)
+            return [*tokens[:at], *tokens[end:]]
+    return None
+
+
+def _variables_end(tokens: list[Token], words: list[str], at: int) -> int:
+    while at < len(tokens) and (
+        words[at] in ("STRICT", ",", ".", "@", ":") or _is_variable(tokens, words, at)
+    ):
+        at += 1
+    return at
+
+
+def _is_variable(tokens: list[Token], words: list[str], at: int) -> bool:
+    follows = words[at - 1] in ("INTO", "STRICT", ",", ".", "@", ":")
+    return follows and not is_string(tokens[at]) and words[at] not in ("FROM", "OUTFILE", "DUMPFILE")
+
+
+def _as(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end, token.comments)
+
+
+_RULES: tuple[Callable[[list[Token], list[str], Place], list[Token] | None], ...] = (
+    _replace_is_insert,
+    _snapshot_is_clone,
+    _clone_of_now,
+    _refresh_is_replace,
+    _live_schema,
+    _bulk_is_read,
+    _into_variables,
+)

@@ -1,0 +1,76 @@
+"""Which names mean what at one place in a query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.capture.sql.deps import Deps, Sure, merge
+from downriver.capture.sql.relations import Column
+
+if TYPE_CHECKING:
+    from downriver.capture.sql.relations import Relation
+
+
+class Scope:
+    """The relations of one FROM clause, inside those of the query around it."""
+
+    __slots__ = ("aliases", "ctes", "lateral_aliases", "merged", "outer", "sources")
+
+    def __init__(self, outer: Scope | None, ctes: dict[str, Relation]) -> None:
+        self.outer = outer
+        self.ctes = ctes
+        self.sources: dict[str, Relation] = {}
+        self.merged: dict[str, Deps] = {}  # USING and NATURAL columns: one column of both sides
+        self.aliases: dict[str, Column] = {}  # select items seen so far
+        self.lateral_aliases = False  # whether select items may use the ones before them
+
+    def find_cte(self, name: str) -> Relation | None:
+        """Return the query a name stands for here."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.ctes:
+                return scope.ctes[name]
+            scope = scope.outer
+        return None
+
+    def find_source(self, name: str) -> Relation | None:
+        """Return the relation with this alias, here or around here."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.sources:
+                return scope.sources[name]
+            scope = scope.outer
+        return None
+
+    def find_column(self, name: str) -> Column | None:
+        """Return what an unqualified column means: the innermost scope that may have it."""
+        scope: Scope | None = self
+        while scope is not None:
+            column = scope._find_here(name)
+            if column is not None:
+                return column
+            scope = scope.outer
+        return None
+
+    def _find_here(self, name: str) -> Column | None:
+        if name in self.merged:
+            return Column(name, self.merged[name])
+        for relation in self.sources.values():
+            column = relation.known(name)
+            if column is not None:
+                return column
+        alias = self.aliases.get(name)
+        if alias is not None and self.lateral_aliases:
+            return alias
+        return self._guess(name) or alias
+
+    def _guess(self, name: str) -> Column | None:
+        """Return the column of the relations whose columns we do not know."""
+        candidates = [relation for relation in self.sources.values() if relation.open]
+        found = [c for c in (r.find(name, Sure.INFERRED) for r in candidates) if c is not None]
+        if len(found) <= 1:
+            return found[0] if found else None
+        deps: Deps = {}
+        for column in found:
+            merge(deps, dict.fromkeys(column.deps, int(Sure.AMBIGUOUS)))
+        return Column(name, deps)

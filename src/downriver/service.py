@@ -1,0 +1,315 @@
+"""`Lineage`: the one façade every surface calls."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import uuid
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from downriver import settings
+from downriver.capture.sql import SqlLineage, parse_sql_lineage
+from downriver.capture.sql.events import SqlJob, render_sql_event
+from downriver.errors import (
+    AmbiguousNameError,
+    EntityNotFoundError,
+    InvalidEventError,
+    InvalidRequestError,
+)
+from downriver.events.wire import parse_event, parse_time, render_time
+from downriver.graph import FOREVER, Entity, GraphIndex, Question, paths, resolve, trace
+from downriver.model.answers import Direction, Paths, Trace
+from downriver.model.ids import DatasetId, JobId
+from downriver.store import (
+    ApiKey,
+    Counts,
+    GroupCommit,
+    KeyRole,
+    Reader,
+    Store,
+    Verification,
+    key_digest,
+    open_store,
+    parse_role,
+    verify_chain,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
+    from types import TracebackType
+
+    from downriver.events import Event
+    from downriver.graph.identity import Identities
+    from downriver.store import Receipt
+
+DEFAULT_LIMIT = 1000
+DEFAULT_NAMESPACE = "default"
+
+
+class Status(msgspec.Struct, kw_only=True):
+    """What a store holds and where it stands."""
+
+    store: str
+    counts: Counts
+    head: int
+    last_received: str | None
+
+
+class SqlCapture(msgspec.Struct, kw_only=True):
+    """What was read from a script, and whether it was registered under a job."""
+
+    job: str
+    lineage: SqlLineage
+    registered: bool
+
+
+class Lineage:
+    """Everything Downriver can do with one store. Safe to share between threads."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._graph = GraphIndex(store)
+        self._writer: GroupCommit | None = None
+
+    @classmethod
+    def open(cls, location: str | None = None, *, create: bool = True) -> Lineage:
+        """Open the store at `location`, else DOWNRIVER_STORE, else the nearest `.downriver/`."""
+        return cls(open_store(location, create=create))
+
+    def __enter__(self) -> Lineage:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what is waiting and release the store."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        self.store.close()
+
+    # In
+
+    def ingest(self, events: Sequence[bytes | Event]) -> list[Receipt]:
+        """Store events, all or none; they are on disk when this returns."""
+        parsed = [parse_event(e) if isinstance(e, bytes) else e for e in events]
+        return self.store.append(parsed)
+
+    def submit(self, events: list[Event]) -> list[Future[Receipt]]:
+        """Queue events for the group commit; a future resolves once its event is on disk."""
+        if self._writer is None:
+            capacity = settings.read_number(settings.QUEUE_MB) * 2**20
+            self._writer = GroupCommit(self.store, capacity)
+        return self._writer.submit(events)
+
+    def capture_sql(
+        self,
+        sql: str,
+        *,
+        dialect: str | None = None,
+        schema: Mapping[str, Sequence[str]] | None = None,
+        job: str | None = None,
+        namespace: str = DEFAULT_NAMESPACE,
+        description: str = "",
+        path: str = "",
+        ran: bool = False,
+        dry_run: bool = False,
+    ) -> SqlCapture:
+        """Read lineage from SQL and register it, as declared or, with `ran`, as seen to happen.
+
+        The catalog tells the schemas of tables that `schema` does not.
+        """
+        with self.reading() as reader:
+            names = _CatalogNames(reader, self._graph.nodes.identities, namespace)
+
+            def columns_of(table: str) -> Sequence[str] | None:
+                given = (schema or {}).get(table)
+                return names.columns_of(table) if given is None else given
+
+            found = parse_sql_lineage(sql, dialect=dialect, schema=columns_of)
+            job_id = JobId(namespace, job or _job_name(found, sql))
+            now = time.time_ns() // 1000
+            event = render_sql_event(
+                found,
+                SqlJob(job_id, sql, description, path),
+                now,
+                names.dataset_for,
+                run=str(uuid.uuid4()) if ran else None,
+            )
+        registered = not dry_run and bool(found.inputs or found.outputs)
+        if registered:
+            self.ingest([event])
+        return SqlCapture(job=str(job_id), lineage=found, registered=registered)
+
+    @property
+    def waiting(self) -> int:
+        """How many submitted events are not yet written."""
+        return 0 if self._writer is None else self._writer.waiting
+
+    # Out
+
+    def trace(
+        self,
+        entity: str,
+        direction: Direction | str = Direction.DOWNSTREAM,
+        *,
+        depth: int | None = None,
+        as_of: str | None = None,
+        limit: int = DEFAULT_LIMIT,
+    ) -> Trace:
+        """Answer where an entity's data goes to or comes from, and how complete that is."""
+        question = _question(direction, depth, as_of, limit)
+        with self.reading() as reader:
+            found = self.resolve(entity, reader)
+            return trace(self._graph, reader, found, question)
+
+    def paths(self, source: str, target: str, *, limit: int = 10) -> Paths:
+        """Answer by which routes data gets from one entity to another, shortest first."""
+        question = _question(Direction.DOWNSTREAM, None, None, limit)
+        with self.reading() as reader:
+            start, end = self.resolve(source, reader), self.resolve(target, reader)
+            if (start.column is None) != (end.column is None):
+                raise InvalidRequestError("target", "give two columns, or none")
+            return paths(self._graph, reader, start, end, question)
+
+    def status(self) -> Status:
+        """Say what the store holds."""
+        with self.store.reader() as reader:
+            received = reader.last_received_at()
+            return Status(
+                store=self.store.url,
+                counts=reader.counts(),
+                head=reader.state().seq,
+                last_received=None if received is None else render_time(received),
+            )
+
+    # Keep
+
+    def verify(
+        self,
+        *,
+        expected: tuple[int, bytes] | None = None,
+        progress: Callable[[int], None] = lambda done: None,
+    ) -> Verification:
+        """Recompute the log's hash chain and name the first entry that was altered."""
+        with self.store.reader() as reader:
+            return verify_chain(reader.log(), expected=expected, progress=progress)
+
+    def rebuild(self, progress: Callable[[int, int], None] = lambda done, total: None) -> int:
+        """Drop the projections and fold the log again, to the identical catalog."""
+        return self.store.rebuild(progress)
+
+    # Who may use the server
+
+    def create_key(self, name: str, role: str) -> str:
+        """Make an API key and return it: the only time it can be seen."""
+        return self.store.add_key(name, parse_role(role))
+
+    def revoke_key(self, name: str) -> None:
+        """Make an API key worthless from now on."""
+        self.store.revoke_key(name)
+
+    def list_keys(self) -> list[ApiKey]:
+        """Return every key, revoked ones too, without the keys themselves."""
+        with self.store.reader() as reader:
+            return reader.list_keys()
+
+    def has_keys(self) -> bool:
+        """Tell whether requests need a key: once one was made, always."""
+        return bool(self.list_keys())
+
+    def find_role(self, key: str) -> KeyRole | None:
+        """Return what a key allows, or None when it is unknown or revoked."""
+        with self.store.reader() as reader:
+            found = reader.find_key(key_digest(key))
+        return None if found is None else parse_role(found.role)
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader]:
+        """Hold the graph, brought up to date, and a view of the store that matches it."""
+        with self._graph.lock, self.store.reader() as reader:
+            self._graph.refresh(reader)
+            yield reader
+
+    def resolve(self, entity: str, reader: Reader) -> Entity:
+        """Return what a name means, or raise an error that says what it might have meant."""
+        return resolve(entity, reader, self._graph.nodes.identities)
+
+
+class _CatalogNames:
+    """Tables as SQL names them, as the catalog knows them."""
+
+    def __init__(self, reader: Reader, identities: Identities, namespace: str) -> None:
+        self._reader = reader
+        self._identities = identities
+        self._namespace = namespace
+        self._known: dict[str, Entity | None] = {}
+
+    def dataset_for(self, table: str) -> DatasetId:
+        """Return the one dataset a table name fits, or a new one in the namespace."""
+        entity = self._find(table)
+        if entity is None:
+            return DatasetId(self._namespace, table)
+        assert isinstance(entity.id, DatasetId)  # noqa: S101
+        return entity.id
+
+    def columns_of(self, table: str) -> list[str] | None:
+        """Return the columns of the current schema of a table, if one is known."""
+        entity = self._find(table)
+        columns = self._reader.schema(entity.node) if entity is not None else []
+        return [column.path for column in columns if "." not in column.path] or None
+
+    def _find(self, table: str) -> Entity | None:
+        if table not in self._known:
+            try:
+                found = resolve(f"dataset:{table}", self._reader, self._identities)
+            except (EntityNotFoundError, AmbiguousNameError):
+                found = None
+            self._known[table] = found
+        return self._known[table]
+
+
+def _job_name(found: SqlLineage, sql: str) -> str:
+    """Name a script after what it writes, else after its text."""
+    if found.outputs:
+        return f"sql.{'+'.join(found.outputs)}"
+    return f"sql.{hashlib.sha256(sql.encode()).hexdigest()[:12]}"
+
+
+def _question(
+    direction: Direction | str, depth: int | None, as_of: str | None, limit: int
+) -> Question:
+    if depth is not None and depth < 0:
+        raise InvalidRequestError("depth", f"{depth} is below zero")
+    if limit < 1:
+        raise InvalidRequestError("limit", f"{limit} is below one")
+    try:
+        wanted = Direction(direction)
+    except ValueError as exc:
+        raise InvalidRequestError(
+            "direction", f"{direction!r} is not one of upstream, downstream, both"
+        ) from exc
+    return Question(
+        wanted,
+        depth,
+        FOREVER if as_of is None else _moment(as_of),
+        limit,
+        settings.read_number(settings.STALE_DAYS),
+    )
+
+
+def _moment(as_of: str) -> int:
+    try:
+        return parse_time(as_of, "as_of")
+    except InvalidEventError as exc:
+        raise InvalidRequestError("as_of", exc.reason) from exc
