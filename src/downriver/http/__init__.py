@@ -1,0 +1,6 @@
+"""The HTTP surface: OpenLineage collector, Marquez-shaped reads, and our own API."""
+
+from downriver.http.app import build_app
+from downriver.http.server import serve
+
+__all__ = ["build_app", "serve"]

@@ -1,0 +1,134 @@
+"""The routes, in one table, and the application made of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Route
+
+from downriver import settings
+from downriver.errors import DownriverError
+from downriver.http import errors, marquez, openlineage, v1
+from downriver.http.auth import Doorkeeper
+from downriver.http.context import Context, json_response
+from downriver.http.openapi import describe
+from downriver.model.answers import Paths, Trace
+from downriver.service import Status
+from downriver.store import KeyRole
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+
+    from downriver.service import Lineage
+
+
+class Health(msgspec.Struct):
+    """The answer of a server that is up."""
+
+    status: str
+
+
+class Endpoint(NamedTuple):
+    """A route, with what its OpenAPI description needs."""
+
+    method: str
+    path: str
+    handler: Callable[[Request], Awaitable[Response]]
+    role: KeyRole | None
+    statuses: dict[int, type[Any] | None]
+    query: tuple[str, ...] = ()
+    body: type[Any] | None = None
+
+
+async def get_health(request: Request) -> Response:
+    """Say that the server is up."""
+    return json_response(Health("ok"))
+
+
+async def get_openapi(request: Request) -> Response:
+    """Describe this API."""
+    return json_response(describe(ENDPOINTS))
+
+
+_ERROR = errors.ErrorBody
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "POST",
+        "/api/v1/lineage",
+        openlineage.post_event,
+        KeyRole.WRITER,
+        {201: None, 400: _ERROR, 413: _ERROR, 503: _ERROR},
+        body=dict,
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/lineage/batch",
+        openlineage.post_batch,
+        KeyRole.WRITER,
+        {200: openlineage.BatchResult, 204: None, 400: _ERROR, 413: _ERROR, 503: _ERROR},
+        body=list,
+    ),
+    Endpoint(
+        "GET",
+        "/api/v1/lineage",
+        marquez.get_lineage,
+        KeyRole.READER,
+        {200: marquez.LineageGraph, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        query=("nodeId", "depth"),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/trace",
+        v1.get_trace,
+        KeyRole.READER,
+        {200: Trace, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        query=("entity", "direction", "depth", "as_of", "limit"),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/paths",
+        v1.get_paths,
+        KeyRole.READER,
+        {200: Paths, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        query=("source", "target", "limit"),
+    ),
+    Endpoint("GET", "/v1/status", v1.get_status, KeyRole.READER, {200: Status}),
+    Endpoint("GET", "/healthz", get_health, None, {200: Health}),
+    Endpoint("GET", "/openapi.json", get_openapi, None, {200: dict}),
+)
+
+
+def build_app(lineage: Lineage) -> Starlette:
+    """Return the application that serves one store."""
+    doorkeeper = Doorkeeper(lineage)
+    app = Starlette(
+        routes=[
+            Route(e.path, _guarded(e, doorkeeper), methods=[e.method], name=e.handler.__name__)
+            for e in ENDPOINTS
+        ],
+        exception_handlers={
+            DownriverError: errors.answer_downriver_error,
+            HTTPException: errors.answer_http_error,
+            Exception: errors.answer_fault,
+        },
+    )
+    max_body = settings.read_number(settings.MAX_EVENT_MB) * 2**20
+    app.state.context = Context(lineage, max_body)
+    return app
+
+
+def _guarded(
+    endpoint: Endpoint, doorkeeper: Doorkeeper
+) -> Callable[[Request], Awaitable[Response]]:
+    async def handle(request: Request) -> Response:
+        await doorkeeper.admit(request, endpoint.role)
+        return await endpoint.handler(request)
+
+    return handle

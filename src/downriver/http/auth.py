@@ -1,0 +1,89 @@
+"""Who may do what: the one place where keys and roles are enforced.
+
+A store without keys serves this machine only. With the first key, every request needs one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from typing import TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+
+from downriver.errors import ForbiddenError, InvalidRequestError, UnauthorizedError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from downriver.service import Lineage
+    from downriver.store import KeyRole
+
+_REMEMBERED_SECONDS = 2.0
+_LOOPBACK_NAMES = ("localhost", "testserver")
+
+
+class Doorkeeper:
+    """Admits requests to one store. What it knows of keys is at most two seconds old."""
+
+    def __init__(self, lineage: Lineage) -> None:
+        self._lineage = lineage
+        self._roles: dict[str, KeyRole | None] = {}
+        self._keyed = False
+        self._known_until = 0.0
+
+    async def admit(self, request: Request, needed: KeyRole | None) -> None:
+        """Return if the request may go on, or raise what to answer."""
+        if needed is None:
+            return
+        if time.monotonic() > self._known_until:
+            self._keyed = await run_in_threadpool(self._lineage.has_keys)
+            self._roles.clear()
+            self._known_until = time.monotonic() + _REMEMBERED_SECONDS
+        if not self._keyed:
+            _check_local(request)
+            return
+        role = await self._role(request)
+        if role < needed:
+            raise ForbiddenError(role.name.lower(), needed.name.lower())
+
+    async def _role(self, request: Request) -> KeyRole:
+        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        key = key.strip()
+        if scheme.lower() != "bearer" or not key:
+            raise UnauthorizedError("this server needs an API key")
+        if key not in self._roles:
+            self._roles[key] = await run_in_threadpool(self._lineage.find_role, key)
+        role = self._roles[key]
+        if role is None:
+            raise UnauthorizedError("this API key is unknown or revoked")
+        return role
+
+
+def _check_local(request: Request) -> None:
+    # A page in the user's browser can reach this port under a name of its choosing (DNS
+    # rebinding), so without keys the name asked for must be this machine's too.
+    asked = request.url.hostname or ""
+    client = request.client.host if request.client else ""
+    if not is_loopback(client) or not is_loopback(asked):
+        raise UnauthorizedError("without API keys this server answers only its own machine")
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host name or address is this machine and nothing else."""
+    if host in _LOOPBACK_NAMES or host == "testclient":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check_bind(host: str, *, keyed: bool) -> None:
+    """Refuse to listen to other machines before there are keys."""
+    if not keyed and not is_loopback(host):
+        raise InvalidRequestError(
+            "host",
+            f"{host} can be reached from other machines and there are no API keys yet; "
+            "make one with `downriver keys create NAME --role admin`, or use 127.0.0.1",
+        )

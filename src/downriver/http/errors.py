@@ -1,0 +1,85 @@
+"""The only place where errors become HTTP statuses, and the one shape of error body.
+
+`{"error": "DatasetNotFound…", "detail": "what, where, what to do", …}`
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from downriver import errors
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+_STATUSES: tuple[tuple[type[errors.DownriverError], int], ...] = (
+    (errors.InvalidEventError, 400),
+    (errors.InvalidRequestError, 400),
+    (errors.EventTooLargeError, 413),
+    (errors.EntityNotFoundError, 404),
+    (errors.AmbiguousNameError, 409),
+    (errors.UnauthorizedError, 401),
+    (errors.ForbiddenError, 403),
+    # 503, never 429: OpenLineage clients retry the one and drop the event on the other.
+    (errors.StoreError, 503),
+    (errors.MissingDependencyError, 501),
+)
+
+
+class ErrorBody(msgspec.Struct, omit_defaults=True):
+    """What every failed request is answered with."""
+
+    error: str
+    detail: str
+    field: str | None = None
+    near: list[str] = []
+    candidates: list[str] = []
+
+
+def status_of(error: errors.DownriverError) -> int:
+    """Return the HTTP status of an error."""
+    return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
+
+
+def error_body(error: errors.DownriverError) -> ErrorBody:
+    """Return the body that tells a client about an error."""
+    return ErrorBody(
+        error=type(error).__name__.removesuffix("Error"),
+        detail=error.message,
+        field=getattr(error, "field", None) or None,
+        near=getattr(error, "near", []),
+        candidates=getattr(error, "candidates", []),
+    )
+
+
+async def answer_downriver_error(request: Request, error: Exception) -> Response:
+    """Answer an error of ours."""
+    assert isinstance(error, errors.DownriverError)  # noqa: S101
+    status = status_of(error)
+    headers = {"Retry-After": "1"} if status == 503 else {}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return _json(error_body(error), status, headers)
+
+
+async def answer_http_error(request: Request, error: Exception) -> Response:
+    """Answer an unknown path or method in the same shape."""
+    assert isinstance(error, HTTPException)  # noqa: S101
+    name = {404: "NotFound", 405: "MethodNotAllowed"}.get(error.status_code, "HttpError")
+    detail = f"{request.method} {request.url.path}: {error.detail}"
+    return _json(ErrorBody(name, detail), error.status_code, dict(error.headers or {}))
+
+
+async def answer_fault(request: Request, error: Exception) -> Response:
+    """Answer a fault of ours without showing its insides; the server's log has them."""
+    return _json(ErrorBody("InternalError", "Downriver failed; its log says why"), 500, {})
+
+
+def _json(body: Any, status: int, headers: dict[str, str]) -> Response:
+    return Response(
+        msgspec.json.encode(body), status, headers=headers, media_type="application/json"
+    )

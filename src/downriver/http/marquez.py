@@ -1,0 +1,227 @@
+"""Reads in the shape of Marquez, so that its clients and UI can ask Downriver instead."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+
+from downriver.events.wire import render_time
+from downriver.http.context import context_of, json_response, query_number, query_text
+from downriver.model.answers import Direction
+from downriver.model.facts import RunState
+from downriver.model.ids import ColumnId, DatasetId, JobId
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from downriver.model.answers import TraceNode
+    from downriver.model.ids import NodeId
+    from downriver.service import Lineage
+    from downriver.store import Reader, Run
+
+_DEFAULT_DEPTH = 20
+_MOST_NODES = 10_000
+_STATES = {
+    RunState.OTHER: "NEW",
+    RunState.START: "RUNNING",
+    RunState.RUNNING: "RUNNING",
+    RunState.COMPLETE: "COMPLETED",
+    RunState.ABORT: "ABORTED",
+    RunState.FAIL: "FAILED",
+}
+
+
+class Edge(msgspec.Struct):
+    """An edge, by the ids of its ends."""
+
+    origin: str
+    destination: str
+
+
+class Name(msgspec.Struct):
+    """A dataset or job by its two names."""
+
+    namespace: str
+    name: str
+
+
+class Field(msgspec.Struct):
+    """A column of a dataset."""
+
+    name: str
+    type: str
+    tags: list[str]
+    description: str | None
+
+
+class DatasetData(msgspec.Struct, rename="camel", tag_field="entity", tag="dataset"):
+    """What Marquez says of a dataset."""
+
+    id: Name
+    type: str
+    name: str
+    physical_name: str
+    namespace: str
+    source_name: str
+    created_at: str
+    updated_at: str
+    fields: list[Field]
+    tags: list[str]
+    description: str | None
+    last_lifecycle_state: str | None
+    facets: dict[str, msgspec.Raw]
+
+
+class RunData(msgspec.Struct, rename="camel"):
+    """What Marquez says of a run."""
+
+    id: str
+    state: str
+    created_at: str
+    updated_at: str
+    started_at: str | None
+    ended_at: str | None
+    duration_ms: int | None
+
+
+class JobData(msgspec.Struct, rename="camel", tag_field="entity", tag="job"):
+    """What Marquez says of a job."""
+
+    id: Name
+    type: str
+    name: str
+    simple_name: str
+    namespace: str
+    created_at: str
+    updated_at: str
+    inputs: list[Name]
+    outputs: list[Name]
+    location: str | None
+    description: str | None
+    latest_run: RunData | None
+    facets: dict[str, msgspec.Raw]
+
+
+class Node(msgspec.Struct, rename="camel"):
+    """A node of the graph with its edges."""
+
+    id: str
+    type: Literal["DATASET", "JOB"]
+    data: DatasetData | JobData
+    in_edges: list[Edge]
+    out_edges: list[Edge]
+
+
+class LineageGraph(msgspec.Struct):
+    """The answer of `GET /api/v1/lineage`."""
+
+    graph: list[Node]
+
+
+async def get_lineage(request: Request) -> Response:
+    """Return the graph up- and downstream of `nodeId`, in Marquez's shape."""
+    node_id = query_text(request, "nodeId")
+    depth = query_number(request, "depth", _DEFAULT_DEPTH, 10_000)
+    lineage = context_of(request).lineage
+    return json_response(await run_in_threadpool(_lineage_graph, lineage, node_id, depth))
+
+
+def _lineage_graph(lineage: Lineage, node_id: str, depth: int | None) -> LineageGraph:
+    with lineage.reading() as reader:
+        entity = lineage.resolve(node_id, reader).id
+        root = entity.dataset if isinstance(entity, ColumnId) else entity
+        trace = lineage.trace(str(root), Direction.BOTH, depth=depth, limit=_MOST_NODES)
+        incoming: defaultdict[str, list[Edge]] = defaultdict(list)
+        outgoing: defaultdict[str, list[Edge]] = defaultdict(list)
+        for edge in trace.edges:
+            incoming[edge.target].append(Edge(edge.source, edge.target))
+            outgoing[edge.source].append(Edge(edge.source, edge.target))
+        nodes = [_node(node, incoming[node.id], outgoing[node.id], reader) for node in trace.nodes]
+    return LineageGraph(sorted(nodes, key=lambda node: node.id))
+
+
+def _node(node: TraceNode, incoming: list[Edge], outgoing: list[Edge], reader: Reader) -> Node:
+    if node.kind == "job":
+        job = JobId(node.namespace, node.name)
+        data: DatasetData | JobData = _job(job, reader)
+        return Node(node.id, "JOB", data, incoming, outgoing)
+    data = _dataset(DatasetId(node.namespace, node.name), reader)
+    return Node(node.id, "DATASET", data, incoming, outgoing)
+
+
+def _dataset(dataset: DatasetId, reader: Reader) -> DatasetData:
+    number = reader.get_node(dataset)
+    span = reader.node_span(number)
+    facets = reader.facets(number)
+    return DatasetData(
+        id=Name(dataset.namespace, dataset.name),
+        type="DB_TABLE",
+        name=dataset.name,
+        physical_name=dataset.name,
+        namespace=dataset.namespace,
+        source_name=_text(facets, "dataSource", "name") or dataset.namespace,
+        created_at=render_time(span.first.at),
+        updated_at=render_time(span.last.at),
+        fields=[
+            Field(column.path, column.type, [], column.description or None)
+            for column in reader.schema(number)
+        ],
+        tags=[],
+        description=_text(facets, "documentation", "description"),
+        last_lifecycle_state=_text(facets, "lifecycleStateChange", "lifecycleStateChange"),
+        facets={name: msgspec.Raw(body) for name, body in facets.items()},
+    )
+
+
+def _job(job: JobId, reader: Reader) -> JobData:
+    number = reader.get_node(job)
+    span = reader.node_span(number)
+    facets = reader.facets(number)
+    runs = reader.runs(number, 1)
+    return JobData(
+        id=Name(job.namespace, job.name),
+        type=_text(facets, "jobType", "processingType") or "BATCH",
+        name=job.name,
+        simple_name=job.name.rpartition(".")[2],
+        namespace=job.namespace,
+        created_at=render_time(span.first.at),
+        updated_at=render_time(span.last.at),
+        inputs=[_name(d) for d in reader.inputs_of(number)],
+        outputs=[_name(d) for d in reader.outputs_of(number)],
+        location=_text(facets, "sourceCodeLocation", "url"),
+        description=_text(facets, "documentation", "description"),
+        latest_run=_run(runs[0]) if runs else None,
+        facets={name: msgspec.Raw(body) for name, body in facets.items()},
+    )
+
+
+def _run(run: Run) -> RunData:
+    started, ended = run.started_at, run.ended_at
+    lasted = None if started is None or ended is None else (ended - started) // 1000
+    return RunData(
+        id=run.run,
+        state=_STATES[run.state],
+        created_at=render_time(run.first_at),
+        updated_at=render_time(run.last_at),
+        started_at=None if started is None else render_time(started),
+        ended_at=None if ended is None else render_time(ended),
+        duration_ms=lasted,
+    )
+
+
+def _name(node: NodeId) -> Name:
+    return Name(node.namespace, node.name)
+
+
+def _text(facets: dict[str, bytes], facet: str, key: str) -> str | None:
+    """Return a text in a facet, whatever else the producer put there."""
+    try:
+        value = msgspec.json.decode(facets.get(facet, b"{}"))
+    except msgspec.DecodeError:
+        return None
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else None

@@ -1,0 +1,94 @@
+"""The OpenAPI description, generated from the routes and their msgspec types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from downriver import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from downriver.http.app import Endpoint
+
+_QUERY = {
+    "entity": ("A dataset, job or column, as people write it or as answers show it.", "string"),
+    "nodeId": ("`dataset:NAMESPACE:NAME` or `job:NAMESPACE:NAME`.", "string"),
+    "source": ("Where the data comes from.", "string"),
+    "target": ("Where the data goes to.", "string"),
+    "direction": ("upstream, downstream or both.", "string"),
+    "depth": ("How many jobs to cross at most.", "integer"),
+    "as_of": ("Answer as the graph was at this ISO 8601 time.", "string"),
+    "limit": ("How many to show at most.", "integer"),
+}
+_REQUIRED = ("entity", "nodeId", "source", "target")
+_MEANINGS = {
+    200: "OK", 201: "Stored", 204: "All stored", 400: "The request makes no sense",
+    404: "Nothing has this name", 409: "The name means several things",
+    413: "The body is too large", 503: "Overloaded; try again",
+}  # fmt: skip
+
+
+def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of these routes."""
+    listed = list(endpoints)
+    types = {kind for e in listed for kind in e.statuses.values() if kind not in (None, dict)}
+    _, components = msgspec.json.schema_components(
+        types, ref_template="#/components/schemas/{name}"
+    )
+    paths: dict[str, Any] = {}
+    for endpoint in listed:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Downriver", "version": __version__},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": endpoint.handler.__name__,
+        "summary": (endpoint.handler.__doc__ or "").strip().splitlines()[0],
+        "responses": {str(s): _response(s, kind) for s, kind in endpoint.statuses.items()},
+    }
+    if endpoint.query:
+        operation["parameters"] = [_parameter(name) for name in endpoint.query]
+    if endpoint.body is not None:
+        schema = {"type": "array" if endpoint.body is list else "object"}
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": schema}},
+        }
+    if endpoint.role is not None:
+        operation["security"] = [{"key": []}, {}]
+    return operation
+
+
+def _parameter(name: str) -> dict[str, Any]:
+    meaning, kind = _QUERY[name]
+    return {
+        "name": name,
+        "in": "query",
+        "required": name in _REQUIRED,
+        "description": meaning,
+        "schema": {"type": kind},
+    }
+
+
+def _response(status: int, kind: type[Any] | None) -> dict[str, Any]:
+    answer: dict[str, Any] = {"description": _MEANINGS[status]}
+    if kind is not None:
+        schema = (
+            {"type": "object"}
+            if kind is dict
+            else {"$ref": f"#/components/schemas/{kind.__name__}"}
+        )
+        answer["content"] = {"application/json": {"schema": schema}}
+    return answer

@@ -1,0 +1,85 @@
+"""The OpenLineage collector: `POST /api/v1/lineage` and `/api/v1/lineage/batch`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from starlette.responses import Response
+
+from downriver.errors import DownriverError, InvalidEventError
+from downriver.events import parse_event
+from downriver.events.wire import decode
+from downriver.http.body import read_body
+from downriver.http.context import context_of, json_response
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from downriver.events import Event
+
+
+class FailedEvent(msgspec.Struct):
+    """An event of a batch that was not stored."""
+
+    index: int
+    reason: str
+    retriable: bool
+
+
+class BatchSummary(msgspec.Struct):
+    """How many events of a batch were stored."""
+
+    received: int
+    successful: int
+    failed: int
+    retriable: int
+    non_retriable: int
+
+
+class BatchResult(msgspec.Struct):
+    """The answer to a batch some of whose events were not stored."""
+
+    status: Literal["success", "partial_success", "failure"]
+    summary: BatchSummary
+    failed_events: list[FailedEvent]
+
+
+async def post_event(request: Request) -> Response:
+    """Store one event. 201 once it is on disk; the same event again is 201 again."""
+    context = context_of(request)
+    event = parse_event(await read_body(request, context.max_body))
+    await _stored([event], request)
+    return Response(status_code=201)
+
+
+async def post_batch(request: Request) -> Response:
+    """Store a JSON array of events. 204 when all are on disk, else 200 and which are not."""
+    context = context_of(request)
+    raws = decode(await read_body(request, context.max_body), list[msgspec.Raw])
+    events: list[Event] = []
+    failed: list[FailedEvent] = []
+    for index, raw in enumerate(raws):
+        try:
+            events.append(parse_event(bytes(raw)))
+        except InvalidEventError as exc:
+            failed.append(FailedEvent(index, exc.message, False))
+    await _stored(events, request)
+    if not failed:
+        return Response(status_code=204)
+    summary = BatchSummary(len(raws), len(events), len(failed), 0, len(failed))
+    status: Literal["partial_success", "failure"] = "partial_success" if events else "failure"
+    return json_response(BatchResult(status, summary, failed))
+
+
+async def _stored(events: list[Event], request: Request) -> None:
+    futures = context_of(request).lineage.submit(events)
+    results = await asyncio.gather(
+        *(asyncio.wrap_future(future) for future in futures), return_exceptions=True
+    )
+    for result in results:
+        if isinstance(result, DownriverError):
+            raise result
+        if isinstance(result, BaseException):
+            raise RuntimeError("an event could not be stored") from result

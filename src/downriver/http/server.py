@@ -1,0 +1,33 @@
+"""Running the application with uvicorn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from downriver.errors import StoreError
+from downriver.http.app import build_app
+from downriver.http.auth import check_bind
+
+if TYPE_CHECKING:
+    from downriver.service import Lineage
+
+
+def serve(lineage: Lineage, host: str, port: int) -> None:
+    """Serve one store until interrupted; what was accepted is written before this returns."""
+    check_bind(host, keyed=lineage.has_keys())
+    config = uvicorn.Config(
+        build_app(lineage),
+        host=host,
+        port=port,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=10,
+    )
+    server = uvicorn.Server(config)
+    try:
+        server.run()
+    except SystemExit as exc:  # how uvicorn says that the port is taken
+        raise StoreError(f"cannot listen on {host}:{port}; is another server there?") from exc

@@ -1,0 +1,55 @@
+"""A real server in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def free_port() -> int:
+    """Return a port no one listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def running_server(store: Path | str, **settings: str) -> Iterator[str]:
+    """Start `downriver serve` on a store and yield its URL."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "downriver", "serve", "--port", str(port), "--store", str(store)],
+        env={**os.environ, **settings},
+        stderr=subprocess.DEVNULL,
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_until_up(url, process)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Return once the server answers."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            urllib.request.urlopen(f"{url}/healthz", timeout=1).close()
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError(f"the server did not come up (exit code {process.poll()})")

@@ -1,0 +1,302 @@
+"""What a client of the HTTP API can rely on."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from starlette.testclient import TestClient
+
+from downriver import errors
+from downriver.http import build_app
+from downriver.http.auth import check_bind
+from downriver.http.errors import status_of
+from downriver.service import Lineage
+from downriver.store import KeyRole
+from downriver.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from downriver.events import Event
+    from downriver.store import Receipt
+
+
+def run_event(job: str, inputs: Sequence[str], outputs: Sequence[str], **changes: object) -> dict:
+    event = {
+        "eventTime": "2026-01-01T00:00:00Z",
+        "eventType": "COMPLETE",
+        "run": {"runId": f"run-of-{job}"},
+        "job": {"namespace": "etl", "name": job},
+        "inputs": [{"namespace": "db", "name": name} for name in inputs],
+        "outputs": [{"namespace": "db", "name": name} for name in outputs],
+    }
+    return {**event, **changes}
+
+
+@pytest.fixture
+def lineage(tmp_path: Path) -> Iterator[Lineage]:
+    with Lineage.open(str(tmp_path)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(lineage: Lineage) -> Iterator[TestClient]:
+    with TestClient(build_app(lineage)) as opened:
+        yield opened
+
+
+def test_an_event_is_created_and_the_same_event_again_is_too(
+    client: TestClient, lineage: Lineage
+) -> None:
+    event = run_event("clean", ["raw"], ["orders"])
+    for _ in range(2):
+        answer = client.post("/api/v1/lineage", json=event)
+        assert (answer.status_code, answer.content) == (201, b"")
+    assert lineage.status().counts.events == 1
+
+
+def test_gzip_is_understood(client: TestClient, lineage: Lineage) -> None:
+    body = gzip.compress(json.dumps(run_event("clean", ["raw"], ["orders"])).encode())
+    answer = client.post("/api/v1/lineage", content=body, headers={"Content-Encoding": "gzip"})
+    assert answer.status_code == 201
+    assert lineage.status().counts.datasets == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "status", "field"),
+    [
+        (b"{", "", 400, None),
+        (b"", "", 400, None),
+        (b"\xff", "", 400, None),
+        (b'{"eventTime": "2026-01-01T00:00:00Z"}', "", 400, "job"),
+        (
+            b'{"eventTime": "yesterday", "job": {"namespace": "a", "name": "b"}}',
+            "",
+            400,
+            "eventTime",
+        ),
+        (b'{"eventTime": "2026-01-01", "job": null}', "", 400, "job"),
+        (b"not gzip", "gzip", 400, None),
+        (gzip.compress(b"{}")[:-4], "gzip", 400, None),
+        (b"{}", "br", 400, "Content-Encoding"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_place(
+    client: TestClient, body: bytes, encoding: str, status: int, field: str | None
+) -> None:
+    headers = {"Content-Encoding": encoding} if encoding else {}
+    answer = client.post("/api/v1/lineage", content=body, headers=headers)
+    assert answer.status_code == status
+    assert answer.json()["error"] == "InvalidEvent"
+    assert answer.json().get("field") == field
+
+
+def test_a_body_over_the_limit_is_refused_also_while_it_inflates(
+    lineage: Lineage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOWNRIVER_MAX_EVENT_MB", "1")
+    client = TestClient(build_app(lineage))
+    bomb = gzip.compress(b" " * (64 * 2**20))
+    plain = client.post("/api/v1/lineage", content=b" " * (2**20 + 1))
+    packed = client.post("/api/v1/lineage", content=bomb, headers={"Content-Encoding": "gzip"})
+    assert [plain.status_code, packed.status_code] == [413, 413]
+
+
+def test_an_event_of_several_megabytes_goes_in(client: TestClient, lineage: Lineage) -> None:
+    event = run_event("wide", ["raw"], ["orders"])
+    fields = [{"name": f"column_{n}", "description": "x" * 400} for n in range(10_000)]
+    event["outputs"][0]["facets"] = {"schema": {"fields": fields}}
+    assert client.post("/api/v1/lineage", json=event).status_code == 201
+    assert lineage.status().counts.columns == 10_000
+
+
+def test_a_batch_stores_the_good_and_names_the_bad(client: TestClient, lineage: Lineage) -> None:
+    good = run_event("clean", ["raw"], ["orders"])
+    assert client.post("/api/v1/lineage/batch", json=[good]).status_code == 204
+    answer = client.post("/api/v1/lineage/batch", json=[run_event("b", [], []), {"eventTime": 1}])
+    assert answer.status_code == 200
+    assert answer.json()["status"] == "partial_success"
+    assert answer.json()["failed_events"] == [
+        {"index": 1, "reason": "eventTime: expected str, got int", "retriable": False}
+    ]
+    assert lineage.status().counts.events == 2
+
+
+class SlowStore(SqliteStore):
+    """A store whose disk has stopped answering until `go` is set."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.go = threading.Event()
+        self.writing = threading.Event()
+
+    def append(self, events: Sequence[Event]) -> list[Receipt]:
+        self.writing.set()
+        self.go.wait(30)
+        return super().append(events)
+
+
+def test_overload_is_503_and_loses_nothing_that_was_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOWNRIVER_QUEUE_MB", "1")
+    store = SlowStore(tmp_path / "lineage.db")
+    padding = {"padding": {"text": "x" * 700_000}}
+    bodies = [
+        run_event(f"job{n}", [], [], run={"runId": str(n), "facets": padding}) for n in range(3)
+    ]
+    with Lineage(store) as lineage, TestClient(build_app(lineage)) as client:
+        codes: dict[int, int] = {}
+
+        def post(number: int) -> None:
+            answer = client.post("/api/v1/lineage", json=bodies[number])
+            codes[number] = answer.status_code
+
+        threads = [threading.Thread(target=post, args=(number,)) for number in range(2)]
+        threads[0].start()
+        assert store.writing.wait(10)
+        threads[1].start()
+        _wait_until(lambda: lineage.waiting == 1)
+        refused = client.post("/api/v1/lineage", json=bodies[2])
+        store.go.set()
+        for thread in threads:
+            thread.join(30)
+        assert refused.status_code == 503
+        assert refused.headers["Retry-After"] == "1"
+        assert codes == {0: 201, 1: 201}
+        assert lineage.status().counts.events == 2
+
+
+def _wait_until(condition) -> None:
+    for _ in range(1000):
+        if condition():
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("it never happened")
+
+
+def test_unknown_paths_and_methods_have_the_same_error_shape(client: TestClient) -> None:
+    assert client.get("/nope").json()["error"] == "NotFound"
+    assert client.delete("/v1/trace").json()["error"] == "MethodNotAllowed"
+
+
+def test_a_fault_of_ours_shows_nothing_of_its_insides(lineage: Lineage) -> None:
+    app = build_app(lineage)
+    app.state.context = None
+    answer = TestClient(app, raise_server_exceptions=False).get("/v1/status")
+    assert answer.status_code == 500
+    assert answer.json() == {
+        "error": "InternalError",
+        "detail": "Downriver failed; its log says why",
+    }
+
+
+def test_trace_over_http_is_the_same_answer_as_from_python(
+    client: TestClient, lineage: Lineage
+) -> None:
+    client.post("/api/v1/lineage", json=run_event("clean", ["raw"], ["orders"]))
+    client.post("/api/v1/lineage", json=run_event("sum", ["orders"], ["revenue"]))
+    answer = client.get("/v1/trace", params={"entity": "raw", "depth": 1}).json()
+    assert {"root", "nodes", "edges", "complete", "blind_spots", "omitted_count"} == set(answer)
+    assert [node["name"] for node in answer["nodes"]] == ["raw", "orders", "clean"]
+    assert (answer["complete"], answer["omitted_count"]) == (False, 2)
+    assert answer["blind_spots"][0]["kind"] == "depth_limit"
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "error"),
+    [
+        ({}, 400, "InvalidRequest"),
+        ({"entity": "raw", "depth": "-1"}, 400, "InvalidRequest"),
+        ({"entity": "raw", "depth": "many"}, 400, "InvalidRequest"),
+        ({"entity": "raw", "limit": "0"}, 400, "InvalidRequest"),
+        ({"entity": "raw", "direction": "sideways"}, 400, "InvalidRequest"),
+        ({"entity": "raw", "as_of": "soon"}, 400, "InvalidRequest"),
+        ({"entity": "rww"}, 404, "EntityNotFound"),
+    ],
+)
+def test_bad_questions_get_clear_answers(
+    client: TestClient, query: dict[str, str], status: int, error: str
+) -> None:
+    client.post("/api/v1/lineage", json=run_event("clean", ["raw"], ["orders"]))
+    answer = client.get("/v1/trace", params=query)
+    assert (answer.status_code, answer.json()["error"]) == (status, error)
+
+
+def test_marquez_clients_find_the_shape_they_know(client: TestClient) -> None:
+    facets = {
+        "schema": {"fields": [{"name": "amount", "type": "int"}]},
+        "acme_quality": {"score": 7, "_producer": "p"},
+    }
+    event = run_event("clean", ["raw"], ["orders"])
+    event["outputs"][0]["facets"] = facets
+    client.post("/api/v1/lineage", json=event)
+    answer = client.get("/api/v1/lineage", params={"nodeId": "dataset:db:orders"}).json()
+    ids = [node["id"] for node in answer["graph"]]
+    assert ids == sorted(ids) == ["dataset:db:orders", "dataset:db:raw", "job:etl:clean"]
+    orders, _, clean = answer["graph"]
+    assert orders["type"] == "DATASET"
+    assert orders["inEdges"] == [{"origin": "job:etl:clean", "destination": "dataset:db:orders"}]
+    assert orders["data"]["fields"][0]["name"] == "amount"
+    assert orders["data"]["facets"]["acme_quality"] == facets["acme_quality"]
+    assert clean["data"]["latestRun"]["state"] == "COMPLETED"
+    assert clean["data"]["inputs"] == [{"namespace": "db", "name": "raw"}]
+
+
+def test_with_the_first_key_every_request_needs_one_and_roles_count(
+    client: TestClient, lineage: Lineage
+) -> None:
+    reader = lineage.create_key("dash", "reader")
+    writer = lineage.create_key("etl", "writer")
+    client = TestClient(build_app(lineage))
+    event = run_event("clean", ["raw"], ["orders"])
+
+    def post(key: str | None) -> int:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        return client.post("/api/v1/lineage", json=event, headers=headers).status_code
+
+    assert [post(None), post("dr_wrong"), post(reader), post(writer)] == [401, 401, 403, 201]
+    assert client.get("/healthz").status_code == 200
+    lineage.revoke_key("etl")
+    assert TestClient(build_app(lineage)).get(
+        "/v1/status", headers={"Authorization": f"Bearer {writer}"}
+    ).status_code == 401  # fmt: skip
+
+
+def test_keys_are_stored_hashed_and_listed_without_themselves(lineage: Lineage) -> None:
+    key = lineage.create_key("etl", "writer")
+    assert key.encode() not in b"".join(
+        path.read_bytes() for path in __import__("pathlib").Path(lineage.store.url).parent.iterdir()
+    )
+    assert lineage.find_role(key) is KeyRole.WRITER
+    assert [k.name for k in lineage.list_keys()] == ["etl"]
+    with pytest.raises(errors.InvalidRequestError):
+        lineage.create_key("etl", "writer")
+
+
+def test_a_server_without_keys_does_not_listen_to_other_machines() -> None:
+    for host in ("127.0.0.1", "localhost", "::1"):
+        check_bind(host, keyed=False)
+    for host in ("0.0.0.0", "::", "192.168.1.5", "example.com"):
+        check_bind(host, keyed=True)
+        with pytest.raises(errors.InvalidRequestError, match="keys create"):
+            check_bind(host, keyed=False)
+
+
+def test_every_error_has_a_status_of_its_own_choosing() -> None:
+    made = {
+        errors.InvalidEventError("a", "b"): 400,
+        errors.EntityNotFoundError("a"): 404,
+        errors.AmbiguousNameError("a", []): 409,
+        errors.StoreBusyError(1): 503,
+        errors.EventTooLargeError(1): 413,
+        errors.UnauthorizedError("x"): 401,
+        errors.ForbiddenError("a", "b"): 403,
+        errors.MissingDependencyError("a", "b"): 501,
+    }
+    assert {error: status_of(error) for error in made} == made
