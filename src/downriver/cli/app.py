@@ -1,0 +1,70 @@
+"""All commands in one list, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from downriver import __version__
+from downriver.cli import (
+    audit,
+    capture,
+    demo,
+    graph,
+    ingest,
+    keys,
+    paths,
+    rebuild,
+    serve,
+    status,
+    trace,
+)
+from downriver.cli.output import fail
+from downriver.errors import DownriverError
+
+app = typer.Typer(
+    name="downriver",
+    help="Change a table. See what breaks downriver, before you ship.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command("demo")(demo.demo)
+app.command("serve")(serve.serve)
+app.command("ingest")(ingest.ingest)
+app.command("trace")(trace.trace)
+app.command("paths")(paths.paths)
+app.command("graph")(graph.graph)
+app.command("status")(status.status)
+app.command("rebuild")(rebuild.rebuild)
+app.add_typer(capture.app, name="capture")
+app.add_typer(audit.app, name="audit")
+app.add_typer(keys.app, name="keys")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"downriver {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    del version
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app()
+    except DownriverError as error:
+        fail(error, as_json="--json" in sys.argv)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of a pipe has gone: nothing to say, no one to say it to
+        sys.exit(0)

@@ -1,0 +1,51 @@
+"""`downriver audit`: is the log as it was written?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from downriver.cli.output import JsonOption, StoreOption, err, out, print_json, progress_bar
+from downriver.errors import InvalidRequestError
+from downriver.service import Lineage
+
+app = typer.Typer(help="Prove that the log is as it was written.", no_args_is_help=True)
+
+
+@app.command("verify")
+def verify(
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            "--expect",
+            metavar="SEQ:CHAIN",
+            help="A head noted earlier: also catches a log that was cut short or replaced.",
+        ),
+    ] = None,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Recompute the log's hash chain and name the first altered entry; exit code 1 if any is."""
+    expected = None if expect is None else _parse_head(expect)
+    with Lineage.open(store, create=False) as lineage, progress_bar("entries") as bar:
+        task = bar.add_task("Verifying", total=lineage.status().counts.events)
+        found = lineage.verify(
+            expected=expected, progress=lambda done: bar.update(task, completed=done)
+        )
+    if json:
+        print_json(found)
+    elif found.ok:
+        out.print(f"[green]intact[/] · {found.entries} entries · head {found.entries}:{found.head}")
+    else:
+        err.print(f"[bold red]altered[/] · entry {found.altered_seq} {found.reason}")
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def _parse_head(text: str) -> tuple[int, bytes]:
+    seq, _, chain = text.partition(":")
+    try:
+        return int(seq), bytes.fromhex(chain)
+    except ValueError as exc:
+        raise InvalidRequestError("--expect", f"{text!r} is not SEQ:CHAIN") from exc

@@ -1,0 +1,224 @@
+"""What a person at a terminal, or a script, can rely on."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import sqlite3
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from downriver.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def event(job: str, inputs: list[str], outputs: list[str]) -> dict:
+    return {
+        "eventTime": "2026-01-01T00:00:00Z",
+        "eventType": "COMPLETE",
+        "run": {"runId": job},
+        "job": {"namespace": "etl", "name": job},
+        "inputs": [{"namespace": "db", "name": name} for name in inputs],
+        "outputs": [{"namespace": "db", "name": name} for name in outputs],
+    }
+
+
+CLEAN = event("clean", ["raw.orders"], ["stg.orders"])
+SUM = event("sum", ["stg.orders"], ["mart.revenue"])
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def downriver(*arguments: str, cwd: Path, stdin: str = "", **env: str) -> Done:
+    """Run the command line in this process; tests/test_docs.py runs it as a real command."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name in [name for name in os.environ if name.startswith("DOWNRIVER")]:
+            patched.delenv(name)
+        for name, value in env.items():
+            patched.setenv(name, value)
+        patched.chdir(cwd)
+        patched.setattr(sys, "argv", ["downriver", *arguments])
+        patched.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                main()
+            except SystemExit as left:
+                code = left.code or 0
+            else:
+                code = 0
+    assert isinstance(code, int)
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def lines(*events: dict) -> str:
+    return "".join(json.dumps(e) + "\n" for e in events)
+
+
+def test_ingest_takes_lines_arrays_documents_gzip_directories_and_stdin(tmp_path: Path) -> None:
+    folder = tmp_path / "events" / "deep"
+    folder.mkdir(parents=True)
+    (folder / "a.jsonl").write_text(lines(event("a", [], []), event("b", [], [])))
+    (folder / "b.json").write_text(json.dumps([event("c", [], []), event("d", [], [])], indent=2))
+    (folder / "c.json").write_text(json.dumps(event("e", [], []), indent=2))
+    (folder / "d.jsonl.gz").write_bytes(gzip.compress(lines(event("f", [], [])).encode()))
+    (folder / "notes.txt").write_text("not events")
+    done = downriver("ingest", "events", "-", "--json", cwd=tmp_path, stdin=lines(CLEAN, CLEAN))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"files": 5, "stored": 7, "duplicates": 1, "problems": []}
+
+
+def test_bad_lines_are_reported_by_place_while_the_good_ones_go_in(tmp_path: Path) -> None:
+    (tmp_path / "mixed.jsonl").write_text(
+        lines(CLEAN) + "{broken\n\n" + '{"eventTime": 3}\n' + lines(SUM)
+    )
+    done = downriver("ingest", "mixed.jsonl", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "mixed.jsonl:2: the body is not valid JSON" in done.stderr
+    assert "mixed.jsonl:4: eventTime: expected str, got int" in done.stderr
+    assert "2 events stored, 2 could not be read" in done.stdout
+    assert downriver("trace", "raw.orders", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x1f\x8bnot gzip", b'[{"eventTime": ', b"[1, 2]", b"\xff\xfe"]
+)
+def test_a_damaged_file_is_a_problem_not_a_crash(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "bad.json").write_bytes(content)
+    done = downriver("ingest", "bad.json", "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["problems"]
+    assert "Traceback" not in done.stderr
+
+
+def test_a_missing_file_stores_nothing_and_says_so(tmp_path: Path) -> None:
+    done = downriver("ingest", "nope.json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: FILE: nope.json: no such file or directory\n",
+    )
+
+
+def test_the_store_is_found_upwards_and_can_be_named(tmp_path: Path) -> None:
+    (tmp_path / "e.jsonl").write_text(lines(CLEAN))
+    assert downriver("ingest", "e.jsonl", cwd=tmp_path).returncode == 0
+    deep = tmp_path / "src" / "models"
+    deep.mkdir(parents=True)
+    assert "stg.orders" in downriver("trace", "raw.orders", cwd=deep).stdout
+    elsewhere = {"DOWNRIVER_STORE": str(tmp_path / "other")}
+    assert downriver("status", cwd=deep, **elsewhere).returncode == 2
+    assert downriver("ingest", str(tmp_path / "e.jsonl"), cwd=deep, **elsewhere).returncode == 0
+    assert (tmp_path / "other" / "lineage.db").exists()
+
+
+def test_reading_without_a_store_is_an_error_and_makes_none(tmp_path: Path) -> None:
+    done = downriver("trace", "orders", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "no Downriver store" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_trace_prints_a_tree_and_its_json_is_whole(tmp_path: Path) -> None:
+    downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN, SUM))
+    assert downriver("trace", "raw.orders", cwd=tmp_path).stdout == (
+        "raw.orders db\n"
+        "└── clean job · etl\n"
+        "    └── stg.orders db\n"
+        "        └── sum job · etl\n"
+        "            └── mart.revenue db\n"
+        "complete · 2 datasets, 2 jobs\n"
+    )
+    answer = json.loads(downriver("trace", "revenue", "--upstream", "--json", cwd=tmp_path).stdout)
+    assert set(answer) == {"root", "nodes", "edges", "complete", "blind_spots", "omitted_count"}
+    assert answer["root"]["id"] == "dataset:db:mart.revenue"
+
+
+def test_an_unknown_name_exits_non_zero_and_offers_near_ones(tmp_path: Path) -> None:
+    downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN, SUM))
+    done = downriver("trace", "mart.revenu", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Did you mean: mart.revenue" in done.stderr
+    assert done.stdout == ""
+    as_json = json.loads(downriver("trace", "mart.revenu", "--json", cwd=tmp_path).stderr)
+    assert as_json["error"] == "EntityNotFound"
+    assert as_json["near"] == ["mart.revenue"]
+
+
+@pytest.mark.parametrize("form", ["mermaid", "dot", "svg", "json"])
+def test_graph_draws_in_every_format(tmp_path: Path, form: str) -> None:
+    odd = event('odd "job" ]--> end', ["raw.orders"], ["<b>naïve</b>"])
+    downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN, odd))
+    done = downriver("graph", "raw.orders", "--format", form, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "orders" in done.stdout
+    target = tmp_path / f"out.{form}"
+    to_file = downriver("graph", "raw.orders", "--format", form, "-o", target.name, cwd=tmp_path)
+    assert to_file.returncode == 0
+    assert target.read_text("utf-8") == done.stdout
+
+
+def test_audit_names_the_altered_entry(tmp_path: Path) -> None:
+    downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN, SUM))
+    intact = downriver("audit", "verify", cwd=tmp_path)
+    assert intact.returncode == 0
+    head = intact.stdout.split("head ")[1].strip()
+    with sqlite3.connect(tmp_path / ".downriver" / "lineage.db") as database:
+        database.execute("DROP TRIGGER log_is_append_only_update")
+        database.execute("UPDATE log SET received_at = received_at + 1 WHERE seq = 2")
+    database.close()
+    altered = downriver("audit", "verify", cwd=tmp_path)
+    assert (altered.returncode, "entry 2" in altered.stderr) == (1, True)
+    assert downriver("audit", "verify", "--expect", head, cwd=tmp_path).returncode == 1
+    assert downriver("audit", "verify", "--expect", "what", cwd=tmp_path).returncode == 2
+
+
+def test_rebuild_gives_the_same_answers(tmp_path: Path) -> None:
+    downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN, SUM))
+    before = downriver("trace", "raw.orders", "--json", cwd=tmp_path).stdout
+    assert downriver("rebuild", cwd=tmp_path).stdout == "rebuilt from 2 events\n"
+    assert downriver("trace", "raw.orders", "--json", cwd=tmp_path).stdout == before
+
+
+def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
+    made = downriver("keys", "create", "etl", cwd=tmp_path)
+    assert made.stdout.startswith("dr_")
+    assert downriver("keys", "create", "x", "--role", "king", cwd=tmp_path).returncode == 2
+    assert "etl" in downriver("keys", "list", cwd=tmp_path).stdout
+    assert downriver("keys", "revoke", "etl", cwd=tmp_path).returncode == 0
+    assert downriver("keys", "revoke", "nobody", cwd=tmp_path).returncode == 2
+
+
+def test_serve_refuses_other_machines_without_keys(tmp_path: Path) -> None:
+    done = downriver("serve", "--host", "0.0.0.0", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "keys create" in done.stderr
+
+
+def test_the_demo_can_be_repeated(tmp_path: Path) -> None:
+    first = downriver("demo", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "36 of them new" in first.stdout
+    again = downriver("demo", cwd=tmp_path)
+    assert again.stdout.replace("0 of them new", "36 of them new") == first.stdout
+
+
+def test_a_setting_that_makes_no_sense_is_an_error(tmp_path: Path) -> None:
+    downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN))
+    done = downriver("trace", "raw.orders", cwd=tmp_path, DOWNRIVER_STALE_DAYS="soon")
+    assert (done.returncode, "DOWNRIVER_STALE_DAYS" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("trace", "--help"), ("audit",)])
+def test_help_is_there(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    assert "Usage:" in (shown := downriver(*arguments, cwd=tmp_path)).stdout + shown.stderr
