@@ -1,0 +1,269 @@
+"""The docs tell the truth: everything is documented, and every example in them is run.
+
+A ```console block is a session: lines after `$ ` are typed, the rest is what they print, where a
+line `…` stands for any lines. A ```python block is run as a script. All blocks of a page share one
+empty working directory. A page's server runs on a free port in place of 5000.
+
+DOWNRIVER_UPDATE_DOCS=1 writes what the commands really print into the pages.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+import typer.main
+
+from downriver import errors, settings
+from downriver.cli.app import app
+from downriver.http.app import ENDPOINTS
+from tests.server import free_port, wait_until_up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import click
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+GUIDE = ROOT / "docs" / "guide"
+FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+ANY_LINES = "…"
+UPDATE = os.environ.get("DOWNRIVER_UPDATE_DOCS") == "1"
+
+
+class Block(NamedTuple):
+    language: str
+    body: str
+    start: int
+    end: int
+
+
+def blocks_of(text: str) -> list[Block]:
+    return [
+        Block(m["language"], m["body"], m.start("body"), m.end("body"))
+        for m in FENCE.finditer(text)
+    ]
+
+
+# Everything is documented
+
+
+def all_commands() -> Iterator[str]:
+    def walk(command: click.Command, name: str) -> Iterator[str]:
+        children = getattr(command, "commands", {})
+        if not children:
+            yield name
+        for child_name, child in children.items():
+            yield from walk(child, f"{name} {child_name}")
+
+    yield from walk(typer.main.get_command(app), "downriver")
+
+
+def options_of(name: str) -> list[str]:
+    command = typer.main.get_command(app)
+    for part in name.split()[1:]:
+        command = command.commands[part]
+    return [o for p in command.params for o in p.opts if o.startswith("--")]
+
+
+@pytest.mark.parametrize("name", sorted(all_commands()))
+def test_every_command_and_option_is_documented(name: str) -> None:
+    page = (GUIDE / "cli.md").read_text("utf-8")
+    match = re.search(rf"^## `{re.escape(name)}.*?(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    assert match, f"docs/guide/cli.md has no section `{name} …`"
+    missing = [o for o in options_of(name) if f"`{o}" not in match[0] and o != "--help"]
+    assert not missing, f"docs/guide/cli.md, section {name}: no word on {missing}"
+
+
+@pytest.mark.parametrize("setting", settings.SETTINGS, ids=lambda s: s.name)
+def test_every_setting_is_documented(setting: settings.Setting) -> None:
+    page = (GUIDE / "settings.md").read_text("utf-8")
+    row = next((line for line in page.splitlines() if f"`{setting.name}`" in line), "")
+    assert row, f"docs/guide/settings.md has no row for {setting.name}"
+    assert setting.meaning in row
+    assert f"`{setting.default}`" in row or not setting.default
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda e: f"{e.method} {e.path}")
+def test_every_endpoint_is_documented(endpoint) -> None:
+    page = (GUIDE / "http.md").read_text("utf-8")
+    assert f"`{endpoint.method} {endpoint.path}`" in page
+    section = page.split(f"`{endpoint.method} {endpoint.path}`", 1)[1].split("\n## ", 1)[0]
+    missing = [name for name in endpoint.query if f"`{name}`" not in section]
+    assert not missing, f"docs/guide/http.md, {endpoint.path}: no word on {missing}"
+
+
+def all_errors(kind: type = errors.DownriverError) -> Iterator[type]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from all_errors(child)
+
+
+@pytest.mark.parametrize("kind", list(all_errors()), ids=lambda kind: kind.__name__)
+def test_every_error_is_documented_and_drawn_in_the_tree(kind: type) -> None:
+    assert kind.__name__ in (errors.__doc__ or ""), "draw it in errors.py's docstring"
+    assert f"`{kind.__name__.removesuffix('Error')}`" in (GUIDE / "errors.md").read_text("utf-8")
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    broken = []
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+            if "://" not in target and not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+    assert not broken
+
+
+# Every example runs
+
+
+class Session:
+    """One page's examples, run in order in a directory of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.servers: list[subprocess.Popen[bytes]] = []
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("DOWNRIVER", "OPENLINE"))}
+        path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+        self.env = {**kept, "PATH": path, "COLUMNS": "200", "PYTHONWARNINGS": "ignore"}
+
+    def run_console(self, body: str) -> str:
+        """Run a session and return it as it really went."""
+        went: list[str] = []
+        for command, expected in _commands(body):
+            went.append(f"$ {command}\n")
+            printed = self._run(command)
+            went.append(expected if _matches(expected, printed) else printed)
+        return "".join(went)
+
+    def _run(self, command: str) -> str:
+        command = command.replace(":5000", f":{self.port}")
+        if command.endswith("&"):
+            self._serve(command.removesuffix("&").strip())
+            return ""
+        done = subprocess.run(
+            command,
+            shell=True,
+            executable="/bin/bash",
+            cwd=self.folder,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        printed = "\n".join(line.rstrip() for line in (done.stdout + done.stderr).splitlines())
+        return (printed + "\n" if printed else "").replace(f":{self.port}", ":5000")
+
+    def _serve(self, command: str) -> None:
+        arguments = [*shlex.split(command), "--port", str(self.port)]
+        process = subprocess.Popen(
+            arguments, cwd=self.folder, env=self.env, stderr=subprocess.DEVNULL
+        )
+        self.servers.append(process)
+        wait_until_up(f"http://127.0.0.1:{self.port}", process)
+
+    def run_python(self, body: str) -> None:
+        script = body.replace(":5000", f":{self.port}")
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=self.folder,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, f"{body}\n{done.stderr}"
+
+    def close(self) -> None:
+        for server in self.servers:
+            server.terminate()
+            server.wait(20)
+
+
+def _commands(body: str) -> Iterator[tuple[str, str]]:
+    parts = re.split(r"^\$ (.*)\n", body, flags=re.MULTILINE)
+    assert parts[0].strip() == "", f"output before any command: {parts[0]!r}"
+    yield from zip(parts[1::2], parts[2::2], strict=True)
+
+
+def _matches(expected: str, printed: str) -> bool:
+    pattern = "".join(
+        r"(?:.*\n)*?" if line.strip() == ANY_LINES else _line_pattern(line)
+        for line in expected.splitlines(keepends=True)
+    )
+    return re.fullmatch(pattern, printed) is not None
+
+
+def _line_pattern(line: str) -> str:
+    """Within a line, `…` stands for what differs between runs: a time, a hash."""
+    return ".*?".join(re.escape(part) for part in line.split(ANY_LINES))
+
+
+RUNNABLE = [
+    p
+    for p in PAGES
+    if any(b.language in ("console", "python") for b in blocks_of(p.read_text("utf-8")))
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_example_runs(page: Path, tmp_path: Path) -> None:
+    text = page.read_text("utf-8")
+    session = Session(tmp_path)
+    differing: list[tuple[Block, str]] = []
+    try:
+        for block in blocks_of(text):
+            if block.language == "console":
+                went = session.run_console(block.body)
+                if went != block.body:
+                    differing.append((block, went))
+            elif block.language == "python":
+                session.run_python(block.body)
+    finally:
+        session.close()
+    if UPDATE:
+        for block, went in reversed(differing):
+            text = text[: block.start] + went + text[block.end :]
+        page.write_text(text, "utf-8")
+    else:
+        assert [block.body for block, _ in differing] == [went for _, went in differing]
+
+
+def test_shell_blocks_use_only_make_targets_that_exist() -> None:
+    """What cannot be run inside the tests (```sh blocks) is at least not made up."""
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        for block in blocks_of(page.read_text("utf-8")):
+            if block.language != "sh":
+                continue
+            for line in block.body.splitlines():
+                command = line.split("#")[0].split()
+                if command[:1] == ["make"]:
+                    assert command[1] in targets, f"{page}: make {command[1]}"
+                elif command:
+                    assert command[0] in ("pip", "git", "cd", "export"), f"{page}: {line}"
+
+
+# The checkers can fail
+
+
+def test_an_example_that_prints_something_else_is_noticed(tmp_path: Path) -> None:
+    session = Session(tmp_path)
+    assert session.run_console("$ echo a\nb\n") == "$ echo a\na\n"
+    assert (
+        session.run_console("$ printf '1\\n2\\n3\\n'\n1\n…\n3\n")
+        == "$ printf '1\\n2\\n3\\n'\n1\n…\n3\n"
+    )
+    with pytest.raises(AssertionError):
+        session.run_python("raise SystemExit(3)")
+    assert shutil.which("downriver", path=session.env["PATH"])
