@@ -1,0 +1,219 @@
+"""Ingest through HTTP, durable: our group commit against a transaction per event."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import defaultdict
+from contextlib import contextmanager
+from itertools import cycle, islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.postgres import running_postgres
+
+from bench.client import Outcome, post_all, render_request
+from bench.databases import postgres_database, sqlite_file
+from bench.events import Events
+from bench.report import Table, median, percentile, render_ms, render_ratio
+from bench.server import ServerProcess, Times
+from downriver.events import parse_event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+FIRST_SEEN, REPEAT = "first-seen", "repeat"
+TARGETS = {"SQLite": 2.5, "PostgreSQL": 10.0}
+REPEAT_TARGET = 1.5
+_WARM_UP = 64
+
+
+class Scale(NamedTuple):
+    """How much to do: events a phase, at most so many seconds of it, and how often."""
+
+    events: int
+    seconds: float
+    rounds: int
+    connections: tuple[int, ...] = (16, 64)
+
+
+class Case(NamedTuple):
+    """What was measured."""
+
+    store: str
+    connections: int
+    phase: str
+    naive: bool
+
+
+class Measured(NamedTuple):
+    """One phase of one round: what the client saw, and what the server did meanwhile."""
+
+    outcome: Outcome
+    before: Times
+    after: Times
+
+
+Results = dict[Case, list[Measured]]
+
+
+def run(*, quick: bool) -> Iterator[Table]:
+    """Measure both stores and yield the tables."""
+    scale = Scale(600, 1.5, 1) if quick else Scale(2000, 4.0, 3)
+    load = _Load(scale.events)
+    results: Results = defaultdict(list)
+    with running_postgres(fsync=True) as server_url:
+        new_stores: dict[str, Callable[[], AbstractContextManager[str]]] = {
+            "SQLite": sqlite_file,
+            "PostgreSQL": lambda: postgres_database(server_url),
+        }
+        for _ in range(scale.rounds):
+            # Side by side within a round, so that a busy moment of the machine hits both.
+            for store, new_store in new_stores.items():
+                for connections in scale.connections:
+                    for naive in (False, True):
+                        print(f"ingest: {store}, {connections} connections", file=sys.stderr)
+                        with _serving(new_store, naive=naive) as server:
+                            for phase, measured in _phases(server, load, connections, scale):
+                                results[Case(store, connections, phase, naive)].append(measured)
+    yield _comparison(results, scale)
+    yield _repeats(results, scale)
+    yield _steps(results, load)
+
+
+class _Load:
+    """The events of both phases, made before the clock starts."""
+
+    def __init__(self, count: int) -> None:
+        events = Events()
+        self.warm_up = [events.first_seen(10**7 + n) for n in range(_WARM_UP)]
+        self.first_seen = [events.first_seen(n) for n in range(count)]
+        self._events = events
+
+    def repeats(self, known: int) -> list[bytes]:
+        """Return as many runs again, of the jobs that the server got to know: the first ones."""
+        jobs = islice(cycle(self.first_seen[:known]), len(self.first_seen))
+        return [self._events.repeat(event) for event in jobs]
+
+
+@contextmanager
+def _serving(
+    new_store: Callable[[], AbstractContextManager[str]], *, naive: bool
+) -> Iterator[ServerProcess]:
+    with new_store() as location, ServerProcess(location, naive=naive) as server:
+        yield server
+
+
+def _phases(
+    server: ServerProcess, load: _Load, connections: int, scale: Scale
+) -> Iterator[tuple[str, Measured]]:
+    _measure(server, load.warm_up, connections, 60)
+    first_seen = _measure(server, load.first_seen, connections, scale.seconds)
+    yield FIRST_SEEN, first_seen
+    repeats = load.repeats(len(first_seen.outcome.latencies))
+    yield REPEAT, _measure(server, repeats, connections, scale.seconds)
+
+
+def _measure(
+    server: ServerProcess, events: list[bytes], connections: int, seconds: float
+) -> Measured:
+    requests = [render_request(event) for event in events]
+    before = server.times()
+    outcome = post_all(server.port, iter(requests), connections=connections, seconds=seconds)
+    return Measured(outcome, before, server.times())
+
+
+def _comparison(results: Results, scale: Scale) -> Table:
+    rows = []
+    for store, target in TARGETS.items():
+        for connections in scale.connections:
+            for phase in (FIRST_SEEN, REPEAT):
+                ours = results[Case(store, connections, phase, False)]
+                naive = results[Case(store, connections, phase, True)]
+                rows.append(
+                    (
+                        f"{store}, {phase}, {connections} connections",
+                        f"{_rate(ours):,.0f}",
+                        f"{_rate(naive):,.0f}",
+                        render_ratio(_rate(ours) / _rate(naive), target),
+                        _latency(ours),
+                        _latency(naive),
+                    )
+                )
+    return Table(
+        "Ingest: Downriver and a naive transaction per event",
+        ("", "events/s", "naive events/s", "ratio", "p50 / p99 ms", "naive p50 / p99 ms"),
+        rows,
+        (
+            f"19 KB events (3 inputs, 2 outputs, 30-column schemas, 60 column edges) over HTTP, "
+            f"answered 201 once on disk. Median of {scale.rounds}.",
+            "Naive: the same server and store, but one transaction an event, one statement for each "
+            "row looked for or written, and no caches.",
+        ),
+    )
+
+
+def _repeats(results: Results, scale: Scale) -> Table:
+    rows = []
+    for store in TARGETS:
+        for connections in scale.connections:
+            first = results[Case(store, connections, FIRST_SEEN, False)]
+            again = results[Case(store, connections, REPEAT, False)]
+            ratio = render_ratio(_rate(again) / _rate(first), REPEAT_TARGET)
+            rows.append((f"{store}, {connections} connections", ratio))
+    return Table(
+        "Ingest: a run whose facets are unchanged, against a first-seen one",
+        ("", "repeat / first-seen"),
+        rows,
+    )
+
+
+def _steps(results: Results, load: _Load) -> Table:
+    decode = _decode_seconds(load.first_seen)
+    rows = []
+    for store in TARGETS:
+        for phase in (FIRST_SEEN, REPEAT):
+            rounds = results[Case(store, 16, phase, False)]
+            middle = sorted(rounds, key=lambda measured: measured.outcome.rate)[len(rounds) // 2]
+            rows.append((f"{store}, {phase}", *_step_cells(middle, decode)))
+    return Table(
+        "Ingest: where the time goes, µs an event (share of the time it takes)",
+        ("", "decode", "fold", "append", "project", "commit", "the rest", "server CPU"),
+        rows,
+        (
+            "decode: reading the envelope. fold: event to facts. append: hash chain and log. "
+            "project: facts to rows. commit: until on disk.",
+            "Decoding was timed by itself, the other steps in the writing thread, under 16 "
+            "connections. HTTP is served beside it, so what it takes of the CPU lengthens them.",
+            "Where the server's CPU is near the whole, Python is the floor; else the database is.",
+        ),
+    )
+
+
+def _step_cells(measured: Measured, decode: float) -> list[str]:
+    outcome, before, after = measured
+    count = len(outcome.latencies)
+    total = outcome.seconds / count
+    steps = [
+        (getattr(after.steps, name) - getattr(before.steps, name)) / count
+        for name in ("fold", "append", "project", "commit")
+    ]
+    spent = [decode, *steps]
+    shares = [*spent, max(0.0, total - sum(spent)), (after.cpu - before.cpu) / count]
+    return [f"{share * 1e6:,.0f} ({share / total:.0%})" for share in shares]
+
+
+def _decode_seconds(events: list[bytes]) -> float:
+    started = time.perf_counter()
+    for event in events:
+        parse_event(event)
+    return (time.perf_counter() - started) / len(events)
+
+
+def _rate(rounds: list[Measured]) -> float:
+    return median(measured.outcome.rate for measured in rounds)
+
+
+def _latency(rounds: list[Measured]) -> str:
+    latencies = [latency for measured in rounds for latency in measured.outcome.latencies]
+    return f"{render_ms(percentile(latencies, 50))} / {render_ms(percentile(latencies, 99))}"

@@ -1,0 +1,104 @@
+"""What Downriver is measured against: the same store, written the obvious way.
+
+One transaction an event; every row is looked for and then written, one statement each; nothing is
+remembered from one event to the next. All else is the same code, so a ratio tells what batching,
+group commit and caches are worth.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from downriver.service import Lineage
+from downriver.store.postgres import PostgresStore
+from downriver.store.projection import Projection
+from downriver.store.sql_store import SqlStore
+from downriver.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from downriver.events import Event
+    from downriver.store import Receipt, Store
+    from downriver.store.port import Row, Transaction
+    from downriver.store.tables import Key, Table
+
+
+class NaiveLineage(Lineage):
+    """Writes each event by itself, in the order they come."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._thread = ThreadPoolExecutor(1)
+
+    def submit(self, events: list[Event]) -> list[Future[Receipt]]:
+        """Queue events; a future resolves once its own transaction is on disk."""
+        return [self._thread.submit(self._append, event) for event in events]
+
+    def close(self) -> None:
+        """Write what is waiting and release the store."""
+        self._thread.shutdown()
+        super().close()
+
+    def _append(self, event: Event) -> Receipt:
+        return self.store.append([event])[0]
+
+
+class _Naive(SqlStore):
+    def append(self, events: Sequence[Event]) -> list[Receipt]:
+        """Write events one transaction each."""
+        receipts: list[Receipt] = []
+        for event in events:
+            self._projection = _NaiveProjection()  # which remembers nothing yet
+            receipts += super().append([event])
+        return receipts
+
+    @contextmanager
+    def _writing(self) -> Iterator[Transaction]:
+        with super()._writing() as tx:
+            yield _RowByRow(tx)
+
+
+class _NaiveProjection(Projection):
+    def _load_columns(self, tx: Transaction, wanted: Iterable[Row]) -> None:
+        sql = "SELECT id FROM columns WHERE dataset = ? AND field = ?"
+        for dataset, field in wanted:
+            # Even the naive knows that a dataset it has just made has no columns yet.
+            if dataset not in self._complete and field not in self._columns[dataset]:
+                self._columns[dataset].update(
+                    (field, row[0]) for row in tx.rows(sql, (dataset, field))
+                )
+
+
+class NaiveSqliteStore(_Naive, SqliteStore):
+    """SQLite, a row at a time."""
+
+
+class NaivePostgresStore(_Naive, PostgresStore):
+    """PostgreSQL, a row at a time; the driver still prepares each kind of statement once."""
+
+
+class _RowByRow:
+    """A transaction that runs one statement for every row it finds or merges."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self.rows = tx.rows
+        self.scan = tx.scan
+        self.execute = tx.execute
+
+    def rows_in(self, sql: str, numbers: Sequence[int]) -> list[Row]:
+        return [row for number in numbers for row in self.rows(f"{sql} (?)", (number,))]
+
+    def find_ids(self, key: Key, keys: Sequence[Row]) -> dict[Row, int]:
+        condition = " AND ".join(f"{name} = ?" for name, _ in key.columns)
+        sql = f"SELECT {key.id_column} FROM {key.table} WHERE {condition}"
+        found: list[tuple[Row, list[Any]]] = [(k, self.rows(sql, k)) for k in keys]
+        return {k: rows[0][0] for k, rows in found if rows}
+
+    def merge(self, table: Table, rows: Sequence[Row]) -> None:
+        sql = table.insert_from(f"VALUES ({', '.join('?' * len(table.columns))})")
+        for row in rows:
+            self.execute(sql, row)

@@ -1,0 +1,123 @@
+"""The real server in a process of its own, for benchmarks that load it, time it or kill it.
+
+`python -m bench.server STORE [--naive]` says its port on a line, then answers each line it reads
+with its step times so far, and stops when its input ends.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import uvicorn
+
+from bench.naive import NaiveLineage, NaivePostgresStore, NaiveSqliteStore
+from downriver.http import build_app
+from downriver.service import Lineage
+from downriver.store.port import StepTimes
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_REPOSITORY = Path(__file__).parents[1]
+_BACKLOG = 256
+
+
+class Times(msgspec.Struct):
+    """What a server has done since it started; `cpu` is in seconds, of its own process."""
+
+    steps: StepTimes
+    cpu: float
+
+
+class ServerProcess:
+    """A server on a port of the loopback interface."""
+
+    def __init__(self, store: str, *, naive: bool = False) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.server", store, *(["--naive"] if naive else [])],
+            cwd=_REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.port = int(self._answer())
+
+    def __enter__(self) -> ServerProcess:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def times(self) -> Times:
+        """Return what it has done so far."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"times\n")
+        self._process.stdin.flush()
+        return msgspec.json.decode(self._answer(), type=Times)
+
+    def kill(self) -> None:
+        """End it at once, as a power cut or the kernel's out-of-memory killer would."""
+        self._process.send_signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End it in order, unless it is gone already."""
+        self._process.communicate()
+
+    def _answer(self) -> bytes:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self.stop()
+            raise RuntimeError(f"the server ended with status {self._process.returncode}")
+        return line
+
+
+def main() -> None:
+    store, *options = sys.argv[1:]
+    with _open(store, naive="--naive" in options) as lineage, socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(_BACKLOG)
+        config = uvicorn.Config(
+            build_app(lineage),
+            loop="uvloop",
+            http="httptools",
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+        )
+        server = uvicorn.Server(config)
+        threading.Thread(target=_converse, args=(lineage, server), daemon=True).start()
+        print(listening.getsockname()[1], flush=True)
+        server.run(sockets=[listening])
+
+
+def _open(store: str, *, naive: bool) -> Lineage:
+    if not naive:
+        return Lineage.open(store)
+    if store.startswith("postgresql://"):
+        return NaiveLineage(NaivePostgresStore(store))
+    return NaiveLineage(NaiveSqliteStore(Path(store)))
+
+
+def _converse(lineage: Lineage, server: uvicorn.Server) -> None:
+    for _ in sys.stdin:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        times = Times(lineage.store.times, usage.ru_utime + usage.ru_stime)
+        print(msgspec.json.encode(times).decode(), flush=True)
+    server.should_exit = True
+
+
+if __name__ == "__main__":
+    main()

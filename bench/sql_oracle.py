@@ -1,0 +1,702 @@
+"""Is our SQL lineage true? Run statements, change one input column, and see what comes out different.
+
+`python -m bench.sql_oracle [NAME…] [--quick] [--markdown FILE]`
+
+Every statement in `sql_statements` runs on DuckDB over made-up data. Then the values of one input
+column change, in many ways, and the statement runs again. An output column that differs depends on
+that input column, whatever any parser says: such a change must be an edge we report, to that column
+or to every row. An edge that no perturbation ever showed is counted against our precision.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import multiprocessing
+import random
+import re
+import sys
+from collections import Counter, defaultdict
+from decimal import Decimal
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import duckdb
+import msgspec
+import sqlglot
+from rich.console import Console
+from rich.progress import track
+
+from bench.report import Table, print_table, render_markdown
+from bench.sql_worlds import KINDS, WORLDS, World
+from downriver.capture.sql import parse_sql_lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from downriver.capture.sql import ColumnEdge, SqlLineage, StatementLineage
+
+STATEMENTS = Path(__file__).parent / "sql_statements"
+PROCESSES = 2
+QUERY = ""  # the output of a query has no table name
+
+Source: TypeAlias = tuple[str, str]  # table, column
+Run: TypeAlias = "dict[str, Result]"  # by output table
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A statement, or a script, and the tables it runs on."""
+
+    name: str
+    topic: str
+    world: str
+    sql: str
+
+
+class Effort(msgspec.Struct, frozen=True):
+    """How much to try: perturbations of every column, and rounds with other seeds.
+
+    Columns that a statement names get `rounds`, those with an edge not yet seen up to `extra` more.
+    """
+
+    kinds: int
+    rounds: int
+    extra: int
+
+
+TOGETHER = 4  # perturbations of the columns that nothing names
+QUICK = Effort(kinds=5, rounds=1, extra=0)
+FULL = Effort(kinds=len(KINDS), rounds=2, extra=10)
+
+
+def read_cases(folder: Path = STATEMENTS) -> list[Case]:
+    """Return the statements of a folder; a `-- name:` line begins each."""
+    cases: list[Case] = []
+    for path in sorted(folder.glob("*.sql")):
+        _, *parts = re.split(r"^-- name: *(\w+)\n", path.read_text("utf-8"), flags=re.MULTILINE)
+        world = path.stem if path.stem in WORLDS else "shop"
+        for name, sql in zip(parts[::2], parts[1::2], strict=True):
+            cases.append(Case(name, path.stem, world, sql.strip()))
+    return cases
+
+
+# What comes out
+
+
+class Result(NamedTuple):
+    """What one output holds; `ordered` says whether the order of rows means anything."""
+
+    names: list[str]
+    rows: list[tuple[Any, ...]]
+    ordered: bool = False
+
+    def column(self, at: int) -> list[Any] | Counter[Any]:
+        """Return what is compared of a column: its values, in order if rows are ordered."""
+        values = [row[at] for row in self.rows]
+        return values if self.ordered else Counter(values)
+
+
+class Difference(NamedTuple):
+    """How one output differs after a perturbation."""
+
+    columns: frozenset[int]
+    row_count: bool
+    rows: bool
+    tainted: frozenset[int]  # columns in which a value made by the perturbation comes out
+
+
+def compare(before: Result, after: Result, made: Iterable[Any] = ()) -> Difference | None:
+    """Return how a result differs from another, or None when it does not."""
+    if before.rows == after.rows:
+        return None
+    if not before.ordered and Counter(before.rows) == Counter(after.rows):
+        return None
+    width = range(len(before.names))
+    changed = frozenset(at for at in width if before.column(at) != after.column(at))
+    marks = set(_leaves([_normal(value) for value in made]))
+    tainted = frozenset(
+        at for at in width if marks and not marks.isdisjoint(_leaves([r[at] for r in after.rows]))
+    )
+    return Difference(changed, len(before.rows) != len(after.rows), True, tainted)
+
+
+def _normal(value: Any) -> Any:
+    """Return a value that can be counted; sums of floats may differ in their last digits."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, list):
+        return tuple(_normal(item) for item in value)
+    if isinstance(value, dict):
+        return tuple((key, _normal(item)) for key, item in value.items())
+    return value
+
+
+def _leaves(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _leaves(value)
+        elif isinstance(value, (str, dt.date, int, Decimal)) and not isinstance(value, bool):
+            yield value
+
+
+# Running
+
+
+class _Prepared(NamedTuple):
+    """One statement; `ordered` is None when it is no query."""
+
+    statement: duckdb.Statement
+    ordered: bool | None
+
+
+class Laboratory:
+    """A database with a world in it, and next to it every table with one column perturbed.
+
+    A schema each: a statement reads the perturbed table when that schema is searched first.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._connection = duckdb.connect(config={"threads": 1})
+        self._connection.execute("SET enable_progress_bar = false")
+        self._schemas: dict[tuple[tuple[Source, ...], int, int], tuple[str, list[Any]]] = {}
+        self._prepared: dict[Case, list[_Prepared]] = {}
+        for table in world.tables.values():
+            columns = ", ".join(f"{name} {type_}" for name, type_ in table.columns.items())
+            marks = ", ".join("?" for _ in table.columns)
+            self._connection.execute(f"CREATE TABLE {table.name} ({columns})")
+            self._connection.executemany(f"INSERT INTO {table.name} VALUES ({marks})", table.rows)
+
+    def reorder(self, seed: int) -> str:
+        """Return a schema with the same rows, stored in another order."""
+        schema = f"reordered_{seed}"
+        self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        for name in self.world.tables:
+            self._connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {schema}.{name} AS "
+                f"SELECT * FROM main.{name} ORDER BY hash(rowid + {seed})"
+            )
+        return schema
+
+    def perturb(
+        self, sources: tuple[Source, ...], kind: int, seed: int
+    ) -> tuple[str, list[Any]]:
+        """Return a schema with these columns' values changed, and the values that are new in it."""
+        key = (sources, kind, seed)
+        if key not in self._schemas:
+            schema = f"p{len(self._schemas)}"
+            self._connection.execute(f"CREATE SCHEMA {schema}")
+            made: list[Any] = []
+            for name in dict.fromkeys(table for table, _ in sources):
+                columns = {column for table, column in sources if table == name}
+                made += self._copy(schema, name, columns, kind, seed)
+            self._schemas[key] = schema, made
+        return self._schemas[key]
+
+    def _copy(self, schema: str, name: str, columns: set[str], kind: int, seed: int) -> list[Any]:
+        table = self.world.tables[name]
+        made: list[Any] = []
+        items: list[str] = []
+        values: dict[str, list[Any]] = {}
+        for column, type_ in table.columns.items():
+            if column in columns:
+                random_ = random.Random(f"{name}.{column}.{kind}.{seed}")
+                changed = KINDS[kind](random_, table.values(column), type_)
+                values[column] = changed.values
+                made += changed.made
+                items.append(f"(CAST(${column} AS {type_}[]))[rowid + 1] AS {column}")
+            else:
+                items.append(column)
+        self._connection.execute(
+            f"CREATE TABLE {schema}.{name} AS "
+            f"SELECT {', '.join(items)} FROM main.{name} ORDER BY rowid",
+            values,
+        )
+        return made
+
+    def run(self, case: Case, schema: str, outputs: Sequence[str] | None = None) -> Run:
+        """Run a case and return its outputs: a query's rows, or the tables it wrote."""
+        *before, last = self._prepare(case)
+        self._connection.execute(f"SET search_path = '{schema},main'")
+        if not before and last.ordered is not None:
+            return {QUERY: self._read(last.statement, ordered=last.ordered)}
+        self._connection.execute("BEGIN")
+        try:
+            for prepared in before:
+                self._connection.execute(prepared.statement)
+            if last.ordered is not None:
+                return {QUERY: self._read(last.statement, ordered=last.ordered)}
+            self._connection.execute(last.statement)
+            names = outputs if outputs is not None else self._written()
+            return {name: self._read(f"SELECT * FROM {name}") for name in names}
+        finally:
+            self._connection.execute("ROLLBACK")
+
+    def _prepare(self, case: Case) -> list[_Prepared]:
+        if case not in self._prepared:
+            self._prepared[case] = [
+                _Prepared(
+                    statement,
+                    _is_ordered(statement.query)
+                    if statement.type == duckdb.StatementType.SELECT
+                    else None,
+                )
+                for statement in self._connection.extract_statements(case.sql)
+            ]
+        return self._prepared[case]
+
+    def _read(self, sql: str | duckdb.Statement, *, ordered: bool = False) -> Result:
+        cursor = self._connection.execute(sql)
+        names = [str(column[0]) for column in cursor.description or ()]
+        rows = [tuple(map(_normal, row)) for row in cursor.fetchall()]
+        return Result(names, rows, ordered)
+
+    def _written(self) -> list[str]:
+        """Return the tables there are now that were not before, and those that hold other rows."""
+        found = self._connection.execute(
+            "SELECT table_name FROM information_schema.tables "
+            "WHERE table_schema = 'main' AND table_type <> 'LOCAL TEMPORARY' ORDER BY table_name"
+        ).fetchall()
+        return [name for (name,) in found if self._differs(name)]
+
+    def _differs(self, name: str) -> bool:
+        table = self.world.tables.get(name)
+        if table is None:
+            return True
+        before = Counter(tuple(map(_normal, row)) for row in table.rows)
+        return Counter(self._read(f"SELECT * FROM main.{name}").rows) != before
+
+
+def _is_ordered(sql: str) -> bool:
+    tree = sqlglot.parse_one(sql, dialect="duckdb")
+    return tree.args.get("order") is not None
+
+
+# What we claim
+
+
+class Claims(msgspec.Struct):
+    """Our edges to one output, by where they come from."""
+
+    columns: dict[tuple[Source, int], set[str]]  # to one column, by position
+    rows: dict[Source, set[str]]  # to every row
+    names: list[str]
+
+    def fed(self, source: Source) -> set[int]:
+        """Return the output columns that a source has an edge of their own to."""
+        return {at for of, at in self.columns if of == source}
+
+
+class _Table(NamedTuple):
+    columns: dict[str, dict[Source, set[str]]]
+    rows: dict[Source, set[str]]
+
+
+DIRECT = ("IDENTITY", "TRANSFORMATION", "AGGREGATION")
+
+
+def claims_of(lineage: SqlLineage, results: Run) -> dict[str, Claims]:
+    """Return what a script's lineage says of each output, in terms of the tables it began with."""
+    return {name: _claims_for(lineage, name, result) for name, result in results.items()}
+
+
+def _claims_for(lineage: SqlLineage, output: str, result: Result) -> Claims:
+    statements = lineage.statements
+    if output == QUERY:
+        statements = [*(s for s in statements[:-1] if s.outputs), statements[-1]]
+    found = _through(statements, output, frozenset())
+    names = list(result.names)
+    if output == QUERY:
+        names = statements[-1].columns
+    claims = Claims({}, found.rows, names)
+    for at, name in enumerate(names):
+        for source, kinds in found.columns.get(name.casefold(), {}).items():
+            claims.columns[source, at] = kinds
+    return claims
+
+
+def _through(
+    statements: Sequence[StatementLineage], table: str, above: frozenset[str]
+) -> _Table:
+    """Follow edges back through the tables that the script itself writes."""
+    found = _Table(defaultdict(dict), {})
+    inner: dict[str, _Table] = {}
+    for statement in statements:
+        targets = {edge.target.table for edge in _edges(statement)} | set(statement.outputs)
+        if table not in targets and not (table == QUERY and statement is statements[-1]):
+            continue
+        for name in statement.inputs:
+            if name not in inner and name not in above and name != table:
+                inner[name] = _through(statements, name, above | {table})
+        for name in statement.inputs:
+            if name in inner:
+                _add(found.rows, inner[name].rows)
+        for edge in _edges(statement):
+            if edge.target.table == table:
+                _add_edge(found, edge, inner.get(edge.source.table))
+    return found
+
+
+def _edges(statement: StatementLineage) -> list[ColumnEdge]:
+    return [*statement.column_edges, *statement.dataset_edges]
+
+
+def _add_edge(found: _Table, edge: ColumnEdge, inner: _Table | None) -> None:
+    column = edge.target.column.casefold()
+    into = found.rows if column == "*" else found.columns[column]
+    source = (edge.source.table.casefold(), edge.source.column.casefold())
+    if inner is None or (not inner.rows and not inner.columns):
+        _add(into, {source: {edge.subtype}})
+        return
+    for origin, kinds in inner.columns.get(source[1], {}).items():
+        _add(into, {origin: {_passed(kind, edge.subtype) for kind in kinds}})
+
+
+def _passed(kind: str, through: str) -> str:
+    if kind not in DIRECT:
+        return kind
+    if through not in DIRECT:
+        return through
+    return DIRECT[max(DIRECT.index(kind), DIRECT.index(through))]
+
+
+def _add(into: dict[Source, set[str]], more: Mapping[Source, set[str]]) -> None:
+    for source, kinds in more.items():
+        into.setdefault(source, set()).update(kinds)
+
+
+# Judging
+
+
+class Edge(NamedTuple):
+    """An edge of ours, as the report shows it."""
+
+    source: str
+    target: str
+    group: str  # DIRECT, INDIRECT, or ROWS for an edge to every row
+    kinds: str
+
+
+class Verdict(msgspec.Struct):
+    """What the oracle found about one case."""
+
+    case: Case
+    trials: int = 0
+    failed: int = 0
+    changes: int = 0
+    missed: list[str] = []
+    unseen: list[Edge] = []
+    reported: dict[str, int] = {}
+    problems: list[str] = []
+
+
+class Experiment:
+    """One case being tried: how its outputs differ when a source is perturbed."""
+
+    def __init__(self, laboratory: Laboratory, case: Case, base: Run) -> None:
+        self._laboratory = laboratory
+        self._case = case
+        self.base = base
+        self.seen: dict[Source, list[dict[str, Difference]]] = defaultdict(list)
+        self.trials = 0
+        self.failed = 0
+
+    def attempt(
+        self, sources: tuple[Source, ...], kind: int, seed: int
+    ) -> dict[str, Difference]:
+        """Return how outputs differ with these columns perturbed."""
+        schema, made = self._laboratory.perturb(sources, kind, seed)
+        self.trials += 1
+        try:
+            after = self._laboratory.run(self._case, schema, list(self.base))
+        except duckdb.Error:  # a cast that fails, a scalar subquery of two rows: nothing to compare
+            self.failed += 1
+            return {}
+        found: dict[str, Difference] = {}
+        for name, result in self.base.items():
+            difference = compare(result, after[name], made)
+            if difference is not None:
+                found[name] = _not_in_place(difference, name, sources, result)
+        return found
+
+    def observe(self, source: Source, kind: int, seed: int) -> None:
+        """Perturb one column and keep what was seen."""
+        found = self.attempt((source,), kind, seed)
+        if found:
+            self.seen[source].append(found)
+
+
+def _not_in_place(
+    difference: Difference, name: str, sources: tuple[Source, ...], result: Result
+) -> Difference:
+    """A table written to keeps what it had: its own column, perturbed, is not an effect."""
+    own = {at for at, column in enumerate(result.names) if (name, column.casefold()) in sources}
+    if not own:
+        return difference
+    return difference._replace(
+        columns=difference.columns - own, rows=False, tainted=difference.tainted - own
+    )
+
+
+def judge(laboratory: Laboratory, case: Case, effort: Effort, lineage: SqlLineage | None = None) -> Verdict:
+    """Run a case on perturbed data and hold what changes against our lineage of it."""
+    verdict = Verdict(case)
+    try:
+        base = laboratory.run(case, "main")
+    except duckdb.Error as exc:
+        verdict.problems.append(f"does not run: {str(exc).splitlines()[0]}")
+        return verdict
+    verdict.problems += _check_base(laboratory, case, base)
+    lineage = lineage or parse_sql_lineage(case.sql, dialect="duckdb", schema=laboratory.world.schema)
+    claims = claims_of(lineage, base)
+    verdict.problems += _check_columns(base, claims)
+    verdict.problems += [f"blind spot: {spot.message}" for spot in lineage.blind_spots]
+    verdict.problems += _check_identities(laboratory.world, base, claims)
+    experiment = Experiment(laboratory, case, base)
+    _experiment(experiment, _sources(laboratory.world, case), claims, effort)
+    verdict.trials, verdict.failed = experiment.trials, experiment.failed
+    _hold_against(verdict, claims, experiment)
+    return verdict
+
+
+def _check_base(laboratory: Laboratory, case: Case, base: Run) -> Iterator[str]:
+    for name, result in base.items():
+        if not result.rows:
+            yield f"{name or 'the query'} has no rows"
+    if not base:
+        yield "writes nothing"
+    for seed in (1, 2):
+        again = laboratory.run(case, laboratory.reorder(seed), list(base))
+        if any(compare(result, again[name]) for name, result in base.items()):
+            yield "depends on the order in which rows are stored"
+            return
+
+
+def _check_columns(base: Run, claims: Mapping[str, Claims]) -> Iterator[str]:
+    for name, result in base.items():
+        ours = claims[name].names
+        named = [a for a, b in zip(ours, result.names, strict=False) if a.isidentifier() or b.isidentifier()]
+        theirs = [b for a, b in zip(ours, result.names, strict=False) if a.isidentifier() or b.isidentifier()]
+        if len(ours) != len(result.names) or [a.casefold() for a in named] != [b.casefold() for b in theirs]:
+            yield f"columns are {', '.join(result.names)}, not {', '.join(ours)}"
+
+
+def _check_identities(world: World, base: Run, claims: Mapping[str, Claims]) -> Iterator[str]:
+    """A column whose value is said to be passed on as it is holds nothing else."""
+    for name, result in base.items():
+        for at, column in enumerate(claims[name].names[: len(result.names)]):
+            sources = {s: kinds for (s, to), kinds in claims[name].columns.items() if to == at}
+            direct = {s for s, kinds in sources.items() if kinds & set(DIRECT)}
+            if not direct or any(sources[s] & set(DIRECT) != {"IDENTITY"} for s in direct):
+                continue
+            known: set[Any] = {None}
+            for table, field in direct | ({(name, column.casefold())} & _columns(world)):
+                known.update(map(_normal, world.tables[table].values(field)))
+            other = {row[at] for row in result.rows} - known
+            if other:
+                yield f"{column} is said to be IDENTITY but holds {sorted(map(str, other))[:3]}"
+
+
+def _columns(world: World) -> set[Source]:
+    return {(t.name, c) for t in world.tables.values() for c in t.columns}
+
+
+def _sources(world: World, case: Case) -> tuple[list[Source], list[Source]]:
+    """Return the columns a case may read: those it names, and the others of the same tables."""
+    words = set(re.findall(r"\w+", case.sql.casefold()))
+    found = [s for s in sorted(_columns(world)) if s[0] in words]
+    return [s for s in found if s[1] in words], [s for s in found if s[1] not in words]
+
+
+def _experiment(
+    experiment: Experiment,
+    sources: tuple[list[Source], list[Source]],
+    claims: Mapping[str, Claims],
+    effort: Effort,
+) -> None:
+    claimed = {s for c in claims.values() for s in (*c.rows, *(of for of, _ in c.columns))}
+    tried = [*sources[0], *(s for s in sources[1] if s in claimed)]
+    rest = tuple(s for s in sources[1] if s not in claimed)
+    # Columns that nothing names, all at once: one by one only when that changes anything.
+    if rest and any(experiment.attempt(rest, k, 0) for k in range(min(effort.kinds, TOGETHER))):
+        tried += rest
+    for seed in range(effort.rounds + effort.extra):
+        for source in tried:
+            if seed < effort.rounds or _unseen_from(source, claims, experiment):
+                for kind in range(effort.kinds):
+                    experiment.observe(source, kind, seed)
+
+
+def _unseen_from(
+    source: Source, claims: Mapping[str, Claims], experiment: Experiment
+) -> list[Edge]:
+    found: list[Edge] = []
+    for name, result in experiment.base.items():
+        ours = claims[name]
+        fed = ours.fed(source)
+        others = set(range(len(result.names))) - fed
+        seen = [d[name] for d in experiment.seen.get(source, ()) if name in d]
+        # Alone: the columns this source does not feed stayed as they were, so it was not the rows.
+        alone = [d for d in seen if source not in ours.rows or not (d.row_count or d.columns & others)]
+        found += [
+            _edge(source, result.names[at], ours.columns[source, at])
+            for at in sorted(fed)
+            if at < len(result.names) and not any(at in d.columns for d in alone)
+        ]
+        if source in ours.rows and not any(
+            d.row_count or d.columns & others or (not others and d.columns) for d in seen
+        ):
+            found.append(Edge(".".join(source), "*", "ROWS", " ".join(sorted(ours.rows[source]))))
+    return found
+
+
+def _edge(source: Source, target: str, kinds: set[str]) -> Edge:
+    group = "DIRECT" if kinds & set(DIRECT) else "INDIRECT"
+    return Edge(".".join(source), target, group, " ".join(sorted(kinds)))
+
+
+def _hold_against(verdict: Verdict, claims: Mapping[str, Claims], experiment: Experiment) -> None:
+    reported: Counter[str] = Counter()
+    for name, result in experiment.base.items():
+        ours = claims[name]
+        reported["ROWS"] += len(ours.rows)
+        reported.update(_edge(source, "", kinds).group for (source, _), kinds in ours.columns.items())
+        for source, differences in experiment.seen.items():
+            seen = [d[name] for d in differences if name in d]
+            changed = frozenset[int]().union(*(d.columns for d in seen))
+            tainted = frozenset[int]().union(*(d.tainted for d in seen))
+            fed = ours.fed(source)
+            direct = {at for at in fed if ours.columns[source, at] & set(DIRECT)}
+            verdict.changes += len(changed)
+            text = ".".join(source)
+            if source not in ours.rows:
+                verdict.missed += [f"{text} → {result.names[at]}" for at in sorted(changed - fed)]
+                if any(d.rows for d in seen) and not changed and not fed:
+                    verdict.missed.append(f"{text} → rows")
+            verdict.missed += [
+                f"{text} → {result.names[at]} (its very value)" for at in sorted(tainted - direct)
+            ]
+    for source in sorted({s for c in claims.values() for s in (*c.rows, *(of for of, _ in c.columns))}):
+        verdict.unseen += _unseen_from(source, claims, experiment)
+    verdict.reported = dict(reported)
+
+
+# The report
+
+
+_laboratories: dict[str, Laboratory] = {}
+
+
+def _judge_one(work: tuple[Case, Effort]) -> Verdict:
+    case, effort = work
+    if case.world not in _laboratories:
+        _laboratories[case.world] = Laboratory(WORLDS[case.world]())
+    return judge(_laboratories[case.world], case, effort)
+
+
+def judge_all(cases: Sequence[Case], effort: Effort, processes: int = PROCESSES) -> list[Verdict]:
+    """Return the verdict on every case."""
+    work = [(case, effort) for case in cases]
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        found = pool.imap_unordered(_judge_one, work)
+        shown = track(
+            found,
+            "asking the oracle",
+            total=len(work),
+            transient=True,
+            console=Console(stderr=True),
+        )
+        return sorted(shown, key=lambda verdict: cases.index(verdict.case))
+
+
+GROUPS = ("DIRECT", "INDIRECT", "ROWS")
+
+
+def tables_of(verdicts: Sequence[Verdict]) -> Iterator[Table]:
+    """Yield what to show: figures by topic, then what deserves a look."""
+    topics: dict[str, list[Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        topics[verdict.case.topic].append(verdict)
+    rows = [_figures(topic, found) for topic, found in topics.items()]
+    yield Table(
+        "SQL lineage against execution",
+        (
+            "statements", "n", "runs", "changes seen", "missed",
+            *(f"{group.lower()} edges, never seen" for group in GROUPS),
+        ),
+        [*rows, _figures("all", verdicts)],
+        (
+            f"DuckDB {duckdb.__version__}, sqlglot {version('sqlglot')}. A change seen is an input "
+            "column that, perturbed, made an output column differ in its values, its rows or their "
+            "order. Missed is a change that is no edge of ours.",
+            "Edges are ours: direct and indirect ones to one output column, and ones to every row. "
+            "One is seen when its output changed by it alone: for a column, while the columns "
+            "its input does not feed stayed as they were.",
+        ),
+    )  # fmt: skip
+    worst = sorted((v for v in verdicts if v.unseen), key=lambda v: -len(v.unseen))
+    if worst:
+        yield Table(
+            "Edges never seen to matter, by statement",
+            ("statement", "never seen", "which"),
+            [
+                (f"{v.case.topic}/{v.case.name}", str(len(v.unseen)), _some(v.unseen))
+                for v in worst[:25]
+            ],
+        )
+    bad = [
+        (f"{v.case.topic}/{v.case.name}", text)
+        for v in verdicts
+        for text in (*(f"missed {m}" for m in v.missed), *v.problems)
+    ]
+    if bad:
+        yield Table("Wrong", ("statement", "what"), bad)
+
+
+def _figures(topic: str, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    unseen = Counter(edge.group for verdict in verdicts for edge in verdict.unseen)
+    shares = []
+    for group in GROUPS:
+        total = sum(verdict.reported.get(group, 0) for verdict in verdicts)
+        share = f"{unseen[group] / total:.1%}" if total else "–"
+        shares.append(f"{total:,}, {share}")
+    return (
+        topic,
+        str(len(verdicts)),
+        f"{sum(v.trials for v in verdicts):,}",
+        f"{sum(v.changes for v in verdicts):,}",
+        str(sum(len(v.missed) for v in verdicts)),
+        *shares,
+    )
+
+
+def _some(edges: Sequence[Edge], most: int = 4) -> str:
+    shown = [f"{e.source} → {e.target} ({e.kinds.lower()})" for e in edges[:most]]
+    return "; ".join(shown) + ("; …" if len(edges) > most else "")
+
+
+def run(*, quick: bool) -> Iterator[Table]:
+    """Ask the oracle about every statement."""
+    yield from tables_of(judge_all(read_cases(), QUICK if quick else FULL))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.sql_oracle", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="topics or statements, else all")
+    parser.add_argument("--quick", action="store_true", help="fewer perturbations, in 40 seconds")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables here too")
+    arguments = parser.parse_args()
+    wanted = set(arguments.names)
+    cases = [c for c in read_cases() if not wanted or {c.name, c.topic} & wanted]
+    verdicts = judge_all(cases, QUICK if arguments.quick else FULL)
+    tables = list(tables_of(verdicts))
+    for table in tables:
+        print_table(table, Console(width=None))
+    if arguments.markdown:
+        arguments.markdown.write_text(render_markdown(tables), "utf-8")
+    sys.exit(any(verdict.missed or verdict.problems for verdict in verdicts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+-- Rows into columns and back: UNNEST, PIVOT, UNPIVOT, table functions.
+
+-- name: unnest_in_from
+select c.customer_id, t.tag from customers c, unnest(c.tags) as t (tag);
+
+-- name: unnest_in_select
+select customer_id, unnest(tags) as tag from customers;
+
+-- name: unnest_with_left_join
+select c.customer_id, t.tag from customers c left join unnest(c.tags) as t (tag) on true;
+
+-- name: unnest_then_group
+select tag, count(*) as n, sum(credit) as credit
+from (select unnest(tags) as tag, credit from customers) t group by tag;
+
+-- name: unnest_of_built_list
+select country, unnest([q1, q2]) as v, unnest(['q1', 'q2']) as k from targets;
+
+-- name: unnest_struct
+select product_id, unnest(size) from products;
+
+-- name: unnest_aggregated
+select p.product_id, (select sum(r) from unnest(p.ratings) as t (r)) as stars from products p;
+
+-- name: generate_series
+select t.country, g.n from targets t, generate_series(1, 3) as g (n) where t.q1 > 100;
+
+-- name: range_by_column
+select i.order_id, i.line_no, r.n from items i, range(least(i.quantity, 9)) as r (n);
+
+-- name: pivot_standard
+select * from (select channel, status, amount from orders)
+pivot (sum(amount) for status in ('paid', 'open'));
+
+-- name: pivot_standard_aliased
+select p.channel, p.paid_total, p.open_n
+from (select channel, status, amount from orders)
+pivot (sum(amount) as total, count(*) as n for status in ('paid', 'open')) as p;
+
+-- name: pivot_simplified
+pivot (select country, segment, credit from customers)
+on segment in ('retail', 'school') using sum(credit);
+
+-- name: pivot_simplified_grouped
+pivot orders on channel in ('web', 'shop') using max(amount) as top group by status;
+
+-- name: pivot_then_expression
+select department, coalesce(top_2, 0) - coalesce(top_3, 0) as gap
+from (select department, (salary // 1000) as band, hired_on from employees)
+pivot (count(hired_on) as n, max(hired_on - date '2024-01-01') as top for band in (2 as "top", 3 as "low"))
+as p (department, n_2, top_2, n_3, top_3);
+
+-- name: unpivot_standard
+select country, quarter, amount from targets unpivot (amount for quarter in (q1, q2, q3));
+
+-- name: unpivot_simplified
+unpivot targets on q1, q2 into name quarter value amount;
+
+-- name: unpivot_include_nulls
+select country, quarter, amount
+from targets unpivot include nulls (amount for quarter in (q1, q2, q3, q4));
+
+-- name: unpivot_then_group
+select quarter, sum(amount) as total
+from targets unpivot (amount for quarter in (q1, q2, q3, q4)) group by quarter;
+
+-- name: json_each_row
+select p.product_id, e.key, e.value from products p, json_each(p.attributes) e;
+
+-- name: string_split_unnested
+select customer_id, part from (select customer_id, unnest(string_split(name, ' ')) as part from customers) t;
