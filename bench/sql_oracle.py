@@ -387,6 +387,7 @@ class Verdict(msgspec.Struct):
     changes: int = 0
     missed: list[str] = []
     unseen: list[Edge] = []
+    unproved: list[Edge] = []  # seen, but perhaps only with other edges of the same source
     reported: dict[str, int] = {}
     problems: list[str] = []
 
@@ -515,7 +516,7 @@ def _experiment(
     claims: Mapping[str, Claims],
     effort: Effort,
 ) -> None:
-    claimed = {s for c in claims.values() for s in (*c.rows, *(of for of, _ in c.columns))}
+    claimed = _claimed(claims)
     tried = [*sources[0], *(s for s in sources[1] if s in claimed)]
     rest = tuple(s for s in sources[1] if s not in claimed)
     # Columns that nothing names, all at once: one by one only when that changes anything.
@@ -528,32 +529,45 @@ def _experiment(
                     experiment.observe(source, kind, seed)
 
 
+def _claimed(claims: Mapping[str, Claims]) -> set[Source]:
+    return {s for c in claims.values() for s in (*c.rows, *(of for of, _ in c.columns))}
+
+
 def _unseen_from(
-    source: Source, claims: Mapping[str, Claims], experiment: Experiment
+    source: Source, claims: Mapping[str, Claims], experiment: Experiment, *, alone: bool = False
 ) -> list[Edge]:
+    """Return the edges of a source whose output never changed with it.
+
+    `alone` asks more: a column's edge must have shown while the columns that this source does not
+    feed stayed as they were, and an edge to every row by other columns than those it feeds.
+    """
     found: list[Edge] = []
     for name, result in experiment.base.items():
         ours = claims[name]
         fed = ours.fed(source)
-        others = set(range(len(result.names))) - fed
+        others = frozenset(range(len(result.names))) - fed
         seen = [d[name] for d in experiment.seen.get(source, ()) if name in d]
-        # Alone: the columns this source does not feed stayed as they were, so it was not the rows.
-        alone = [d for d in seen if source not in ours.rows or not (d.row_count or d.columns & others)]
+        moved = [d for d in seen if d.row_count or d.columns & (others or d.columns)]
+        quiet = seen
+        if alone and source in ours.rows:
+            quiet = [d for d in seen if not (d.row_count or d.columns & others)]
+        shown = frozenset[int]().union(*(d.columns for d in quiet))
         found += [
-            _edge(source, result.names[at], ours.columns[source, at])
-            for at in sorted(fed)
-            if at < len(result.names) and not any(at in d.columns for d in alone)
+            edge
+            for at in sorted(fed - shown)
+            if at < len(result.names)
+            for edge in _split(source, result.names[at], ours.columns[source, at])
         ]
-        if source in ours.rows and not any(
-            d.row_count or d.columns & others or (not others and d.columns) for d in seen
-        ):
+        if source in ours.rows and not any(d.columns for d in (moved if alone else seen)):
             found.append(Edge(".".join(source), "*", "ROWS", " ".join(sorted(ours.rows[source]))))
     return found
 
 
-def _edge(source: Source, target: str, kinds: set[str]) -> Edge:
-    group = "DIRECT" if kinds & set(DIRECT) else "INDIRECT"
-    return Edge(".".join(source), target, group, " ".join(sorted(kinds)))
+def _split(source: Source, target: str, kinds: set[str]) -> Iterator[Edge]:
+    """Yield what we report from a source to a column: its value is used, or steers, or both."""
+    for group, some in (("DIRECT", kinds & set(DIRECT)), ("INDIRECT", kinds - set(DIRECT))):
+        if some:
+            yield Edge(".".join(source), target, group, " ".join(sorted(some)))
 
 
 def _hold_against(verdict: Verdict, claims: Mapping[str, Claims], experiment: Experiment) -> None:
@@ -561,7 +575,8 @@ def _hold_against(verdict: Verdict, claims: Mapping[str, Claims], experiment: Ex
     for name, result in experiment.base.items():
         ours = claims[name]
         reported["ROWS"] += len(ours.rows)
-        reported.update(_edge(source, "", kinds).group for (source, _), kinds in ours.columns.items())
+        for (source, _), kinds in ours.columns.items():
+            reported.update(edge.group for edge in _split(source, "", kinds))
         for source, differences in experiment.seen.items():
             seen = [d[name] for d in differences if name in d]
             changed = frozenset[int]().union(*(d.columns for d in seen))
@@ -577,8 +592,9 @@ def _hold_against(verdict: Verdict, claims: Mapping[str, Claims], experiment: Ex
             verdict.missed += [
                 f"{text} → {result.names[at]} (its very value)" for at in sorted(tainted - direct)
             ]
-    for source in sorted({s for c in claims.values() for s in (*c.rows, *(of for of, _ in c.columns))}):
+    for source in sorted(_claimed(claims)):
         verdict.unseen += _unseen_from(source, claims, experiment)
+        verdict.unproved += _unseen_from(source, claims, experiment, alone=True)
     verdict.reported = dict(reported)
 
 
@@ -610,7 +626,7 @@ def judge_all(cases: Sequence[Case], effort: Effort, processes: int = PROCESSES)
         return sorted(shown, key=lambda verdict: cases.index(verdict.case))
 
 
-GROUPS = ("DIRECT", "INDIRECT", "ROWS")
+GROUPS = {"DIRECT": "direct", "INDIRECT": "indirect", "ROWS": "to every row"}
 
 
 def tables_of(verdicts: Sequence[Verdict]) -> Iterator[Table]:
@@ -619,55 +635,58 @@ def tables_of(verdicts: Sequence[Verdict]) -> Iterator[Table]:
     for verdict in verdicts:
         topics[verdict.case.topic].append(verdict)
     rows = [_figures(topic, found) for topic, found in topics.items()]
+    headings = [heading for name in GROUPS.values() for heading in (name, "never seen")]
     yield Table(
         "SQL lineage against execution",
-        (
-            "statements", "n", "runs", "changes seen", "missed",
-            *(f"{group.lower()} edges, never seen" for group in GROUPS),
-        ),
+        ("statements", "n", "runs", "changes seen", "missed", *headings),
         [*rows, _figures("all", verdicts)],
-        (
-            f"DuckDB {duckdb.__version__}, sqlglot {version('sqlglot')}. A change seen is an input "
-            "column that, perturbed, made an output column differ in its values, its rows or their "
-            "order. Missed is a change that is no edge of ours.",
-            "Edges are ours: direct and indirect ones to one output column, and ones to every row. "
-            "One is seen when its output changed by it alone: for a column, while the columns "
-            "its input does not feed stayed as they were.",
-        ),
-    )  # fmt: skip
+        _notes(verdicts),
+    )
     worst = sorted((v for v in verdicts if v.unseen), key=lambda v: -len(v.unseen))
     if worst:
-        yield Table(
-            "Edges never seen to matter, by statement",
-            ("statement", "never seen", "which"),
-            [
-                (f"{v.case.topic}/{v.case.name}", str(len(v.unseen)), _some(v.unseen))
-                for v in worst[:25]
-            ],
-        )
-    bad = [
+        yield _listing("Edges never seen to matter", [(v, v.unseen) for v in worst[:25]])
+    wrong = [
         (f"{v.case.topic}/{v.case.name}", text)
         for v in verdicts
         for text in (*(f"missed {m}" for m in v.missed), *v.problems)
     ]
-    if bad:
-        yield Table("Wrong", ("statement", "what"), bad)
+    if wrong:
+        yield Table("Wrong", ("statement", "what"), wrong)
+
+
+def _notes(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    reported = sum(v.reported.get(group, 0) for v in verdicts for group in GROUPS)
+    unproved = sum(len(v.unproved) for v in verdicts)
+    return (
+        f"DuckDB {duckdb.__version__}, sqlglot {version('sqlglot')}. A change seen is an input column "
+        "that, perturbed, made an output column differ in its values, its rows or their order. "
+        "Missed is a change that is no edge of ours: it must be 0.",
+        "Edges are ours: direct and indirect ones to one output column, and ones to every row. "
+        "Never seen are those whose output stayed the same however their input was perturbed.",
+        f"{unproved / max(1, reported):.1%} of all edges were not seen by themselves, but only "
+        "together with another edge of the same input: a join key that is also selected, a column "
+        "both grouped by and shown.",
+    )
+
+
+def _listing(title: str, found: Iterable[tuple[Verdict, list[Edge]]]) -> Table:
+    rows = [(f"{v.case.topic}/{v.case.name}", str(len(e)), _some(e)) for v, e in found]
+    return Table(title, ("statement", "edges", "which"), rows)
 
 
 def _figures(topic: str, verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     unseen = Counter(edge.group for verdict in verdicts for edge in verdict.unseen)
-    shares = []
+    cells: list[str] = []
     for group in GROUPS:
         total = sum(verdict.reported.get(group, 0) for verdict in verdicts)
-        share = f"{unseen[group] / total:.1%}" if total else "–"
-        shares.append(f"{total:,}, {share}")
+        cells += [f"{total:,}", f"{unseen[group] / total:.1%}" if total else "–"]
     return (
         topic,
         str(len(verdicts)),
         f"{sum(v.trials for v in verdicts):,}",
         f"{sum(v.changes for v in verdicts):,}",
         str(sum(len(v.missed) for v in verdicts)),
-        *shares,
+        *cells,
     )
 
 
@@ -685,12 +704,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.sql_oracle", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="topics or statements, else all")
     parser.add_argument("--quick", action="store_true", help="fewer perturbations, in 40 seconds")
+    parser.add_argument("--alone", action="store_true", help="list edges not seen by themselves")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables here too")
     arguments = parser.parse_args()
     wanted = set(arguments.names)
     cases = [c for c in read_cases() if not wanted or {c.name, c.topic} & wanted]
     verdicts = judge_all(cases, QUICK if arguments.quick else FULL)
     tables = list(tables_of(verdicts))
+    if arguments.alone:
+        unproved = [(v, v.unproved) for v in verdicts if v.unproved]
+        tables.append(_listing("Edges not seen by themselves", unproved))
     for table in tables:
         print_table(table, Console(width=None))
     if arguments.markdown:

@@ -119,6 +119,23 @@ class Dependencies(msgspec.Struct):
     downstream: list[JobReference] | None = None
 
 
+class StatedBlindSpot(msgspec.Struct):
+    """Something a capture could not see."""
+
+    kind: str = "unknown"
+    message: str = ""
+    line: int = 0
+
+
+class StatedBlindSpots(msgspec.Struct):
+    """Our own facet of a job: what reading its code or plan could not see through."""
+
+    spots: list[StatedBlindSpot] | None = None
+
+
+BLIND_SPOTS = "downriver_blindSpots"
+
+
 class SchemaField(msgspec.Struct):
     """A column, possibly with columns inside."""
 
@@ -221,6 +238,11 @@ def _shape(kind: Any) -> _Shape:
         if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
             return _Shape(get_origin(option), inner)
     return _Shape(None, None)
+
+
+def read_blind_spots(body: bytes) -> list[StatedBlindSpot]:
+    """Return what a job says could not be seen of it."""
+    return read_facet(body, StatedBlindSpots).spots or []
 
 
 def schema_columns(body: bytes) -> list[Column]:

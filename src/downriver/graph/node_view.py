@@ -10,6 +10,7 @@ import numpy as np
 from downriver.graph.evidence import is_stale, merge_spans, render_evidence
 from downriver.graph.node_walk import NodeWalk, reach_nodes
 from downriver.graph.paths import Routes, find_routes
+from downriver.graph.stated import stated_blind_spots
 from downriver.graph.view import and_more
 from downriver.model.answers import BlindSpot, TraceEdge, TraceNode
 from downriver.model.facts import EdgeKind
@@ -120,9 +121,11 @@ class NodeView:
         )
 
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
-        """Name the jobs of which no one has told what they read."""
-        if downstream:
-            return []
+        """Name what jobs said they could not see, and jobs whose inputs no one has told."""
+        stated = stated_blind_spots(self._reader, reached.tolist())
+        return stated if downstream else [*stated, *self._unfed(reached)]
+
+    def _unfed(self, reached: Ints) -> list[BlindSpot]:
         walk = NodeWalk(self._graph, downstream=False, as_of=self._question.as_of)
         spots = [
             BlindSpot(

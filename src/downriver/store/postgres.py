@@ -192,14 +192,15 @@ class _Server:
 
     def connect(self) -> psycopg.Connection:
         """Open a connection on which nothing happens but what we say: it has no transactions."""
-        with self.translated():
+        with self.translated(), ExitStack() as undo:
             connection = psycopg.connect(**self._parameters, autocommit=True)
-        encoding = connection.info.parameter_status("server_encoding")
-        if encoding != "UTF8":
-            connection.close()
-            raise StoreError(f"{self.url}: the database's encoding is {encoding}, not UTF8")
-        accept_arrays(connection)
-        connection.execute(_SESSION)
+            undo.callback(connection.close)
+            encoding = connection.info.parameter_status("server_encoding")
+            if encoding != "UTF8":
+                raise StoreError(f"{self.url}: the database's encoding is {encoding}, not UTF8")
+            accept_arrays(connection)
+            connection.execute(_SESSION)
+            undo.pop_all()
         return connection
 
     @contextmanager
@@ -282,12 +283,14 @@ class _Readers:
 
     def give_back(self, connection: psycopg.Connection) -> None:
         """End the transaction and keep the connection, if it is still good."""
-        _end(connection)
-        if self._closed:
-            connection.close()
-        elif not connection.closed:
-            self._idle.append(connection)
-        self._free.release()
+        try:
+            _end(connection)
+            if self._closed:
+                connection.close()
+            elif not connection.closed:
+                self._idle.append(connection)
+        finally:
+            self._free.release()
 
     def close(self) -> None:
         """Close what is idle now, and the others when they are given back."""

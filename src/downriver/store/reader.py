@@ -242,6 +242,16 @@ class Reader:
             current[name] = unpack(bytes(body)) or b"{}"
         return {name: body for name, body in sorted(current.items()) if not _deleted(body)}
 
+    def blind_spots(self, nodes: Iterable[int]) -> dict[int, bytes]:
+        """Return the facet in which each node was last said to have blind spots, as sent."""
+        sql = """
+            SELECT f.node, b.body, f.last_at, f.last_event, f.digest
+            FROM facets f JOIN bodies b ON b.digest = f.digest
+            WHERE f.name = 'downriver_blindSpots' AND f.role = 0 AND f.node IN
+        """.strip()
+        rows = sorted(self._by_ids(sql, nodes), key=lambda row: (row[2], *map(bytes, row[3:])))
+        return {node: unpack(bytes(body)) or b"{}" for node, body, *_ in rows}
+
     def schema(self, dataset: int) -> list[Column]:
         """Return the columns of a dataset's current schema facet, in its order."""
         body = self.facets(dataset).get("schema")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from downriver.events.facets import BLIND_SPOTS
 from downriver.events.render import Facets, dataset, facet, render_job_event, render_run_event
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from downriver.capture.sql.result import ColumnEdge, SqlLineage
     from downriver.model.ids import DatasetId, JobId
 
-BLIND_SPOTS = "downriver_blindSpots"
 _LONGEST_SQL = 200_000
 
 
@@ -68,12 +68,15 @@ def _job_facets(
             "SourceCodeLocationJobFacet", "1-0-1", type="file", url=f"file:{about.path}",
             path=about.path,
         )  # fmt: skip
-    if lineage.blind_spots:
-        spots = [
+    # Also when there are none: what was stated of an earlier text must not go on.
+    facets[BLIND_SPOTS] = facet(
+        "DownriverBlindSpots",
+        "1-0-0",
+        spots=[
             {"kind": spot.kind, "message": spot.message, "line": spot.line}
             for spot in lineage.blind_spots
-        ]
-        facets[BLIND_SPOTS] = facet("DownriverBlindSpots", "1-0-0", spots=spots)
+        ],
+    )
     if len(lineage.outputs) > 1:
         # Several outputs: say which input feeds which, or all would seem to feed all.
         facets["lineage"] = facet(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot.tokens import Token, TokenType
 
-from downriver.capture.sql.tokens import closing, depths, is_string, word
+from downriver.capture.sql.tokens import closing, is_string, word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -93,11 +93,27 @@ def _word(tokens: Sequence[Token], at: int) -> str:
 
 def _find(tokens: Sequence[Token], at: int, words: frozenset[str] | set[str]) -> int:
     """Return where one of some words stands outside brackets, or the end."""
-    levels = depths(tokens[at:])
-    for here, level in enumerate(levels, at):
-        if level == 0 and word(tokens[here]) in words:
+    for here in _outside_brackets(tokens, at):
+        if word(tokens[here]) in words:
             return here
     return len(tokens)
+
+
+def _outside_brackets(tokens: Sequence[Token], at: int) -> Iterator[int]:
+    depth = 0
+    for here in range(at, len(tokens)):
+        kind = tokens[here].token_type
+        if kind == TokenType.R_PAREN:
+            depth = max(0, depth - 1)
+        if depth == 0:
+            yield here
+        if kind == TokenType.L_PAREN:
+            depth += 1
+
+
+def _is_verb(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a statement begins here: `UPDATE t` does, `UPDATE(c)` and `REPLACE(a, b)` do not."""
+    return word(tokens[at]) in _VERBS and _word(tokens, at + 1) != "("
 
 
 def _is_query(tokens: Sequence[Token], at: int) -> bool:
@@ -148,7 +164,13 @@ def _end(tokens: Sequence[Token], at: int) -> Generator[Piece, None, int]:
 
 
 def _condition(tokens: Sequence[Token], at: int) -> Generator[Piece, None, int]:
-    end = _find(tokens, at + 1, _BODY_BEGINS | _VERBS | {"END"})
+    end = at + 1
+    for end in _outside_brackets(tokens, at + 1):
+        said = word(tokens[end])
+        if said in _BODY_BEGINS or said == "END" or _is_verb(tokens, end):
+            break
+    else:
+        end = len(tokens)
     condition = tokens[at + 1 : end]
     if condition:
         yield Piece(Role.CONDITION, condition)
@@ -290,8 +312,9 @@ def _routine(tokens: Sequence[Token], at: int) -> Generator[Piece, None, int]:
     while word(tokens[kind]) not in _ROUTINES:
         kind += 1
     name, after = _routine_name(tokens, kind + 1)
-    language = _language(tokens, after)
-    body = _quoted_body(tokens, after)
+    header_end = _find(tokens, after, {"BEGIN"})
+    language = _language(tokens[after:header_end])
+    body = _quoted_body(tokens, after, header_end)
     if body is not None and (language not in _SQL_LANGUAGES or not _looks_like_sql(tokens[body])):
         yield Piece(Role.FOREIGN, tokens[at:], name)
         return len(tokens)
@@ -319,15 +342,15 @@ def _routine_name(tokens: Sequence[Token], at: int) -> tuple[str, int]:
     return ".".join(parts), at
 
 
-def _language(tokens: Sequence[Token], at: int) -> str:
-    for here in range(at, len(tokens) - 1):
+def _language(tokens: Sequence[Token]) -> str:
+    for here in range(len(tokens) - 1):
         if word(tokens[here]) == "LANGUAGE":
             return str(tokens[here + 1].text).upper()
     return ""
 
 
-def _quoted_body(tokens: Sequence[Token], at: int) -> int | None:
-    for here in range(at, len(tokens)):
+def _quoted_body(tokens: Sequence[Token], at: int, end: int) -> int | None:
+    for here in range(at, end):
         token = tokens[here]
         if token.token_type in (TokenType.HEREDOC_STRING, TokenType.RAW_STRING):
             return here
@@ -345,10 +368,7 @@ def _looks_like_sql(token: Token) -> bool:
 
 
 def _body_begin(tokens: Sequence[Token], at: int) -> int:
-    levels = depths(tokens)
-    for here in range(at, len(tokens)):
-        if levels[here]:
-            continue
+    for here in _outside_brackets(tokens, at):
         said = word(tokens[here])
         if said in ("BEGIN", "DECLARE", "RETURN"):
             return here

@@ -644,6 +644,7 @@ class Walker:
         return relation
 
     def _pivot(self, pivot: exp.Pivot, relation: Relation, outer: Scope | None) -> Relation:
+        self._budget.spend(len(relation.items))
         scope = Scope(outer, {})
         scope.sources["\x00"] = relation
         used = {
