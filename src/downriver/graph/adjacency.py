@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
@@ -124,6 +124,24 @@ class Rows:
     def of(self, nodes: Ints) -> Ints:
         """Return the numbers of the edges at any of these nodes."""
         return self.of_each(nodes)[0]
+
+    def one_by_one(self) -> Callable[[int], Sequence[int]]:
+        """Return a function from a node to its edges: for few nodes cheaper than arrays."""
+        if self._must_fold():
+            self._fold()
+        starts, edges, last = (
+            self._starts.data,
+            self._edges.data,
+            len(self._starts) - 1,
+        )
+        overlay = self._new
+
+        def of(node: int) -> Sequence[int]:
+            row = edges[starts[node] : starts[node + 1]] if node < last else ()
+            new = overlay.get(node)
+            return row if new is None else [*row, *new]
+
+        return of
 
     def of_each(self, nodes: Ints) -> tuple[Ints, Longs]:
         """Return the edges at these nodes, and for each the place in `nodes` it belongs to."""

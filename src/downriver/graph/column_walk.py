@@ -15,6 +15,7 @@ from downriver.graph.adjacency import NONE, Flags, Growing, Ints, Rows
 from downriver.graph.column_graph import IDENTITY, INDIRECT, STAR, ColumnGraph
 from downriver.graph.edges import FOREVER
 from downriver.graph.identity import Identities
+from downriver.graph.narrow import begin
 from downriver.graph.reach import Discovery, Reach
 from downriver.graph.sorted_keys import pairs
 
@@ -67,7 +68,7 @@ def reach_columns(
     Of the columns that a `*` stands for, only those are listed that lead on, and `wanted`.
     """
     walk = ColumnWalk(columns, identities, downstream=downstream, as_of=as_of)
-    found = Discovery(root, columns.reached, depth)
+    found = Discovery(begin(root), columns.reached, depth)
     frontier, level = _spread(walk, found, np.array([root], np.int32), 0, wanted), 0
     while len(frontier):
         level += 1

@@ -38,6 +38,10 @@ class Identities:
         self._smallest: Growing[np.int32] = Growing(np.int32)
         self._smallest.grow(1)
 
+    def __bool__(self) -> bool:
+        """Tell whether anything goes by several names."""
+        return len(self._names) > 0
+
     def canonical(self, node: int) -> int:
         """Return the id that stands for a node in the graph."""
         known = node < self._smallest.size

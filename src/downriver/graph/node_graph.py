@@ -37,6 +37,11 @@ class NodeGraph:
         """One more than the largest node id an edge has named."""
         return self._job_seen.size
 
+    @property
+    def all_to_all(self) -> bool:
+        """True while every job passes all it reads to all it writes."""
+        return len(self._explicit) == 0
+
     def load(self, reader: Reader, changed_after: int) -> None:
         """Add new edges and move the times of known ones."""
         for table in tables(reader.edges(changed_after), EDGE_COLUMNS):

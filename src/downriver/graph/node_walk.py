@@ -10,6 +10,7 @@ import numpy as np
 
 from downriver.graph.adjacency import NONE, Flags, Ints
 from downriver.graph.edges import FOREVER
+from downriver.graph.narrow import Narrow, Steps, begin, walk_narrow
 from downriver.graph.node_graph import NodeGraph
 from downriver.graph.reach import Discovery, Reach
 from downriver.model.facts import EdgeKind
@@ -25,10 +26,12 @@ def reach_nodes(
 ) -> Reach:
     """Return the datasets and jobs on one side of `root`. Depth counts the jobs crossed."""
     walk = NodeWalk(graph, downstream=downstream, as_of=as_of)
-    found = Discovery(root, graph.reached, depth)
-    frontier, level = np.array([root], np.int32), 0
-    graph.opened.restart()
-    graph.opened.add(frontier)
+    beginning = walk.begin(root)
+    found = Discovery(beginning, graph.reached, depth)
+    frontier, level = np.array(beginning.frontier, np.int32), beginning.level
+    if len(frontier):
+        graph.opened.restart()
+        graph.opened.add(np.array([root, *beginning.jobs], np.int32))
     while len(frontier):
         level += 1
         edges = walk.edges(frontier)
@@ -54,6 +57,19 @@ class NodeWalk:
         self._near = (ends.source if downstream else ends.target).view
         self._far = (ends.target if downstream else ends.source).view
         self._job_kind = EdgeKind.READS if downstream else EdgeKind.WRITES
+
+    def begin(self, root: int) -> Narrow:
+        """Walk while that is narrow, where every edge may be taken as it is."""
+        if self._as_of != FOREVER or not self._graph.all_to_all:
+            return begin(root)
+        flow, identities = self._graph.flow, self._graph.identities
+        steps = Steps(
+            self._rows.one_by_one(),
+            self._far.data,
+            flow.kind.view.data,
+            int(self._job_kind),
+        )
+        return walk_narrow(root, steps, identities or None)
 
     def edges(self, nodes: Ints) -> Ints:
         """Return the edges that lead on from nodes under any of their names."""

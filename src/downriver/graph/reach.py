@@ -10,6 +10,7 @@ from downriver.graph.adjacency import NONE, Ints, Longs
 
 if TYPE_CHECKING:
     from downriver.graph.marks import Marks
+    from downriver.graph.narrow import Narrow
 
 
 class Reach(NamedTuple):
@@ -33,26 +34,29 @@ class Reach(NamedTuple):
 
 
 class Discovery:
-    """A reach being made, level by level."""
+    """A reach being made, level by level, after a narrow beginning."""
 
-    def __init__(self, root: int, reached: Marks, limit: int | None) -> None:
+    def __init__(self, beginning: Narrow, reached: Marks, limit: int | None) -> None:
         self._reached = reached
         self._limit = limit
-        self._nodes: list[Ints] = []
-        self._depths: list[int] = []
-        self._beyond: list[Ints] = [NONE]
-        self._edges: list[tuple[Ints, Ints, Ints]] = [(NONE, NONE, NONE)]
-        reached.restart()
-        self.add_nodes(np.array([root], np.int32), 0)
+        self._nodes: list[Ints] = [np.array(beginning.nodes, np.int32)]
+        self._depths: list[Ints] = [np.array(beginning.depths, np.int32)]
+        self._edges: list[tuple[Ints, Ints, Ints]] = [
+            (
+                np.array(beginning.edges, np.int32),
+                np.array(beginning.near, np.int32),
+                np.array(beginning.far, np.int32),
+            )
+        ]
+        if beginning.frontier:
+            reached.restart()
+            reached.add(self._nodes[0])
 
     def add_nodes(self, nodes: Ints, depth: int) -> Ints:
         """Note nodes and return those not met before."""
         new = self._reached.add(nodes)
-        if self._limit is not None and depth > self._limit:
-            self._beyond.append(new)
-        else:
-            self._nodes.append(new)
-            self._depths.append(depth)
+        self._nodes.append(new)
+        self._depths.append(np.full(len(new), depth, np.int32))
         return new
 
     def add_edges(self, edges: Ints, near: Ints, far: Ints, depth: int) -> None:
@@ -62,10 +66,11 @@ class Discovery:
 
     def reach(self) -> Reach:
         """Return what was found: nodes within the limit, and the edges between any two of them."""
-        nodes, beyond = np.concatenate(self._nodes), np.concatenate(self._beyond)
-        depths = np.repeat(self._depths, [len(level) for level in self._nodes]).astype(np.int32)
+        nodes, depths = np.concatenate(self._nodes), np.concatenate(self._depths)
         edges, near, far = (np.concatenate(parts) for parts in zip(*self._edges, strict=True))
-        if len(beyond):
-            within = np.isin(near, nodes) & np.isin(far, nodes)
-            edges, near, far = edges[within], near[within], far[within]
-        return Reach(nodes, depths, beyond, edges, near, far)
+        if self._limit is None or not len(nodes) or depths[-1] <= self._limit:
+            return Reach(nodes, depths, NONE, edges, near, far)
+        inside = depths <= self._limit
+        nodes, depths, beyond = nodes[inside], depths[inside], nodes[~inside]
+        within = np.isin(near, nodes) & np.isin(far, nodes)
+        return Reach(nodes, depths, beyond, edges[within], near[within], far[within])

@@ -96,7 +96,8 @@ def _whole_names(search: _Search) -> Iterator[Entity]:
 def _with_namespaces(search: _Search) -> Iterator[Entity]:
     """The namespace and the whole name of a node as one URL, such as `s3://bucket/raw/orders`."""
     yield from _named(
-        search, lambda node: search.text in (node.namespace + by + node.name for by in ("/", "://", ""))
+        search,
+        lambda node: search.text in (node.namespace + by + node.name for by in ("/", "://", "")),
     )
 
 
