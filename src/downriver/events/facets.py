@@ -7,6 +7,7 @@ that fails, salvages entry by entry: one odd value must not cost the rest of the
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from functools import cache
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
@@ -17,7 +18,7 @@ from downriver.model.facts import Derivation
 from downriver.model.ids import EVERY_FIELD, ColumnId, DatasetId, JobId, bounded
 
 
-class Transformation(msgspec.Struct):
+class Transformation(msgspec.Struct, gc=False):
     """How an input field turns into an output field."""
 
     type: str = ""
@@ -27,7 +28,7 @@ class Transformation(msgspec.Struct):
     confidence: str | None = None
 
 
-class Identifier(msgspec.Struct):
+class Identifier(msgspec.Struct, gc=False):
     """A dataset or job named inside a facet."""
 
     namespace: str = ""
@@ -35,7 +36,7 @@ class Identifier(msgspec.Struct):
     type: str = ""
 
 
-class Input(msgspec.Struct):
+class Input(msgspec.Struct, gc=False):
     """A source in a columnLineage or lineage facet; without a field, all of its dataset."""
 
     namespace: str | None = None
@@ -51,7 +52,7 @@ class Input(msgspec.Struct):
         return dataset_id(self.namespace or "", self.name)
 
 
-class ColumnEntry(msgspec.Struct):
+class ColumnEntry(msgspec.Struct, gc=False):
     """One output field of a columnLineage facet, with the pair older producers send."""
 
     inputFields: list[Input] | None = None  # noqa: N815
@@ -59,20 +60,20 @@ class ColumnEntry(msgspec.Struct):
     transformationDescription: str | None = None  # noqa: N815
 
 
-class ColumnLineage(msgspec.Struct):
+class ColumnLineage(msgspec.Struct, gc=False):
     """columnLineage 1-2-0 and before."""
 
     fields: dict[str, ColumnEntry] | None = None
     dataset: list[Input] | None = None
 
 
-class FieldEntry(msgspec.Struct):
+class FieldEntry(msgspec.Struct, gc=False):
     """One output field of a lineage facet."""
 
     inputs: list[Input] | None = None
 
 
-class LineageEntry(msgspec.Struct):
+class LineageEntry(msgspec.Struct, gc=False):
     """lineage 1-0-0: what feeds one target; on a dataset, the target is that dataset."""
 
     namespace: str | None = None
@@ -149,6 +150,19 @@ class Schema(msgspec.Struct):
     """The columns of a dataset."""
 
     fields: list[SchemaField] | None = None
+
+
+class SchemaName(msgspec.Struct, gc=False):
+    """A column by name only."""
+
+    name: str = ""
+    fields: list[SchemaName] | None = None
+
+
+class SchemaNames(msgspec.Struct, gc=False):
+    """The columns of a dataset by name only."""
+
+    fields: list[SchemaName] | None = None
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -247,16 +261,30 @@ def read_blind_spots(body: bytes) -> list[StatedBlindSpot]:
 
 def schema_columns(body: bytes) -> list[Column]:
     """Return the columns of a schema facet in order, nested ones after their parent."""
-    found: list[Column] = []
-    waiting = [("", field) for field in reversed(read_facet(body, Schema).fields or ())]
+    return [
+        Column(path, field.type or "", field.description or "")
+        for path, field in _fields(read_facet(body, Schema).fields)
+    ]
+
+
+def schema_paths(body: bytes) -> list[str]:
+    """Return only the dotted paths of a schema facet's columns, which is much quicker."""
+    return [path for path, _ in _fields(read_facet(body, SchemaNames).fields)]
+
+
+Named = TypeVar("Named", "SchemaField", "SchemaName")
+
+
+def _fields(fields: list[Named] | None) -> Iterator[tuple[str, Named]]:
+    waiting = [("", field) for field in reversed(fields or ())]
     while waiting:
         prefix, field = waiting.pop()
         if not field.name:
             continue
-        path = bounded(f"{prefix}{field.name}")
-        found.append(Column(path, field.type or "", field.description or ""))
-        waiting.extend((f"{path}.", inner) for inner in reversed(field.fields or ()))
-    return found
+        path = bounded(prefix + field.name)
+        yield path, field
+        if field.fields:
+            waiting.extend((f"{path}.", inner) for inner in reversed(field.fields))
 
 
 _SOURCES_REMEMBERED = 16_384
@@ -276,12 +304,14 @@ def column_sources(digest: bytes, body: bytes) -> tuple[DatasetId, ...]:
 def _read_column_sources(body: bytes) -> tuple[DatasetId, ...]:
     read = read_facet(body, ColumnLineage)
     inputs = [i for entry in (read.fields or {}).values() for i in entry.inputFields or ()]
-    found = (i.dataset() for i in [*inputs, *(read.dataset or ())])
+    inputs += read.dataset or ()
+    named = {(i.namespace, i.name, i.type): i for i in inputs}  # most name the same few datasets
+    found = (i.dataset() for i in named.values())
     return tuple(dict.fromkeys(dataset for dataset in found if dataset))
 
 
 def read_derivations(facet: str, body: bytes, target: DatasetId) -> list[Derivation]:
-    """Return the column edges a facet states for `target`, sorted and without repeats."""
+    """Return the column edges a facet states for `target`, each once."""
     match facet:
         case "columnLineage":
             found = _column_lineage_derivations(read_facet(body, ColumnLineage), target)
@@ -296,31 +326,25 @@ def read_derivations(facet: str, body: bytes, target: DatasetId) -> list[Derivat
                 and dataset_id(entry.namespace or "", entry.name or "") == target
                 for derivation in _lineage_derivations(entry, target)
             ]
-    return sorted(set(found))
+    return list(dict.fromkeys(found))
 
 
 def _column_lineage_derivations(facet: ColumnLineage, target: DatasetId) -> list[Derivation]:
-    found: list[Derivation] = []
+    deriving = _Deriving()
     for name, entry in (facet.fields or {}).items():
-        fallback = _legacy(entry)
-        for source in entry.inputFields or ():
-            found.extend(_derive(source, _column(target, name), fallback))
-    whole = ColumnId(target, EVERY_FIELD)
-    for source in facet.dataset or ():
-        found.extend(_derive(source, whole, _DATASET_WIDE))
-    return found
+        deriving.add(entry.inputFields, _column(target, name), _legacy(entry))
+    deriving.add(facet.dataset, ColumnId(target, EVERY_FIELD), _DATASET_WIDE)
+    return deriving.found
 
 
 def _lineage_derivations(entry: LineageEntry, target: DatasetId) -> list[Derivation]:
-    found: list[Derivation] = []
+    deriving = _Deriving()
     for name, field in (entry.fields or {}).items():
-        for source in field.inputs or ():
-            found.extend(_derive(source, _column(target, name), _UNSTATED))
-    whole = ColumnId(target, EVERY_FIELD)
-    for source in entry.inputs or ():
-        if source.field:  # without a field it speaks of datasets, not of columns
-            found.extend(_derive(source, whole, _DATASET_WIDE))
-    return found
+        deriving.add(field.inputs, _column(target, name), _UNSTATED)
+    # Without a field an input speaks of datasets, not of columns.
+    of_columns = [source for source in entry.inputs or () if source.field]
+    deriving.add(of_columns, ColumnId(target, EVERY_FIELD), _DATASET_WIDE)
+    return deriving.found
 
 
 _UNSTATED = Transformation(type="DIRECT")
@@ -329,6 +353,8 @@ _DATASET_WIDE = Transformation(type="INDIRECT")
 
 def _legacy(entry: ColumnEntry) -> Transformation:
     """Read the pair that came before `transformations`."""
+    if entry.transformationType is None and entry.transformationDescription is None:
+        return _UNSTATED
     kind = (entry.transformationType or "").upper()
     return Transformation(
         type="DIRECT",
@@ -342,20 +368,34 @@ def _column(dataset: DatasetId, field: str | None) -> ColumnId:
     return ColumnId(dataset, bounded(field) if field else EVERY_FIELD)
 
 
-def _derive(source: Input, target: ColumnId, fallback: Transformation) -> list[Derivation]:
-    dataset = source.dataset()
-    if dataset is None:
-        return []
-    column = _column(dataset, source.field)
-    return [
-        Derivation(
-            source=column,
-            target=target,
-            direct=how.type.upper() != "INDIRECT",
-            subtype=(how.subtype or "").upper(),
-            description=how.description or "",
-            masking=bool(how.masking),
-            confidence=how.confidence or "",
-        )
-        for how in source.transformations or (fallback,)
-    ]
+class _Deriving:
+    """The column edges of one facet; its many inputs name few datasets, each made once."""
+
+    def __init__(self) -> None:
+        self.found: list[Derivation] = []
+        self._datasets: dict[tuple[str | None, str | None, str], DatasetId | None] = {}
+
+    def add(
+        self, sources: Sequence[Input] | None, target: ColumnId, fallback: Transformation
+    ) -> None:
+        """Derive a column from its sources; `fallback` is how, where they do not say."""
+        for source in sources or ():
+            key = (source.namespace, source.name, source.type)
+            if key not in self._datasets:
+                self._datasets[key] = source.dataset()
+            dataset = self._datasets[key]
+            if dataset is None:
+                continue
+            column = _column(dataset, source.field)
+            for how in source.transformations or (fallback,):
+                self.found.append(
+                    Derivation(
+                        column,
+                        target,
+                        how.type.upper() != "INDIRECT",
+                        (how.subtype or "").upper(),
+                        how.description or "",
+                        bool(how.masking),
+                        how.confidence or "",
+                    )
+                )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from downriver.events.facets import read_derivations, schema_columns
+from downriver.events.facets import read_derivations, schema_paths
 from downriver.model.facts import (
     ClaimSeen,
     EdgeSeen,
@@ -167,11 +167,7 @@ class Projection:
             if facet.name == "schema" and facet.role is Role.NODE
         }
         new = {key: None for key in new if key not in self._schemas}
-        keys = [
-            (dataset, column.path)
-            for dataset, digest in new
-            for column in schema_columns(bodies[digest])
-        ]
+        keys = [(dataset, path) for dataset, digest in new for path in schema_paths(bodies[digest])]
         self._column_ids(tx, keys)
         self._schemas.update(new)
 
