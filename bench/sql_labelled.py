@@ -81,9 +81,7 @@ def _same_names(given: Sequence[str], expected: Sequence[str]) -> bool:
     return _match_all({_name(x) for x in given}, {_name(x) for x in expected}, _alike)
 
 
-def _same_columns(
-    given: Sequence[tuple[str, str]], expected: Sequence[tuple[str, str]]
-) -> bool:
+def _same_columns(given: Sequence[tuple[str, str]], expected: Sequence[tuple[str, str]]) -> bool:
     return _match_all(
         {(_name(a), _name(b)) for a, b in given},
         {(_name(a), _name(b)) for a, b in expected},
@@ -114,7 +112,7 @@ def _match_all(given: set[T], expected: set[T], alike: Callable[[T, T], bool]) -
 def show(case: Case, given: Answer) -> None:
     expected = {"inputs": case.inputs, "outputs": case.outputs, "columns": case.columns}
     print(f"--- {case.id} ({case.kind}, {case.dialect or 'generic'})\n{case.sql.strip()}")
-    print(f"expected {({k: v for k, v in expected.items() if v is not None})}")
+    print(f"expected { ({k: v for k, v in expected.items() if v is not None}) }")
     print(f"given    {msgspec.to_builtins(given)}\n")
 
 

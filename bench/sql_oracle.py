@@ -179,9 +179,7 @@ class Laboratory:
             )
         return schema
 
-    def perturb(
-        self, sources: tuple[Source, ...], kind: int, seed: int
-    ) -> tuple[str, list[Any]]:
+    def perturb(self, sources: tuple[Source, ...], kind: int, seed: int) -> tuple[str, list[Any]]:
         """Return a schema with these columns' values changed, and the values that are new in it."""
         key = (sources, kind, seed)
         if key not in self._schemas:
@@ -316,9 +314,7 @@ def _claims_for(lineage: SqlLineage, output: str, result: Result) -> Claims:
     return claims
 
 
-def _through(
-    statements: Sequence[StatementLineage], table: str, above: frozenset[str]
-) -> _Table:
+def _through(statements: Sequence[StatementLineage], table: str, above: frozenset[str]) -> _Table:
     """Follow edges back through the tables that the script itself writes."""
     found = _Table(defaultdict(dict), {})
     inner: dict[str, _Table] = {}
@@ -403,9 +399,7 @@ class Experiment:
         self.trials = 0
         self.failed = 0
 
-    def attempt(
-        self, sources: tuple[Source, ...], kind: int, seed: int
-    ) -> dict[str, Difference]:
+    def attempt(self, sources: tuple[Source, ...], kind: int, seed: int) -> dict[str, Difference]:
         """Return how outputs differ with these columns perturbed."""
         schema, made = self._laboratory.perturb(sources, kind, seed)
         self.trials += 1
@@ -440,7 +434,9 @@ def _not_in_place(
     )
 
 
-def judge(laboratory: Laboratory, case: Case, effort: Effort, lineage: SqlLineage | None = None) -> Verdict:
+def judge(
+    laboratory: Laboratory, case: Case, effort: Effort, lineage: SqlLineage | None = None
+) -> Verdict:
     """Run a case on perturbed data and hold what changes against our lineage of it."""
     verdict = Verdict(case)
     try:
@@ -449,7 +445,9 @@ def judge(laboratory: Laboratory, case: Case, effort: Effort, lineage: SqlLineag
         verdict.problems.append(f"does not run: {str(exc).splitlines()[0]}")
         return verdict
     verdict.problems += _check_base(laboratory, case, base)
-    lineage = lineage or parse_sql_lineage(case.sql, dialect="duckdb", schema=laboratory.world.schema)
+    lineage = lineage or parse_sql_lineage(
+        case.sql, dialect="duckdb", schema=laboratory.world.schema
+    )
     claims = claims_of(lineage, base)
     verdict.problems += _check_columns(base, claims)
     verdict.problems += [f"blind spot: {spot.message}" for spot in lineage.blind_spots]
@@ -477,9 +475,19 @@ def _check_base(laboratory: Laboratory, case: Case, base: Run) -> Iterator[str]:
 def _check_columns(base: Run, claims: Mapping[str, Claims]) -> Iterator[str]:
     for name, result in base.items():
         ours = claims[name].names
-        named = [a for a, b in zip(ours, result.names, strict=False) if a.isidentifier() or b.isidentifier()]
-        theirs = [b for a, b in zip(ours, result.names, strict=False) if a.isidentifier() or b.isidentifier()]
-        if len(ours) != len(result.names) or [a.casefold() for a in named] != [b.casefold() for b in theirs]:
+        named = [
+            a
+            for a, b in zip(ours, result.names, strict=False)
+            if a.isidentifier() or b.isidentifier()
+        ]
+        theirs = [
+            b
+            for a, b in zip(ours, result.names, strict=False)
+            if a.isidentifier() or b.isidentifier()
+        ]
+        if len(ours) != len(result.names) or [a.casefold() for a in named] != [
+            b.casefold() for b in theirs
+        ]:
             yield f"columns are {', '.join(result.names)}, not {', '.join(ours)}"
 
 

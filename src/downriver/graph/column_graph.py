@@ -13,7 +13,7 @@ from downriver.graph.sorted_keys import SortedKeys, pair, pairs
 from downriver.model.ids import EVERY_FIELD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from downriver.store import Reader
 
@@ -84,6 +84,17 @@ class ColumnGraph:
         within = np.where(datasets < self._has_star.size, datasets, 0)
         flags: Flags = self._has_star.view[within]
         return flags
+
+    def star_stands_for(self) -> Callable[[int], bool]:
+        """Return a function that tells of one column whether its dataset has an edge at `*`."""
+        datasets, flags = self.dataset.view.data, self._has_star.view.data
+        last = len(flags)
+
+        def stands_for(column: int) -> bool:
+            dataset = datasets[column]
+            return bool(dataset < last and flags[dataset])
+
+        return stands_for
 
     def known_by(self, edges: Ints, as_of: int) -> Flags:
         """Tell which edges had been claimed at a time."""

@@ -15,10 +15,11 @@ from downriver.graph.adjacency import NONE, Flags, Growing, Ints, Rows
 from downriver.graph.column_graph import IDENTITY, INDIRECT, STAR, ColumnGraph
 from downriver.graph.edges import FOREVER
 from downriver.graph.identity import Identities
-from downriver.graph.narrow import begin
+from downriver.graph.narrow import Narrow, Steps, begin, walk_narrow
 from downriver.graph.reach import Discovery, Reach
 from downriver.graph.sorted_keys import pairs
 
+_NO_RANK = 255  # columns have no jobs between them
 IMPLIED = -1  # an edge no event stated: between `*` and one of the columns it stands for
 
 
@@ -68,8 +69,10 @@ def reach_columns(
     Of the columns that a `*` stands for, only those are listed that lead on, and `wanted`.
     """
     walk = ColumnWalk(columns, identities, downstream=downstream, as_of=as_of)
-    found = Discovery(begin(root), columns.reached, depth)
-    frontier, level = _spread(walk, found, np.array([root], np.int32), 0, wanted), 0
+    beginning = walk.begin(root)
+    found = Discovery(beginning, columns.reached, depth)
+    level = beginning.level
+    frontier = _spread(walk, found, np.array(beginning.frontier, np.int32), level, wanted)
     while len(frontier):
         level += 1
         edges, near, far = walk.expand(frontier)
@@ -105,6 +108,20 @@ class ColumnWalk:
         self._carrying: dict[tuple[int, int], int] = {}
         self._stars: Growing[np.int32] = Growing(np.int32)
         self._carried: Growing[np.int32] = Growing(np.int32)
+
+    def begin(self, root: int) -> Narrow:
+        """Walk while that is narrow, and no `*` stands for the columns met."""
+        if self._as_of != FOREVER or self._identities:
+            return begin(root)
+        ranks = self._columns.rank.view.data
+        steps = Steps(
+            self._rows.one_by_one(),
+            self._far.data,
+            ranks,
+            _NO_RANK,
+            self._columns.star_stands_for(),
+        )
+        return walk_narrow(root, steps, None)
 
     @property
     def stars(self) -> Ints:

@@ -31,12 +31,16 @@ class Narrow(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The edges of the graph in one direction; those of `job_kind` lead to jobs."""
+    """The edges of the graph in one direction; those of `job_kind` lead to jobs.
+
+    `stops` tells of a node that it cannot be walked from one edge at a time.
+    """
 
     row: Callable[[int], Sequence[int]]
     far: memoryview
     kind: memoryview
     job_kind: int
+    stops: Callable[[int], bool] = lambda node: False
 
     def of(self, node: int, identities: Identities | None) -> Sequence[int]:
         """Return the edges of a node under all its names."""
@@ -58,7 +62,7 @@ def walk_narrow(root: int, steps: Steps, identities: Identities | None) -> Narro
     walk = begin(root)
     seen, jobs = {root}, {root}
     frontier, level = walk.frontier, 0
-    while frontier and len(frontier) <= _WIDE:
+    while frontier and len(frontier) <= _WIDE and not any(map(steps.stops, frontier)):
         opened = [(node, steps.of(node, identities)) for node in frontier]
         if sum(len(row) for _, row in opened) > _LONG_ROW:
             break
