@@ -49,7 +49,9 @@ def run_event(
     )
 
 
-def dataset_event(name: str, namespace: str = DATASETS, /, *, day: int = 1, **facets: Json) -> bytes:
+def dataset_event(
+    name: str, namespace: str = DATASETS, /, *, day: int = 1, **facets: Json
+) -> bytes:
     return render({"eventTime": moment(day), "dataset": dataset(name, namespace, **facets)})
 
 

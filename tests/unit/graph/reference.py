@@ -164,7 +164,11 @@ class Facts:
         self.columns |= {origin, target}
         for how in source["transformations"]:
             subtype = how["subtype"]
-            rank = 3 if how["type"] == "INDIRECT" else {"IDENTITY": 0, "AGGREGATION": 2}.get(subtype, 1)
+            rank = (
+                3
+                if how["type"] == "INDIRECT"
+                else {"IDENTITY": 0, "AGGREGATION": 2}.get(subtype, 1)
+            )
             _earliest(self.column_edges, Derives(origin, target, rank, subtype, job), at)
 
 

@@ -1,4 +1,4 @@
-"""Random small sets of events, and the comparison of what the graph and the reference say of them."""
+"""Random small sets of events, and the comparison of what graph and reference say of them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,11 @@ sources = st.builds(
 fields = st.dictionaries(st.sampled_from(FIELDS), st.lists(sources, max_size=2), max_size=2)
 
 column_lineages = st.one_of(
-    st.builds(lambda whole, fields: e.column_lineage(*whole, **fields), st.lists(sources, max_size=1), fields),
+    st.builds(
+        lambda whole, fields: e.column_lineage(*whole, **fields),
+        st.lists(sources, max_size=1),
+        fields,
+    ),
     st.builds(lambda name: e.copy_of(name), names),
 )
 lineages = st.builds(
@@ -59,7 +63,9 @@ lineages = st.builds(
     fields,
 )
 schemas = st.builds(lambda fields: e.schema(*fields), st.lists(st.sampled_from("xyz"), unique=True))
-flow_facets = st.fixed_dictionaries({}, optional={"columnLineage": column_lineages, "lineage": lineages})
+flow_facets = st.fixed_dictionaries(
+    {}, optional={"columnLineage": column_lineages, "lineage": lineages}
+)
 any_facets = st.fixed_dictionaries(
     {},
     optional={
@@ -121,7 +127,13 @@ def told(story: list[list[bytes]], folder: Path, smallest_fold: int) -> Iterator
 
 
 def ask(
-    index: GraphIndex, reader: Reader, entity: Entity, *, downstream: bool, depth: int | None, as_of: int
+    index: GraphIndex,
+    reader: Reader,
+    entity: Entity,
+    *,
+    downstream: bool,
+    depth: int | None,
+    as_of: int,
 ) -> Trace:
     direction = Direction.DOWNSTREAM if downstream else Direction.UPSTREAM
     return trace(index, reader, entity, Question(direction, depth, as_of, stale_days=9999))

@@ -16,7 +16,11 @@ def test_a_trace_finds_what_the_events_say(tmp_path_factory, story, smallest_fol
         for node in sorted(reference.facts.nodes):
             entity = node_entity(node, reader)
             for downstream in (True, False):
-                for depth, as_of in [*((d, MOMENTS[0]) for d in DEPTHS), (None, MOMENTS[1]), (1, MOMENTS[2])]:
+                for depth, as_of in [
+                    *((d, MOMENTS[0]) for d in DEPTHS),
+                    (None, MOMENTS[1]),
+                    (1, MOMENTS[2]),
+                ]:
                     asked = {"downstream": downstream, "depth": depth, "as_of": as_of}
                     answer = ask(index, reader, entity, **asked)
                     assert said(answer) == reference.trace(node, **asked)
