@@ -310,7 +310,7 @@ def _comparison(measured: list[Measured]) -> Table:
         ),
         rows,
         (
-            "Both sides return the nodes and edges downstream, by id, from the same tables, and found "
+            "Both return the nodes and edges downstream, by id, from the same tables, and found "
             f"the same for every root. Best of {_BEST_OF} for each root.",
             "PostgreSQL has an index on the source of edges, vacuumed and analysed tables, "
             "2 GB of shared buffers and 256 MB of work_mem; statements are prepared.",

@@ -1,0 +1,108 @@
+"""SQL that is captured ends as lineage that can be traced."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from downriver import lineage as open_tracker
+from downriver import parse_sql_lineage
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CLEAN = """INSERT INTO orders_clean
+SELECT order_id, customer_id, amount_cents / 100.0 AS amount_usd, created_at
+FROM raw_orders
+WHERE amount_cents > 0 AND customer_id IS NOT NULL"""
+
+SUMMARY = """INSERT INTO customer_order_summary
+SELECT c.customer_id, c.email, COUNT(o.order_id) AS total_orders, SUM(o.amount_usd) AS lifetime_value
+FROM orders_clean o JOIN customers c ON o.customer_id = c.customer_id
+GROUP BY c.customer_id, c.email"""
+
+
+@pytest.fixture
+def lineage(tmp_path: Path) -> Iterator[Lineage]:
+    with Lineage.open(str(tmp_path)) as opened:
+        yield opened
+
+
+def test_captured_statements_connect_into_a_chain_of_columns(lineage: Lineage) -> None:
+    for sql in (CLEAN, SUMMARY):
+        assert lineage.capture_sql(sql).registered
+    answer = lineage.trace("raw_orders.amount_cents")
+    reached = {(node.name, node.field): node for node in answer.nodes}
+    value = reached["customer_order_summary", "lifetime_value"]
+    assert (value.derivation, value.transformation) == ("DIRECT", "AGGREGATION")
+    assert reached["orders_clean", "*"].derivation == "INDIRECT"  # the filter concerns every column
+    assert answer.complete
+
+
+def test_a_file_declares_and_a_run_observes(lineage: Lineage) -> None:
+    lineage.capture_sql(CLEAN)
+    assert {edge.confidence for edge in lineage.trace("raw_orders").edges} == {"declared"}
+    lineage.capture_sql(CLEAN, ran=True)
+    assert {edge.confidence for edge in lineage.trace("raw_orders").edges} == {"exact"}
+
+
+def test_the_catalog_knows_the_schema_that_the_text_does_not(lineage: Lineage) -> None:
+    schema = {"fields": [{"name": "id"}, {"name": "total"}]}
+    event = {
+        "eventTime": "2026-01-01T00:00:00Z",
+        "dataset": {"namespace": "pg", "name": "shop.orders", "facets": {"schema": schema}},
+    }
+    lineage.ingest([json.dumps(event).encode()])
+    found = lineage.capture_sql("CREATE TABLE copy AS SELECT * FROM shop.orders").lineage
+    assert [str(edge.target) for edge in found.column_edges] == ["copy.id", "copy.total"]
+    assert lineage.trace("orders.total").root.namespace == "pg"  # not a second orders
+
+
+def test_a_script_with_two_outputs_does_not_join_all_with_all(lineage: Lineage) -> None:
+    lineage.capture_sql("INSERT INTO x SELECT a FROM s; INSERT INTO y SELECT b FROM t;", job="both")
+    datasets = [node.name for node in lineage.trace("s").nodes if node.kind == "dataset"]
+    assert datasets == ["s", "x"]
+
+
+def test_what_could_not_be_read_is_a_blind_spot_until_it_is_mended(lineage: Lineage) -> None:
+    lineage.capture_sql("INSERT INTO t SELECT a FROM s; EXECUTE IMMEDIATE v_sql", job="proc")
+    assert [spot.kind for spot in lineage.trace("s").blind_spots] == ["dynamic_sql"]
+    lineage.capture_sql("INSERT INTO t SELECT a FROM s", job="proc")
+    assert lineage.trace("s").complete
+
+
+def test_a_dry_run_registers_nothing(lineage: Lineage) -> None:
+    assert not lineage.capture_sql(CLEAN, dry_run=True).registered
+    assert lineage.status().counts.events == 0
+
+
+def test_the_tracker_answers_as_the_seed_expects(tmp_path: Path) -> None:
+    async def capture() -> dict:
+        tracker = open_tracker(str(tmp_path))
+        result = await tracker.capture_sql_lineage(sql=SUMMARY, transformation="Aggregate orders")
+        await tracker.close()
+        return {key: result[key] for key in ("source_tables", "target_tables", "flow_count")} | {
+            "flows": result["flows_registered"]
+        }
+
+    found = asyncio.run(capture())
+    assert sorted(found["source_tables"]) == ["customers", "orders_clean"]
+    assert found["target_tables"] == ["customer_order_summary"]
+    assert found["flow_count"] == 2
+    assert found["flows"][0]["transformation"] == "Aggregate orders"
+
+
+def test_no_schema_still_gives_every_edge_and_says_how_sure_it_is() -> None:
+    found = parse_sql_lineage("SELECT a, t.b FROM t JOIN u ON t.id = u.id", dialect="postgres")
+    sure = {str(edge.source): edge.resolution for edge in found.column_edges}
+    assert sure == {"t.a": "ambiguous", "u.a": "ambiguous", "t.b": "exact"}
+
+
+@pytest.mark.parametrize("sql", ["", ";", "-- nothing", "SELEC", "(" * 3000, "'", "\x00\xff", "{{"])
+def test_text_that_is_no_sql_never_raises(sql: str) -> None:
+    parse_sql_lineage(sql)
