@@ -16,7 +16,7 @@ help: ## List the targets
 setup: $(VENV)/.dev ## Create .venv with Downriver and its development tools
 	@:
 
-demo: $(VENV)/.app ## Capture a pipeline's lineage, trace it, and gate a change
+demo: $(VENV)/.app ## Ingest a pipeline's events and trace them
 	@$(BIN)/downriver demo
 
 test: $(VENV)/.dev ## Run the tests; ARGS="-k name" passes options to pytest

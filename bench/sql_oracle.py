@@ -34,8 +34,9 @@ from downriver.capture.sql import parse_sql_lineage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
-    from downriver.capture.sql import ColumnEdge, SqlLineage, StatementLineage
+    from downriver.capture.sql import SqlLineage
 
 STATEMENTS = Path(__file__).parent / "sql_statements"
 PROCESSES = 2
@@ -91,34 +92,51 @@ class Result(NamedTuple):
     rows: list[tuple[Any, ...]]
     ordered: bool = False
 
-    def column(self, at: int) -> list[Any] | Counter[Any]:
-        """Return what is compared of a column: its values, in order if rows are ordered."""
-        values = [row[at] for row in self.rows]
-        return values if self.ordered else Counter(values)
+    def differs(self, other: Result, columns: Sequence[int]) -> bool:
+        """Whether these columns, side by side, hold other rows."""
+        mine = [tuple(row[at] for at in columns) for row in self.rows]
+        theirs = [tuple(row[at] for at in columns) for row in other.rows]
+        return mine != theirs if self.ordered else Counter(mine) != Counter(theirs)
 
 
 class Difference(NamedTuple):
-    """How one output differs after a perturbation."""
+    """How one output differs after a perturbation.
+
+    `columns` hold other values, or stand in other rows beside the columns `fed` has not. `rest` says
+    whether those others differ, as rows. `tainted` columns show a value that the perturbation made.
+    """
 
     columns: frozenset[int]
-    row_count: bool
-    rows: bool
-    tainted: frozenset[int]  # columns in which a value made by the perturbation comes out
+    rest: bool
+    tainted: frozenset[int]
 
 
-def compare(before: Result, after: Result, made: Iterable[Any] = ()) -> Difference | None:
-    """Return how a result differs from another, or None when it does not."""
-    if before.rows == after.rows:
+def compare(
+    before: Result,
+    after: Result,
+    *,
+    fed: AbstractSet[int] = frozenset(),
+    ignored: AbstractSet[int] = frozenset(),
+    made: Iterable[Any] = (),
+) -> Difference | None:
+    """Return how a result differs from another, or None when it does not.
+
+    Rows may come in any order unless they are ordered. The columns `fed` may differ, and the rest
+    should not: when it is the same, any of them that stands beside other values of it has changed.
+    """
+    every = range(len(before.names))
+    if before.rows == after.rows or not before.differs(after, every):
         return None
-    if not before.ordered and Counter(before.rows) == Counter(after.rows):
-        return None
-    width = range(len(before.names))
-    changed = frozenset(at for at in width if before.column(at) != after.column(at))
+    rest = [at for at in every if at not in fed and at not in ignored]
+    moved = before.differs(after, rest)
+    changed = {at for at in every if before.differs(after, [at])}
+    if not moved:
+        changed |= {at for at in fed if before.differs(after, [*rest, at])}
     marks = set(_leaves([_normal(value) for value in made]))
-    tainted = frozenset(
-        at for at in width if marks and not marks.isdisjoint(_leaves([r[at] for r in after.rows]))
-    )
-    return Difference(changed, len(before.rows) != len(after.rows), True, tainted)
+    tainted = {
+        at for at in every if marks and not marks.isdisjoint(_leaves([r[at] for r in after.rows]))
+    }
+    return Difference(frozenset(changed - ignored), moved, frozenset(tainted - ignored))
 
 
 def _normal(value: Any) -> Any:
@@ -286,80 +304,31 @@ class Claims(msgspec.Struct):
         return {at for of, at in self.columns if of == source}
 
 
-class _Table(NamedTuple):
-    columns: dict[str, dict[Source, set[str]]]
-    rows: dict[Source, set[str]]
-
-
 DIRECT = ("IDENTITY", "TRANSFORMATION", "AGGREGATION")
 
 
 def claims_of(lineage: SqlLineage, results: Run) -> dict[str, Claims]:
     """Return what a script's lineage says of each output, in terms of the tables it began with."""
-    return {name: _claims_for(lineage, name, result) for name, result in results.items()}
-
-
-def _claims_for(lineage: SqlLineage, output: str, result: Result) -> Claims:
-    statements = lineage.statements
-    if output == QUERY:
-        statements = [*(s for s in statements[:-1] if s.outputs), statements[-1]]
-    found = _through(statements, output, frozenset())
-    names = list(result.names)
-    if output == QUERY:
-        names = statements[-1].columns
-    claims = Claims({}, found.rows, names)
-    for at, name in enumerate(names):
-        for source, kinds in found.columns.get(name.casefold(), {}).items():
-            claims.columns[source, at] = kinds
-    return claims
-
-
-def _through(statements: Sequence[StatementLineage], table: str, above: frozenset[str]) -> _Table:
-    """Follow edges back through the tables that the script itself writes."""
-    found = _Table(defaultdict(dict), {})
-    inner: dict[str, _Table] = {}
-    for statement in statements:
-        targets = {edge.target.table for edge in _edges(statement)} | set(statement.outputs)
-        if table not in targets and not (table == QUERY and statement is statements[-1]):
-            continue
-        for name in statement.inputs:
-            if name not in inner and name not in above and name != table:
-                inner[name] = _through(statements, name, above | {table})
-        for name in statement.inputs:
-            if name in inner:
-                _add(found.rows, inner[name].rows)
-        for edge in _edges(statement):
-            if edge.target.table == table:
-                _add_edge(found, edge, inner.get(edge.source.table))
+    whole = lineage.end_to_end()
+    found: dict[str, Claims] = {}
+    for name, result in results.items():
+        names = lineage.statements[-1].columns if name == QUERY else list(result.names)
+        found[name] = _claims_for(whole, name, names)
     return found
 
 
-def _edges(statement: StatementLineage) -> list[ColumnEdge]:
-    return [*statement.column_edges, *statement.dataset_edges]
-
-
-def _add_edge(found: _Table, edge: ColumnEdge, inner: _Table | None) -> None:
-    column = edge.target.column.casefold()
-    into = found.rows if column == "*" else found.columns[column]
-    source = (edge.source.table.casefold(), edge.source.column.casefold())
-    if inner is None or (not inner.rows and not inner.columns):
-        _add(into, {source: {edge.subtype}})
-        return
-    for origin, kinds in inner.columns.get(source[1], {}).items():
-        _add(into, {origin: {_passed(kind, edge.subtype) for kind in kinds}})
-
-
-def _passed(kind: str, through: str) -> str:
-    if kind not in DIRECT:
-        return kind
-    if through not in DIRECT:
-        return through
-    return DIRECT[max(DIRECT.index(kind), DIRECT.index(through))]
-
-
-def _add(into: dict[Source, set[str]], more: Mapping[Source, set[str]]) -> None:
-    for source, kinds in more.items():
-        into.setdefault(source, set()).update(kinds)
+def _claims_for(lineage: SqlLineage, output: str, names: list[str]) -> Claims:
+    claims = Claims({}, {}, names)
+    for edge in (*lineage.column_edges, *lineage.dataset_edges):
+        if edge.target.table != output:
+            continue
+        source = (edge.source.table.casefold(), edge.source.column.casefold())
+        if edge.target.column == "*":
+            claims.rows.setdefault(source, set()).add(edge.subtype)
+        for at, name in enumerate(names):
+            if name.casefold() == edge.target.column.casefold():
+                claims.columns.setdefault((source, at), set()).add(edge.subtype)
+    return claims
 
 
 # Judging
@@ -391,10 +360,13 @@ class Verdict(msgspec.Struct):
 class Experiment:
     """One case being tried: how its outputs differ when a source is perturbed."""
 
-    def __init__(self, laboratory: Laboratory, case: Case, base: Run) -> None:
+    def __init__(
+        self, laboratory: Laboratory, case: Case, base: Run, claims: Mapping[str, Claims]
+    ) -> None:
         self._laboratory = laboratory
         self._case = case
         self.base = base
+        self.claims = claims
         self.seen: dict[Source, list[dict[str, Difference]]] = defaultdict(list)
         self.trials = 0
         self.failed = 0
@@ -410,28 +382,26 @@ class Experiment:
             return {}
         found: dict[str, Difference] = {}
         for name, result in self.base.items():
-            difference = compare(result, after[name], made)
+            fed = {at for source in sources for at in self.claims[name].fed(source)}
+            own = {at for source in sources for at in self.own(source, name)}
+            difference = compare(result, after[name], fed=fed - own, ignored=own, made=made)
             if difference is not None:
-                found[name] = _not_in_place(difference, name, sources, result)
+                found[name] = difference
         return found
+
+    def own(self, source: Source, output: str) -> list[int]:
+        """Return where a source is a column of the very table that is written to.
+
+        A table written to keeps what it had: such a column, perturbed, is no effect of a statement.
+        """
+        names = self.base[output].names
+        return [at for at, name in enumerate(names) if (output, name.casefold()) == source]
 
     def observe(self, source: Source, kind: int, seed: int) -> None:
         """Perturb one column and keep what was seen."""
         found = self.attempt((source,), kind, seed)
         if found:
             self.seen[source].append(found)
-
-
-def _not_in_place(
-    difference: Difference, name: str, sources: tuple[Source, ...], result: Result
-) -> Difference:
-    """A table written to keeps what it had: its own column, perturbed, is not an effect."""
-    own = {at for at, column in enumerate(result.names) if (name, column.casefold()) in sources}
-    if not own:
-        return difference
-    return difference._replace(
-        columns=difference.columns - own, rows=False, tainted=difference.tainted - own
-    )
 
 
 def judge(
@@ -448,14 +418,15 @@ def judge(
     lineage = lineage or parse_sql_lineage(
         case.sql, dialect="duckdb", schema=laboratory.world.schema
     )
+    base = {name: base[name] for name in base if name in (QUERY, *lineage.end_to_end().outputs)}
     claims = claims_of(lineage, base)
     verdict.problems += _check_columns(base, claims)
     verdict.problems += [f"blind spot: {spot.message}" for spot in lineage.blind_spots]
-    verdict.problems += _check_identities(laboratory.world, base, claims)
-    experiment = Experiment(laboratory, case, base)
-    _experiment(experiment, _sources(laboratory.world, case), claims, effort)
+    verdict.problems += _check_identities(laboratory.world, case, base, claims)
+    experiment = Experiment(laboratory, case, base, claims)
+    _experiment(experiment, _sources(laboratory.world, case), effort)
     verdict.trials, verdict.failed = experiment.trials, experiment.failed
-    _hold_against(verdict, claims, experiment)
+    _hold_against(verdict, experiment)
     return verdict
 
 
@@ -467,7 +438,7 @@ def _check_base(laboratory: Laboratory, case: Case, base: Run) -> Iterator[str]:
         yield "writes nothing"
     for seed in (1, 2):
         again = laboratory.run(case, laboratory.reorder(seed), list(base))
-        if any(compare(result, again[name]) for name, result in base.items()):
+        if any(compare(result, again[name]) is not None for name, result in base.items()):
             yield "depends on the order in which rows are stored"
             return
 
@@ -491,20 +462,27 @@ def _check_columns(base: Run, claims: Mapping[str, Claims]) -> Iterator[str]:
             yield f"columns are {', '.join(result.names)}, not {', '.join(ours)}"
 
 
-def _check_identities(world: World, base: Run, claims: Mapping[str, Claims]) -> Iterator[str]:
-    """A column whose value is said to be passed on as it is holds nothing else."""
+def _check_identities(
+    world: World, case: Case, base: Run, claims: Mapping[str, Claims]
+) -> Iterator[str]:
+    """A column whose value is said to be passed on as it is holds nothing else, but constants."""
     for name, result in base.items():
         for at, column in enumerate(claims[name].names[: len(result.names)]):
             sources = {s: kinds for (s, to), kinds in claims[name].columns.items() if to == at}
             direct = {s for s, kinds in sources.items() if kinds & set(DIRECT)}
             if not direct or any(sources[s] & set(DIRECT) != {"IDENTITY"} for s in direct):
                 continue
-            known: set[Any] = {None}
+            known: set[Any] = {None, *_constants(case)}
             for table, field in direct | ({(name, column.casefold())} & _columns(world)):
                 known.update(map(_normal, world.tables[table].values(field)))
             other = {row[at] for row in result.rows} - known
             if other:
                 yield f"{column} is said to be IDENTITY but holds {sorted(map(str, other))[:3]}"
+
+
+def _constants(case: Case) -> Iterator[Any]:
+    yield from re.findall(r"'([^']*)'", case.sql)
+    yield from map(Decimal, re.findall(r"\b\d+(?:\.\d+)?\b", case.sql))
 
 
 def _columns(world: World) -> set[Source]:
@@ -519,20 +497,18 @@ def _sources(world: World, case: Case) -> tuple[list[Source], list[Source]]:
 
 
 def _experiment(
-    experiment: Experiment,
-    sources: tuple[list[Source], list[Source]],
-    claims: Mapping[str, Claims],
-    effort: Effort,
+    experiment: Experiment, sources: tuple[list[Source], list[Source]], effort: Effort
 ) -> None:
-    claimed = _claimed(claims)
+    claimed = _claimed(experiment.claims)
     tried = [*sources[0], *(s for s in sources[1] if s in claimed)]
     rest = tuple(s for s in sources[1] if s not in claimed)
     # Columns that nothing names, all at once: one by one only when that changes anything.
-    if rest and any(experiment.attempt(rest, k, 0) for k in range(min(effort.kinds, TOGETHER))):
+    together = [experiment.attempt(rest, k, 0) for k in range(min(effort.kinds, TOGETHER)) if rest]
+    if any(d.columns or d.rest for found in together for d in found.values()):
         tried += rest
     for seed in range(effort.rounds + effort.extra):
         for source in tried:
-            if seed < effort.rounds or _unseen_from(source, claims, experiment):
+            if seed < effort.rounds or _unseen_from(source, experiment):
                 for kind in range(effort.kinds):
                     experiment.observe(source, kind, seed)
 
@@ -541,9 +517,7 @@ def _claimed(claims: Mapping[str, Claims]) -> set[Source]:
     return {s for c in claims.values() for s in (*c.rows, *(of for of, _ in c.columns))}
 
 
-def _unseen_from(
-    source: Source, claims: Mapping[str, Claims], experiment: Experiment, *, alone: bool = False
-) -> list[Edge]:
+def _unseen_from(source: Source, experiment: Experiment, *, alone: bool = False) -> list[Edge]:
     """Return the edges of a source whose output never changed with it.
 
     `alone` asks more: a column's edge must have shown while the columns that this source does not
@@ -551,14 +525,11 @@ def _unseen_from(
     """
     found: list[Edge] = []
     for name, result in experiment.base.items():
-        ours = claims[name]
-        fed = ours.fed(source)
-        others = frozenset(range(len(result.names))) - fed
+        ours = experiment.claims[name]
+        own = set(experiment.own(source, name))
+        fed = ours.fed(source) - own
         seen = [d[name] for d in experiment.seen.get(source, ()) if name in d]
-        moved = [d for d in seen if d.row_count or d.columns & (others or d.columns)]
-        quiet = seen
-        if alone and source in ours.rows:
-            quiet = [d for d in seen if not (d.row_count or d.columns & others)]
+        quiet = [d for d in seen if not d.rest] if alone and source in ours.rows else seen
         shown = frozenset[int]().union(*(d.columns for d in quiet))
         found += [
             edge
@@ -566,7 +537,10 @@ def _unseen_from(
             if at < len(result.names)
             for edge in _split(source, result.names[at], ours.columns[source, at])
         ]
-        if source in ours.rows and not any(d.columns for d in (moved if alone else seen)):
+        all_fed = len(fed | own) == len(result.names)
+        if source in ours.rows and not any(
+            d.rest or (d.columns and (all_fed or not alone)) for d in seen
+        ):
             found.append(Edge(".".join(source), "*", "ROWS", " ".join(sorted(ours.rows[source]))))
     return found
 
@@ -578,32 +552,36 @@ def _split(source: Source, target: str, kinds: set[str]) -> Iterator[Edge]:
             yield Edge(".".join(source), target, group, " ".join(sorted(some)))
 
 
-def _hold_against(verdict: Verdict, claims: Mapping[str, Claims], experiment: Experiment) -> None:
+def _hold_against(verdict: Verdict, experiment: Experiment) -> None:
     reported: Counter[str] = Counter()
-    for name, result in experiment.base.items():
-        ours = claims[name]
+    for name, ours in experiment.claims.items():
         reported["ROWS"] += len(ours.rows)
-        for (source, _), kinds in ours.columns.items():
-            reported.update(edge.group for edge in _split(source, "", kinds))
-        for source, differences in experiment.seen.items():
-            seen = [d[name] for d in differences if name in d]
-            changed = frozenset[int]().union(*(d.columns for d in seen))
-            tainted = frozenset[int]().union(*(d.tainted for d in seen))
-            fed = ours.fed(source)
-            direct = {at for at in fed if ours.columns[source, at] & set(DIRECT)}
-            verdict.changes += len(changed)
-            text = ".".join(source)
-            if source not in ours.rows:
-                verdict.missed += [f"{text} → {result.names[at]}" for at in sorted(changed - fed)]
-                if any(d.rows for d in seen) and not changed and not fed:
-                    verdict.missed.append(f"{text} → rows")
-            verdict.missed += [
-                f"{text} → {result.names[at]} (its very value)" for at in sorted(tainted - direct)
-            ]
-    for source in sorted(_claimed(claims)):
-        verdict.unseen += _unseen_from(source, claims, experiment)
-        verdict.unproved += _unseen_from(source, claims, experiment, alone=True)
+        for (source, at), kinds in ours.columns.items():
+            if at not in experiment.own(source, name):
+                reported.update(edge.group for edge in _split(source, "", kinds))
+        for source in sorted(experiment.seen):
+            _check_changes(verdict, experiment, source, name)
+    for source in sorted(_claimed(experiment.claims)):
+        verdict.unseen += _unseen_from(source, experiment)
+        verdict.unproved += _unseen_from(source, experiment, alone=True)
     verdict.reported = dict(reported)
+
+
+def _check_changes(verdict: Verdict, experiment: Experiment, source: Source, name: str) -> None:
+    """Count what changed with a source, and note what is no edge of ours."""
+    ours, names = experiment.claims[name], experiment.base[name].names
+    seen = [d[name] for d in experiment.seen[source] if name in d]
+    changed = frozenset[int]().union(*(d.columns for d in seen))
+    tainted = frozenset[int]().union(*(d.tainted for d in seen))
+    fed = ours.fed(source)
+    direct = {at for at in fed if ours.columns[source, at] & set(DIRECT)}
+    verdict.changes += len(changed)
+    text = ".".join(source)
+    if source not in ours.rows:
+        verdict.missed += [f"{text} → {names[at]}" for at in sorted(changed - fed)]
+        if any(d.rest for d in seen) and not changed - fed:
+            verdict.missed.append(f"{text} → which rows there are")
+    verdict.missed += [f"{text} → {names[at]}, as it is" for at in sorted(tainted - direct)]
 
 
 # The report

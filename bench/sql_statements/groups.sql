@@ -140,3 +140,58 @@ select c.country, count(distinct o.order_id) as orders, sum(o.amount) as total
 from customers c left join orders o using (customer_id)
 group by c.country
 order by total desc nulls last, c.country;
+
+-- name: group_by_all_with_case
+select case when amount > 100 then 'big' else 'small' end as size, count(*) as n from orders group by all;
+
+-- name: group_by_all_over_aggregate
+select t.total, count(*) as n from (select country, count(city) as total from customers group by country) t group by all;
+
+-- name: group_by_column_and_rollup
+select country, segment, count(*) as n from customers group by country, rollup (segment);
+
+-- name: group_by_position_of_case
+select case status when 'paid' then channel else 'none' end as via, sum(amount) as total from orders group by 1;
+
+-- name: order_by_alias_that_hides_a_column
+select order_id, status as channel from orders order by channel, order_id;
+
+-- name: order_by_position_with_equal_names
+select a.product_id, b.product_id, a.on_hand from stock a join deliveries b on a.warehouse = b.warehouse and a.reserved > b.arrived
+order by 3, 2, 1, a.warehouse;
+
+-- name: order_by_aggregate_not_selected
+select country from customers group by country order by sum(credit) desc, country;
+
+-- name: order_by_window
+select order_id from orders order by sum(amount) over (partition by customer_id), order_id;
+
+-- name: order_by_case
+select order_id, amount from orders order by case when channel = 'web' then amount else 0 end, order_id limit 10;
+
+-- name: distinct_ordered_and_limited
+select distinct city from customers order by city limit 3;
+
+-- name: distinct_inside_aggregate_ordered
+select country, string_agg(distinct segment, '+' order by segment) as segments from customers group by country;
+
+-- name: having_without_group
+select sum(amount) as total from orders having count(discount) > 3;
+
+-- name: having_with_subquery_on_group
+select department, count(*) as n from employees e group by department
+having max(salary) > (select avg(credit) * 5 from customers c where c.segment <> e.department);
+
+-- name: aggregate_filter_and_order
+select channel, list(order_id order by amount desc, order_id) filter (where status = 'paid') as best from orders group by channel;
+
+-- name: nested_aggregates_by_cte
+with t as (select customer_id, count(*) as n from orders group by 1), u as (select n, count(*) as c from t group by n)
+select max(c) as most, sum(n * c) as total from u;
+
+-- name: mode_and_entropy
+select country, mode(segment) as usual, round(entropy(city), 6) as variety from customers where customer_id > 2 group by country
+having count(*) > 100 or country = 'NO';
+
+-- name: limit_percent
+select visit_id from visits order by seconds nulls last, visit_id limit 20%;

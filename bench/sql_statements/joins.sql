@@ -127,3 +127,40 @@ create view paid_orders as select * from orders where status = 'paid';
 create view paid_by_customer as
     select customer_id, sum(amount) as paid from paid_orders group by customer_id;
 select c.name, p.paid from customers c join paid_by_customer p using (customer_id);
+
+-- name: join_using_star_key_in_the_middle
+select * from orders join customers using (customer_id);
+
+-- name: left_join_using_star
+select * from stock left join deliveries using (product_id);
+
+-- name: join_with_subquery_in_condition
+select c.name, o.order_id from customers c join orders o
+    on o.customer_id = c.customer_id and o.amount > (select avg(amount) from orders where channel = c.segment or channel = 'web');
+
+-- name: join_on_constant
+select t.country, m.top from targets t join (select max(credit) as top from customers) m on true;
+
+-- name: join_on_inequality_of_expressions
+select t.country, e.name from targets t join employees e on t.q1 * 8 between e.salary - 500 and e.salary + 500;
+
+-- name: join_unnested_key
+select c.name, x.v from customers c join (values ('vip', 1), ('late', 2)) as x (k, v) on x.k = any (c.tags);
+
+-- name: semi_join_using
+select product_id, on_hand from stock semi join deliveries using (product_id, warehouse);
+
+-- name: full_join_of_aggregates
+select coalesce(a.customer_id, b.customer_id) as customer_id, a.n, b.spent
+from (select customer_id, count(*) as n from visits group by 1) a
+full join (select customer_id, sum(amount) as spent from orders group by 1) b
+    on a.customer_id = b.customer_id;
+
+-- name: two_joins_to_the_same_table
+select s.product_id, a.title as this, b.title as that
+from stock s join products a on a.product_id = s.product_id left join products b on b.product_id = s.reserved;
+
+-- name: view_with_star_and_rename
+create view v1 as select * rename (amount as total) from orders;
+create view v2 as select * exclude (note, channel) from v1 where total > 30;
+select v2.total, c.city from v2 join customers c using (customer_id);

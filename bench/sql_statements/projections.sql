@@ -85,7 +85,7 @@ select * exclude (note) replace (coalesce(discount, amount / 10) as discount) fr
 select o.*, c.city from orders o join customers c on c.customer_id = o.customer_id;
 
 -- name: star_of_both_sides
-select * from stock s, deliveries d where s.product_id = d.product_id and s.on_hand < d.arrived;
+select * from stock s, deliveries d where s.product_id = d.product_id and s.on_hand < d.arrived + 30;
 
 -- name: star_with_more_columns
 select *, q1 + q2 as half, q3 + q4 as other_half from targets;
@@ -216,3 +216,72 @@ select 1 as one, 'x' as letter from orders where amount > 100;
 -- name: comment_and_string_that_look_like_sql
 select order_id, 'select note from orders' as text -- , channel
 from orders /* where status = 'paid' */ where amount > 50;
+
+-- name: columns_in_expression
+select country, columns('q[34]') + q1 from targets;
+
+-- name: aggregate_of_every_column
+select max(columns(* exclude (country))) from targets;
+
+-- name: columns_by_list
+select columns(['q2', 'country']) from targets;
+
+-- name: lambda_parameter_named_like_a_column
+select product_id, list_transform(ratings, lambda price: price + 1) as moved from products;
+
+-- name: lambda_within_lambda
+select product_id, list_transform(ratings, lambda r: list_transform([cost], lambda c: c * r)) as grid
+from products;
+
+-- name: star_of_alias_without_columns
+select c.* exclude (tags, email), o.order_id
+from customers c join orders o on o.customer_id = c.customer_id;
+
+-- name: star_of_struct_column_kept
+select t.* from (select country, {'a': q1, 'b': q2} as pair from targets) t;
+
+-- name: struct_through_cte_and_star
+with packed as (select order_id, {'money': amount, 'state': status} as p from orders),
+    kept as (select * exclude (order_id) from packed)
+select p.money as money from kept;
+
+-- name: struct_field_by_key
+select t.p['money'] as money from (select {'money': amount, 'state': status} as p from orders) t;
+
+-- name: struct_changed
+select struct_insert(t.p, extra := channel) as p from (select {'state': status} as p, channel from orders) t;
+
+-- name: field_of_whole_row
+select t.d.arrived as arrived from (select d from deliveries d) t;
+
+-- name: row_comparison
+select product_id, (price, cost) > (20, 5) as dear from products;
+
+-- name: distinct_from
+select order_id, discount is distinct from amount as different from orders;
+
+-- name: like_column
+select customer_id, email like lower(left(name, 3)) || '%' as own_mail from customers;
+
+-- name: try_cast_and_default
+select order_id, coalesce(try_cast(note as integer), order_id) as figure from orders;
+
+-- name: coalesce_of_subquery
+select p.product_id, coalesce((select max(d.arrived) from deliveries d where d.product_id = p.product_id), 0) as top
+from products p;
+
+-- name: case_with_subquery_condition
+select t.country, case when t.q1 > (select avg(q2) from targets) then t.q3 else t.q4 end as v from targets t;
+
+-- name: scalar_macro
+create macro net(a, d) as a - coalesce(d, 0);
+select order_id, net(amount, discount) as net from orders;
+
+-- name: date_parts_and_difference
+select o.order_id, date_diff('day', c.signed_up, o.ordered_on) as days
+from orders o join customers c on c.customer_id = o.customer_id;
+
+-- name: same_name_twice
+select o.customer_id, c.customer_id, v.customer_id
+from orders o left join customers c on c.referrer_id = o.customer_id
+    left join visits v on v.visit_id = o.order_id - 100;

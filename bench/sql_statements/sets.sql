@@ -66,3 +66,17 @@ except
 
 -- name: union_of_filtered_branches
 select name from customers where credit > 400 union all select name from employees where salary > 3500;
+
+-- name: union_ordered_by_position
+select order_id, amount from orders union all select order_id + 500, amount from archived_orders order by 2, 1;
+
+-- name: union_of_stars
+select * from (select product_id, warehouse, on_hand from stock) a
+union all
+select * from (select product_id, warehouse, arrived from deliveries) b;
+
+-- name: union_of_values_and_rows
+select 'all' as label, null as n union all select country, q1 from targets;
+
+-- name: mixed_chain
+select customer_id from orders union all select customer_id from visits except select customer_id from archived_orders;

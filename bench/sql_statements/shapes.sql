@@ -17,7 +17,8 @@ from (select unnest(tags) as tag, credit from customers) t group by tag;
 select country, unnest([q1, q2]) as v, unnest(['q1', 'q2']) as k from targets;
 
 -- name: unnest_struct
-select product_id, unnest(size) from products;
+select t.product_id, unnest(t.packed)
+from (select product_id, {'label': title, 'margin': price - cost} as packed from products) t;
 
 -- name: unnest_aggregated
 select p.product_id, (select sum(r) from unnest(p.ratings) as t (r)) as stars from products p;
@@ -69,3 +70,40 @@ select p.product_id, e.key, e.value from products p, json_each(p.attributes) e;
 
 -- name: string_split_unnested
 select customer_id, part from (select customer_id, unnest(string_split(name, ' ')) as part from customers) t;
+
+-- name: pivot_two_columns
+pivot (select channel, status, customer_id % 3 as third, amount from orders)
+on channel in ('web', 'shop'), status in ('paid', 'open') using sum(amount) as s, count(*) as n group by third;
+
+-- name: pivot_without_using
+pivot (select country, segment from customers) on segment in ('retail', 'school');
+
+-- name: pivot_in_a_subquery
+select t.status, t.web from (pivot orders on channel in ('web', 'shop') using sum(amount) group by status) t;
+
+-- name: pivot_standard_grouped_columns_kept
+select * from (select status, channel, customer_id % 2 as half, amount from orders)
+pivot (avg(amount) for channel in ('web' as w, 'phone' as p));
+
+-- name: unpivot_several_values
+select country, half, first_, second_
+from targets unpivot ((first_, second_) for half in ((q1, q2) as 'h1', (q3, q4) as 'h2'));
+
+-- name: unpivot_by_pattern
+unpivot targets on columns(* exclude (country)) into name quarter value amount;
+
+-- name: unnest_with_ordinality
+select c.customer_id, t.tag, t.nth from customers c, unnest(c.tags) with ordinality as t (tag, nth);
+
+-- name: unnest_two_lists
+select country, unnest([q1, q2]) as a, unnest([q3, q4]) as b from targets;
+
+-- name: series_between_columns
+select t.country, g.v from targets t, generate_series(0, least(t.q1, 500), 100) as g (v);
+
+-- name: unnest_json
+select p.product_id, e.value ->> 'code' as code
+from products p, json_each(p.attributes -> 'parts') e;
+
+-- name: exists_in_unnest
+select customer_id from customers c where exists (select 1 from unnest(c.tags) as t (x) where t.x = 'gift');

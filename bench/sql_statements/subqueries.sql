@@ -172,7 +172,7 @@ with recursive up as (
 select start, here, trail from up;
 
 -- name: recursive_cte_counter
-with recursive n as (select 1 as i union all select i + 1 from n where i < (select min(line_no) + 4 from items))
+with recursive n as (select 1 as i union all select i + 1 from n where i < (select least(min(line_no), 3) + 4 from items))
 select i from n;
 
 -- name: recursive_cte_swapping_columns
@@ -187,3 +187,61 @@ select a, i from w;
 create table big_spenders as
 with t as (select customer_id, sum(amount) as total from orders group by customer_id)
 select c.name, t.total from t join customers c using (customer_id) where t.total > 150;
+
+-- name: scalar_subquery_with_order_and_limit
+select c.customer_id,
+    (select o.status from orders o where o.customer_id = c.customer_id order by o.ordered_on desc, o.order_id limit 1) as latest
+from customers c;
+
+-- name: subquery_over_union
+select country, (select count(*) from (select customer_id from orders union select customer_id from visits) u
+    where u.customer_id > t.q1 / 50) as n
+from targets t;
+
+-- name: in_set_operation
+select name from customers
+where customer_id in (select customer_id from orders where amount > 150 except select customer_id from visits where page = 'help');
+
+-- name: in_list_of_columns
+select country from targets where 400 in (q1, q2) or q3 in (q1 + 10, q4);
+
+-- name: between_subqueries
+select order_id from orders where amount between (select min(price) * 4 from products) and (select max(price) from products) * 2;
+
+-- name: exists_of_union
+select c.name from customers c
+where exists (select 1 from orders o where o.customer_id = c.customer_id and o.status = 'void'
+    union all select 1 from visits v where v.customer_id = c.customer_id and v.seconds > 350);
+
+-- name: exists_in_filter_clause
+select count(*) filter (where exists (select 1 from deliveries d where d.product_id = p.product_id)) as delivered, count(*) as n
+from products p;
+
+-- name: lateral_aggregate_used_in_where
+select c.name, t.n from customers c cross join lateral (select count(*) as n from visits v where v.customer_id = c.customer_id) t
+where t.n > 2;
+
+-- name: lateral_chain
+select p.product_id, b.v from products p,
+    lateral (select max(i.quantity) as top from items i where i.product_id = p.product_id) a,
+    lateral (select min(d.arrived) + a.top as v from deliveries d where d.product_id = p.product_id) b;
+
+-- name: correlated_not_in
+select s.product_id, s.warehouse from stock s
+where s.warehouse not in (select d.warehouse from deliveries d where d.product_id = s.product_id);
+
+-- name: recursive_cte_with_aggregate_after
+with recursive tree as (
+    select employee_id as root, employee_id, salary, 0 as depth from employees where department = 'tech'
+    union all
+    select t.root, e.employee_id, e.salary, t.depth + 1 from employees e join tree t on e.manager_id = t.employee_id
+    where t.depth < 3
+)
+select root, sum(salary) as cost from tree group by root;
+
+-- name: cte_referring_to_later_scope
+with a as (select country, q1 from targets), b as (with a as (select country, q2 as q1 from targets) select * from a)
+select a.country, a.q1, b.q1 as other from a join b using (country);
+
+-- name: nested_derived_tables
+select x.total from (select y.total from (select z.amount * 2 as total from (select amount from orders where status = 'paid') z) y where y.total > 60) x;

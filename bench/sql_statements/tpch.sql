@@ -78,8 +78,8 @@ where c_custkey = o_custkey
   and s_nationkey = n_nationkey
   and n_regionkey = r_regionkey
   and r_name = 'EUROPE'
-  and o_orderdate >= date '1994-01-01'
-  and o_orderdate < date '1994-01-01' + interval '2' year
+  and o_orderdate >= date '1993-01-01'
+  and o_orderdate < date '1993-01-01' + interval '4' year
 group by n_name
 order by revenue desc;
 
@@ -133,7 +133,7 @@ from (
       and r_name = 'EUROPE'
       and s_nationkey = n2.n_nationkey
       and o_orderdate between date '1993-06-01' and date '1996-06-30'
-      and p_type = 'ECONOMY ANODIZED BRASS'
+      and p_type in ('ECONOMY ANODIZED BRASS', 'STANDARD ANODIZED BRASS')
 ) as all_nations
 group by o_year
 order by o_year;
@@ -236,7 +236,7 @@ create view revenue0 (supplier_no, total_revenue) as
     select l_suppkey, sum(l_extendedprice * (1 - l_discount))
     from lineitem
     where l_shipdate >= date '1995-01-01'
-      and l_shipdate < date '1995-01-01' + interval '3' month
+      and l_shipdate < date '1995-01-01' + interval '9' month
     group by l_suppkey;
 
 select s_suppkey, s_name, s_address, s_phone, total_revenue

@@ -89,3 +89,33 @@ from employees;
 -- name: string_agg_window
 select employee_id, string_agg(name, '>') over (partition by department order by employee_id) as line
 from employees;
+
+-- name: qualify_with_named_window
+select visit_id, page from visits
+window w as (partition by customer_id order by visited_at desc, visit_id) qualify row_number() over w = 1;
+
+-- name: window_named_after_another
+select order_id, rank() over b as place from orders
+window a as (partition by channel), b as (a order by amount desc);
+
+-- name: window_of_case
+select order_id, sum(case when status = 'paid' then amount else 0 end) over (partition by customer_id) as paid from orders;
+
+-- name: window_of_window_in_cte
+with t as (select customer_id, amount, row_number() over (partition by customer_id order by order_id) as nth from orders)
+select customer_id, sum(amount) over (partition by nth) as of_nth from t;
+
+-- name: nth_value_and_frame_by_expression
+select employee_id, nth_value(name, 2) over (partition by department order by salary desc, employee_id
+    rows between unbounded preceding and unbounded following) as second
+from employees;
+
+-- name: window_exclude
+select employee_id, sum(salary) over (partition by department order by employee_id
+    rows between unbounded preceding and unbounded following exclude current row) as others
+from employees;
+
+-- name: sessions
+select visit_id, sum(starts) over (partition by customer_id order by visited_at, visit_id) as session
+from (select *, case when visited_at - lag(visited_at) over (partition by customer_id order by visited_at, visit_id)
+        > interval 3 day then 1 else 0 end as starts from visits) t;

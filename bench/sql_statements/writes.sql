@@ -147,3 +147,56 @@ create view everyone as
 create view a as select order_id, amount, status from orders;
 create view b as select order_id, amount from a where status = 'paid';
 create view c as select count(*) as n, sum(amount) as total from b;
+
+-- name: create_table_with_names_as
+create table renamed (id, what) as select order_id, status from orders where amount > 20;
+
+-- name: insert_select_star
+create table copy_ as select * from deliveries where arrived > 10;
+insert into copy_ select * from deliveries where arrived <= 5;
+
+-- name: insert_with_cte
+create table log (id integer, n bigint);
+insert into log with t as (select customer_id, count(*) as n from orders group by 1) select customer_id, n from t where n > 1;
+
+-- name: insert_or_replace
+create table best (customer_id integer primary key, amount decimal(12, 2));
+insert into best select customer_id, min(amount) from orders where customer_id is not null group by 1;
+insert or replace into best
+    select customer_id, max(amount) from archived_orders where customer_id is not null group by 1;
+
+-- name: update_several_from_subquery
+update stock set reserved = t.total, counted_on = t.last
+from (select product_id, sum(arrived) as total, max(arrived_on) as last from deliveries group by product_id) t
+where t.product_id = stock.product_id and stock.warehouse <> 'east';
+
+-- name: update_with_exists
+update customers set segment = 'gone'
+where not exists (select 1 from visits v where v.customer_id = customers.customer_id and v.seconds > 100);
+
+-- name: merge_by_source_expression
+merge into stock as t
+using (select product_id, max(warehouse) as warehouse, sum(arrived) as arrived from deliveries group by product_id) as d
+    on t.product_id = d.product_id and t.warehouse = d.warehouse
+when matched and d.arrived > t.reserved then update set reserved = d.arrived - t.reserved
+when not matched by target then insert values (d.product_id, d.warehouse, d.arrived, null, date '2024-01-01');
+
+-- name: delete_in_subquery
+delete from items where order_id in (select order_id from orders where status = 'void' or amount < 40);
+
+-- name: script_with_renamed_table
+create table first_ as select customer_id, amount from orders where channel = 'web';
+alter table first_ rename to second_;
+create table third as select customer_id, sum(amount) as total from second_ group by customer_id;
+
+-- name: script_delete_then_read
+create temp table pool as select product_id, price, category from products;
+delete from pool where category = 'gift';
+select count(*) as n, max(price) as top from pool;
+
+-- name: script_merge_then_read
+create temp table pool as select product_id, on_hand, warehouse from stock where warehouse = 'north';
+merge into pool using (select product_id, arrived from deliveries where warehouse = 'east') d on d.product_id = pool.product_id
+when matched then update set on_hand = d.arrived
+when not matched then insert values (d.product_id, d.arrived, 'new');
+select product_id, on_hand, warehouse from pool;

@@ -90,9 +90,10 @@ class StoreError(DownriverError):
 class StoreNotFoundError(StoreError):
     """A command that only reads found no store to read."""
 
-    def __init__(self, looked_in: str) -> None:
+    def __init__(self, looked_in: str, *, upwards: bool) -> None:
+        above = " or any folder above it" if upwards else ""
         super().__init__(
-            f"no Downriver store in {looked_in} or any folder above it; "
+            f"no Downriver store in {looked_in}{above}; "
             "`downriver ingest FILE` makes one, DOWNRIVER_STORE names another"
         )
         self.looked_in = looked_in
@@ -115,9 +116,8 @@ class StoreBusyError(StoreError):
 
     retriable = True
 
-    def __init__(self, waiting: int) -> None:
-        super().__init__(f"{waiting} events are waiting to be written; try again in a moment")
-        self.waiting = waiting
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}; try again in a moment")
 
 
 class UnauthorizedError(DownriverError):

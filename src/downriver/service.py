@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
 import uuid
 from contextlib import contextmanager
@@ -74,6 +75,7 @@ class Lineage:
         self.store = store
         self._graph = GraphIndex(store)
         self._writer: GroupCommit | None = None
+        self._starting_writer = threading.Lock()
 
     @classmethod
     def open(cls, location: str | None = None, *, create: bool = True) -> Lineage:
@@ -107,9 +109,10 @@ class Lineage:
 
     def submit(self, events: list[Event]) -> list[Future[Receipt]]:
         """Queue events for the group commit; a future resolves once its event is on disk."""
-        if self._writer is None:
-            capacity = settings.read_number(settings.QUEUE_MB) * 2**20
-            self._writer = GroupCommit(self.store, capacity)
+        with self._starting_writer:
+            if self._writer is None:
+                capacity = settings.read_number(settings.QUEUE_MB) * 2**20
+                self._writer = GroupCommit(self.store, capacity)
         return self._writer.submit(events)
 
     def capture_sql(
@@ -182,6 +185,18 @@ class Lineage:
                 raise InvalidRequestError("target", "give two columns, or none")
             return paths(self._graph, reader, start, end, question)
 
+    def find_event(self, digest: str) -> bytes:
+        """Return an event as it was sent, by the SHA-256 that evidence names it by."""
+        try:
+            wanted = bytes.fromhex(digest)
+        except ValueError as exc:
+            raise InvalidRequestError("event", f"{digest!r} is not hexadecimal") from exc
+        with self.store.reader() as reader:
+            found = reader.find_event(wanted)
+        if found is None:
+            raise EntityNotFoundError(digest)
+        return found
+
     def status(self) -> Status:
         """Say what the store holds."""
         with self.store.reader() as reader:
@@ -203,7 +218,12 @@ class Lineage:
     ) -> Verification:
         """Recompute the log's hash chain and name the first entry that was altered."""
         with self.store.reader() as reader:
-            return verify_chain(reader.log(), expected=expected, progress=progress)
+            found = verify_chain(reader.log(), expected=expected, progress=progress)
+            projected = reader.state().seq
+        if found.ok and found.entries < projected:  # the catalog remembers what the log lost
+            found.ok, found.altered_seq = False, found.entries + 1
+            found.reason = "is missing: the log was cut"
+        return found
 
     def rebuild(self, progress: Callable[[int, int], None] = lambda done, total: None) -> int:
         """Drop the projections and fold the log again, to the identical catalog."""

@@ -48,6 +48,6 @@ def read_text(setting: Setting) -> str:
 def read_number(setting: Setting) -> int:
     """Return the value of a setting that is a whole number above zero."""
     text = read_text(setting)
-    if not text.isascii() or not text.isdigit() or int(text) == 0:
+    if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) == 0:
         raise InvalidRequestError(setting.name, f"{text!r} is not a whole number above zero")
     return int(text)

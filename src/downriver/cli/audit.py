@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -43,8 +44,23 @@ def verify(
         raise typer.Exit(1)
 
 
+@app.command("event")
+def event(
+    digest: Annotated[str, typer.Argument(help="The SHA-256 an edge names as its evidence.")],
+    store: StoreOption = None,
+) -> None:
+    """Print an event as it was sent, by the SHA-256 that the evidence of an edge names it by."""
+    with Lineage.open(store, create=False) as lineage:
+        found = lineage.find_event(digest)
+    sys.stdout.buffer.write(found + b"\n") if hasattr(sys.stdout, "buffer") else sys.stdout.write(
+        found.decode(errors="replace") + "\n"
+    )
+
+
 def _parse_head(text: str) -> tuple[int, bytes]:
     seq, _, chain = text.partition(":")
+    if not (seq.isascii() and seq.isdigit() and len(seq) < 19 and int(seq)) or not chain:
+        raise InvalidRequestError("--expect", f"{text!r} is not SEQ:CHAIN")
     try:
         return int(seq), bytes.fromhex(chain)
     except ValueError as exc:

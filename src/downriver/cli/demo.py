@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from downriver.cli.output import StoreOption, out
+import typer
+from rich.markup import escape
+
+from downriver.cli.output import out
 from downriver.cli.trace import show_trace
 from downriver.events.files import read_events
 from downriver.graph.draw import render_mermaid
@@ -21,9 +24,12 @@ _STORE = f"{FOLDER}/demo"
 _DIAGRAM = "lineage.mmd"
 
 
-def demo(store: StoreOption = None) -> None:
+def demo(
+    location: Annotated[
+        str, typer.Option("--store", metavar="WHERE", help="Where to keep the demo's lineage.")
+    ] = _STORE,
+) -> None:
     """Ingest a shipped set of events into .downriver/demo and trace them. Safe to repeat."""
-    location = store or _STORE
     with Lineage.open(location) as lineage:
         receipts = _ingest_shipped_events(lineage)
         new = sum(not receipt.duplicate for receipt in receipts)
@@ -37,13 +43,14 @@ def demo(store: StoreOption = None) -> None:
         diagram = Path(location) / _DIAGRAM
         if diagram.parent.is_dir():
             diagram.write_text(render_mermaid(lineage.trace("fct_orders", Direction.BOTH)), "utf-8")
-            out.print(f"Mermaid diagram of fct_orders: {diagram}")
+            out.print(f"Mermaid diagram of fct_orders: {escape(str(diagram))}")
         checked = lineage.verify()
         out.print(f"log: {checked.entries} entries, chain {'intact' if checked.ok else 'BROKEN'}")
     out.rule("[bold]next[/]", align="left")
+    where = f"--store {escape(location)}"
     out.print(
-        f"[cyan]downriver trace revenue_daily.revenue_eur --upstream --store {location}[/]\n"
-        f"[cyan]downriver serve --store {location}[/]   then point OPENLINEAGE_URL at it",
+        f"[cyan]downriver trace revenue_daily.revenue_eur --upstream {where}[/]\n"
+        f"[cyan]downriver serve {where}[/]   then point OPENLINEAGE_URL at it",
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from downriver.cli.output import StoreOption, err, render_json
 from downriver.cli.trace import (
@@ -70,4 +71,4 @@ def graph(
         output.write_text(drawing, "utf-8")
     except OSError as exc:
         raise InvalidRequestError("--output", f"{output}: {exc.strerror}") from exc
-    err.print(f"wrote {output}")
+    err.print(f"wrote {escape(str(output))}")

@@ -17,9 +17,11 @@ def serve(
     store: StoreOption = None,
 ) -> None:
     """Start the server: point any OpenLineage client at it."""
+    from downriver.http import check_bind
     from downriver.http import serve as run
 
     with Lineage.open(store) as lineage:
+        check_bind(host, port, keyed=lineage.has_keys())
         err.print(
             f"[bold]downriver[/] on [cyan]http://{host}:{port}[/]"
             f" · store {escape(lineage.store.url)}"

@@ -113,6 +113,13 @@ class JobReference(msgspec.Struct):
     job: Identifier | None = None
 
 
+class Parent(msgspec.Struct):
+    """The job that runs this one, and the one at the top of them all."""
+
+    job: Identifier | None = None
+    root: JobReference | None = None
+
+
 class Dependencies(msgspec.Struct):
     """The jobs that must run before and after."""
 

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple, cast
 import msgspec
 
 from downriver.errors import InvalidEventError, InvalidRequestError
-from downriver.events.wire import Event, parse_event, split_events
+from downriver.events.wire import Event, decode, parse_event, split_events
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,37 +55,47 @@ def read_event_file(path: Path) -> Iterator[tuple[Found, int]]:
 
 
 def read_events(stream: IO[bytes], name: str) -> Iterator[Found]:
-    """Yield the events of a stream. Each is on a line of its own, or the stream is one document."""
-    number = 0
+    """Yield the events of a stream: one or an array on each line, or all of it one document."""
+    begun = False
     for number, line in enumerate(stream, 1):
         if not line.strip():
             continue
-        if _begins_document(line):
+        if not begun and not _is_whole(line):
             yield from _document(line + stream.read(), name, number)
             return
-        yield _found(line.strip(), f"{name}:{number}")
+        begun = True
+        yield from _line(line.strip(), f"{name}:{number}")
 
 
-def _begins_document(line: bytes) -> bool:
-    """Tell a JSON array or an object spread over lines from one event on one line."""
-    if line.lstrip()[:1] == b"[":
-        return True
+def _is_whole(line: bytes) -> bool:
+    """Tell a line that is JSON by itself from one that only begins it."""
     try:
-        msgspec.json.decode(line, type=msgspec.Raw)
-    except msgspec.DecodeError as exc:
-        return line.lstrip()[:1] == b"{" and "truncated" in str(exc)
-    return False
+        decode(line, msgspec.Raw)
+    except InvalidEventError:
+        return line.lstrip()[:1] not in (b"[", b"{")
+    return True
 
 
 def _document(body: bytes, name: str, first_line: int) -> Iterator[Found]:
-    try:
+    """Read a body that is one JSON document, or else line by line: only its first one is bad."""
+    if _is_whole(body):
         events = split_events(body.strip())
-    except InvalidEventError as exc:
-        yield Found(f"{name}:{first_line}", None, exc.message)
+        for index, raw in enumerate(events):
+            where = f"{name}:{first_line}" if len(events) == 1 else f"{name}[{index}]"
+            yield _found(raw, where)
         return
-    single = len(events) == 1
-    for index, raw in enumerate(events):
-        yield _found(raw, f"{name}:{first_line}" if single else f"{name}[{index}]")
+    for number, line in enumerate(body.splitlines(), first_line):
+        if line.strip():
+            yield from _line(line.strip(), f"{name}:{number}")
+
+
+def _line(line: bytes, where: str) -> Iterator[Found]:
+    try:
+        events = split_events(line)
+    except InvalidEventError as exc:
+        yield Found(where, None, exc.message)
+        return
+    yield from (_found(raw, where) for raw in events)
 
 
 def _found(raw: bytes, where: str) -> Found:

@@ -6,6 +6,7 @@ the job has none. Events of one run accumulate because their facts merge.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -91,8 +92,11 @@ class _Folding:
     def _job_order(self, job: JobId, facets: RawFacets) -> None:
         """Place a job under its parent and among the jobs it waits for or triggers."""
         if (raw := facets.get("parent")) is not None:
-            for parent in _jobs([f.read_facet(bytes(raw), f.JobReference)]):
-                self._edge(EdgeKind.PARENT, parent, job)
+            facet = f.read_facet(bytes(raw), f.Parent)
+            line = [*_jobs([facet.root or f.JobReference(), f.JobReference(facet.job)]), job]
+            for upper, lower in pairwise(line):
+                if upper != lower:
+                    self._edge(EdgeKind.PARENT, upper, lower)
         if (raw := facets.get("jobDependencies")) is not None:
             dependencies = f.read_facet(bytes(raw), f.Dependencies)
             for before in _jobs(dependencies.upstream):

@@ -46,7 +46,8 @@ class Edges:
 
     def put(self, table: Table) -> Table:
         """Add new edges and move the times of known ones; return the rows that were new."""
-        numbers = np.searchsorted(self.id.view, table["id"])
+        # In the type of `id`: searching for another type would convert the whole array first.
+        numbers = np.searchsorted(self.id.view, table["id"].astype(np.int32))
         new = numbers == len(self)
         self.first_at.view[numbers[~new]] = table["first_at"][~new]
         self.last_at.view[numbers[~new]] = table["last_at"][~new]

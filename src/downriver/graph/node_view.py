@@ -122,8 +122,25 @@ class NodeView:
 
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
         """Name what jobs said they could not see, and jobs whose inputs no one has told."""
-        stated = stated_blind_spots(self._reader, reached.tolist())
+        stated = [*self._unfollowed(), *stated_blind_spots(self._reader, reached.tolist())]
         return stated if downstream else [*stated, *self._unfed(reached)]
+
+    def _unfollowed(self) -> list[BlindSpot]:
+        """Name the jobs a root runs when it moves no data itself: an orchestrator's DAG."""
+        ends, root = self._graph.flow.ends, np.array([self.root], np.int32)
+        if len(ends.leaving.of(root)) or len(ends.entering.of(root)):
+            return []
+        children = [str(child) for child in self._reader.children_of(self.root)]
+        if not children:
+            return []
+        listed = ", ".join(children[:5]) + (", …" if len(children) > 5 else "")
+        return [
+            BlindSpot(
+                kind="child_jobs",
+                entity=str(self._reader.nodes([self.root])[self.root]),
+                message=f"moves no data itself but runs {len(children)} jobs: {listed}",
+            )
+        ]
 
     def _unfed(self, reached: Ints) -> list[BlindSpot]:
         walk = NodeWalk(self._graph, downstream=False, as_of=self._question.as_of)

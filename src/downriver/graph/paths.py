@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from downriver.graph.adjacency import Growing, Ints, Longs, Rows
+from downriver.graph.adjacency import Growing, Ints, Rows
 
 if TYPE_CHECKING:
     from downriver.graph.reach import Reach
@@ -37,7 +37,7 @@ def find_routes(reach: Reach, end: int, limit: int) -> Routes:
     if end not in reach.nodes:
         return Routes([], False, reach.nodes)
     near, far = reach.places(reach.near), reach.places(reach.far)
-    (goal,) = reach.places(np.array([end])).tolist()
+    (goal,) = reach.places(np.array([end], np.int32)).tolist()
     distances = _distances(near, far, goal, len(reach.nodes))
     useful = (distances[near] != _UNREACHABLE) & (distances[far] != _UNREACHABLE)
     onward: dict[int, set[int]] = defaultdict(set)
@@ -47,7 +47,7 @@ def find_routes(reach: Reach, end: int, limit: int) -> Routes:
     return Routes([reach.nodes[path].tolist() for path in paths], cut, reach.nodes)
 
 
-def _distances(near: Longs, far: Longs, goal: int, size: int) -> Ints:
+def _distances(near: Ints, far: Ints, goal: int, size: int) -> Ints:
     """Return how many steps each node is from the goal."""
     ends: Growing[np.int32] = Growing(np.int32)
     ends.extend(far)

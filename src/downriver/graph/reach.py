@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from downriver.graph.adjacency import NONE, Ints, Longs
+from downriver.graph.adjacency import NONE, Ints
 
 if TYPE_CHECKING:
     from downriver.graph.marks import Marks
@@ -27,10 +27,13 @@ class Reach(NamedTuple):
     near: Ints
     far: Ints
 
-    def places(self, nodes: Ints) -> Longs:
+    def places(self, nodes: Ints) -> Ints:
         """Return where in `nodes` of this reach each of these is; all of them must be."""
-        order = np.argsort(self.nodes)
-        return order[np.searchsorted(self.nodes, nodes, sorter=order)]
+        # empty, not zeros: what is not written here is never read, and costs nothing.
+        places = np.empty(int(self.nodes.max()) + 1, np.int32)
+        places[self.nodes] = np.arange(len(self.nodes), dtype=np.int32)
+        found: Ints = places[nodes]
+        return found
 
 
 class Discovery:

@@ -79,13 +79,15 @@ class SortedKeys:
         waiting = [(key, value) for key, values in self._new.items() for value in values]
         if waiting:
             keys, values = zip(*waiting, strict=True)
-            self._unsorted.append((np.array(keys, np.int64), np.array(values, np.int32)))
+            self._unsorted.insert(0, (np.array(keys, np.int64), np.array(values, np.int32)))
         keys_now = np.concatenate([keys for keys, _ in self._unsorted])
         values_now = np.concatenate([values for _, values in self._unsorted])
         self._unsorted.clear()
         order = np.argsort(keys_now, kind="stable")
         keys_now, values_now = keys_now[order], values_now[order]
-        at = np.searchsorted(self._keys, keys_now, "right")
-        self._keys = np.insert(self._keys, at, keys_now)
-        self._values = np.insert(self._values, at, values_now)
+        if len(self._keys):
+            at = np.searchsorted(self._keys, keys_now, "right")
+            keys_now = np.insert(self._keys, at, keys_now)
+            values_now = np.insert(self._values, at, values_now)
+        self._keys, self._values = keys_now, values_now
         self._new, self._new_by_high, self._new_count = {}, {}, 0

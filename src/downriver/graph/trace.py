@@ -98,7 +98,7 @@ class _Found:
         self._nodes, self._depths = nodes[first], np.concatenate(depths)[first]
         self.within = len(self._nodes)
         beyond = np.concatenate([reach.beyond for reach in reaches.values()])
-        self.beyond = len(np.setdiff1d(beyond, nodes))
+        self.beyond = len(np.setdiff1d(beyond, nodes)) if len(beyond) else 0
 
     def nearest(self, limit: int) -> dict[int, int]:
         """Return the nodes to show, with their depths."""

@@ -6,8 +6,10 @@ A store without keys serves this machine only. With the first key, every request
 from __future__ import annotations
 
 import ipaddress
+import socket
 import time
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from starlette.concurrency import run_in_threadpool
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from downriver.store import KeyRole
 
 _REMEMBERED_SECONDS = 2.0
-_LOOPBACK_NAMES = ("localhost", "testserver")
 
 
 class Doorkeeper:
@@ -62,16 +63,19 @@ class Doorkeeper:
 
 def _check_local(request: Request) -> None:
     # A page in the user's browser can reach this port under a name of its choosing (DNS
-    # rebinding), so without keys the name asked for must be this machine's too.
+    # rebinding) or post to it blindly, so without keys both the name asked for and the page's own
+    # must be this machine's too.
     asked = request.url.hostname or ""
     client = request.client.host if request.client else ""
-    if not is_loopback(client) or not is_loopback(asked):
+    origin = request.headers.get("origin")
+    foreign = origin is not None and not is_loopback(urlsplit(origin).hostname or "")
+    if not is_loopback(client) or not is_loopback(asked) or foreign:
         raise UnauthorizedError("without API keys this server answers only its own machine")
 
 
 def is_loopback(host: str) -> bool:
     """Tell whether a host name or address is this machine and nothing else."""
-    if host in _LOOPBACK_NAMES or host == "testclient":
+    if host == "localhost":
         return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
@@ -79,11 +83,20 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def check_bind(host: str, *, keyed: bool) -> None:
-    """Refuse to listen to other machines before there are keys."""
+def check_bind(host: str, port: int, *, keyed: bool) -> None:
+    """Refuse to listen to other machines before there are keys, and where another server does."""
     if not keyed and not is_loopback(host):
         raise InvalidRequestError(
             "host",
             f"{host} can be reached from other machines and there are no API keys yet; "
             "make one with `downriver keys create NAME --role admin`, or use 127.0.0.1",
         )
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except OSError as exc:
+        raise InvalidRequestError(
+            "port", f"cannot listen on {host}:{port}: {exc.strerror}"
+        ) from exc

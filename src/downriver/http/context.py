@@ -46,6 +46,6 @@ def query_number(request: Request, name: str, default: int | None, top: int) -> 
     text = request.query_params.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit()) or int(text) > top:
+    if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) > top:
         raise InvalidRequestError(name, f"{text!r} is not a whole number from 0 to {top}")
     return int(text)

@@ -1,6 +1,6 @@
 """The only place where errors become HTTP statuses, and the one shape of error body.
 
-`{"error": "DatasetNotFound…", "detail": "what, where, what to do", …}`
+`{"error": "EntityNotFound", "detail": "what, where, what to do", …}`
 """
 
 from __future__ import annotations

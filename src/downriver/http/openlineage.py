@@ -9,8 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from downriver.errors import DownriverError, InvalidEventError
-from downriver.events import parse_event
-from downriver.events.wire import decode
+from downriver.events import parse_event, split_events
 from downriver.http.body import read_body
 from downriver.http.context import context_of, json_response
 
@@ -57,12 +56,15 @@ async def post_event(request: Request) -> Response:
 async def post_batch(request: Request) -> Response:
     """Store a JSON array of events. 204 when all are on disk, else 200 and which are not."""
     context = context_of(request)
-    raws = decode(await read_body(request, context.max_body), list[msgspec.Raw])
+    body = await read_body(request, context.max_body)
+    if body.lstrip()[:1] != b"[":
+        raise InvalidEventError("", "the body is not a JSON array of events")
+    raws = split_events(body)
     events: list[Event] = []
     failed: list[FailedEvent] = []
     for index, raw in enumerate(raws):
         try:
-            events.append(parse_event(bytes(raw)))
+            events.append(parse_event(raw))
         except InvalidEventError as exc:
             failed.append(FailedEvent(index, exc.message, False))
     await _stored(events, request)

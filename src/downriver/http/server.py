@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from downriver.errors import StoreError
 from downriver.http.app import build_app
-from downriver.http.auth import check_bind
 
 if TYPE_CHECKING:
     from downriver.service import Lineage
 
 
 def serve(lineage: Lineage, host: str, port: int) -> None:
-    """Serve one store until interrupted; what was accepted is written before this returns."""
-    check_bind(host, keyed=lineage.has_keys())
+    """Serve one store until interrupted; what was accepted is written before this returns.
+
+    `check_bind` says beforehand whether it may listen there.
+    """
     config = uvicorn.Config(
         build_app(lineage),
         host=host,
@@ -30,7 +30,4 @@ def serve(lineage: Lineage, host: str, port: int) -> None:
     # Events are many short-lived objects without cycles: looking for garbage this often finds none.
     gc.set_threshold(50_000, 20, 20)
     server = uvicorn.Server(config)
-    try:
-        server.run()
-    except SystemExit as exc:  # how uvicorn says that the port is taken
-        raise StoreError(f"cannot listen on {host}:{port}; is another server there?") from exc
+    server.run()

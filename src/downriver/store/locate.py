@@ -28,8 +28,8 @@ def open_store(location: str | None = None, *, create: bool = True) -> Store:
         scheme = location.partition("://")[0]  # the rest may hold a password
         raise InvalidRequestError("store", f"{scheme}://… is neither a path nor postgresql://…")
     path = _file_in(Path(location)) if location else _nearest(Path.cwd())
-    if not create and not path.exists():
-        raise StoreNotFoundError(str(Path(location or Path.cwd())))
+    if not create and not (path.exists() and path.stat().st_size):
+        raise StoreNotFoundError(location or str(Path.cwd()), upwards=not location)
     return SqliteStore(path)
 
 
@@ -40,7 +40,7 @@ def _file_in(path: Path) -> Path:
 
 def _nearest(start: Path) -> Path:
     for folder in (start, *start.parents):
-        if (folder / FOLDER).is_dir():
+        if (folder / FOLDER / FILE).exists():
             return folder / FOLDER / FILE
     return start / FOLDER / FILE
 

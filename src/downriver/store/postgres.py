@@ -211,7 +211,7 @@ class _Server:
         except psycopg.Error as exc:
             text = " ".join(str(exc).split())
             if isinstance(exc, _BUSY) or any(sign in text for sign in _FULL):
-                raise StoreBusyError(1) from exc
+                raise StoreBusyError("the database is busy") from exc
             for secret in self._secrets:
                 text = text.replace(secret, "***")
             raise StoreError(f"{self.url}: {text}") from exc
@@ -265,7 +265,7 @@ class _Readers:
     def take(self) -> psycopg.Connection:
         """Return a connection with an open read transaction."""
         if not self._free.acquire(timeout=_WAIT_FOR_READER):
-            raise StoreBusyError(_MOST_READERS)
+            raise StoreBusyError(f"{_MOST_READERS} readers are at work")
         with ExitStack() as undo:
             undo.callback(self._free.release)
             connection = self._begin_reading()

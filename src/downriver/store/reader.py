@@ -171,6 +171,12 @@ class Reader:
             raise EntityNotFoundError(str(node))
         return number
 
+    def children_of(self, job: int) -> list[NodeId]:
+        """Return the jobs a job was seen to run."""
+        return self._neighbours(
+            "SELECT target FROM edges WHERE kind = ? AND source = ?", EdgeKind.PARENT, job
+        )
+
     def inputs_of(self, job: int) -> list[NodeId]:
         """Return the datasets a job reads."""
         return self._neighbours(

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from downriver.errors import StoreError
+from downriver.errors import InvalidEventError, StoreError
 from downriver.events import fold, parse_event
 from downriver.model.facts import Facts
 from downriver.store import keys, tables
@@ -191,11 +191,13 @@ def _batches(tx: Transaction) -> Iterator[tuple[int, list[Facts]]]:
     sql = "SELECT seq, body FROM log WHERE seq > ? ORDER BY seq LIMIT ?"
     while rows := tx.rows(sql, (after, _REBUILD_BATCH)):
         after = rows[-1][0]
-        yield after, [fold(parse_event(_body(seq, bytes(body)))) for seq, body in rows]
+        yield after, [_fold_entry(seq, bytes(body)) for seq, body in rows]
 
 
-def _body(seq: int, packed: bytes) -> bytes:
-    body = unpack(packed)
-    if body is None:
-        raise StoreError(f"log entry {seq} is damaged; run `downriver audit verify`")
-    return body
+def _fold_entry(seq: int, packed: bytes) -> Facts:
+    try:
+        return fold(parse_event(unpack(packed) or b""))
+    except InvalidEventError as exc:
+        raise StoreError(
+            f"log entry {seq} cannot be read ({exc.message}); run `downriver audit verify`"
+        ) from exc

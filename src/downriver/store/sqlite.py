@@ -43,6 +43,7 @@ class SqliteStore(SqlStore):
             self._writer = self._connect()
             with ExitStack() as undo:
                 undo.callback(self._writer.close)
+                self._check_ours()
                 self._log_ahead()
                 self._migrate()
                 undo.pop_all()
@@ -136,6 +137,14 @@ class SqliteStore(SqlStore):
             else:
                 return
 
+    def _check_ours(self) -> None:
+        """Refuse the database of something else, rather than putting our tables into it."""
+        applied = self._writer.execute("PRAGMA user_version").fetchone()[0]
+        names = self._writer.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        tables = {row[0] for row in names}
+        if tables and (applied == 0 or not {"log", "meta"} <= tables):
+            raise StoreError(f"{self.url} is a database of something else, not a Downriver store")
+
     def _migrate(self) -> None:
         applied = self._writer.execute("PRAGMA user_version").fetchone()[0]
         if not pending("sqlite", applied):
@@ -219,7 +228,7 @@ def _translated(url: str) -> Iterator[None]:
         yield
     except sqlite3.OperationalError as exc:
         if "locked" in str(exc) or "busy" in str(exc):
-            raise StoreBusyError(1) from exc
+            raise StoreBusyError("another process is writing") from exc
         raise StoreError(f"{url}: {exc}") from exc
     except sqlite3.DatabaseError as exc:
         raise StoreError(f"{url}: {exc}; is it a Downriver store?") from exc

@@ -44,7 +44,7 @@ class GroupCommit:
             if self._closing:
                 raise StoreError("the store is closing")
             if self._waiting and self._waiting_bytes + size > self._capacity:
-                raise StoreBusyError(len(self._waiting))
+                raise StoreBusyError(f"{len(self._waiting)} events are waiting to be written")
             self._waiting.extend(zip(events, futures, strict=True))
             self._waiting_bytes += size
             self._changed.notify()

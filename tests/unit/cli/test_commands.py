@@ -102,6 +102,62 @@ def test_a_damaged_file_is_a_problem_not_a_crash(tmp_path: Path, content: bytes)
     assert "Traceback" not in done.stderr
 
 
+def test_a_bad_line_costs_none_of_the_lines_after_it(tmp_path: Path) -> None:
+    array = json.dumps([event("c", [], []), event("d", [], [])])
+    deep = "[" * 200_000
+    cut = '{"eventTime": "2026-01-01T00:00:00Z",'
+    (tmp_path / "e.jsonl").write_text(lines(CLEAN) + f"{cut}\n{array}\n{deep}\n" + lines(SUM))
+    done = downriver("ingest", "e.jsonl", "--json", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert found["stored"] == 4
+    assert [problem["where"] for problem in found["problems"]] == ["e.jsonl:2", "e.jsonl:4"]
+    (tmp_path / "first.jsonl").write_text(f"{cut}\n" + lines(event("z", [], [])))
+    assert (
+        json.loads(downriver("ingest", "first.jsonl", "--json", cwd=tmp_path).stdout)["stored"] == 1
+    )
+
+
+def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as database:
+        database.execute("CREATE TABLE t (x)")
+    database.close()
+    before = other.read_bytes()
+    for command in (("status",), ("ingest", "-")):
+        done = downriver(*command, "--store", str(other), cwd=tmp_path)
+        assert (done.returncode, "something else" in done.stderr) == (2, True)
+    assert other.read_bytes() == before
+    (tmp_path / "empty.db").touch()
+    assert downriver("status", "--store", "empty.db", cwd=tmp_path).returncode == 2
+
+
+def test_the_demo_does_not_hide_the_store_above(tmp_path: Path) -> None:
+    downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN))
+    child = tmp_path / "child"
+    child.mkdir()
+    downriver("demo", cwd=child)
+    assert "stg.orders" in downriver("trace", "raw.orders", cwd=child).stdout
+
+
+def test_evidence_can_be_looked_at(tmp_path: Path) -> None:
+    downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN))
+    answer = json.loads(downriver("trace", "raw.orders", "--json", cwd=tmp_path).stdout)
+    shown = downriver("audit", "event", answer["edges"][0]["first_event"], cwd=tmp_path)
+    assert json.loads(shown.stdout) == CLEAN
+    assert downriver("audit", "event", "00", cwd=tmp_path).returncode == 2
+
+
+def test_a_log_cut_at_its_end_is_noticed(tmp_path: Path) -> None:
+    downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN, SUM))
+    with sqlite3.connect(tmp_path / ".downriver" / "lineage.db") as database:
+        database.execute("DROP TRIGGER log_is_append_only_delete")
+        database.execute("DELETE FROM log WHERE seq = 2")
+    database.close()
+    cut = downriver("audit", "verify", cwd=tmp_path)
+    assert (cut.returncode, "entry 2 is missing" in cut.stderr) == (1, True)
+    assert downriver("audit", "verify", "--expect", "0:ab", cwd=tmp_path).returncode == 2
+
+
 def test_a_missing_file_stores_nothing_and_says_so(tmp_path: Path) -> None:
     done = downriver("ingest", "nope.json", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (

@@ -586,7 +586,10 @@ class TestJobOrder:
             "root": {"run": {"runId": "r"}, "job": {"namespace": JOBS, "name": "root"}},
         }
         facts = folded(run_event(run_facets={"parent": facet}))
-        assert edges(facts) == {EdgeSeen(EdgeKind.PARENT, JobId(JOBS, "dag"), LOAD)}
+        assert edges(facts) == {
+            EdgeSeen(EdgeKind.PARENT, JobId(JOBS, "dag"), LOAD),
+            EdgeSeen(EdgeKind.PARENT, JobId(JOBS, "root"), JobId(JOBS, "dag")),
+        }
         assert JobId(JOBS, "dag") in nodes(facts)
 
     def test_job_dependencies(self):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -163,3 +164,33 @@ def said(answer: Trace) -> Answer:
     return Answer(
         {node.id: node.depth for node in answer.nodes}, edges, answer.omitted_count, ranks
     )
+
+
+def wide_story(seed: int) -> list[list[bytes]]:
+    """Layers of datasets, some of them far wider than a walk can follow one by one."""
+    chance = random.Random(seed)
+    layers = [
+        [f"l{layer}_{n}" for n in range(size)] for layer, size in enumerate((2, 5, 90, 90, 9))
+    ]
+    written: list[bytes] = []
+    for above, layer in zip(layers, [*layers[1:], layers[0]], strict=True):
+        for name in layer:
+            inputs = chance.sample(above, min(len(above), chance.choice((1, 1, 2, 5))))
+            facet = e.column_lineage(
+                **{
+                    field: [
+                        e.source(f"{one}.{chance.choice('xy')}", *chance.choice(_HOW))
+                        for one in inputs
+                    ]
+                    for field in "xy"
+                }
+            )
+            if chance.random() < 0.03:
+                facet = e.copy_of(*inputs)
+            written.append(
+                e.run_event(f"to_{name}", inputs, [e.dataset(name, columnLineage=facet)])
+            )
+    if seed % 2:
+        written.append(e.dataset_event("l2_1", symlinks=e.symlinks("l3_1")))
+    chance.shuffle(written)
+    return [written[:150], written[150:]]

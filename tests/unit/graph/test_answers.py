@@ -184,6 +184,18 @@ def test_a_job_without_column_lineage_is_a_blind_spot_of_a_column_trace(lineage:
     assert [(s.kind, s.entity) for s in answer.blind_spots] == [("no_column_lineage", "job:etl:j2")]
 
 
+def test_a_dag_that_only_runs_tasks_names_them_instead_of_answering_nothing(
+    lineage: Lineage,
+) -> None:
+    task = json.loads(run("daily.load", ["a"], ["b"]))
+    parent = {"run": {"runId": "p"}, "job": {"namespace": "etl", "name": "daily"}}
+    task["run"]["facets"] = {"parent": parent}
+    lineage.ingest([json.dumps(task).encode()])
+    answer = lineage.trace("dag:daily")
+    assert (answer.complete, [spot.kind for spot in answer.blind_spots]) == (False, ["child_jobs"])
+    assert "job:etl:daily.load" in answer.blind_spots[0].message
+
+
 def test_an_edge_its_job_has_long_not_shown_is_stale(lineage: Lineage) -> None:
     lineage.ingest([run("j", ["old"], ["b"], day=1), run("j", ["new"], ["b"], day=99)])
     answer = lineage.trace("old")

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from tests.unit.graph.reference import Reference
-from tests.unit.graph.stories import DEPTHS, MOMENTS, ask, folds, node_entity, said, stories, told
+from tests.unit.graph.stories import (
+    DEPTHS,
+    MOMENTS,
+    ask,
+    folds,
+    node_entity,
+    said,
+    stories,
+    told,
+    wide_story,
+)
+
+QUESTIONS = [*((depth, MOMENTS[0]) for depth in DEPTHS), (None, MOMENTS[1]), (1, MOMENTS[2])]
 
 
-@settings(max_examples=60, deadline=None)
-@given(stories, folds)
-def test_a_trace_finds_what_the_events_say(tmp_path_factory, story, smallest_fold):
+def assert_traces_agree(story, folder, smallest_fold, questions, every=1):
     reference = Reference([event for batch in story for event in batch])
-    folder = tmp_path_factory.mktemp("story")
     with told(story, folder, smallest_fold) as (index, reader):
-        for node in sorted(reference.facts.nodes):
+        for node in sorted(reference.facts.nodes)[::every]:
             entity = node_entity(node, reader)
             for downstream in (True, False):
-                for depth, as_of in [
-                    *((d, MOMENTS[0]) for d in DEPTHS),
-                    (None, MOMENTS[1]),
-                    (1, MOMENTS[2]),
-                ]:
+                for depth, as_of in questions:
                     asked = {"downstream": downstream, "depth": depth, "as_of": as_of}
                     answer = ask(index, reader, entity, **asked)
                     assert said(answer) == reference.trace(node, **asked)
+
+
+@settings(max_examples=40, deadline=None)
+@given(stories, folds)
+def test_a_trace_finds_what_the_events_say(tmp_path_factory, story, smallest_fold):
+    assert_traces_agree(story, tmp_path_factory.mktemp("story"), smallest_fold, QUESTIONS)
+
+
+@pytest.mark.parametrize("smallest_fold", [0, 4096])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_so_does_one_that_gets_wide_on_its_way(tmp_path, seed, smallest_fold):
+    questions = [(None, MOMENTS[0]), (2, MOMENTS[0]), (None, MOMENTS[1])]
+    assert_traces_agree(wide_story(seed), tmp_path, smallest_fold, questions, every=29)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from starlette.testclient import TestClient
+from starlette import testclient
+from tests.server import free_port
 
 from downriver import errors
 from downriver.http import build_app
@@ -24,6 +26,16 @@ if TYPE_CHECKING:
 
     from downriver.events import Event
     from downriver.store import Receipt
+
+
+class TestClient(testclient.TestClient):
+    """A client on this machine."""
+
+    __test__ = False
+
+    def __init__(self, app, **options) -> None:
+        here = {"base_url": "http://localhost", "client": ("127.0.0.1", 50000)}
+        super().__init__(app, **here, **options)
 
 
 def run_event(job: str, inputs: Sequence[str], outputs: Sequence[str], **changes: object) -> dict:
@@ -280,12 +292,47 @@ def test_keys_are_stored_hashed_and_listed_without_themselves(lineage: Lineage) 
 
 
 def test_a_server_without_keys_does_not_listen_to_other_machines() -> None:
-    for host in ("127.0.0.1", "localhost", "::1"):
-        check_bind(host, keyed=False)
+    for host in ("127.0.0.1", "localhost"):
+        check_bind(host, free_port(), keyed=False)
+    check_bind("0.0.0.0", free_port(), keyed=True)
     for host in ("0.0.0.0", "::", "192.168.1.5", "example.com"):
-        check_bind(host, keyed=True)
         with pytest.raises(errors.InvalidRequestError, match="keys create"):
-            check_bind(host, keyed=False)
+            check_bind(host, free_port(), keyed=False)
+
+
+def test_a_port_that_is_taken_is_said_before_serving() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(errors.InvalidRequestError, match="cannot listen"):
+            check_bind("127.0.0.1", taken.getsockname()[1], keyed=True)
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Origin": "https://evil.example"}, {"Host": "evil.example"}, {"Origin": "null"}]
+)
+def test_a_web_page_cannot_use_a_server_without_keys(
+    client: TestClient, headers: dict[str, str]
+) -> None:
+    body = run_event("clean", [], ["orders"])
+    assert client.post("/api/v1/lineage", json=body, headers=headers).status_code == 401
+    own = {"Origin": "http://localhost:5000"}
+    assert client.post("/api/v1/lineage", json=body, headers=own).status_code == 201
+
+
+def test_one_odd_escape_in_a_batch_costs_no_other_event(
+    client: TestClient, lineage: Lineage
+) -> None:
+    good = json.dumps(run_event("good", ["a"], []))
+    odd = json.dumps(run_event("odd", ["b"], [])).replace('"b"', '"b\\ud800"')
+    answer = client.post("/api/v1/lineage/batch", content=f"[{odd}, {good}]".encode())
+    assert answer.status_code == 204
+    assert lineage.status().counts.events == 2
+
+
+def test_a_number_of_thousands_of_digits_is_only_a_bad_number(client: TestClient) -> None:
+    answer = client.get("/v1/trace", params={"entity": "a", "depth": "9" * 5000})
+    assert answer.status_code == 400
 
 
 def test_every_error_has_a_status_of_its_own_choosing() -> None:
@@ -293,7 +340,7 @@ def test_every_error_has_a_status_of_its_own_choosing() -> None:
         errors.InvalidEventError("a", "b"): 400,
         errors.EntityNotFoundError("a"): 404,
         errors.AmbiguousNameError("a", []): 409,
-        errors.StoreBusyError(1): 503,
+        errors.StoreBusyError("x"): 503,
         errors.EventTooLargeError(1): 413,
         errors.UnauthorizedError("x"): 401,
         errors.ForbiddenError("a", "b"): 403,

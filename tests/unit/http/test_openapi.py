@@ -14,7 +14,19 @@ from downriver.service import Lineage
 load_all_checks()
 _folder = tempfile.TemporaryDirectory()
 _lineage = Lineage.open(_folder.name)
-schema = schemathesis.openapi.from_asgi("/openapi.json", build_app(_lineage))
+_app = build_app(_lineage)
+
+
+async def app_on_this_machine(scope, receive, send) -> None:
+    """Without keys only this machine is answered: say that it is this one that asks."""
+    if scope["type"] == "http":
+        others = [header for header in scope["headers"] if header[0] != b"host"]
+        local = {"client": ("127.0.0.1", 1), "headers": [*others, (b"host", b"localhost")]}
+        scope = {**scope, **local}
+    await _app(scope, receive, send)
+
+
+schema = schemathesis.openapi.from_asgi("/openapi.json", app_on_this_machine)
 
 
 @schema.parametrize()

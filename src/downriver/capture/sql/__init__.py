@@ -1,6 +1,23 @@
 """Column lineage from SQL text: sqlglot parses, our own walker reads the tree."""
 
-from downriver.capture.sql.result import ColumnEdge, ColumnRef, SqlLineage, StatementLineage
-from downriver.capture.sql.script import parse_sql_lineage
+from downriver.capture.sql.jinja import Template
+from downriver.capture.sql.limits import Limits
+from downriver.capture.sql.lineage import parse_sql_lineage
+from downriver.capture.sql.result import (
+    ColumnEdge,
+    ColumnRef,
+    SqlBlindSpot,
+    SqlLineage,
+    StatementLineage,
+)
 
-__all__ = ["ColumnEdge", "ColumnRef", "SqlLineage", "StatementLineage", "parse_sql_lineage"]
+__all__ = [
+    "ColumnEdge",
+    "ColumnRef",
+    "Limits",
+    "SqlBlindSpot",
+    "SqlLineage",
+    "StatementLineage",
+    "Template",
+    "parse_sql_lineage",
+]

@@ -11,8 +11,9 @@ from downriver.capture.sql.relations import Column, Relation, Star
 from downriver.capture.sql.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from downriver.capture.sql.effects import Written
     from downriver.capture.sql.walker import Walker
 
 
@@ -20,22 +21,45 @@ class Context:
     """One statement's walker, and the schemas of the tables it may write to."""
 
     def __init__(
-        self, walker: Walker, columns_of: Callable[[TableName], Sequence[str] | None]
+        self,
+        walker: Walker,
+        columns_of: Callable[[TableName], Sequence[str] | None],
+        temporary: Mapping[TableName, Relation],
     ) -> None:
         self.walker = walker
-        self.columns_of = columns_of
+        self._columns_of = columns_of
+        self._temporary = temporary
+        self._around: Scope | None = None
+        self.written_inside: list[Written] = []  # by statements in a WITH clause
+
+    def columns_of(self, table: TableName) -> Sequence[str] | None:
+        """Return the columns of a table that is written to, or None when they are unknown."""
+        relation = self._temporary.get(table)
+        if relation is not None and relation.columns and not relation.open:
+            return [column.name for column in relation.columns]
+        return self._columns_of(table)
 
     def inputs(self, *, without: Sequence[TableName] = ()) -> list[TableName]:
         """Return the tables read so far, those a statement merely changes left out."""
         return [name for name in self.walker.inputs if name not in without]
 
     def outer(self, node: exp.Expression) -> Scope | None:
-        """Return the scope of a statement's WITH clause, if it has one."""
-        ctes = self.walker.with_clause(node, None)
-        return Scope(None, ctes) if ctes else None
+        """Return the scope around a statement: its WITH clause, in that of one around it."""
+        around = self._around
+        ctes = self.walker.with_clause(node, around)
+        return Scope(around, ctes) if ctes else around
+
+    def inside(self, scope: Scope | None) -> Context:
+        """Return the context of a statement that stands in the WITH clause of another."""
+        inner = Context(self.walker, self._columns_of, self._temporary)
+        inner._around = scope
+        inner.written_inside = self.written_inside
+        return inner
 
     def existing(self, target: TableName) -> Relation:
         """Return the rows already in a target, without counting it as an input."""
+        if target in self._temporary:
+            return self._temporary[target]
         columns = self.columns_of(target)
         if columns is None:
             return Relation([Star(target)], NOTHING)

@@ -10,10 +10,12 @@ from downriver.capture.sql.result import ColumnEdge, ColumnRef
 from downriver.capture.sql.walker import Expressed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from downriver.capture.sql.deps import Deps, TableName
     from downriver.capture.sql.effects import Written
+
+    TableText = Callable[[TableName], str]
 
 _LONGEST_EXPRESSION = 2_000
 
@@ -24,11 +26,6 @@ _RESOLUTIONS: dict[int, Literal["exact", "inferred", "ambiguous"]] = {
 }
 
 
-def table_text(name: TableName) -> str:
-    """Return a table's name as one string."""
-    return ".".join(name)
-
-
 def count_edges(written: Written) -> int:
     """Return how many edges `column_edges` and `dataset_edges` would make."""
     return len(written.rows) + sum(
@@ -36,26 +33,26 @@ def count_edges(written: Written) -> int:
     )
 
 
-def column_edges(written: Written) -> Iterator[ColumnEdge]:
-    """Yield the edges into each column of a written table."""
-    target = table_text(written.table)
+def column_edges(written: Written, text: TableText) -> Iterator[ColumnEdge]:
+    """Yield the edges into each column of a written table; `text` gives tables their names."""
+    target = text(written.table)
     for item in written.columns:
         if isinstance(item, Star):
             yield ColumnEdge(
-                source=ColumnRef(table_text(item.table), "*"),
+                source=ColumnRef(text(item.table), "*"),
                 target=ColumnRef(target, "*"),
                 type="DIRECT",
                 subtype="IDENTITY",
                 resolution="inferred",
             )
         elif item.deps:
-            text = _expression_text(item) if isinstance(item, Expressed) else ""
-            yield from _edges(item.deps, ColumnRef(target, item.name), text)
+            expression = _expression_text(item) if isinstance(item, Expressed) else ""
+            yield from _edges(item.deps, ColumnRef(target, item.name), expression, text)
 
 
-def dataset_edges(written: Written) -> Iterator[ColumnEdge]:
+def dataset_edges(written: Written, text: TableText) -> Iterator[ColumnEdge]:
     """Yield the edges into a written table as a whole: what decides its rows."""
-    yield from _edges(written.rows, ColumnRef(table_text(written.table), "*"), "")
+    yield from _edges(written.rows, ColumnRef(text(written.table), "*"), "", text)
 
 
 def _expression_text(column: Expressed) -> str:
@@ -66,10 +63,12 @@ def _expression_text(column: Expressed) -> str:
     return text if len(text) <= _LONGEST_EXPRESSION else text[: _LONGEST_EXPRESSION - 1] + "…"
 
 
-def _edges(deps: Deps, target: ColumnRef, expression: str) -> Iterator[ColumnEdge]:
+def _edges(
+    deps: Deps, target: ColumnRef, expression: str, text: TableText
+) -> Iterator[ColumnEdge]:
     for (table, column, kind, masked), sure in deps.items():
         yield ColumnEdge(
-            source=ColumnRef(table_text(table), column),
+            source=ColumnRef(text(table), column),
             target=target,
             type="DIRECT" if kind < Kind.JOIN else "INDIRECT",
             subtype=Kind(kind).name,

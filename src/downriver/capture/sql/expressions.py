@@ -31,6 +31,15 @@ _MASKING = tuple(
 )
 _SAME_VALUE = (exp.Paren, exp.Alias, exp.Distinct, exp.Ordered, exp.Kwarg, exp.PropertyEQ)
 _STRUCTS = (exp.Struct,)
+_ROW_MAKERS = (
+    exp.Explode,
+    exp.ExplodeOuter,
+    exp.Posexplode,
+    exp.PosexplodeOuter,
+    exp.Inline,
+    exp.Unnest,
+    exp.ExplodingGenerateSeries,
+)
 
 
 class Expressions:
@@ -54,6 +63,12 @@ class Expressions:
             exp.Lambda: self._lambda,
             exp.Filter: self._filter,
             exp.WithinGroup: self._within_group,
+            exp.Order: self._order,
+            exp.ArgMax: self._arg_max,
+            exp.ArgMin: self._arg_max,
+            exp.Count: self._count,
+            exp.Bracket: self._dot,
+            **dict.fromkeys(_ROW_MAKERS, self._rows_made),
             exp.Literal: _nothing,
             exp.Null: _nothing,
             exp.Boolean: _nothing,
@@ -137,24 +152,36 @@ class Expressions:
         found = scope.find_column(name)
         if found is not None:
             return found
-        source = scope.find_source(name)  # a whole row: `select t from t`, `count(t)`
-        return None if source is None else opaque(source, name, Kind.IDENTITY)
+        source = scope.find_source(name)  # a whole row: `select t from t`
+        if source is None:
+            return None
+        row = opaque(source, name)
+        row.fields = {column.name: column for column in source.columns}
+        return row
 
     def _dot(self, node: exp.Expression, scope: Scope) -> Deps:
+        """`a.b.c`, `a['b']`: a path into a struct, or into anything else."""
         names: list[str] = []
-        while isinstance(node, exp.Dot):
-            if isinstance(node.expression, (exp.Identifier, exp.Var)):
+        indexes: Deps = {}
+        while isinstance(node, (exp.Dot, exp.Bracket, exp.Paren)):
+            if isinstance(node, exp.Dot):
                 names.insert(0, self._walker.name(node.expression))
-            node = node.this
-        if isinstance(node, exp.Paren):
+            elif isinstance(node, exp.Bracket):
+                keys = node.expressions
+                names.insert(0, str(keys[0].this) if len(keys) == 1 and keys[0].is_string else "")
+                for key in keys:
+                    merge(indexes, at_least(self.of(key, scope), Kind.TRANSFORMATION))
             node = node.this
         if isinstance(node, exp.Column):
             found = _inside(self.find(node, scope), names)
-            return found.deps if found is not None else NOTHING
-        if isinstance(node, _STRUCTS):
+        elif isinstance(node, _STRUCTS):
             found = _inside(self._struct(node, "", scope), names)
-            return found.deps if found is not None else NOTHING
-        return at_least(self.of(node, scope), Kind.TRANSFORMATION)
+        else:
+            found = Column("", at_least(self.of(node, scope), Kind.TRANSFORMATION))
+        if not indexes or found is None:
+            return found.deps if found is not None else indexes
+        merge(indexes, found.deps)
+        return indexes
 
     def _struct(self, node: exp.Expression, name: str, scope: Scope) -> Column:
         fields: dict[str, Column] = {}
@@ -192,8 +219,14 @@ class Expressions:
 
     def _window(self, node: exp.Expression, scope: Scope) -> Deps:
         deps = dict(at_least(self.of(node.this, scope), Kind.TRANSFORMATION))
-        for part in self._walker.window_parts(node):
-            merge(deps, steering(self.of(part, scope), Kind.WINDOW))
+        seen: set[str] = set()
+        window: exp.Expression | None = node
+        while window is not None:
+            for part in self._walker.window_parts(window):
+                merge(deps, steering(self.of(part, scope), Kind.WINDOW))
+            name = self._walker.name(window.args["alias"]) if window.args.get("alias") else ""
+            window = None if name in seen else scope.windows.get(name)
+            seen.add(name)
         return deps
 
     def _filter(self, node: exp.Expression, scope: Scope) -> Deps:
@@ -203,7 +236,35 @@ class Expressions:
 
     def _within_group(self, node: exp.Expression, scope: Scope) -> Deps:
         deps = dict(at_least(self.of(node.this, scope), Kind.AGGREGATION))
-        merge(deps, at_least(self.of(node.expression, scope), Kind.AGGREGATION))
+        if deps:  # listagg(a) within group (order by b)
+            merge(deps, self.of(node.expression, scope))
+        for part in node.expression.expressions if not deps else ():  # a percentile of what is ordered
+            merge(deps, at_least(self.of(part, scope), Kind.AGGREGATION))
+        return deps
+
+    def _order(self, node: exp.Expression, scope: Scope) -> Deps:
+        """The order inside an aggregate, as in `string_agg(a order by b)`."""
+        deps = dict(self.of(node.this, scope)) if node.this is not None else {}
+        for part in node.expressions:
+            merge(deps, steering(self.of(part, scope), Kind.SORT))
+        return deps
+
+    def _arg_max(self, node: exp.Expression, scope: Scope) -> Deps:
+        deps = dict(at_least(self.of(node.this, scope), Kind.AGGREGATION))
+        merge(deps, steering(self.of(node.expression, scope), Kind.SORT))
+        return deps
+
+    def _count(self, node: exp.Expression, scope: Scope) -> Deps:
+        counted = node.this
+        if isinstance(counted, exp.Column) and len(counted.parts) == 1:
+            name = self._walker.name(counted.this)
+            if scope.find_column(name) is None and scope.find_source(name) is not None:
+                return NOTHING  # whole rows: none of them is missing
+        return at_least(self._children(node, scope), Kind.AGGREGATION)
+
+    def _rows_made(self, node: exp.Expression, scope: Scope) -> Deps:
+        deps = at_least(self._children(node, scope), Kind.TRANSFORMATION)
+        merge(scope.generates, steering(deps, Kind.JOIN))
         return deps
 
     def _subquery(self, node: exp.Expression, scope: Scope) -> Deps:

@@ -40,6 +40,7 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)  # we report what it cannot
 _OTHERS = ("", "databricks", "postgres", "snowflake", "tsql", "bigquery", "oracle", "mysql")
 _NO_SEMICOLONS = frozenset({"tsql", "fabric"})
 _MAX_SCRIPTS_IN_SCRIPTS = 5
+_MAX_TOKENS_TO_TRY_AGAIN = 20_000
 _NODES_A_TOKEN = 50  # far more than any statement has: what exceeds it goes round in circles
 
 _MOVES_NO_DATA = frozenset(
@@ -184,7 +185,7 @@ class Reader:
             if all(isinstance(a, Parsed) and _is_statement(a.tree) for a in attempts):
                 yield from (attempt for attempt in attempts if isinstance(attempt, Parsed))
                 return
-        if problem.kind == "unparsed":
+        if problem.kind == "unparsed" and len(tokens) <= _MAX_TOKENS_TO_TRY_AGAIN:
             attempt = self._in_other_dialect(text_of(tokens, sql), tokens[0].line, problem)
             if attempt is not None:
                 yield attempt

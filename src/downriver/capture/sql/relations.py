@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING
 
-from downriver.capture.sql.deps import Deps, Kind, Sure, TableName, at_least, merge
+from downriver.capture.sql.deps import Deps, Kind, Sure, TableName, at_least, merge, steering
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -125,6 +125,28 @@ class Relation:
             else:
                 items.append(item)
         return Relation(items, self.rows)
+
+
+class AnyColumns(Relation):
+    """Rows with columns that no one named: any other name is one of them."""
+
+    __slots__ = ("_deps",)
+
+    def __init__(
+        self, deps: Deps, rows: Deps | None = None, items: Iterable[Column | Star] = ()
+    ) -> None:
+        decides = steering(deps, Kind.JOIN) if rows is None else rows
+        super().__init__([*items, Column("*", deps)], decides)
+        self._deps = deps
+
+    @property
+    def open(self) -> bool:
+        """Any column may exist."""
+        return True
+
+    def find(self, name: str, sure: int = Sure.EXACT) -> Column | None:
+        """Return a column that is known, or any: it may depend on everything here."""
+        return self.known(name) or Column(name, self._deps)
 
 
 def united(relations: list[Relation], rows: Deps) -> Relation:

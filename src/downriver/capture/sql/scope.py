@@ -8,13 +8,20 @@ from downriver.capture.sql.deps import Deps, Sure, merge
 from downriver.capture.sql.relations import Column
 
 if TYPE_CHECKING:
-    from downriver.capture.sql.relations import Relation
+    from collections.abc import Sequence
+
+    from sqlglot import exp
+
+    from downriver.capture.sql.relations import Relation, Star
 
 
 class Scope:
     """The relations of one FROM clause, inside those of the query around it."""
 
-    __slots__ = ("aliases", "ctes", "lateral_aliases", "merged", "outer", "sources")
+    __slots__ = (
+        "aliases", "ctes", "generates", "items", "lateral_aliases", "merged", "outer", "sources",
+        "windows",
+    )  # fmt: skip
 
     def __init__(self, outer: Scope | None, ctes: dict[str, Relation]) -> None:
         self.outer = outer
@@ -23,6 +30,9 @@ class Scope:
         self.merged: dict[str, Deps] = {}  # USING and NATURAL columns: one column of both sides
         self.aliases: dict[str, Column] = {}  # select items seen so far
         self.lateral_aliases = False  # whether select items may use the ones before them
+        self.items: Sequence[Column | Star] = ()  # what positions and ALL mean
+        self.windows: dict[str, exp.Expression] = {}  # by the names of a WINDOW clause
+        self.generates: Deps = {}  # what select items that make rows make them of
 
     def find_cte(self, name: str) -> Relation | None:
         """Return the query a name stands for here."""

@@ -78,6 +78,7 @@ def split_by_keyword(tokens: list[Token]) -> list[list[Token]]:
     levels = depths(tokens)
     parts: list[list[Token]] = []
     start = cases = 0
+    said: set[str] = set()  # outside brackets, since the statement began
     for at in range(len(tokens)):
         if words[at] == "CASE":
             cases += 1
@@ -85,10 +86,13 @@ def split_by_keyword(tokens: list[Token]) -> list[list[Token]]:
         if closes_case:
             cases -= 1
         if at == start or levels[at] or cases or closes_case or words[at] not in _BEGINNERS:
-            continue
-        if _begins(_Place(words, start, at, tokens[at].line > tokens[at - 1].line)):
+            pass
+        elif _begins(_Place(words, words[start], said, at, tokens[at].line > tokens[at - 1].line)):
             parts.append(tokens[start:at])
             start = at
+            said = set()
+        if at > start and not levels[at]:
+            said.add(words[at])
     parts.append(tokens[start:])
     return [part for part in parts if part]
 
@@ -96,13 +100,15 @@ def split_by_keyword(tokens: list[Token]) -> list[list[Token]]:
 class _Place:
     """A word inside a statement, and what stands around it."""
 
-    def __init__(self, words: list[str], start: int, at: int, new_line: bool) -> None:
+    def __init__(
+        self, words: list[str], verb: str, said: set[str], at: int, new_line: bool
+    ) -> None:
         self.here = words[at]
         self.before = words[at - 1]
         self.after = words[at + 1] if at + 1 < len(words) else ""
         self.after_next = words[at + 2] if at + 2 < len(words) else ""
-        self.verb = words[start]
-        self.said = words[start + 1 : at]
+        self.verb = verb
+        self.said = said
         self.new_line = new_line
 
     @property

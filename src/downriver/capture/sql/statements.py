@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from downriver.capture.sql.changes import read_delete, read_merge, read_update
 from downriver.capture.sql.creates import read_create
+from downriver.capture.sql.deps import NOTHING
 from downriver.capture.sql.effects import Effect, Written
 from downriver.capture.sql.files import read_copy, read_export, read_load
 from downriver.capture.sql.inserts import read_insert, read_multi_insert
@@ -23,18 +24,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from downriver.capture.sql.context import Context
+    from downriver.capture.sql.deps import Deps
+    from downriver.capture.sql.scope import Scope
 
 
 def read_statement(node: exp.Expression, context: Context) -> Effect | None:
     """Return what a statement does, or None when it is of a kind that moves no data."""
     if isinstance(node, exp.LockingStatement):
         node = node.expression
+
+    def read_inside(inner: exp.Expression, scope: Scope | None) -> Deps:
+        effect = _READERS[type(inner)](inner, context.inside(scope))
+        context.written_inside += effect.written
+        return effect.written[0].rows if effect.written else NOTHING
+
+    context.walker.on_write = read_inside
     reader = _READERS.get(type(node))
     if reader is not None:
-        return reader(node, context)
-    if isinstance(node, (exp.Query, exp.Values, exp.Pivot)):
-        return _read_query(node, context)
-    return None
+        effect = reader(node, context)
+    elif isinstance(node, (exp.Query, exp.Values, exp.Pivot)):
+        effect = _read_query(node, context)
+    else:
+        return None
+    return effect._replace(written=[*context.written_inside, *effect.written])
 
 
 def _read_query(node: exp.Expression, context: Context) -> Effect:

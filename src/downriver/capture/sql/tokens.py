@@ -179,7 +179,7 @@ def check_nesting(tokens: Sequence[Token], dialect: Dialect, limit: int) -> str 
     """Return why a statement must not be given to a parser that recurses, or None."""
     types = type(dialect).parser_class.TYPE_TOKENS
     brackets: list[_Bracket] = []
-    nested_types = waiting_joins = prefixes = 0
+    nested_types = waiting_joins = prefixes = subscripts = 0
     before = TokenType.SENTINEL
     for token in tokens:
         kind = token.token_type
@@ -187,6 +187,8 @@ def check_nesting(tokens: Sequence[Token], dialect: Dialect, limit: int) -> str 
         opened = _opened(kind, after_type=before in types)
         if opened is not None:
             brackets.append(opened)
+            # `a[0][0][0]…`: the parser looks at all of it again with every bracket.
+            subscripts += kind == TokenType.L_BRACKET and before == TokenType.R_BRACKET
             nested_types += opened is not _Bracket.PLAIN
         elif brackets and _closes(kind, brackets[-1]):
             nested_types -= brackets.pop() is not _Bracket.PLAIN
@@ -194,7 +196,9 @@ def check_nesting(tokens: Sequence[Token], dialect: Dialect, limit: int) -> str 
             waiting_joins += before not in (TokenType.CROSS, TokenType.NATURAL)
         elif kind in (TokenType.ON, TokenType.USING, TokenType.SELECT):
             waiting_joins = 0
-        if max(len(brackets), prefixes, waiting_joins) > limit:
+        elif kind == TokenType.COMMA:
+            subscripts = 0
+        if max(len(brackets), prefixes, waiting_joins, subscripts) > limit:
             return "the statement is nested too deeply"
         if nested_types > _MAX_NESTED_TYPES:
             return "the statement has types or structs nested too deeply"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -17,7 +18,16 @@ from downriver.capture.sql.deps import (
     steering,
 )
 from downriver.capture.sql.expressions import Expressions
-from downriver.capture.sql.relations import Column, Relation, Star, opaque, united, united_by_name
+from downriver.capture.sql.pivots import pivot
+from downriver.capture.sql.relations import (
+    AnyColumns,
+    Column,
+    Relation,
+    Star,
+    opaque,
+    united,
+    united_by_name,
+)
 from downriver.capture.sql.scope import Scope
 
 if TYPE_CHECKING:
@@ -32,6 +42,41 @@ _RECURSION_ROUNDS = 10
 # Where an alias of the same SELECT may be used further on in it.
 _LATERAL_ALIASES = frozenset(
     {"redshift", "snowflake", "databricks", "spark", "spark2", "duckdb", "teradata", "clickhouse"}
+)
+
+
+# The columns of functions that make rows, where no alias names them.
+_TABLE_FUNCTIONS = {
+    "generate_series": ("generate_series",),
+    "range": ("range",),
+    "json_each": ("key", "value", "type", "atom", "id", "parent", "fullkey", "path"),
+    "json_tree": ("key", "value", "type", "atom", "id", "parent", "fullkey", "path"),
+    "jsonb_each": ("key", "value"),
+    "json_each_text": ("key", "value"),
+    "jsonb_each_text": ("key", "value"),
+    "json_array_elements": ("value",),
+    "jsonb_array_elements": ("value",),
+    "json_array_elements_text": ("value",),
+    "jsonb_array_elements_text": ("value",),
+    "string_split": ("value", "ordinal"),
+    "openjson": ("key", "value", "type"),
+}
+
+# Where `*` shows the columns of USING where the first table has them, and not before all others.
+_MERGED_IN_PLACE = frozenset({"duckdb", "clickhouse", "sqlite"})
+_PATTERNS = frozenset({"duckdb", "clickhouse"})  # which know COLUMNS('regular expression')
+
+# What decides which rows there are, and how.
+_STEERING = (
+    ("prewhere", Kind.FILTER),
+    ("where", Kind.FILTER),
+    ("having", Kind.FILTER),
+    ("qualify", Kind.FILTER),
+    ("connect", Kind.JOIN),
+    ("order", Kind.SORT),
+    ("sort", Kind.SORT),
+    ("cluster", Kind.SORT),
+    ("distribute", Kind.SORT),
 )
 
 
@@ -54,6 +99,8 @@ class Walker:
         self.expressions = Expressions(self)
         self.inputs: dict[TableName, None] = {}
         self.blind_spots: list[str] = []
+        # Reads a statement that stands where a query does, and returns what decides its rows.
+        self.on_write: Callable[[exp.Expression, Scope | None], Deps] | None = None
 
     # Names
 
@@ -93,9 +140,10 @@ class Walker:
     def window_parts(self, node: exp.Expression) -> Iterator[exp.Expression]:
         """Yield the expressions a window is partitioned and ordered by."""
         yield from node.args.get("partition_by") or ()
-        for part in ("order", "spec"):
-            if node.args.get(part) is not None:
-                yield node.args[part]
+        if node.args.get("order") is not None:
+            yield from node.args["order"].expressions
+        if node.args.get("spec") is not None:
+            yield node.args["spec"]
 
     # Queries
 
@@ -116,6 +164,8 @@ class Walker:
                 return self.values(node, Scope(outer, {}))
             case exp.Table():
                 return self._table(node, Scope(outer, {}))
+            case exp.Pivot() if node.this is not None:
+                return pivot(node, self.query(node.this, outer), self, outer)
             case exp.Insert() | exp.Update() | exp.Delete() | exp.Merge():
                 return self._returning(node, outer)
             case _:
@@ -169,9 +219,10 @@ class Walker:
                 self.join(join, scope, rows)
             relation = Relation(self._all_items(scope), rows)
         relation = self._pivoted(node, relation, outer)
-        if any(node.args.get(part) for part in ("order", "where")):
+        if any(node.args.get(part) for part in ("order", "where", "limit", "offset")):
             scope = Scope(outer, {})
             scope.sources["\x00"] = relation
+            scope.items = relation.items
             rows = dict(relation.rows)
             self._steer_rows(node, scope, rows)
             relation = Relation(relation.items, rows)
@@ -190,18 +241,26 @@ class Walker:
             current = current.this
         branches.append(current)
         relations = [self.query(branch, outer) for branch in reversed(branches)]
+        # What EXCEPT takes away decides which rows remain, but none of its values do.
+        taken_away = [isinstance(kind, exp.Except) for kind in reversed(kinds)]
+        flowing = [relations[0]] + [
+            relation
+            for relation, gone in zip(relations[1:], taken_away, strict=True)
+            if not gone
+        ]
         rows: Deps = {}
         for relation in relations:
             self._budget.spend(len(relation.items))
             merge(rows, relation.rows)
         by_name = any(kind.args.get("by_name") for kind in kinds)
-        result = united_by_name(relations, rows) if by_name else united(relations, rows)
+        result = united_by_name(flowing, rows) if by_name else united(flowing, rows)
         compared = any(kind.args.get("distinct") or not isinstance(kind, exp.Union) for kind in kinds)
         if compared:
             self._compare_rows(relations, rows)
-        if node.args.get("order") is not None:
+        if any(node.args.get(part) is not None for part in ("order", "limit", "offset")):
             scope = Scope(outer, {})
             scope.sources["\x00"] = result
+            scope.items = result.items
             self._steer_rows(node, scope, rows)
         return result
 
@@ -227,12 +286,12 @@ class Walker:
         """A statement used as a query (a CTE that writes): its RETURNING columns."""
         target = node.find(exp.Table)
         returning = node.args.get("returning")
+        rows = self.on_write(node, outer) if self.on_write is not None else NOTHING
         scope = Scope(outer, {})
-        if target is not None:
-            scope.sources[self.alias(target)] = self.table_relation(self.table_name(target))
-        if returning is None:
-            return Relation([], NOTHING)
-        return Relation(self._items(returning.expressions, scope), NOTHING)
+        if target is None or not isinstance(returning, exp.Expression):
+            return Relation([], rows)
+        scope.sources[self.alias(target)] = self.table_relation(self.table_name(target))
+        return Relation(self._items(returning.expressions, scope), rows)
 
     # SELECT
 
@@ -240,14 +299,18 @@ class Walker:
         scope = Scope(outer, {})
         rows: Deps = {}
         self.from_clause(node, scope, rows)
+        for window in node.args.get("windows") or ():
+            scope.windows[self.name(window.this)] = window
         items = self._items(node.expressions, scope)
+        merge(rows, scope.generates)
+        scope.items = items
         scope.aliases = {}
         for item in items:
             if isinstance(item, Column):
                 scope.aliases.setdefault(item.name, item)
         self._steer_rows(node, scope, rows)
         self._budget.spend(len(items) + len(rows))
-        self._group(node, scope, items, rows)
+        self._group(node, scope, rows)
         if node.args.get("distinct") is not None:
             self._distinct(node.args["distinct"], scope, items, rows)
         return Relation(items, rows)
@@ -417,9 +480,10 @@ class Walker:
         deps = at_least(deps, Kind.TRANSFORMATION)
         alias = node.parent.args.get("alias") if node.parent is not None else None
         columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
-        names = [self.name(c) for c in columns or ()]
+        called = _called(node)
+        names = [self.name(c) for c in columns or ()] or [*_TABLE_FUNCTIONS.get(called, ())]
         if not names:
-            self.blind_spots.append(f"the columns of {type(node).__name__.lower()}() are unknown")
+            self.blind_spots.append(f"the columns of {called}() are unknown")
             return AnyColumns(deps)
         return Relation([Column(name, deps) for name in names], steering(deps, Kind.JOIN))
 
@@ -452,70 +516,77 @@ class Walker:
         scope: Scope,
         rows: Deps,
     ) -> None:
+        side = str(join.args.get("side") or join.args.get("kind") or "").upper()
         left: Deps = dict(scope.merged.get(name) or {})
         if not left:
             for other in before:
                 column = other.find(name, Sure.EXACT if len(before) == 1 else Sure.INFERRED)
                 if column is not None:
                     merge(left, column.deps)
-        right = relation.find(name)
-        deps = dict(left)
-        merge(deps, right.deps if right is not None else NOTHING)
-        scope.merged[name] = deps
-        merge(rows, steering(deps, Kind.JOIN))
+        column = relation.find(name)
+        right = column.deps if column is not None else NOTHING
+        merge(rows, steering(left, Kind.JOIN))
+        merge(rows, steering(right, Kind.JOIN))
+        # An outer join shows the key of the side that is kept; others show what both have.
+        if side in ("LEFT", "SEMI", "ANTI") and left:
+            scope.merged[name] = left
+        elif side == "RIGHT" and right:
+            scope.merged[name] = right
+        else:
+            merge(left, right)
+            scope.merged[name] = left
 
     # What decides which rows there are
 
     def _steer_rows(self, node: exp.Expression, scope: Scope, rows: Deps) -> None:
-        for part, kind in (
-            ("prewhere", Kind.FILTER),
-            ("where", Kind.FILTER),
-            ("having", Kind.FILTER),
-            ("qualify", Kind.FILTER),
-            ("connect", Kind.JOIN),
-            ("order", Kind.SORT),
-            ("sort", Kind.SORT),
-            ("cluster", Kind.SORT),
-            ("distribute", Kind.SORT),
-        ):
+        for part, kind in _STEERING:
             clause = node.args.get(part)
             if clause is None:
                 continue
-            expressions = clause.expressions or [clause.this]
-            for expression in expressions:
+            for expression in clause.expressions or [clause.this]:
                 if isinstance(expression, exp.Expression):
-                    deps = self._by_position(expression, scope)
+                    deps = self._output(expression, scope) if kind == Kind.SORT else None
                     if deps is None:
                         deps = self.expressions.of(expression, scope)
                     merge(rows, steering(deps, kind))
+        for part in ("limit", "offset"):
+            clause = node.args.get(part)
+            count = clause.args.get("expression") if clause is not None else None
+            if isinstance(count, exp.Expression) and not isinstance(count, exp.Literal):
+                merge(rows, steering(self.expressions.of(count, scope), Kind.FILTER))
+
+    def _output(self, node: exp.Expression, scope: Scope) -> Deps | None:
+        """Return what `ORDER BY 2`, `ORDER BY ALL` or `ORDER BY alias` means, if it is one."""
+        inner = node.this if isinstance(node, exp.Ordered) else node
+        if isinstance(inner, exp.Column) and not inner.args.get("table"):
+            alias = scope.aliases.get(self.name(inner.this))
+            return None if alias is None else alias.deps
+        if isinstance(inner, exp.Var) and inner.name.upper() == "ALL":
+            return opaque(Relation(list(scope.items), NOTHING), "").deps
+        return self._by_position(inner, scope)
 
     def _by_position(self, node: exp.Expression, scope: Scope) -> Deps | None:
         """Return what `ORDER BY 2` or `GROUP BY 1` means."""
-        inner = node.this if isinstance(node, exp.Ordered) else node
-        if not isinstance(inner, exp.Literal) or inner.is_string:
+        if not isinstance(node, exp.Literal) or node.is_string or not str(node.this).isdigit():
             return None
-        columns = list(scope.aliases.values())
-        at = int(inner.this) - 1 if str(inner.this).isdigit() else -1
-        return columns[at].deps if 0 <= at < len(columns) else NOTHING
+        at = int(node.this) - 1
+        if any(isinstance(item, Star) for item in scope.items[: at + 1]):
+            return opaque(Relation(list(scope.items), NOTHING), "").deps
+        item = scope.items[at] if 0 <= at < len(scope.items) else None
+        return item.deps if isinstance(item, Column) else NOTHING
 
-    def _group(
-        self, node: exp.Select, scope: Scope, items: list[Column | Star], rows: Deps
-    ) -> None:
+    def _group(self, node: exp.Select, scope: Scope, rows: Deps) -> None:
         group = node.args.get("group")
         if group is None:
             return
+        parts = list(_group_parts(group))
         if group.args.get("all"):
-            for item in items:
-                if isinstance(item, Column):
-                    plain = {k: v for k, v in item.deps.items() if k[2] < Kind.AGGREGATION}
-                    merge(rows, steering(plain, Kind.GROUP_BY))
-            return
-        columns = [item for item in items if isinstance(item, Column)]
-        for part in _group_parts(group):
-            if isinstance(part, exp.Literal) and not part.is_string and str(part.this).isdigit():
-                at = int(part.this) - 1
-                deps = columns[at].deps if 0 <= at < len(columns) else NOTHING
-            else:
+            parts += [part for part in node.expressions if not _aggregates(part)]
+        for part in parts:
+            deps = self._by_position(part, scope)
+            if deps is None and part.is_star:
+                deps = opaque(Relation(self._items([part], scope), NOTHING), "").deps
+            elif deps is None:
                 deps = self.expressions.of(part, scope)
             merge(rows, steering(deps, Kind.GROUP_BY))
 
@@ -544,9 +615,11 @@ class Walker:
                 source = scope.find_source(self.name(expression.parts[-2]))
                 found = source.items if source is not None else self._field_star(expression, scope)
                 items += self._starred(expression.this, found, scope)
+            elif self._dialect_name in _PATTERNS and expression.find(exp.Columns) is not None:
+                items += self._by_pattern(expression, scope)
             else:
                 items += self._item(expression, at, scope)
-            if isinstance(expression, exp.Alias) and isinstance(items[-1], Column):
+            if isinstance(expression, exp.Alias) and items and isinstance(items[-1], Column):
                 scope.aliases.setdefault(items[-1].name, items[-1])
         return items
 
@@ -563,6 +636,41 @@ class Walker:
         """Return the relation of a list of select items, as RETURNING has."""
         return Relation(self._items(expressions, scope), rows)
 
+    def expand_columns(
+        self, node: exp.Expression, scope: Scope
+    ) -> list[exp.Expression]:
+        """Return the columns that `*` or `COLUMNS(…)` in an expression stand for, else itself."""
+        inner = node.this if isinstance(node, exp.Columns) else node
+        if inner.is_star:
+            return [exp.column(item.name) for item in self._columns_in([inner], scope)]
+        if not isinstance(node, exp.Columns):
+            return [node]
+        found = self._columns_in([exp.Star()], scope)
+        if isinstance(inner, exp.Literal):
+            found = [column for column in found if _matches(str(inner.this), column.name)]
+        elif isinstance(inner, exp.Array):
+            named = {str(part.name) for part in inner.expressions}
+            found = [column for column in found if column.name in named]
+        else:
+            self.blind_spots.append("which columns COLUMNS() takes is decided by a function")
+        return [exp.column(column.name) for column in found]
+
+    def _columns_in(self, stars: Sequence[exp.Expression], scope: Scope) -> list[Column]:
+        return [item for item in self._items(stars, scope) if isinstance(item, Column)]
+
+    def _by_pattern(self, expression: exp.Expression, scope: Scope) -> list[Column | Star]:
+        """`min(COLUMNS('a.*'))`: the expression once for each column."""
+        at = expression.find(exp.Columns)
+        items: list[Column | Star] = []
+        for column in self.expand_columns(at, scope) if at is not None else ():
+            written = column if expression is at else expression.copy()
+            for node in list(written.find_all(exp.Columns)):
+                node.replace(column.copy())
+            if not isinstance(written, (exp.Alias, exp.Column)):
+                written = exp.alias_(written, column.name, quoted=True)
+            items += self._items([written], scope)
+        return items
+
     def _item(self, expression: exp.Expression, at: int, scope: Scope) -> list[Column]:
         if isinstance(expression, exp.Aliases):  # explode(m) as (k, v), inline(...)
             deps = at_least(self.expressions.of(expression.this, scope), Kind.TRANSFORMATION)
@@ -570,8 +678,12 @@ class Walker:
                 hasattr(expression, "aliases_identifiers")
             ) else [Column(str(alias), deps) for alias in expression.aliases]
         name = self.output_name(expression)
-        column = self.expressions.column(expression, name or f"\x00{at}", scope)
         inner = expression.this if isinstance(expression, exp.Alias) else expression
+        if isinstance(inner, exp.Explode):  # of a struct, it makes columns instead of rows
+            parts = self.expressions.column(inner.this, "", scope).fields
+            if parts:
+                return list(parts.values())
+        column = self.expressions.column(expression, name or f"\x00{at}", scope)
         if not isinstance(inner, exp.Column):
             column = Expressed(column, inner, self._dialect, named=bool(name))
         return [column]
@@ -591,14 +703,20 @@ class Walker:
         self._budget.spend(sum(len(relation.items) for relation in scope.sources.values()))
         if not scope.merged:
             return [item for relation in scope.sources.values() for item in relation.items]
-        items: list[Column | Star] = [Column(name, deps) for name, deps in scope.merged.items()]
+        waiting = dict(scope.merged)
+        items: list[Column | Star] = []
+        if self._dialect_name not in _MERGED_IN_PLACE:
+            items += [Column(name, deps) for name, deps in waiting.items()]
+            waiting = {}
         for relation in scope.sources.values():
             for item in relation.items:
                 if isinstance(item, Star):
                     items.append(Star(item.table, item.dropped | frozenset(scope.merged)))
                 elif item.name not in scope.merged:
                     items.append(item)
-        return items
+                elif item.name in waiting:
+                    items.append(Column(item.name, waiting.pop(item.name)))
+        return items + [Column(name, deps) for name, deps in waiting.items()]
 
     def _starred(
         self, star: exp.Star, found: list[Column | Star], scope: Scope
@@ -634,61 +752,11 @@ class Walker:
         items += [Column(name, deps) for name, deps in replaced.items() if name not in named]
         return items
 
-    # PIVOT and UNPIVOT
-
-    def _pivoted(
-        self, node: exp.Expression, relation: Relation, outer: Scope | None
-    ) -> Relation:
-        for pivot in node.args.get("pivots") or ():
-            relation = self._pivot(pivot, relation, outer)
+    def _pivoted(self, node: exp.Expression, relation: Relation, outer: Scope | None) -> Relation:
+        for clause in node.args.get("pivots") or ():
+            self._budget.spend(len(relation.items))
+            relation = pivot(clause, relation, self, outer)
         return relation
-
-    def _pivot(self, pivot: exp.Pivot, relation: Relation, outer: Scope | None) -> Relation:
-        self._budget.spend(len(relation.items))
-        scope = Scope(outer, {})
-        scope.sources["\x00"] = relation
-        used = {
-            self.name(column.this) for column in pivot.find_all(exp.Column) if column.this.name
-        }
-        if pivot.args.get("unpivot"):
-            return self._unpivot(pivot, relation, scope, used)
-        made: Deps = {}
-        for aggregate in pivot.expressions:
-            merge(made, self.expressions.of(aggregate, scope))
-        keys: Deps = {}
-        for field in pivot.args.get("fields") or ():
-            merge(keys, steering(self.expressions.of(field.this, scope), Kind.CONDITIONAL))
-        deps = dict(made)
-        merge(deps, keys)
-        kept = _without(relation.items, used)
-        rows = dict(relation.rows)
-        for item in kept:
-            column = item if isinstance(item, Column) else item.column("*", Sure.INFERRED)
-            merge(rows, steering(column.deps, Kind.GROUP_BY))
-        names = [self.name(column).strip("'") for column in pivot.args.get("columns") or ()]
-        result = Relation([*kept, *(Column(name, deps) for name in names)], rows)
-        alias = pivot.args.get("alias")
-        columns = alias.args.get("columns") if alias is not None else None
-        return result.renamed(map(self.name, columns)) if columns else result
-
-    def _unpivot(
-        self, pivot: exp.Pivot, relation: Relation, scope: Scope, used: set[str]
-    ) -> Relation:
-        values: Deps = {}
-        names: list[str] = []
-        sources: set[str] = set()
-        for field in pivot.args.get("fields") or ():
-            if isinstance(field, exp.In):
-                names.append(self.output_name(field.this) or field.this.name)
-                for part in field.expressions:
-                    for column in part.find_all(exp.Column):
-                        sources.add(self.name(column.this))
-                        merge(values, self.expressions.of(column, scope))
-        made = [self.output_name(part) or part.name for part in pivot.expressions]
-        kept = _without(relation.items, sources or used)
-        deps = at_least(values, Kind.TRANSFORMATION)
-        items = [*kept, *(Column(n, NOTHING) for n in names), *(Column(n, deps) for n in made)]
-        return Relation(items, relation.rows)
 
 
 class Expressed(Column):
@@ -709,25 +777,6 @@ class Expressed(Column):
         return str(self._node.sql(dialect=self._dialect, comments=False))
 
 
-class AnyColumns(Relation):
-    """The rows of a table function whose columns no one named: any name is one of them."""
-
-    __slots__ = ("_deps",)
-
-    def __init__(self, deps: Deps) -> None:
-        super().__init__([], steering(deps, Kind.JOIN))
-        self._deps = deps
-
-    @property
-    def open(self) -> bool:
-        """Any column may exist."""
-        return True
-
-    def find(self, name: str, sure: int = Sure.EXACT) -> Column | None:
-        """Return any column: it may depend on every argument."""
-        return Column(name, self._deps)
-
-
 def _mark(node: exp.Expression) -> str:
     if isinstance(node, exp.Parameter):
         return "@"
@@ -736,18 +785,24 @@ def _mark(node: exp.Expression) -> str:
     return "#" if node.args.get("temporary") else ""
 
 
+def _matches(pattern: str, name: str) -> bool:
+    try:
+        return re.search(pattern, name) is not None
+    except re.error:
+        return True
+
+
+def _called(node: exp.Expression) -> str:
+    """Return the name of a function as it was written, as far as the tree still says."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).lower()
+    if node.args.get("is_end_exclusive"):
+        return "range"
+    return node.sql_name().lower() if isinstance(node, exp.Func) else type(node).__name__.lower()
+
+
 def _identifier(node: exp.Expression) -> exp.Expression:
     return node.this if isinstance(node, exp.Column) else node
-
-
-def _without(items: list[Column | Star], names: set[str]) -> list[Column | Star]:
-    kept: list[Column | Star] = []
-    for item in items:
-        if isinstance(item, Star):
-            kept.append(Star(item.table, item.dropped | names))
-        elif item.name not in names:
-            kept.append(item)
-    return kept
 
 
 def _group_parts(group: exp.Expression) -> Iterator[exp.Expression]:
@@ -757,6 +812,13 @@ def _group_parts(group: exp.Expression) -> Iterator[exp.Expression]:
         for item in value if isinstance(value, list) else ():
             if isinstance(item, exp.Expression):
                 yield from item.expressions or [item]
+
+
+def _aggregates(node: exp.Expression) -> bool:
+    """Whether a select item is an aggregate, and so nothing to group by."""
+    if isinstance(node, (exp.AggFunc, exp.Query)):
+        return isinstance(node, exp.AggFunc)
+    return any(_aggregates(child) for child in node.iter_expressions())
 
 
 def _shared_names(before: list[Relation], relation: Relation) -> list[str]:
@@ -769,7 +831,14 @@ def _mentions(body: exp.Expression, name: str) -> bool:
 
 
 def _same(one: Relation, other: Relation) -> bool:
-    return len(one.items) == len(other.items) and all(
-        isinstance(a, Column) and isinstance(b, Column) and a.deps.keys() == b.deps.keys()
-        for a, b in zip(one.items, other.items, strict=True)
+    return (
+        len(one.items) == len(other.items)
+        and one.rows.keys() == other.rows.keys()
+        and all(_same_item(a, b) for a, b in zip(one.items, other.items, strict=True))
     )
+
+
+def _same_item(one: Column | Star, other: Column | Star) -> bool:
+    if isinstance(one, Column):
+        return isinstance(other, Column) and one.deps.keys() == other.deps.keys()
+    return isinstance(other, Star) and one.table == other.table

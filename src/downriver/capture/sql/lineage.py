@@ -1,0 +1,126 @@
+"""`parse_sql_lineage`: from any SQL text to its lineage. It never raises on what the text says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.capture.sql.dialects import FALLBACKS, get_dialect, guess_dialect
+from downriver.capture.sql.jinja import Rendered, Template, is_template, render_template
+from downriver.capture.sql.limits import Budget, Limits
+from downriver.capture.sql.result import SqlBlindSpot, SqlLineage, StatementLineage
+from downriver.capture.sql.script import Script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from downriver.capture.sql.schema import Schema
+
+_MISREAD = frozenset({"unparsed", "unreadable", "other_dialect"})
+_LONGEST_TO_READ_AGAIN = 50_000  # characters
+
+
+def parse_sql_lineage(
+    sql: str,
+    *,
+    dialect: str | None = None,
+    schema: Schema | None = None,
+    template: Template | None = None,
+    limits: Limits | None = None,
+) -> SqlLineage:
+    """Return table and column lineage of a statement or script, or of a template of one.
+
+    `dialect` is one of sqlglot's names, "" for generic SQL; without it the dialect is guessed.
+    `schema` maps table names to their columns as far as they are known, or is a function that does.
+    `template` tells what is known of a Jinja template's surroundings; text without Jinja needs none.
+    """
+    budget = Budget(limits or Limits())
+    if is_template(sql):
+        rendered = render_template(sql, template or Template(), budget)
+    else:
+        rendered = Rendered(texts=[sql], tables=[], blind_spots=[])
+    if dialect is not None:
+        return _read(rendered, dialect, schema or {}, budget)
+    return _read_guessing(rendered, schema or {}, budget)
+
+
+def _read_guessing(rendered: Rendered, schema: Schema, budget: Budget) -> SqlLineage:
+    """Read in the dialect the text's words speak for, or the first that can read it."""
+    first = _read(rendered, guess_dialect(rendered.texts[-1]), schema, budget, guessed=True)
+    if not _misread(first) or len(rendered.texts[0]) > _LONGEST_TO_READ_AGAIN:
+        return first
+    for other in ("", *FALLBACKS):
+        if other == first.dialect or budget.out_of_time:
+            continue
+        attempt = _read(rendered, other, schema, budget, guessed=True)
+        if not _misread(attempt):
+            return attempt
+    return first
+
+
+def _misread(lineage: SqlLineage) -> bool:
+    return any(spot.kind in _MISREAD for spot in lineage.blind_spots)
+
+
+def _read(
+    rendered: Rendered, dialect: str, schema: Schema, budget: Budget, *, guessed: bool = False
+) -> SqlLineage:
+    statements: list[StatementLineage] = []
+    for text in rendered.texts:
+        found = Script(get_dialect(dialect), schema, budget).read(text)
+        statements = _united(statements, found) if statements else found
+    lineage = _summary(dialect, guessed, statements, rendered.blind_spots)
+    lineage.inputs += [
+        table
+        for table in rendered.tables
+        if not any(_is_same(table, known) for known in [*lineage.inputs, *lineage.outputs])
+    ]
+    return lineage
+
+
+def _is_same(one: str, other: str) -> bool:
+    return one.replace('"', "").replace("`", "").casefold() == other.casefold()
+
+
+def _united(
+    one: list[StatementLineage], other: list[StatementLineage]
+) -> list[StatementLineage]:
+    """Return the statements of two renderings of a template: those that correspond, as one."""
+    if [statement.kind for statement in one] != [statement.kind for statement in other]:
+        return [*one, *(s for s in other if all(s.sql != known.sql for known in one))]
+    return [_either(first, second) for first, second in zip(one, other, strict=True)]
+
+
+def _either(one: StatementLineage, other: StatementLineage) -> StatementLineage:
+    return StatementLineage(
+        kind=one.kind,
+        line=one.line,
+        sql=max(one.sql, other.sql, key=len),
+        inputs=_union([one.inputs, other.inputs]),
+        outputs=_union([one.outputs, other.outputs]),
+        columns=_union([one.columns, other.columns]),
+        column_edges=sorted({*one.column_edges, *other.column_edges}),
+        dataset_edges=sorted({*one.dataset_edges, *other.dataset_edges}),
+        lifecycle=one.lifecycle,
+        changed=_union([one.changed, other.changed]),
+        routine=one.routine,
+        blind_spots=list(dict.fromkeys([*one.blind_spots, *other.blind_spots])),
+    )
+
+
+def _summary(
+    dialect: str, guessed: bool, statements: list[StatementLineage], spots: list[SqlBlindSpot]
+) -> SqlLineage:
+    return SqlLineage(
+        dialect=dialect,
+        dialect_guessed=guessed,
+        statements=statements,
+        inputs=_union(s.inputs for s in statements),
+        outputs=_union(s.outputs for s in statements),
+        column_edges=sorted({e for s in statements for e in s.column_edges}),
+        dataset_edges=sorted({e for s in statements for e in s.dataset_edges}),
+        blind_spots=[*spots, *(spot for s in statements for spot in s.blind_spots)],
+    )
+
+
+def _union(lists: Iterable[list[str]]) -> list[str]:
+    return list(dict.fromkeys(name for names in lists for name in names))

@@ -1,0 +1,150 @@
+"""Several names, one thing: which names join, which name speaks, and what lets go again."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from tests.unit.graph.events import (
+    column_lineage,
+    copied,
+    dataset,
+    dataset_event,
+    renamed_from,
+    run_event,
+    symlinks,
+)
+
+
+def names_of(lineage, entity):
+    """The name that speaks, then the others."""
+    root = lineage.trace(entity).root
+    return [root.name, *(alias.removeprefix("dataset:db:") for alias in root.aliases)]
+
+
+def symlinked(name, *others, day=1):
+    return dataset_event(name, day=day, symlinks=symlinks(*others))
+
+
+def renamed(old, new, day):
+    return dataset_event(new, day=day, lifecycleStateChange=renamed_from(old))
+
+
+def test_the_table_speaks_for_the_path_it_lies_at(lineage):
+    lineage.ingest([symlinked("a/path", "sales")])
+    assert names_of(lineage, "a/path") == ["sales", "a/path"]
+
+
+EVENTS = (
+    symlinked("path", "table"),
+    symlinked("copy", "table"),
+    renamed("older", "table", day=2),
+    run_event("j", ["older"], ["report"]),
+)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(EVENTS)))
+def test_names_join_whatever_the_order_in_which_they_are_heard(lineage, order):
+    for event in order:
+        lineage.ingest([event])
+        with lineage.reading():
+            pass  # the index takes in one event at a time
+    assert names_of(lineage, "path") == ["table", "copy", "older", "path"]
+    assert "report" in [node.name for node in lineage.trace("copy").nodes]
+
+
+def test_a_symlinks_facet_that_names_no_other_lets_go_of_all(lineage):
+    lineage.ingest([symlinked("path", "table", day=1)])
+    assert names_of(lineage, "path") == ["table", "path"]
+    lineage.ingest([symlinked("path", day=2)])
+    assert names_of(lineage, "path") == ["path"]
+    assert names_of(lineage, "table") == ["table"]
+
+
+def test_a_symlinks_facet_that_is_sent_again_changes_nothing(lineage):
+    for day in (1, 2, 3):
+        lineage.ingest([symlinked("path", "table", "view", day=day)])
+        assert names_of(lineage, "path") == ["table", "path", "view"]
+
+
+def test_a_late_symlinks_facet_does_not_undo_a_newer_one(lineage):
+    lineage.ingest([symlinked("path", "new", day=5)])
+    lineage.ingest([symlinked("path", "old", day=1)])
+    assert names_of(lineage, "path") == ["new", "path"]
+    assert names_of(lineage, "old") == ["old"]
+
+
+def test_letting_go_of_one_name_keeps_the_others_together(lineage):
+    lineage.ingest([symlinked("p1", "table"), symlinked("p2", "table"), symlinked("p3", "table")])
+    lineage.ingest([symlinked("p2", "other", day=2)])
+    assert names_of(lineage, "table") == ["table", "p1", "p3"]
+    assert names_of(lineage, "p2") == ["other", "p2"]
+
+
+def test_of_renamed_tables_the_newest_name_speaks(lineage):
+    lineage.ingest([renamed("v1", "v2", day=1), renamed("v2", "v3", day=2)])
+    assert names_of(lineage, "v1") == ["v3", "v1", "v2"]
+
+
+def test_a_table_renamed_and_renamed_back_has_its_first_name(lineage):
+    lineage.ingest([renamed("a", "b", day=1), renamed("b", "a", day=2)])
+    assert names_of(lineage, "b") == ["a", "b"]
+
+
+@pytest.mark.parametrize("backup", ["x__backup", "a_backup"])
+def test_swapping_a_table_for_its_new_contents_keeps_its_name(lineage, backup):
+    for day in (1, 2):
+        lineage.ingest([renamed("x", backup, day=day * 10), renamed("tmp", "x", day=day * 10 + 1)])
+        assert names_of(lineage, "x")[0] == "x"
+        assert sorted(names_of(lineage, "tmp")) == sorted(["x", backup, "tmp"])
+
+
+def test_a_reader_under_one_name_and_a_writer_under_another_are_joined(lineage):
+    lineage.ingest([run_event("w", ["a"], [dataset("path", symlinks=symlinks("table"))])])
+    lineage.ingest([run_event("r", ["table"], ["b"])])
+    answer = lineage.trace("a")
+    assert {node.name: node.depth for node in answer.nodes} == {
+        "a": 0, "w": 1, "table": 1, "r": 2, "b": 2,
+    }  # fmt: skip
+    assert [edge.target for edge in answer.edges if edge.source == "job:etl:w"] == [
+        "dataset:db:table"
+    ]
+
+
+def test_an_edge_seen_under_two_names_is_one_edge_over_both_their_times(lineage):
+    lineage.ingest(
+        [
+            symlinked("path", "table"),
+            run_event("r", ["path"], day=2),
+            run_event("r", ["table"], day=9),
+        ]
+    )
+    (edge,) = lineage.trace("table").edges
+    assert (edge.source, edge.first_seen[:10], edge.last_seen[:10]) == (
+        "dataset:db:table",
+        "2026-01-02",
+        "2026-01-09",
+    )
+
+
+def test_columns_of_one_table_under_two_names_are_the_same_columns(lineage):
+    lineage.ingest(
+        [
+            symlinked("path", "table"),
+            run_event("w", [], [dataset("path", columnLineage=column_lineage(x=[copied("a.x")]))]),
+            run_event("r", [], [dataset("b", columnLineage=column_lineage(y=[copied("table.x")]))]),
+        ]
+    )
+    assert [(node.name, node.field, node.depth) for node in lineage.trace("a.x").nodes] == [
+        ("a", "x", 0),
+        ("table", "x", 1),
+        ("b", "y", 2),
+    ]
+    assert lineage.trace("path.x").root == lineage.trace("table.x").root
+
+
+def test_a_table_of_very_many_paths_is_one_table(lineage):
+    lineage.ingest([symlinked(f"day={number:04d}", "table") for number in range(300)])
+    lineage.ingest([run_event("r", ["table"], ["b"])])
+    assert len(lineage.trace("day=0123").root.aliases) == 300
+    assert [node.name for node in lineage.trace("day=0299").nodes] == ["table", "b", "r"]
