@@ -1,4 +1,4 @@
-"""Is our SQL lineage true? Run statements, change one input column, and see what comes out different.
+"""Is our SQL lineage true? Run statements, change one input column, see what comes out different.
 
 `python -m bench.sql_oracle [NAME…] [--quick] [--markdown FILE]`
 
@@ -11,48 +11,41 @@ or to every row. An edge that no perturbation ever showed is counted against our
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import multiprocessing
-import random
 import re
 import sys
 from collections import Counter, defaultdict
 from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 import msgspec
-import sqlglot
 from rich.console import Console
 from rich.progress import track
 
 from bench.report import Table, print_table, render_markdown
+from bench.sql_claims import DIRECT, Claims, claims_of
+from bench.sql_laboratory import (
+    Case,
+    Difference,
+    Laboratory,
+    Run,
+    Source,
+    compare,
+    normal,
+    read_cases,
+)
 from bench.sql_worlds import KINDS, WORLDS, World
 from downriver.capture.sql import parse_sql_lineage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from downriver.capture.sql import SqlLineage
 
-STATEMENTS = Path(__file__).parent / "sql_statements"
 PROCESSES = 2
-QUERY = ""  # the output of a query has no table name
-
-Source: TypeAlias = tuple[str, str]  # table, column
-Run: TypeAlias = "dict[str, Result]"  # by output table
-
-
-class Case(msgspec.Struct, frozen=True):
-    """A statement, or a script, and the tables it runs on."""
-
-    name: str
-    topic: str
-    world: str
-    sql: str
 
 
 class Effort(msgspec.Struct, frozen=True):
@@ -69,269 +62,6 @@ class Effort(msgspec.Struct, frozen=True):
 TOGETHER = 4  # perturbations of the columns that nothing names
 QUICK = Effort(kinds=5, rounds=1, extra=0)
 FULL = Effort(kinds=len(KINDS), rounds=2, extra=10)
-
-
-def read_cases(folder: Path = STATEMENTS) -> list[Case]:
-    """Return the statements of a folder; a `-- name:` line begins each."""
-    cases: list[Case] = []
-    for path in sorted(folder.glob("*.sql")):
-        _, *parts = re.split(r"^-- name: *(\w+)\n", path.read_text("utf-8"), flags=re.MULTILINE)
-        world = path.stem if path.stem in WORLDS else "shop"
-        for name, sql in zip(parts[::2], parts[1::2], strict=True):
-            cases.append(Case(name, path.stem, world, sql.strip()))
-    return cases
-
-
-# What comes out
-
-
-class Result(NamedTuple):
-    """What one output holds; `ordered` says whether the order of rows means anything."""
-
-    names: list[str]
-    rows: list[tuple[Any, ...]]
-    ordered: bool = False
-
-    def differs(self, other: Result, columns: Sequence[int]) -> bool:
-        """Whether these columns, side by side, hold other rows."""
-        mine = [tuple(row[at] for at in columns) for row in self.rows]
-        theirs = [tuple(row[at] for at in columns) for row in other.rows]
-        return mine != theirs if self.ordered else Counter(mine) != Counter(theirs)
-
-
-class Difference(NamedTuple):
-    """How one output differs after a perturbation.
-
-    `columns` hold other values, or stand in other rows beside the columns `fed` has not. `rest` says
-    whether those others differ, as rows. `tainted` columns show a value that the perturbation made.
-    """
-
-    columns: frozenset[int]
-    rest: bool
-    tainted: frozenset[int]
-
-
-def compare(
-    before: Result,
-    after: Result,
-    *,
-    fed: AbstractSet[int] = frozenset(),
-    ignored: AbstractSet[int] = frozenset(),
-    made: Iterable[Any] = (),
-) -> Difference | None:
-    """Return how a result differs from another, or None when it does not.
-
-    Rows may come in any order unless they are ordered. The columns `fed` may differ, and the rest
-    should not: when it is the same, any of them that stands beside other values of it has changed.
-    """
-    every = range(len(before.names))
-    if before.rows == after.rows or not before.differs(after, every):
-        return None
-    rest = [at for at in every if at not in fed and at not in ignored]
-    moved = before.differs(after, rest)
-    changed = {at for at in every if before.differs(after, [at])}
-    if not moved:
-        changed |= {at for at in fed if before.differs(after, [*rest, at])}
-    marks = set(_leaves([_normal(value) for value in made]))
-    tainted = {
-        at for at in every if marks and not marks.isdisjoint(_leaves([r[at] for r in after.rows]))
-    }
-    return Difference(frozenset(changed - ignored), moved, frozenset(tainted - ignored))
-
-
-def _normal(value: Any) -> Any:
-    """Return a value that can be counted; sums of floats may differ in their last digits."""
-    if isinstance(value, float):
-        return float(f"{value:.9g}")
-    if isinstance(value, list):
-        return tuple(_normal(item) for item in value)
-    if isinstance(value, dict):
-        return tuple((key, _normal(item)) for key, item in value.items())
-    return value
-
-
-def _leaves(values: Iterable[Any]) -> Iterator[Any]:
-    for value in values:
-        if isinstance(value, tuple):
-            yield from _leaves(value)
-        elif isinstance(value, (str, dt.date, int, Decimal)) and not isinstance(value, bool):
-            yield value
-
-
-# Running
-
-
-class _Prepared(NamedTuple):
-    """One statement; `ordered` is None when it is no query."""
-
-    statement: duckdb.Statement
-    ordered: bool | None
-
-
-class Laboratory:
-    """A database with a world in it, and next to it every table with one column perturbed.
-
-    A schema each: a statement reads the perturbed table when that schema is searched first.
-    """
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self._connection = duckdb.connect(config={"threads": 1})
-        self._connection.execute("SET enable_progress_bar = false")
-        self._schemas: dict[tuple[tuple[Source, ...], int, int], tuple[str, list[Any]]] = {}
-        self._prepared: dict[Case, list[_Prepared]] = {}
-        for table in world.tables.values():
-            columns = ", ".join(f"{name} {type_}" for name, type_ in table.columns.items())
-            marks = ", ".join("?" for _ in table.columns)
-            self._connection.execute(f"CREATE TABLE {table.name} ({columns})")
-            self._connection.executemany(f"INSERT INTO {table.name} VALUES ({marks})", table.rows)
-
-    def reorder(self, seed: int) -> str:
-        """Return a schema with the same rows, stored in another order."""
-        schema = f"reordered_{seed}"
-        self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-        for name in self.world.tables:
-            self._connection.execute(
-                f"CREATE TABLE IF NOT EXISTS {schema}.{name} AS "
-                f"SELECT * FROM main.{name} ORDER BY hash(rowid + {seed})"
-            )
-        return schema
-
-    def perturb(self, sources: tuple[Source, ...], kind: int, seed: int) -> tuple[str, list[Any]]:
-        """Return a schema with these columns' values changed, and the values that are new in it."""
-        key = (sources, kind, seed)
-        if key not in self._schemas:
-            schema = f"p{len(self._schemas)}"
-            self._connection.execute(f"CREATE SCHEMA {schema}")
-            made: list[Any] = []
-            for name in dict.fromkeys(table for table, _ in sources):
-                columns = {column for table, column in sources if table == name}
-                made += self._copy(schema, name, columns, kind, seed)
-            self._schemas[key] = schema, made
-        return self._schemas[key]
-
-    def _copy(self, schema: str, name: str, columns: set[str], kind: int, seed: int) -> list[Any]:
-        table = self.world.tables[name]
-        made: list[Any] = []
-        items: list[str] = []
-        values: dict[str, list[Any]] = {}
-        for column, type_ in table.columns.items():
-            if column in columns:
-                random_ = random.Random(f"{name}.{column}.{kind}.{seed}")
-                changed = KINDS[kind](random_, table.values(column), type_)
-                values[column] = changed.values
-                made += changed.made
-                items.append(f"(CAST(${column} AS {type_}[]))[rowid + 1] AS {column}")
-            else:
-                items.append(column)
-        self._connection.execute(
-            f"CREATE TABLE {schema}.{name} AS "
-            f"SELECT {', '.join(items)} FROM main.{name} ORDER BY rowid",
-            values,
-        )
-        return made
-
-    def run(self, case: Case, schema: str, outputs: Sequence[str] | None = None) -> Run:
-        """Run a case and return its outputs: a query's rows, or the tables it wrote."""
-        *before, last = self._prepare(case)
-        self._connection.execute(f"SET search_path = '{schema},main'")
-        if not before and last.ordered is not None:
-            return {QUERY: self._read(last.statement, ordered=last.ordered)}
-        self._connection.execute("BEGIN")
-        try:
-            for prepared in before:
-                self._connection.execute(prepared.statement)
-            if last.ordered is not None:
-                return {QUERY: self._read(last.statement, ordered=last.ordered)}
-            self._connection.execute(last.statement)
-            names = outputs if outputs is not None else self._written()
-            return {name: self._read(f"SELECT * FROM {name}") for name in names}
-        finally:
-            self._connection.execute("ROLLBACK")
-
-    def _prepare(self, case: Case) -> list[_Prepared]:
-        if case not in self._prepared:
-            self._prepared[case] = [
-                _Prepared(
-                    statement,
-                    _is_ordered(statement.query)
-                    if statement.type == duckdb.StatementType.SELECT
-                    else None,
-                )
-                for statement in self._connection.extract_statements(case.sql)
-            ]
-        return self._prepared[case]
-
-    def _read(self, sql: str | duckdb.Statement, *, ordered: bool = False) -> Result:
-        cursor = self._connection.execute(sql)
-        names = [str(column[0]) for column in cursor.description or ()]
-        rows = [tuple(map(_normal, row)) for row in cursor.fetchall()]
-        return Result(names, rows, ordered)
-
-    def _written(self) -> list[str]:
-        """Return the tables there are now that were not before, and those that hold other rows."""
-        found = self._connection.execute(
-            "SELECT table_name FROM information_schema.tables "
-            "WHERE table_schema = 'main' AND table_type <> 'LOCAL TEMPORARY' ORDER BY table_name"
-        ).fetchall()
-        return [name for (name,) in found if self._differs(name)]
-
-    def _differs(self, name: str) -> bool:
-        table = self.world.tables.get(name)
-        if table is None:
-            return True
-        before = Counter(tuple(map(_normal, row)) for row in table.rows)
-        return Counter(self._read(f"SELECT * FROM main.{name}").rows) != before
-
-
-def _is_ordered(sql: str) -> bool:
-    tree = sqlglot.parse_one(sql, dialect="duckdb")
-    return tree.args.get("order") is not None
-
-
-# What we claim
-
-
-class Claims(msgspec.Struct):
-    """Our edges to one output, by where they come from."""
-
-    columns: dict[tuple[Source, int], set[str]]  # to one column, by position
-    rows: dict[Source, set[str]]  # to every row
-    names: list[str]
-
-    def fed(self, source: Source) -> set[int]:
-        """Return the output columns that a source has an edge of their own to."""
-        return {at for of, at in self.columns if of == source}
-
-
-DIRECT = ("IDENTITY", "TRANSFORMATION", "AGGREGATION")
-
-
-def claims_of(lineage: SqlLineage, results: Run) -> dict[str, Claims]:
-    """Return what a script's lineage says of each output, in terms of the tables it began with."""
-    whole = lineage.end_to_end()
-    found: dict[str, Claims] = {}
-    for name, result in results.items():
-        names = lineage.statements[-1].columns if name == QUERY else list(result.names)
-        found[name] = _claims_for(whole, name, names)
-    return found
-
-
-def _claims_for(lineage: SqlLineage, output: str, names: list[str]) -> Claims:
-    claims = Claims({}, {}, names)
-    for edge in (*lineage.column_edges, *lineage.dataset_edges):
-        if edge.target.table != output:
-            continue
-        source = (edge.source.table.casefold(), edge.source.column.casefold())
-        if edge.target.column == "*":
-            claims.rows.setdefault(source, set()).add(edge.subtype)
-        for at, name in enumerate(names):
-            if name.casefold() == edge.target.column.casefold():
-                claims.columns.setdefault((source, at), set()).add(edge.subtype)
-    return claims
-
-
-# Judging
 
 
 class Edge(NamedTuple):
@@ -415,11 +145,9 @@ def judge(
         verdict.problems.append(f"does not run: {str(exc).splitlines()[0]}")
         return verdict
     verdict.problems += _check_base(laboratory, case, base)
-    lineage = lineage or parse_sql_lineage(
-        case.sql, dialect="duckdb", schema=laboratory.world.schema
-    )
-    base = {name: base[name] for name in base if name in (QUERY, *lineage.end_to_end().outputs)}
-    claims = claims_of(lineage, base)
+    schema = laboratory.world.schema
+    lineage = lineage or parse_sql_lineage(case.sql, dialect="duckdb", schema=schema)
+    claims = claims_of(lineage, base, schema)
     verdict.problems += _check_columns(base, claims)
     verdict.problems += [f"blind spot: {spot.message}" for spot in lineage.blind_spots]
     verdict.problems += _check_identities(laboratory.world, case, base, claims)
@@ -474,7 +202,7 @@ def _check_identities(
                 continue
             known: set[Any] = {None, *_constants(case)}
             for table, field in direct | ({(name, column.casefold())} & _columns(world)):
-                known.update(map(_normal, world.tables[table].values(field)))
+                known.update(map(normal, world.tables[table].values(field)))
             other = {row[at] for row in result.rows} - known
             if other:
                 yield f"{column} is said to be IDENTITY but holds {sorted(map(str, other))[:3]}"
@@ -530,12 +258,13 @@ def _unseen_from(source: Source, experiment: Experiment, *, alone: bool = False)
         fed = ours.fed(source) - own
         seen = [d[name] for d in experiment.seen.get(source, ()) if name in d]
         quiet = [d for d in seen if not d.rest] if alone and source in ours.rows else seen
-        shown = frozenset[int]().union(*(d.columns for d in quiet))
+        shown = {result.names[at] for d in quiet for at in d.columns}
+        unseen = {result.names[at]: at for at in sorted(fed) if at < len(result.names)}
         found += [
             edge
-            for at in sorted(fed - shown)
-            if at < len(result.names)
-            for edge in _split(source, result.names[at], ours.columns[source, at])
+            for column, at in unseen.items()
+            if column not in shown
+            for edge in _split(source, column, ours.columns[source, at])
         ]
         all_fed = len(fed | own) == len(result.names)
         if source in ours.rows and not any(
@@ -556,9 +285,13 @@ def _hold_against(verdict: Verdict, experiment: Experiment) -> None:
     reported: Counter[str] = Counter()
     for name, ours in experiment.claims.items():
         reported["ROWS"] += len(ours.rows)
-        for (source, at), kinds in ours.columns.items():
-            if at not in experiment.own(source, name):
-                reported.update(edge.group for edge in _split(source, "", kinds))
+        edges = {
+            edge
+            for (source, at), kinds in ours.columns.items()
+            if at not in experiment.own(source, name)
+            for edge in _split(source, ours.names[at], kinds)
+        }
+        reported.update(edge.group for edge in edges)
         for source in sorted(experiment.seen):
             _check_changes(verdict, experiment, source, name)
     for source in sorted(_claimed(experiment.claims)):
@@ -644,9 +377,9 @@ def _notes(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     reported = sum(v.reported.get(group, 0) for v in verdicts for group in GROUPS)
     unproved = sum(len(v.unproved) for v in verdicts)
     return (
-        f"DuckDB {duckdb.__version__}, sqlglot {version('sqlglot')}. A change seen is an input column "
-        "that, perturbed, made an output column differ in its values, its rows or their order. "
-        "Missed is a change that is no edge of ours: it must be 0.",
+        f"DuckDB {duckdb.__version__}, sqlglot {version('sqlglot')}. A change seen is an input "
+        "column that, perturbed, made an output column differ in its values, its rows or their "
+        "order. Missed is a change that is no edge of ours: it must be 0.",
         "Edges are ours: direct and indirect ones to one output column, and ones to every row. "
         "Never seen are those whose output stayed the same however their input was perturbed.",
         f"{unproved / max(1, reported):.1%} of all edges were not seen by themselves, but only "

@@ -136,7 +136,7 @@ select * from stock left join deliveries using (product_id);
 
 -- name: join_with_subquery_in_condition
 select c.name, o.order_id from customers c join orders o
-    on o.customer_id = c.customer_id and o.amount > (select avg(amount) from orders where channel = c.segment or channel = 'web');
+    on o.customer_id = c.customer_id and o.amount > (select avg(amount) from orders where channel = 'web' or c.segment = 'retail');
 
 -- name: join_on_constant
 select t.country, m.top from targets t join (select max(credit) as top from customers) m on true;

@@ -255,16 +255,16 @@ select struct_insert(t.p, extra := channel) as p from (select {'state': status} 
 select t.d.arrived as arrived from (select d from deliveries d) t;
 
 -- name: row_comparison
-select product_id, (price, cost) > (20, 5) as dear from products;
+select product_id, (category, price) > ('home', 40) as dear from products;
 
 -- name: distinct_from
-select order_id, discount is distinct from amount as different from orders;
+select order_id, (discount > 5) is distinct from (amount > 100) as different from orders;
 
 -- name: like_column
 select customer_id, email like lower(left(name, 3)) || '%' as own_mail from customers;
 
 -- name: try_cast_and_default
-select order_id, coalesce(try_cast(note as integer), order_id) as figure from orders;
+select product_id, coalesce(try_cast(right(title, 2) as integer), product_id * 100) as figure from products;
 
 -- name: coalesce_of_subquery
 select p.product_id, coalesce((select max(d.arrived) from deliveries d where d.product_id = p.product_id), 0) as top

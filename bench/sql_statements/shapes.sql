@@ -73,7 +73,7 @@ select customer_id, part from (select customer_id, unnest(string_split(name, ' '
 
 -- name: pivot_two_columns
 pivot (select channel, status, customer_id % 3 as third, amount from orders)
-on channel in ('web', 'shop'), status in ('paid', 'open') using sum(amount) as s, count(*) as n group by third;
+on channel in ('web', 'phone'), status in ('paid', 'sent') using sum(amount) as s, count(*) as n group by third;
 
 -- name: pivot_without_using
 pivot (select country, segment from customers) on segment in ('retail', 'school');

@@ -203,7 +203,7 @@ select name from customers
 where customer_id in (select customer_id from orders where amount > 150 except select customer_id from visits where page = 'help');
 
 -- name: in_list_of_columns
-select country from targets where 400 in (q1, q2) or q3 in (q1 + 10, q4);
+select country from targets where q1 % 100 in (q2 % 100, q3 % 100) or q4 in (q1, 500);
 
 -- name: between_subqueries
 select order_id from orders where amount between (select min(price) * 4 from products) and (select max(price) from products) * 2;

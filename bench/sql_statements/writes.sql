@@ -200,3 +200,15 @@ merge into pool using (select product_id, arrived from deliveries where warehous
 when matched then update set on_hand = d.arrived
 when not matched then insert values (d.product_id, d.arrived, 'new');
 select product_id, on_hand, warehouse from pool;
+
+-- name: script_append_then_read
+insert into archived_orders select order_id, status, amount, customer_id, ordered_on from orders where status = 'sent';
+create table report as select status, count(*) as n, sum(amount) as total from archived_orders group by status;
+
+-- name: script_update_existing_then_read
+update products set price = cost * 2 where category = 'office';
+select product_id, price from products where price > 10;
+
+-- name: script_renamed_existing_table
+alter table deliveries rename to arrivals;
+select product_id, max(arrived) as top from arrivals group by product_id;

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,11 +95,10 @@ def test_an_edge_added_after_a_lookup_is_found_by_the_next_one():
         assert adjacency.leaving.of(np.array([1], np.int32)).tolist() == list(range(number + 1))
 
 
-@pytest.mark.parametrize("walks", [1, 254, 255, 256, 600])
-def test_marks_of_earlier_walks_are_never_seen_again(walks):
+def test_marks_of_earlier_walks_are_never_seen_again():
     marks = Marks()
-    for walk in range(walks):
+    for walk in range(1200):
         marks.restart()
-        nodes = np.array([walk % 7, 9, 9], np.int32)
-        assert sorted(marks.add(nodes).tolist()) == sorted({walk % 7, 9})
+        nodes = np.array([walk % 255, 999, 999], np.int32)
+        assert sorted(marks.add(nodes).tolist()) == [walk % 255, 999]
         assert marks.add(nodes).tolist() == []

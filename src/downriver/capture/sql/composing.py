@@ -38,7 +38,7 @@ def compose(lineage: SqlLineage) -> SqlLineage:
         statements=lineage.statements,
         inputs=[name for name in lineage.inputs if name not in passed],
         outputs=list(dict.fromkeys(outputs)),
-        column_edges=finished(e for edge in lineage.column_edges for e in flow.through(edge)),
+        column_edges=finished(e for edge in flow.column_edges for e in flow.through(edge)),
         dataset_edges=finished(e for edge in flow.dataset_edges() for e in flow.through(edge)),
         blind_spots=lineage.blind_spots,
     )
@@ -83,7 +83,11 @@ class _Flow:
         self._lineage = lineage
         self._columns: dict[ColumnRef, list[ColumnEdge]] = {}
         self._tables: dict[str, list[ColumnEdge]] = {}
-        for edge in lineage.column_edges:
+        # A renamed table goes by its last name: that is no flow from one table to another.
+        self.column_edges = sorted(
+            {e for s in lineage.statements if s.lifecycle != "RENAME" for e in s.column_edges}
+        )
+        for edge in self.column_edges:
             self._columns.setdefault(edge.target, []).append(edge)
             self._tables.setdefault(edge.target.table, []).append(edge)
 

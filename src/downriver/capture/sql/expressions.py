@@ -76,7 +76,7 @@ class Expressions:
             exp.Var: _nothing,
             exp.Star: _nothing,
             exp.Identifier: _nothing,
-            exp.Parameter: _nothing,
+            exp.Parameter: self._parameter,
             exp.Placeholder: _nothing,
             exp.Interval: self._passed_on,
         }
@@ -133,6 +133,14 @@ class Expressions:
 
     def _column(self, node: exp.Expression, scope: Scope) -> Deps:
         found = self.find(node, scope)
+        return found.deps if found is not None else NOTHING
+
+    def _parameter(self, node: exp.Expression, scope: Scope) -> Deps:
+        """`$1` is the first column of a file in a Snowflake stage; elsewhere a value given."""
+        name = self._walker.name(node)
+        if not name.startswith("$") or self._walker.dialect_name != "snowflake":
+            return NOTHING
+        found = scope.find_column(name)
         return found.deps if found is not None else NOTHING
 
     def find(self, node: exp.Expression, scope: Scope) -> Column | None:

@@ -114,7 +114,12 @@ def paths_in(part: exp.Expression) -> Iterator[str]:
     elif isinstance(part, exp.OptionsProperty):
         for inner in part.expressions:
             yield from paths_in(inner)
-    elif isinstance(part, exp.Property) and str(part.this.name or part.this).lower() in _PATHS:
+    elif isinstance(part, exp.Property) and _property_name(part) in _PATHS:
         value = part.args.get("value")
         for literal in value.find_all(exp.Literal) if isinstance(value, exp.Expression) else ():
             yield str(literal.this)
+
+
+def _property_name(part: exp.Property) -> str:
+    key = part.args.get("this")
+    return str(key.name if isinstance(key, exp.Expression) else key).lower()

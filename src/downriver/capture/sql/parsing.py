@@ -38,6 +38,8 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)  # we report what it cannot
 
 # Tried in turn when the dialect named cannot read a statement that another one can.
 _OTHERS = ("", "databricks", "postgres", "snowflake", "tsql", "bigquery", "oracle", "mysql")
+# Dialects that are two at once: queries of the first, definitions of the second.
+_MADE_OF = {"athena": ("trino", "hive")}
 _NO_SEMICOLONS = frozenset({"tsql", "fabric"})
 _MAX_SCRIPTS_IN_SCRIPTS = 5
 _MAX_TOKENS_TO_TRY_AGAIN = 20_000
@@ -55,6 +57,7 @@ _MOVES_NO_DATA = frozenset(
         "THROW", "UNCACHE", "UNLOCK", "UNSET", "USE", "VACUUM", "WAITFOR",
     }
 )  # fmt: skip
+_BLOCKS = frozenset({"BEGIN", "DECLARE", "IF", "WHILE", "FOR", "LOOP", "REPEAT", "LET"})
 _TABLE_LIKE = frozenset({"TABLE", "VIEW"})
 
 
@@ -80,11 +83,12 @@ class Reader:
     """Reads scripts of one dialect within one budget, statement by statement."""
 
     def __init__(self, dialect: Dialect, budget: Budget) -> None:
-        self._dialect = dialect
+        name = type(dialect).__name__.lower()
+        self._dialect, *self._kin = map(Dialect.get_or_raise, _MADE_OF.get(name, (dialect,)))
         self._budget = budget
-        self._keyword_ends_statement = type(dialect).__name__.lower() in _NO_SEMICOLONS
+        self._keyword_ends_statement = name in _NO_SEMICOLONS
         self._depth = 0
-        self._procedural = False
+        self._procedural = False  # once a block was seen, declarations may be anywhere
         self._routines: set[str] = set()
 
     def read(self, sql: str) -> Iterator[Parsed]:
@@ -111,7 +115,7 @@ class Reader:
             for piece in list_pieces(part, routine):
                 routine = piece.routine
                 self._routines.add(routine.casefold())
-                self._procedural = self._procedural or piece.tokens is not part
+                self._procedural |= bool(routine) or word(part[0]) in _BLOCKS
                 for parsed in self._piece(piece, sql):
                     yield parsed._replace(routine=parsed.routine or routine)
 
@@ -185,6 +189,11 @@ class Reader:
             if all(isinstance(a, Parsed) and _is_statement(a.tree) for a in attempts):
                 yield from (attempt for attempt in attempts if isinstance(attempt, Parsed))
                 return
+        for dialect in self._kin:
+            attempt = self._parse_text(text_of(tokens, sql), dialect)
+            if attempt is not None:
+                yield attempt._replace(line=tokens[0].line)
+                return
         if problem.kind == "unparsed" and len(tokens) <= _MAX_TOKENS_TO_TRY_AGAIN:
             attempt = self._in_other_dialect(text_of(tokens, sql), tokens[0].line, problem)
             if attempt is not None:
@@ -196,15 +205,19 @@ class Reader:
         for other in map(Dialect.get_or_raise, _OTHERS):
             if type(other) is type(self._dialect) or self._budget.out_of_time:
                 continue
-            try:
-                attempt = self._parse(tokenize(text, other), text, other)
-            except TokenError:
-                continue
-            if isinstance(attempt, Parsed) and _is_statement(attempt.tree):
+            attempt = self._parse_text(text, other)
+            if attempt is not None:
                 note = f"{problem.message}; read as {type(other).__name__.lower()}"
                 spot = SqlBlindSpot("other_dialect", note, problem.line, problem.column)
                 return attempt._replace(line=line, blind_spots=(spot,))
         return None
+
+    def _parse_text(self, text: str, dialect: Dialect) -> Parsed | None:
+        try:
+            attempt = self._parse(tokenize(text, dialect), text, dialect)
+        except TokenError:
+            return None
+        return attempt if isinstance(attempt, Parsed) and _is_statement(attempt.tree) else None
 
     def _parse(
         self, tokens: list[Token], sql: str, dialect: Dialect | None = None

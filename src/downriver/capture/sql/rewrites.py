@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot.tokens import Token, TokenType
 
-from downriver.capture.sql.tokens import depths, is_string, name_at, word
+from downriver.capture.sql.tokens import closing, depths, is_string, name_at, word
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,8 +58,18 @@ def _clone_of_now(tokens: list[Token], words: list[str], place: Place) -> list[T
     """`CLONE b VERSION AS OF 3` and `CLONE b AT (…)` are clones of b, of whatever age."""
     if words[0] != "CREATE" or "CLONE" not in words:
         return None
-    _, end = name_at(tokens, words.index("CLONE") + 1, place.dialect)
-    return tokens[:end] if end < len(tokens) else None
+    clone = words.index("CLONE")
+    _, end = name_at(tokens, clone + 1, place.dialect)
+    start = clone - 1 if words[clone - 1] in ("DEEP", "SHALLOW") else clone
+    return [*tokens[:start], *tokens[clone:end]]
+
+
+def _view_with_data(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """`CREATE MATERIALIZED VIEW v AS … WITH [NO] DATA`: sooner or later it is filled."""
+    if words[0] != "CREATE" or "MATERIALIZED" not in words[:5] or words[-1] != "DATA":
+        return None
+    at = len(words) - 3 if words[-2] == "NO" else len(words) - 2
+    return tokens[:at] if words[at] == "WITH" else None
 
 
 def _refresh_is_replace(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
@@ -84,6 +94,27 @@ def _live_schema(tokens: list[Token], words: list[str], place: Place) -> list[To
         if not (dotted or after_live):
             found.append(token)
     return found
+
+
+def _stream_is_table(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """`FROM STREAM(t)` and `FROM STREAM t` of Databricks read t as it grows."""
+    if place.dialect_name != "databricks" or "STREAM" not in words:
+        return None
+    found: list[Token] = []
+    closes: set[int] = set()
+    at = 0
+    while at < len(tokens):
+        if words[at] == "STREAM" and at and words[at - 1] in _BEFORE_TABLE:
+            if words[at + 1 : at + 2] == ["("]:
+                closes.add(closing(tokens, at + 1))
+                at += 1
+        elif at not in closes:
+            found.append(tokens[at])
+        at += 1
+    return found
+
+
+_BEFORE_TABLE = frozenset({"FROM", "JOIN", ","})
 
 
 def _bulk_is_read(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
@@ -142,8 +173,10 @@ _RULES: tuple[Callable[[list[Token], list[str], Place], list[Token] | None], ...
     _replace_is_insert,
     _snapshot_is_clone,
     _clone_of_now,
+    _view_with_data,
     _refresh_is_replace,
     _live_schema,
+    _stream_is_table,
     _bulk_is_read,
     _into_variables,
 )

@@ -20,7 +20,7 @@ _AFTER_NOTHING = frozenset(
         "AS", "(", ",", ".", "=", "<", ">", "+", "-", "/", "%", "UNION", "ALL", "EXCEPT",
         "INTERSECT", "MINUS", "DISTINCT", "THEN", "FOR", "ON", "AND", "OR", "NOT", "IN", "BY",
         "SELECT", "FROM", "JOIN", "WHERE", "HAVING", "CASE", "WHEN", "LIKE", "BETWEEN", "IS", "TO",
-        "INTO", "AFTER", "BEFORE", "OF", "INSTEAD", "KEY", "DO", "USING", "INSERT", "CREATE",
+        "INTO", "BULK", "AFTER", "BEFORE", "OF", "INSTEAD", "KEY", "DO", "USING", "INSERT", "CREATE",
         "ALTER", "DROP", "GRANT", "EXEC", "EXECUTE", "RETURN", "RETURNS", "PRINT",
     }
 )  # fmt: skip

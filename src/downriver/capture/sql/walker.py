@@ -62,6 +62,15 @@ _TABLE_FUNCTIONS = {
     "openjson": ("key", "value", "type"),
 }
 
+# Functions that read the files their first argument names.
+_FILE_READERS = frozenset(
+    {
+        "read_csv", "read_csv_auto", "readcsv", "read_parquet", "readparquet", "parquet_scan",
+        "read_json", "read_json_auto", "read_ndjson", "read_xlsx", "read_text", "delta_scan",
+        "iceberg_scan", "openrowset", "read_files",
+    }
+)  # fmt: skip
+
 # Where `*` shows the columns of USING where the first table has them, and not before all others.
 _MERGED_IN_PLACE = frozenset({"duckdb", "clickhouse", "sqlite"})
 _PATTERNS = frozenset({"duckdb", "clickhouse"})  # which know COLUMNS('regular expression')
@@ -91,7 +100,7 @@ class Walker:
         budget: Budget,
     ) -> None:
         self._dialect = dialect
-        self._dialect_name = type(dialect).__name__.lower()
+        self.dialect_name = type(dialect).__name__.lower()
         self._columns_of = columns_of
         self._views = views
         self._budget = budget
@@ -113,6 +122,8 @@ class Walker:
                 copy = exp.Identifier(this=key[0], quoted=key[1])
                 known = self._names[key] = str(self._dialect.normalize_identifier(copy).this)
             return known
+        if isinstance(node, exp.Parameter) and isinstance(node.this, exp.Literal):
+            return f"${node.name}"  # the columns of a file in a Snowflake stage: $1, $2
         return str(node.name)
 
     def fold(self, name: str) -> str:
@@ -189,7 +200,7 @@ class Walker:
         self, body: exp.Expression, name: str, columns: list[str], scope: Scope, recursive: bool
     ) -> Relation:
         refers_to_itself = isinstance(body, exp.SetOperation) and (
-            recursive or self._dialect_name in ("tsql", "oracle", "bigquery")
+            recursive or self.dialect_name in ("tsql", "oracle", "bigquery")
         )
         if not refers_to_itself or not _mentions(body, name):
             relation = self.query(body, scope)
@@ -469,6 +480,9 @@ class Walker:
 
     def _function(self, node: exp.Expression, scope: Scope) -> Relation:
         """A table function: each of its columns may depend on each of its arguments."""
+        called = _called(node)
+        if called in _FILE_READERS:
+            return self._files(node)
         deps: Deps = {}
         for child in node.iter_expressions():
             if isinstance(child, exp.Table):
@@ -480,12 +494,20 @@ class Walker:
         deps = at_least(deps, Kind.TRANSFORMATION)
         alias = node.parent.args.get("alias") if node.parent is not None else None
         columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
-        called = _called(node)
         names = [self.name(c) for c in columns or ()] or [*_TABLE_FUNCTIONS.get(called, ())]
         if not names:
             self.blind_spots.append(f"the columns of {called}() are unknown")
             return AnyColumns(deps)
         return Relation([Column(name, deps) for name in names], steering(deps, Kind.JOIN))
+
+    def _files(self, node: exp.Expression) -> Relation:
+        """`read_csv('a.csv')`: each file named is an input, whose columns are not known."""
+        first = next(node.iter_expressions(), None)
+        paths = first.find_all(exp.Literal) if first is not None else ()
+        names: list[TableName] = [(str(path.this),) for path in paths if path.is_string]
+        for name in names:
+            self.inputs[name] = None
+        return Relation([*map(Star, names)], NOTHING)
 
     # Joins
 
@@ -606,7 +628,7 @@ class Walker:
     # Select items
 
     def _items(self, expressions: Sequence[exp.Expression], scope: Scope) -> list[Column | Star]:
-        scope.lateral_aliases = self._dialect_name in _LATERAL_ALIASES
+        scope.lateral_aliases = self.dialect_name in _LATERAL_ALIASES
         items: list[Column | Star] = []
         for at, expression in enumerate(expressions):
             if isinstance(expression, exp.Star):
@@ -615,7 +637,7 @@ class Walker:
                 source = scope.find_source(self.name(expression.parts[-2]))
                 found = source.items if source is not None else self._field_star(expression, scope)
                 items += self._starred(expression.this, found, scope)
-            elif self._dialect_name in _PATTERNS and expression.find(exp.Columns) is not None:
+            elif self.dialect_name in _PATTERNS and expression.find(exp.Columns) is not None:
                 items += self._by_pattern(expression, scope)
             else:
                 items += self._item(expression, at, scope)
@@ -705,7 +727,7 @@ class Walker:
             return [item for relation in scope.sources.values() for item in relation.items]
         waiting = dict(scope.merged)
         items: list[Column | Star] = []
-        if self._dialect_name not in _MERGED_IN_PLACE:
+        if self.dialect_name not in _MERGED_IN_PLACE:
             items += [Column(name, deps) for name, deps in waiting.items()]
             waiting = {}
         for relation in scope.sources.values():
