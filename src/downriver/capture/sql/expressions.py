@@ -154,10 +154,16 @@ class Expressions:
                 source = scope.find_source(parts[at - 1])
             if source is not None:
                 return _inside(source.find(parts[at]), parts[at + 1 :])
-        return _inside(scope.find_column(parts[0]), parts[1:])
+        return _inside(self._named(parts[0], scope), parts[1:])
+
+    def _named(self, name: str, scope: Scope) -> Column | None:
+        """Return what a name means: a column, unless it is a variable and none is known."""
+        if name.casefold() in self._walker.variables and not scope.knows(name):
+            return Column(name, NOTHING)
+        return scope.find_column(name)
 
     def _plain(self, name: str, scope: Scope) -> Column | None:
-        found = scope.find_column(name)
+        found = self._named(name, scope)
         if found is not None:
             return found
         source = scope.find_source(name)  # a whole row: `select t from t`
@@ -272,7 +278,8 @@ class Expressions:
 
     def _rows_made(self, node: exp.Expression, scope: Scope) -> Deps:
         deps = at_least(self._children(node, scope), Kind.TRANSFORMATION)
-        merge(scope.generates, steering(deps, Kind.JOIN))
+        if not isinstance(node.this, exp.Array):  # as many rows as are written there
+            merge(scope.generates, steering(deps, Kind.JOIN))
         return deps
 
     def _subquery(self, node: exp.Expression, scope: Scope) -> Deps:

@@ -90,6 +90,7 @@ class Reader:
         self._depth = 0
         self._procedural = False  # once a block was seen, declarations may be anywhere
         self._routines: set[str] = set()
+        self.variables: set[str] = set()  # names that are no columns, declared so far
 
     def read(self, sql: str) -> Iterator[Parsed]:
         """Yield the statements of a script, each parsed by itself so that one costs no other."""
@@ -115,6 +116,7 @@ class Reader:
             for piece in list_pieces(part, routine):
                 routine = piece.routine
                 self._routines.add(routine.casefold())
+                self.variables.update(piece.variables)
                 self._procedural |= bool(routine) or word(part[0]) in _BLOCKS
                 for parsed in self._piece(piece, sql):
                     yield parsed._replace(routine=parsed.routine or routine)
@@ -166,6 +168,7 @@ class Reader:
         if first in _MOVES_NO_DATA or _names_no_table(tokens):
             yield Parsed(text_of(tokens, sql), tokens[0].line, kind=first)
         elif self._is_value(tokens):
+            self.variables.add(str(tokens[0].text).casefold())
             yield from self._value(tokens, sql)
         elif isinstance(parsed, SqlBlindSpot):
             yield from self._second_try(tokens, sql, parsed)

@@ -50,11 +50,12 @@ class Role(Enum):
 
 
 class Piece(NamedTuple):
-    """Tokens that are to be read by themselves, and the routine they are in."""
+    """Tokens that are to be read by themselves, the routine they are in, and names of variables."""
 
     role: Role
     tokens: Sequence[Token]
     routine: str = ""
+    variables: tuple[str, ...] = ()
 
 
 def list_pieces(tokens: Sequence[Token], routine: str = "") -> Iterator[Piece]:
@@ -184,7 +185,9 @@ def _branch(tokens: Sequence[Token], at: int) -> Generator[Piece, None, int]:
 
 def _for(tokens: Sequence[Token], at: int) -> Generator[Piece, None, int]:
     end = _find(tokens, at, {"LOOP", "DO"})
-    rows = tokens[_find(tokens[:end], at, {"IN", "AS"}) + 1 : end]
+    query = _find(tokens[:end], at, {"IN", "AS"})
+    yield Piece(Role.VALUE, (), variables=_names(tokens[at + 1 : query]))
+    rows = tokens[query + 1 : end]
     if rows and _is_query(rows, 0):
         yield Piece(Role.STATEMENT, rows)
     elif _word(rows, 0) == "EXECUTE":
@@ -195,8 +198,18 @@ def _for(tokens: Sequence[Token], at: int) -> Generator[Piece, None, int]:
 def _declare(tokens: Sequence[Token], at: int) -> Generator[Piece, None, int]:
     end = _find(tokens, at, {"BEGIN"})
     if end > at + 1:
-        yield Piece(Role.VALUE, tokens[at:end])
+        yield Piece(Role.VALUE, tokens[at:end], variables=_names(tokens[at + 1 : end]))
     return end
+
+
+def _names(tokens: Sequence[Token]) -> tuple[str, ...]:
+    """Return the names at the beginning of a declaration: `a, b INT` declares two."""
+    names: list[str] = []
+    for at in range(0, len(tokens), 2):
+        names.append(str(tokens[at].text).casefold())
+        if _word(tokens, at + 1) != ",":
+            break
+    return tuple(names)
 
 
 def _return(tokens: Sequence[Token], at: int) -> Generator[Piece, None, int]:
@@ -213,7 +226,7 @@ def _return(tokens: Sequence[Token], at: int) -> Generator[Piece, None, int]:
 
 
 def _value(tokens: Sequence[Token], at: int) -> Generator[Piece, None, int]:
-    yield Piece(Role.VALUE, tokens[at:])
+    yield Piece(Role.VALUE, tokens[at:], variables=_names(tokens[at + 1 :]))
     return len(tokens)
 
 
@@ -312,6 +325,8 @@ def _routine(tokens: Sequence[Token], at: int) -> Generator[Piece, None, int]:
     while word(tokens[kind]) not in _ROUTINES:
         kind += 1
     name, after = _routine_name(tokens, kind + 1)
+    parameters = tuple(_parameters(tokens, after))
+    yield Piece(Role.VALUE, (), name, parameters)
     header_end = _find(tokens, after, {"BEGIN"})
     language = _language(tokens[after:header_end])
     body = _quoted_body(tokens, after, header_end)
@@ -322,7 +337,6 @@ def _routine(tokens: Sequence[Token], at: int) -> Generator[Piece, None, int]:
         yield Piece(Role.SCRIPT, tokens[at : body + 1], name)
         return len(tokens)
     begin = _body_begin(tokens, after)
-    yield Piece(Role.VALUE, (), name)  # tells the name to what follows
     if _is_bracketed_value(tokens, begin):
         yield Piece(Role.VALUE, tokens[begin:], name)
         return len(tokens)
@@ -340,6 +354,18 @@ def _routine_name(tokens: Sequence[Token], at: int) -> tuple[str, int]:
             break
         at += 1
     return ".".join(parts), at
+
+
+def _parameters(tokens: Sequence[Token], at: int) -> Iterator[str]:
+    """Yield the names of a routine's parameters: `(IN day DATE, n INT)` has two."""
+    if _word(tokens, at) != "(":
+        return
+    begins = True
+    for here in range(at + 1, closing(tokens, at)):
+        if begins and _word(tokens, here) not in ("IN", "OUT", "INOUT", "VARIADIC"):
+            yield str(tokens[here].text).casefold()
+            begins = False
+        begins = begins or _word(tokens, here) == ","
 
 
 def _language(tokens: Sequence[Token]) -> str:

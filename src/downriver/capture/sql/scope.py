@@ -62,6 +62,17 @@ class Scope:
             scope = scope.outer
         return None
 
+    def knows(self, name: str) -> bool:
+        """Return whether there certainly is a column of this name, here or around here."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.merged or name in scope.aliases:
+                return True
+            if any(source.known(name) is not None for source in scope.sources.values()):
+                return True
+            scope = scope.outer
+        return False
+
     def _find_here(self, name: str) -> Column | None:
         if name in self.merged:
             return Column(name, self.merged[name])

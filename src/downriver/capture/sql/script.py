@@ -46,6 +46,7 @@ class Script:
         self._temporary = TemporaryTables(dialect)
         self._current = CurrentNames(dialect)
         self._budget = budget
+        self._variables: set[str] = set()
 
     def read(self, sql: str) -> list[StatementLineage]:
         """Return the lineage of each statement."""
@@ -53,6 +54,7 @@ class Script:
         if len(sql) > limit:
             return [self._too_large(sql[:limit])]
         reader = Reader(self._dialect, self._budget)
+        self._variables = reader.variables
         return [self._statement(parsed) for parsed in reader.read(sql)]
 
     def _too_large(self, beginning: str) -> StatementLineage:
@@ -84,6 +86,7 @@ class Script:
         """Return what a tree does, or None with a blind spot when that cannot be found out."""
         columns_of = self._schema.columns_of
         walker = Walker(self._dialect, columns_of, self._temporary.relations, self._budget)
+        walker.variables = self._variables
         self._budget.renew()
         try:
             effect = read_statement(tree, Context(walker, columns_of, self._temporary.relations))

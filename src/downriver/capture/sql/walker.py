@@ -32,6 +32,7 @@ from downriver.capture.sql.scope import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from sqlglot.dialects.dialect import Dialect
 
@@ -108,6 +109,7 @@ class Walker:
         self.expressions = Expressions(self)
         self.inputs: dict[TableName, None] = {}
         self.blind_spots: list[str] = []
+        self.variables: AbstractSet[str] = frozenset()  # names that are no columns, in lower case
         # Reads a statement that stands where a query does, and returns what decides its rows.
         self.on_write: Callable[[exp.Expression, Scope | None], Deps] | None = None
 
