@@ -1,14 +1,14 @@
 """Our lineage against labelled cases: `python -m bench.sql_labelled [CASES.json] [--show]`.
 
-The cases are a JSON list. Each has `id`, `kind` (`table` or `column`), `dialect` (sqlglot's name, ""
-is generic), `schema` (table → columns, or null), `sql`, `scored`, and what is expected: `inputs` and
-`outputs`, or `columns` as pairs of `table.column`. They are not part of this project; say where they
-are, as an argument or in DOWNRIVER_LABELLED.
+The cases are a JSON list. Each has `id`, `kind` (`table` or `column`), `dialect` (sqlglot's name,
+"" is generic), `schema` (table → columns, or null), `sql`, `scored`, and what is expected:
+`inputs` and `outputs`, or `columns` as pairs of `table.column`. They are not part of this
+project; say where they are, as an argument or in DOWNRIVER_LABELLED.
 
-Names compare without case, quotes or a leading `<default>`; a shorter name matches a longer one by
-its last parts. The labels count what a CASE or a window looks at as sources of its column, and what
-a WHERE or a join looks at not at all: they are compared with our edges into single columns, of every
-type, and not with our dataset-wide ones. A case counts when it is exact.
+Names compare without case, quotes or a leading `<default>`; a shorter name matches a longer one
+by its last parts. The labels count what a CASE or a window looks at as sources of its column, and
+what a WHERE or a join looks at not at all: they are compared with our edges into single columns,
+of every type, and not with our dataset-wide ones. A case counts when it is exact.
 """
 
 from __future__ import annotations

@@ -36,9 +36,7 @@ def read_merge(node: exp.Expression, context: Context) -> Effect:
         written += _when(when, _Branch(target, scope, source, rows), context)
     new = Relation([item for one in written for item in one.columns], rows)
     written += output_into(node, context, new, existing)
-    return Effect(
-        "MERGE", context.inputs(without=[target]), written or [Written(target, [], rows)]
-    )
+    return Effect("MERGE", context.inputs(without=[target]), written or [Written(target, [], rows)])
 
 
 def _join_on(
@@ -126,8 +124,7 @@ def read_update(node: exp.Expression, context: Context) -> Effect:
     context.filtered(node, scope, rows)
     targets = _targets(node, target, context)
     written = [
-        assigned(assignments, table, scope, rows, context)
-        for table, assignments in targets.items()
+        assigned(assignments, table, scope, rows, context) for table, assignments in targets.items()
     ]
     new = Relation([item for one in written for item in one.columns], rows)
     written += output_into(node, context, new, context.existing(target))
@@ -142,7 +139,11 @@ def _targets(
     found: dict[TableName, list[exp.Expression]] = {}
     for assignment in node.expressions:
         left = assignment.this if isinstance(assignment, exp.Binary) else None
-        name = context.walker.name(left.args["table"]) if _is_qualified(left) else ""
+        name = (
+            context.walker.name(left.args["table"])
+            if left is not None and _is_qualified(left)
+            else ""
+        )
         table = tables.get(name)
         owner = context.walker.table_name(table) if table is not None else target
         found.setdefault(owner, []).append(assignment)
@@ -166,7 +167,7 @@ def _changed_table(
 ) -> TableName:
     """Return the table an UPDATE means: T-SQL names it by an alias of its FROM, or by a CTE."""
     walker = context.walker
-    name = walker.table_name(node)  # type: ignore[arg-type]
+    name = walker.table_name(node)
     alias = walker.alias(node)
     if len(name) == 1:
         for table in statement.find_all(exp.Table):
@@ -181,9 +182,7 @@ def _changed_table(
     return name
 
 
-def _behind_cte(
-    name: TableName, statement: exp.Expression, context: Context
-) -> TableName:
+def _behind_cte(name: TableName, statement: exp.Expression, context: Context) -> TableName:
     """Return the table whose rows a CTE shows, for changing the CTE changes them."""
     clause = truthy(statement.args.get("with_"))
     for cte in clause.expressions if clause is not None and len(name) == 1 else ():

@@ -29,7 +29,9 @@ def compose(lineage: SqlLineage) -> SqlLineage:
     kept = set(outputs)
 
     def finished(edges: Iterable[ColumnEdge]) -> list[ColumnEdge]:
-        renamed = (_retarget(edge, names.get(edge.target.table) or edge.target.table) for edge in edges)
+        renamed = (
+            _retarget(edge, names.get(edge.target.table) or edge.target.table) for edge in edges
+        )
         return sorted({e for e in renamed if e.target.table in kept or not e.target.table})
 
     return SqlLineage(

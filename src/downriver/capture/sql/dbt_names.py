@@ -16,11 +16,20 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*\Z")
 class Rendering(Protocol):
     """The rendering these names belong to."""
 
-    def ask(self) -> bool: ...
-    def table(self, key: str, name: str) -> Relation: ...
-    def this(self) -> Relation: ...
-    def variable(self, name: str, default: Any = None) -> Any: ...
-    def unknown(self, message: str, word: str) -> None: ...
+    def ask(self) -> bool:
+        """Return the answer to a question only a running dbt knows; the other one comes later."""
+
+    def table(self, key: str, name: str) -> Relation:
+        """Return the table a template refers to."""
+
+    def this(self) -> Relation:
+        """Return the table the template builds."""
+
+    def variable(self, name: str, default: Any = None) -> Any:
+        """Return a variable of the project."""
+
+    def unknown(self, message: str, word: str) -> None:
+        """Note something that only a running dbt knows."""
 
 
 class Relation(str):
@@ -75,10 +84,10 @@ class Unknown(Undefined):
             raise AttributeError(name)
         return Unknown(self._rendering, f"{self._text}.{name}", noted=self._noted)
 
-    def __getitem__(self, key: object) -> Unknown:
+    def __getitem__(self, key: object) -> Unknown:  # type: ignore[override]
         return Unknown(self._rendering, f"{self._text}.{key}", noted=self._noted)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Unknown:
+    def __call__(self, *args: Any, **kwargs: Any) -> Unknown:  # type: ignore[override]
         """Return a call of a macro we do not have: what it is given, it may use."""
         name = self._text.replace(".", "_")
         _run_block(kwargs)
@@ -110,25 +119,25 @@ class Unknown(Undefined):
     def __ne__(self, other: object) -> bool:
         return bool(self)
 
-    def __lt__(self, other: object) -> bool:
+    def __lt__(self, other: object) -> bool:  # type: ignore[override]
         return bool(self)
 
-    __gt__ = __le__ = __ge__ = __lt__
+    __gt__ = __le__ = __ge__ = __lt__  # type: ignore[assignment]
 
     def __hash__(self) -> int:
         return hash(self._text)
 
-    def __add__(self, other: object) -> str:
+    def __add__(self, other: object) -> str:  # type: ignore[override]
         return f"{self}{other}"
 
-    def __radd__(self, other: object) -> str:
+    def __radd__(self, other: object) -> str:  # type: ignore[override]
         return f"{other}{self}"
 
     def _arithmetic(self, other: object) -> Unknown:
         return self
 
-    __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _arithmetic
-    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __pow__ = __rpow__ = _arithmetic
+    __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _arithmetic  # type: ignore[assignment]
+    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __pow__ = __rpow__ = _arithmetic  # type: ignore[assignment]
 
 
 def unknown_in(rendering: Rendering) -> type[Unknown]:
@@ -209,6 +218,7 @@ class Queries:
         return Queries(self._rendering, f"{self._name}.{name}")
 
     def __call__(self, *_: Any, **options: Any) -> Any:
+        """Return nothing: only the database has the answer."""
         self._rendering.unknown(f"{self._name} asks the database", self._name.split(".")[0])
         if "caller" in options:
             _run_block(options)
@@ -321,13 +331,13 @@ def _star(*args: Any, **kwargs: Any) -> str:
 
 
 def _union(relations: Any = (), *_: Any, **__: Any) -> str:
-    return "(" + " union all ".join(f"select * from {name}" for name in relations) + ")"
+    # Rendered to be read, never run.
+    return "(" + " union all ".join(f"select * from {name}" for name in relations) + ")"  # noqa: S608
 
 
-_SILENT: dict[str, Callable[..., str]] = {
-    name: _nothing
-    for name in ("raise_compiler_error", "warn", "raise_database_error", "raise_not_implemented")
-}
+_SILENT: dict[str, Callable[..., str]] = dict.fromkeys(
+    ("raise_compiler_error", "warn", "raise_database_error", "raise_not_implemented"), _nothing
+)
 _DBT: dict[str, Callable[..., str]] = {
     **{
         name: _call_of(name)

@@ -1,7 +1,7 @@
 """What a value or a row depends on: the algebra the walker computes in.
 
-Dependencies are a plain dictionary, for they are merged millions of times: from (table, column, kind,
-masked) to how sure we are. Values flow (the first three kinds); the others only steer.
+Dependencies are a plain dictionary, for they are merged millions of times: from (table, column,
+kind, masked) to how sure we are. Values flow (the first three kinds); the others only steer.
 """
 
 from __future__ import annotations

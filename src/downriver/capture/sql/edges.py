@@ -63,9 +63,7 @@ def _expression_text(column: Expressed) -> str:
     return text if len(text) <= _LONGEST_EXPRESSION else text[: _LONGEST_EXPRESSION - 1] + "…"
 
 
-def _edges(
-    deps: Deps, target: ColumnRef, expression: str, text: TableText
-) -> Iterator[ColumnEdge]:
+def _edges(deps: Deps, target: ColumnRef, expression: str, text: TableText) -> Iterator[ColumnEdge]:
     for (table, column, kind, masked), sure in deps.items():
         yield ColumnEdge(
             source=ColumnRef(text(table), column),

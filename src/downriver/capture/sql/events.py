@@ -48,9 +48,7 @@ def render_sql_event(
     )
 
 
-def _job_facets(
-    lineage: SqlLineage, about: SqlJob, name_of: Callable[[str], DatasetId]
-) -> Facets:
+def _job_facets(lineage: SqlLineage, about: SqlJob, name_of: Callable[[str], DatasetId]) -> Facets:
     facets: Facets = {
         "sql": facet(
             "SQLJobFacet", "1-1-0", query=about.sql[:_LONGEST_SQL], dialect=lineage.dialect
@@ -79,9 +77,7 @@ def _job_facets(
     )
     if len(lineage.outputs) > 1:
         # Several outputs: say which input feeds which, or all would seem to feed all.
-        facets["lineage"] = facet(
-            "LineageJobFacet", "1-0-0", entries=_entries(lineage, name_of)
-        )
+        facets["lineage"] = facet("LineageJobFacet", "1-0-0", entries=_entries(lineage, name_of))
     return facets
 
 
@@ -113,7 +109,9 @@ def _entries(lineage: SqlLineage, name_of: Callable[[str], DatasetId]) -> list[d
         fields: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         for edge in lineage.column_edges:
             if edge.target.table == output:
-                fields[edge.target.column].append({"type": "DATASET", **_input_field(edge, name_of)})
+                fields[edge.target.column].append(
+                    {"type": "DATASET", **_input_field(edge, name_of)}
+                )
         wide = [
             {"type": "DATASET", **_input_field(edge, name_of)}
             for edge in lineage.dataset_edges

@@ -145,7 +145,7 @@ class Expressions:
 
     def find(self, node: exp.Expression, scope: Scope) -> Column | None:
         """Resolve `column`, `source.column`, `db.source.column` or `column.field`."""
-        parts = [self._walker.name(part) for part in node.parts]  # type: ignore[attr-defined]
+        parts = [self._walker.name(part) for part in node.parts]
         if len(parts) == 1:
             return self._plain(parts[0], scope)
         for at in range(len(parts) - 1, 0, -1):
@@ -252,7 +252,9 @@ class Expressions:
         deps = dict(at_least(self.of(node.this, scope), Kind.AGGREGATION))
         if deps:  # listagg(a) within group (order by b)
             merge(deps, self.of(node.expression, scope))
-        for part in node.expression.expressions if not deps else ():  # a percentile of what is ordered
+        for part in (
+            node.expression.expressions if not deps else ()
+        ):  # a percentile of what is ordered
             merge(deps, at_least(self.of(part, scope), Kind.AGGREGATION))
         return deps
 

@@ -52,8 +52,10 @@ def _columns(
     if node.args.get("by_name"):
         return by_name(relation, columns)
     if columns is None:
-        return [*_assumed(relation.items)] if not isinstance(node.this, exp.Directory) else (
-            list(relation.items)
+        return (
+            [*_assumed(relation.items)]
+            if not isinstance(node.this, exp.Directory)
+            else (list(relation.items))
         )
     fixed = _static_partition(node)
     usable = [column for column in columns if column.casefold() not in fixed]
@@ -66,7 +68,9 @@ def _assumed(items: list[Column | Star]) -> Iterator[Column | Star]:
     """The target's columns are unknown: we take them to be called as the query calls them."""
     for item in items:
         if isinstance(item, Column):
-            item = item.with_deps({key: max(sure, Sure.INFERRED) for key, sure in item.deps.items()})
+            item = item.with_deps(
+                {key: max(sure, Sure.INFERRED) for key, sure in item.deps.items()}
+            )
         yield item
 
 
@@ -98,9 +102,7 @@ def _conflict_scope(
     return scope
 
 
-def _look_at_keys(
-    node: exp.Expression, scope: Scope, rows: Deps, context: Context
-) -> None:
+def _look_at_keys(node: exp.Expression, scope: Scope, rows: Deps, context: Context) -> None:
     """The keys that conflict decide whether a row is new."""
     conflict = truthy(node.args.get("conflict"))
     for key in (conflict.args.get("conflict_keys") or ()) if conflict is not None else ():

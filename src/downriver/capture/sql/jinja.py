@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from jinja2 import TemplateError, nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+from jinja2.exceptions import SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from downriver.capture.sql.dbt_names import Relation, Unknown, dbt_globals, unknown_in
 from downriver.capture.sql.limits import OverLimitError
@@ -197,9 +198,7 @@ class _Environment(ImmutableSandboxedEnvironment):
     concat = staticmethod(lambda parts: "".join(map(str, parts)))
 
     def __init__(self, budget: Budget, unknown: type[Unknown]) -> None:
-        super().__init__(
-            undefined=unknown, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"]
-        )
+        super().__init__(undefined=unknown, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
         self._budget = budget
         self._macros: dict[str, Callable[..., Any]] = {}
         self.globals["__counted"] = self._counted
@@ -230,7 +229,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         """Return a template's tree in which loops and joined strings are counted."""
         tree = self.parse(source)
         for loop in tree.find_all(nodes.For):
-            loop.iter = _call("__counted", [loop.iter])
+            loop.iter = _call("__counted", [loop.iter])  # type: ignore[list-item]
         for joined in list(tree.find_all(nodes.Concat)):
             joined.nodes = [_call("__joined", [nodes.List(joined.nodes)])]
         tree.set_environment(self)

@@ -31,7 +31,7 @@ def parse_sql_lineage(
 
     `dialect` is one of sqlglot's names, "" for generic SQL; without it the dialect is guessed.
     `schema` maps table names to their columns as far as they are known, or is a function that does.
-    `template` tells what is known of a Jinja template's surroundings; text without Jinja needs none.
+    `template` tells what is known of a Jinja template's surroundings; other text needs none.
     """
     budget = Budget(limits or Limits())
     if is_template(sql):
@@ -81,9 +81,7 @@ def _is_same(one: str, other: str) -> bool:
     return one.replace('"', "").replace("`", "").casefold() == other.casefold()
 
 
-def _united(
-    one: list[StatementLineage], other: list[StatementLineage]
-) -> list[StatementLineage]:
+def _united(one: list[StatementLineage], other: list[StatementLineage]) -> list[StatementLineage]:
     """Return the statements of two renderings of a template: those that correspond, as one."""
     if [statement.kind for statement in one] != [statement.kind for statement in other]:
         return [*one, *(s for s in other if all(s.sql != known.sql for known in one))]

@@ -135,7 +135,9 @@ class Reader:
             case Role.SCRIPT:
                 yield from self._script(tokens, sql)
             case Role.DYNAMIC:
-                yield self._hidden(tokens, sql, "dynamic_sql", "the statement is built when it runs")
+                yield self._hidden(
+                    tokens, sql, "dynamic_sql", "the statement is built when it runs"
+                )
             case Role.CALL:
                 yield from self._call(tokens, sql)
             case Role.FOREIGN:
@@ -183,9 +185,7 @@ class Reader:
             return True
         return self._procedural and word(tokens[0]) not in _STARTS
 
-    def _second_try(
-        self, tokens: list[Token], sql: str, problem: SqlBlindSpot
-    ) -> Iterator[Parsed]:
+    def _second_try(self, tokens: list[Token], sql: str, problem: SqlBlindSpot) -> Iterator[Parsed]:
         parts = split_by_keyword(tokens)
         if len(parts) > 1 and not self._keyword_ends_statement:
             attempts = [self._parse(part, sql) for part in parts]
@@ -384,7 +384,9 @@ def _problem(exc: ParseError, line: int) -> SqlBlindSpot:
     first = exc.errors[0] if exc.errors else {}
     message = str(first.get("description") or exc).splitlines()[0]
     if message.startswith("Maximum number of AST nodes"):
-        return SqlBlindSpot("too_large", "the statement is too large or goes round in circles", line)
+        return SqlBlindSpot(
+            "too_large", "the statement is too large or goes round in circles", line
+        )
     return SqlBlindSpot("unparsed", message, first.get("line") or line, first.get("col") or 0)
 
 

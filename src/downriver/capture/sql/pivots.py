@@ -70,9 +70,7 @@ def _pivoted(
     return Relation([*kept, *columns], rows)
 
 
-def _kept(
-    node: exp.Pivot, relation: Relation, walker: Walker, scope: Scope
-) -> list[Column | Star]:
+def _kept(node: exp.Pivot, relation: Relation, walker: Walker, scope: Scope) -> list[Column | Star]:
     """Return what the result is grouped by: what is named, or else all that is not pivoted."""
     group = node.args.get("group")
     if group is not None:
@@ -103,9 +101,7 @@ def _names(
     return [f"{key}_{label}" for key in keys for label in labels]
 
 
-def _unpivoted(
-    node: exp.Pivot, relation: Relation, walker: Walker, scope: Scope
-) -> Relation:
+def _unpivoted(node: exp.Pivot, relation: Relation, walker: Walker, scope: Scope) -> Relation:
     made, names, parts = _unpivot_parts(node, walker, scope)
     values: list[Deps] = [{} for _ in made]
     sources: set[str] = set()
@@ -143,7 +139,9 @@ def _unpivot_parts(
 
 
 def _flat(parts: Sequence[exp.Expression]) -> list[exp.Expression]:
-    return [p for part in parts for p in (part.expressions if isinstance(part, exp.Tuple) else [part])]
+    return [
+        p for part in parts for p in (part.expressions if isinstance(part, exp.Tuple) else [part])
+    ]
 
 
 def _name(node: exp.Expression, walker: Walker) -> str:

@@ -31,7 +31,18 @@ _VERBS = frozenset(
 )  # fmt: skip
 _BODY_BEGINS = frozenset({"THEN", "DO", "LOOP", "BEGIN"})
 _ROUTINES = frozenset(
-    {"PROCEDURE", "PROC", "FUNCTION", "TRIGGER", "PACKAGE", "TASK", "PIPE", "RULE", "EVENT", "ALERT"}
+    {
+        "PROCEDURE",
+        "PROC",
+        "FUNCTION",
+        "TRIGGER",
+        "PACKAGE",
+        "TASK",
+        "PIPE",
+        "RULE",
+        "EVENT",
+        "ALERT",
+    }
 )
 _SQL_LANGUAGES = frozenset({"", "SQL", "PLPGSQL", "PLSQL", "SQLSCRIPT", "TSQL", "NZPLSQL"})
 _BODY_WORDS = _VERBS | {"BEGIN", "IF", "WHILE", "FOR", "LET", "--", "PERFORM", "RAISE", "<<"}

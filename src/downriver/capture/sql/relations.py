@@ -55,13 +55,14 @@ class Star:
         self.dropped = dropped
 
     def column(self, name: str, sure: int) -> Column:
+        """Return one of the columns."""
         return Column(name, {(self.table, name, Kind.IDENTITY, False): sure})
 
 
 class Relation:
     """The rows of a table or query: its columns in order, and what decides which rows there are."""
 
-    __slots__ = ("items", "rows", "_by_name", "_stars")
+    __slots__ = ("_by_name", "_stars", "items", "rows")
 
     def __init__(self, items: list[Column | Star], rows: Deps) -> None:
         self.items = items
@@ -76,10 +77,12 @@ class Relation:
 
     @property
     def columns(self) -> list[Column]:
+        """The columns that are known."""
         return [item for item in self.items if isinstance(item, Column)]
 
     @property
     def stars(self) -> list[Star]:
+        """The tables of which any column may be here."""
         return self._stars
 
     def known(self, name: str) -> Column | None:
@@ -115,15 +118,15 @@ class Relation:
         given = list(names)
         items: list[Column | Star] = []
         for at, item in enumerate(self.items):
-            if at < len(given) and isinstance(item, Column):
+            if at >= len(given):
+                items.append(item)
+            elif isinstance(item, Column):
                 items.append(item.with_name(given[at]))
-            elif at < len(given):
+            else:
                 # The columns of an unknown star take these names, in an order we cannot know.
                 deps: Deps = {(item.table, "*", Kind.IDENTITY, False): Sure.INFERRED}
                 items += [Column(name, deps) for name in given[at:]]
                 break
-            else:
-                items.append(item)
         return Relation(items, self.rows)
 
 

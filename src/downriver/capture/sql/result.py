@@ -64,7 +64,7 @@ class StatementLineage(msgspec.Struct, kw_only=True):
 
 
 class SqlLineage(msgspec.Struct, kw_only=True):
-    """The lineage of a script: each statement's, and what the script reads and writes as a whole."""
+    """The lineage of a script: each statement's, and what it reads and writes as a whole."""
 
     dialect: str
     dialect_guessed: bool

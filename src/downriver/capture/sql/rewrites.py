@@ -162,7 +162,9 @@ def _variables_end(tokens: list[Token], words: list[str], at: int) -> int:
 
 def _is_variable(tokens: list[Token], words: list[str], at: int) -> bool:
     follows = words[at - 1] in ("INTO", "STRICT", ",", ".", "@", ":")
-    return follows and not is_string(tokens[at]) and words[at] not in ("FROM", "OUTFILE", "DUMPFILE")
+    return (
+        follows and not is_string(tokens[at]) and words[at] not in ("FROM", "OUTFILE", "DUMPFILE")
+    )
 
 
 def _as(token: Token, kind: TokenType, text: str) -> Token:

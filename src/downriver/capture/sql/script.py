@@ -91,7 +91,7 @@ class Script:
         try:
             effect = read_statement(tree, Context(walker, columns_of, self._temporary.relations))
             if effect is not None and _count(effect) > self._budget.limits.edges:
-                raise OverLimitError("the statement has too many edges")
+                raise OverLimitError("the statement has too many edges")  # noqa: TRY301
         except RecursionError:
             self._scan(parsed.sql, found, "too_deep", "the statement is nested too deeply")
             return None
@@ -149,9 +149,9 @@ class Script:
             elif effect.lifecycle == "RENAME":
                 self._rename(written)
             elif effect.kind in _CREATES_COLUMNS:
-                columns = [item for item in written.columns if isinstance(item, Column)]
-                if len(columns) == len(written.columns):
-                    self._schema.add(written.table, [column.name for column in columns])
+                named = [item.name for item in written.columns if isinstance(item, Column)]
+                if len(named) == len(written.columns):
+                    self._schema.add(written.table, named)
 
     def _rename(self, written: Written) -> None:
         for item in written.columns:

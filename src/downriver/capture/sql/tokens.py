@@ -36,6 +36,7 @@ _MAX_NESTED_TYPES = 10
 # `NOT NOT NOT …` and `- - - …` are nested as deep as they are long, and have no brackets.
 _PREFIXES = frozenset({TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.PLUS})
 
+
 class _Bracket(Enum):
     PLAIN = 0
     OF_TYPE = 1  # STRUCT(…), DECIMAL(…)
@@ -54,12 +55,14 @@ def _tokenizer_class(dialect: type[Dialect]) -> type[Tokenizer]:
     statements in it.
     """
     base = dialect.tokenizer_class
-    return type(base)(f"Whole{base.__name__}", (base,), {"COMMANDS": set()})
+    whole: type[Tokenizer] = type(base)(f"Whole{base.__name__}", (base,), {"COMMANDS": set()})
+    return whole
 
 
 def tokenize(sql: str, dialect: Dialect) -> list[Token]:
     """Return the tokens of a script; raises `TokenError` when it has none in this dialect."""
-    return _tokenizer_class(type(dialect))(dialect=dialect).tokenize(sql)
+    tokens: list[Token] = _tokenizer_class(type(dialect))(dialect=dialect).tokenize(sql)  # type: ignore[arg-type]
+    return tokens
 
 
 def tokenize_somehow(sql: str, dialect: Dialect) -> tuple[list[Token], SqlBlindSpot | None]:

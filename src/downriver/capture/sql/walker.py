@@ -257,9 +257,7 @@ class Walker:
         # What EXCEPT takes away decides which rows remain, but none of its values do.
         taken_away = [isinstance(kind, exp.Except) for kind in reversed(kinds)]
         flowing = [relations[0]] + [
-            relation
-            for relation, gone in zip(relations[1:], taken_away, strict=True)
-            if not gone
+            relation for relation, gone in zip(relations[1:], taken_away, strict=True) if not gone
         ]
         rows: Deps = {}
         for relation in relations:
@@ -267,7 +265,9 @@ class Walker:
             merge(rows, relation.rows)
         by_name = any(kind.args.get("by_name") for kind in kinds)
         result = united_by_name(flowing, rows) if by_name else united(flowing, rows)
-        compared = any(kind.args.get("distinct") or not isinstance(kind, exp.Union) for kind in kinds)
+        compared = any(
+            kind.args.get("distinct") or not isinstance(kind, exp.Union) for kind in kinds
+        )
         if compared:
             self._compare_rows(relations, rows)
         if any(node.args.get(part) is not None for part in ("order", "limit", "offset")):
@@ -660,9 +660,7 @@ class Walker:
         """Return the relation of a list of select items, as RETURNING has."""
         return Relation(self._items(expressions, scope), rows)
 
-    def expand_columns(
-        self, node: exp.Expression, scope: Scope
-    ) -> list[exp.Expression]:
+    def expand_columns(self, node: exp.Expression, scope: Scope) -> list[exp.Expression]:
         """Return the columns that `*` or `COLUMNS(…)` in an expression stand for, else itself."""
         inner = node.this if isinstance(node, exp.Columns) else node
         if inner.is_star:
@@ -698,9 +696,11 @@ class Walker:
     def _item(self, expression: exp.Expression, at: int, scope: Scope) -> list[Column]:
         if isinstance(expression, exp.Aliases):  # explode(m) as (k, v), inline(...)
             deps = at_least(self.expressions.of(expression.this, scope), Kind.TRANSFORMATION)
-            return [Column(self.name(alias), deps) for alias in expression.aliases_identifiers] if (
-                hasattr(expression, "aliases_identifiers")
-            ) else [Column(str(alias), deps) for alias in expression.aliases]
+            return (
+                [Column(self.name(alias), deps) for alias in expression.aliases_identifiers]
+                if (hasattr(expression, "aliases_identifiers"))
+                else [Column(str(alias), deps) for alias in expression.aliases]
+            )
         name = self.output_name(expression)
         inner = expression.this if isinstance(expression, exp.Alias) else expression
         if isinstance(inner, exp.Explode):  # of a struct, it makes columns instead of rows
@@ -770,7 +770,9 @@ class Walker:
                 items.append(Column(item.name, replaced[item.name]))
             elif item.name not in dropped:
                 items.append(
-                    Column(renamed.get(item.name, item.name), item.deps, item.expression, item.fields)
+                    Column(
+                        renamed.get(item.name, item.name), item.deps, item.expression, item.fields
+                    )
                 )
         named = {item.name for item in items if isinstance(item, Column)}
         items += [Column(name, deps) for name, deps in replaced.items() if name not in named]

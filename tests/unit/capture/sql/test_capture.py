@@ -22,7 +22,8 @@ FROM raw_orders
 WHERE amount_cents > 0 AND customer_id IS NOT NULL"""
 
 SUMMARY = """INSERT INTO customer_order_summary
-SELECT c.customer_id, c.email, COUNT(o.order_id) AS total_orders, SUM(o.amount_usd) AS lifetime_value
+SELECT c.customer_id, c.email, COUNT(o.order_id) AS total_orders,
+       SUM(o.amount_usd) AS lifetime_value
 FROM orders_clean o JOIN customers c ON o.customer_id = c.customer_id
 GROUP BY c.customer_id, c.email"""
 
