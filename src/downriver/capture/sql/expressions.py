@@ -61,6 +61,7 @@ class Expressions:
             exp.Exists: self._exists,
             exp.In: self._in,
             exp.Lambda: self._lambda,
+            exp.Comprehension: self._comprehension,
             exp.Filter: self._filter,
             exp.WithinGroup: self._within_group,
             exp.Order: self._order,
@@ -301,6 +302,19 @@ class Expressions:
         for part in (node.args.get("query"), node.args.get("unnest"), *node.expressions):
             if part is not None:
                 merge(deps, at_least(self.of(part, scope), Kind.TRANSFORMATION))
+        return deps
+
+    def _comprehension(self, node: exp.Expression, scope: Scope) -> Deps:
+        """`[x + 1 FOR x IN xs IF x > 0]`: x is an element of xs."""
+        elements = at_least(self.of(node.args["iterator"], scope), Kind.TRANSFORMATION)
+        inner = Scope(scope, {})
+        name = self._walker.name(node.expression)
+        inner.sources[""] = Relation([Column(name, elements)], NOTHING)
+        deps = dict(at_least(self.of(node.this, inner), Kind.TRANSFORMATION))
+        merge(deps, elements)
+        condition = node.args.get("condition")
+        if isinstance(condition, exp.Expression):
+            merge(deps, steering(self.of(condition, inner), Kind.CONDITIONAL))
         return deps
 
     def _lambda(self, node: exp.Expression, scope: Scope) -> Deps:

@@ -153,7 +153,7 @@ def without(items: Sequence[Column | Star], names: set[str]) -> list[Column | St
     kept: list[Column | Star] = []
     for item in items:
         if isinstance(item, Star):
-            kept.append(Star(item.table, item.dropped | names))
+            kept.append(item.without(names))
         elif item.name not in names:
             kept.append(item)
     return kept

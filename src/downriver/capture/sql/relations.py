@@ -46,17 +46,42 @@ class Column:
 
 
 class Star:
-    """All columns of a table whose schema is unknown, except some; each under its own name."""
+    """All columns of a table whose schema is unknown, except some; each under its own name.
 
-    __slots__ = ("dropped", "table")
+    In a set operation the first query's star stands for those of all: `united` are the other
+    queries, and their own stars are `shown` by the first.
+    """
 
-    def __init__(self, table: TableName, dropped: frozenset[str] = frozenset()) -> None:
+    __slots__ = ("dropped", "shown", "table", "united")
+
+    def __init__(
+        self,
+        table: TableName,
+        dropped: frozenset[str] = frozenset(),
+        united: tuple[Relation, ...] = (),
+        *,
+        shown: bool = False,
+    ) -> None:
         self.table = table
         self.dropped = dropped
+        self.united = united
+        self.shown = shown
+
+    def without(self, names: Iterable[str]) -> Star:
+        """Return a star that shows some columns less."""
+        return Star(self.table, self.dropped.union(names), self.united, shown=self.shown)
 
     def column(self, name: str, sure: int) -> Column:
-        """Return one of the columns."""
-        return Column(name, {(self.table, name, Kind.IDENTITY, False): sure})
+        """Return one of the columns this stands for."""
+        if not self.united:
+            return Column(name, {(self.table, name, Kind.IDENTITY, False): sure})
+        # Which column of the others this one is united with, their names can only suggest.
+        deps: Deps = {(self.table, name, Kind.IDENTITY, False): max(sure, Sure.INFERRED)}
+        for relation in self.united:
+            found = relation.find(name, Sure.INFERRED)
+            if found is not None:
+                merge(deps, found.deps)
+        return Column(name, deps)
 
 
 class Relation:
@@ -103,7 +128,7 @@ class Relation:
         column = self.known(name)
         if column is not None:
             return column
-        candidates = [star for star in self._stars if name not in star.dropped]
+        candidates = [s for s in self._stars if name not in s.dropped and not s.shown]
         if not candidates:
             return None
         if len(candidates) == 1:
@@ -124,7 +149,7 @@ class Relation:
                 items.append(item.with_name(given[at]))
             else:
                 # The columns of an unknown star take these names, in an order we cannot know.
-                deps: Deps = {(item.table, "*", Kind.IDENTITY, False): Sure.INFERRED}
+                deps = item.column("*", Sure.INFERRED).deps
                 items += [Column(name, deps) for name in given[at:]]
                 break
         return Relation(items, self.rows)
@@ -158,7 +183,7 @@ def united(relations: list[Relation], rows: Deps) -> Relation:
     items: list[Column | Star] = []
     for at, item in enumerate(first.items):
         if isinstance(item, Star):
-            items.append(item)
+            items.append(Star(item.table, item.dropped, (*item.united, *others), shown=item.shown))
             continue
         deps = dict(item.deps)
         for other in others:
@@ -168,8 +193,12 @@ def united(relations: list[Relation], rows: Deps) -> Relation:
             if isinstance(match, Column):
                 merge(deps, match.deps)
         items.append(item.with_deps(deps))
-    for other in others:
-        items += other.stars
+    if first.open:  # else the first query has all the columns there are
+        items += [
+            Star(star.table, star.dropped, star.united, shown=True)
+            for other in others
+            for star in other.stars
+        ]
     return Relation(items, rows)
 
 

@@ -18,6 +18,7 @@ from downriver.capture.sql.deps import (
     steering,
 )
 from downriver.capture.sql.expressions import Expressions
+from downriver.capture.sql.matching import matched
 from downriver.capture.sql.pivots import pivot
 from downriver.capture.sql.relations import (
     AnyColumns,
@@ -82,7 +83,6 @@ _STEERING = (
     ("where", Kind.FILTER),
     ("having", Kind.FILTER),
     ("qualify", Kind.FILTER),
-    ("connect", Kind.JOIN),
     ("order", Kind.SORT),
     ("sort", Kind.SORT),
     ("cluster", Kind.SORT),
@@ -230,7 +230,7 @@ class Walker:
             rows = dict(relation.rows)
             for join in joins:
                 self.join(join, scope, rows)
-            relation = Relation(self._all_items(scope), rows)
+            relation = Relation(self.all_items(scope), rows)
         relation = self._pivoted(node, relation, outer)
         if any(node.args.get(part) for part in ("order", "where", "limit", "offset")):
             scope = Scope(outer, {})
@@ -337,6 +337,11 @@ class Walker:
             self.join(join, scope, rows)
         for lateral in node.args.get("laterals") or ():
             self.add_source(lateral, scope, rows)
+        pattern = node.args.get("match")
+        if isinstance(pattern, exp.MatchRecognize):
+            relation = matched(pattern, scope, rows, self)
+            scope.sources = {self.alias(pattern): relation}
+            merge(rows, relation.rows)
 
     def add_source(self, node: exp.Expression, scope: Scope, rows: Deps) -> Relation:
         """Add one relation of a FROM clause to a scope, and what decides its rows to `rows`."""
@@ -391,6 +396,10 @@ class Walker:
                 relation = self._unnest(node, scope)
             case exp.Values():
                 relation = self.values(node, scope)
+            case exp.TableFromRows() if isinstance(node.this, exp.Func):
+                relation = self._generated(node, node.this, scope)
+            case exp.Alias() | exp.Column():
+                relation = self._array(node, scope)
             case exp.Expression():
                 relation = self._function(node, scope)
             case _:
@@ -458,14 +467,40 @@ class Walker:
         return self._generated(node, node.this, scope)
 
     def _unnest(self, node: exp.Unnest, scope: Scope) -> Relation:
+        parts = [
+            at_least(self.expressions.of(part, scope), Kind.TRANSFORMATION)
+            for part in node.expressions
+        ]
         deps: Deps = {}
-        for part in node.expressions:
-            merge(deps, at_least(self.expressions.of(part, scope), Kind.TRANSFORMATION))
-        return self._generated_from(node, deps)
+        for part in parts:
+            merge(deps, part)
+        relation = self._generated_from(node, deps)
+        if len(parts) == 1 or len(relation.items) != len(parts):
+            return relation
+        # UNNEST(a, b) AS t (x, y): each column comes from an array of its own.
+        items = [c.with_deps(part) for c, part in zip(relation.columns, parts, strict=True)]
+        return Relation([*items], relation.rows)
+
+    def _array(self, node: exp.Expression, scope: Scope) -> Relation:
+        """`ARRAY JOIN t.xs AS x`: a row for each element."""
+        inner = node.this if isinstance(node, exp.Alias) else node
+        deps = at_least(self.expressions.of(inner, scope), Kind.TRANSFORMATION)
+        return Relation([Column(self.output_name(node), deps)], steering(deps, Kind.JOIN))
 
     def _generated(self, node: exp.Expression, call: exp.Expression, scope: Scope) -> Relation:
         deps = at_least(self.expressions.of(call, scope), Kind.TRANSFORMATION)
+        listed = [c for c in call.expressions if isinstance(c, exp.OpenJSONColumnDef)]
+        names = [self.name(c.this) for c in listed] or self._column_names(call)
+        alias = node.args.get("alias")
+        if names and not (isinstance(alias, exp.TableAlias) and alias.args.get("columns")):
+            return Relation([Column(name, deps) for name in names], steering(deps, Kind.JOIN))
         return self._generated_from(node, deps)
+
+    def _column_names(self, call: exp.Expression) -> list[str]:
+        """Return the columns a well-known table function has."""
+        if self.dialect_name == "snowflake" and isinstance(call, exp.Explode):
+            return ["SEQ", "KEY", "PATH", "INDEX", "VALUE", "THIS"]  # FLATTEN
+        return [*_TABLE_FUNCTIONS.get(_called(call), ())]
 
     def _generated_from(self, node: exp.Expression, deps: Deps) -> Relation:
         """Rows made from a value: each of their columns, and how many there are, depend on it."""
@@ -517,6 +552,8 @@ class Walker:
         """Add one JOIN to a scope."""
         before = list(scope.sources.values())
         relation = self.add_source(join.this, scope, rows)
+        for more in join.expressions:  # ARRAY JOIN xs AS x, ys AS y
+            self.add_source(more, scope, rows)
         using = [self.name(column) for column in join.args.get("using") or ()]
         if str(join.args.get("method") or "").upper() == "NATURAL":
             using = _shared_names(before, relation)
@@ -573,6 +610,11 @@ class Walker:
                     if deps is None:
                         deps = self.expressions.of(expression, scope)
                     merge(rows, steering(deps, kind))
+        for part, kind in (("start", Kind.FILTER), ("connect", Kind.JOIN)):  # CONNECT BY
+            clause = node.args.get("connect")
+            condition = clause.args.get(part) if isinstance(clause, exp.Connect) else None
+            if isinstance(condition, exp.Expression):
+                merge(rows, steering(self.expressions.of(condition, scope), kind))
         for part in ("limit", "offset"):
             clause = node.args.get(part)
             count = clause.args.get("expression") if clause is not None else None
@@ -634,7 +676,7 @@ class Walker:
         items: list[Column | Star] = []
         for at, expression in enumerate(expressions):
             if isinstance(expression, exp.Star):
-                items += self._starred(expression, self._all_items(scope), scope)
+                items += self._starred(expression, self.all_items(scope), scope)
             elif isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star):
                 source = scope.find_source(self.name(expression.parts[-2]))
                 found = source.items if source is not None else self._field_star(expression, scope)
@@ -722,7 +764,7 @@ class Walker:
         deps = at_least(found.deps, Kind.TRANSFORMATION)
         return [Column("*", deps)]
 
-    def _all_items(self, scope: Scope) -> list[Column | Star]:
+    def all_items(self, scope: Scope) -> list[Column | Star]:
         """Return what `*` stands for: every column, those of USING once and first."""
         self._budget.spend(sum(len(relation.items) for relation in scope.sources.values()))
         if not scope.merged:
@@ -735,7 +777,7 @@ class Walker:
         for relation in scope.sources.values():
             for item in relation.items:
                 if isinstance(item, Star):
-                    items.append(Star(item.table, item.dropped | frozenset(scope.merged)))
+                    items.append(item.without(scope.merged))
                 elif item.name not in scope.merged:
                     items.append(item)
                 elif item.name in waiting:
@@ -761,7 +803,7 @@ class Walker:
         items: list[Column | Star] = []
         for item in found:
             if isinstance(item, Star):
-                items.append(Star(item.table, item.dropped | gone))
+                items.append(item.without(gone))
                 items += [
                     Column(new, item.column(old, Sure.INFERRED).deps)
                     for old, new in renamed.items()

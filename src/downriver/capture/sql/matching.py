@@ -1,0 +1,45 @@
+"""MATCH_RECOGNIZE: rows found by a pattern over rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from downriver.capture.sql.deps import Deps, Kind, merge, steering
+from downriver.capture.sql.relations import Column, Relation, Star
+from downriver.capture.sql.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from downriver.capture.sql.walker import Walker
+
+
+def matched(clause: exp.Expression, scope: Scope, rows: Deps, walker: Walker) -> Relation:
+    """Return the rows of a pattern: what it is partitioned by, and what each match measures."""
+    source = Relation(walker.all_items(scope), rows)
+    inner = Scope(scope, {})
+    for part in clause.args.get("define") or ():
+        inner.sources[walker.name(part.args["alias"])] = source  # `u.price` is a row's price
+    inner.sources["\x00"] = source
+    decided: Deps = dict(rows)
+    for node in _arranged_by(clause):
+        merge(decided, steering(walker.expressions.of(node, inner), Kind.WINDOW))
+    for part in clause.args.get("define") or ():
+        merge(decided, steering(walker.expressions.of(part.this, inner), Kind.FILTER))
+    measures = [part.this for part in clause.args.get("measures") or ()]
+    shown = clause.args.get("partition_by") or ()
+    every_row = "ALL ROWS" in str(clause.args.get("rows") or "").upper()
+    items: list[Column | Star] = list(source.items) if every_row else []
+    if not every_row:
+        items += walker.select_list(shown, inner, decided).items
+    items += walker.select_list(measures, inner, decided).items
+    return Relation(items, decided)
+
+
+def _arranged_by(clause: exp.Expression) -> Iterator[exp.Expression]:
+    yield from clause.args.get("partition_by") or ()
+    order = clause.args.get("order")
+    if isinstance(order, exp.Expression):
+        yield from order.expressions
