@@ -164,13 +164,12 @@ class Expressions:
         return scope.find_column(name)
 
     def _plain(self, name: str, scope: Scope) -> Column | None:
-        found = self._named(name, scope)
-        if found is not None:
-            return found
-        source = scope.find_source(name)  # a whole row: `select t from t`
-        if source is None:
-            return None
-        row = opaque(source, name)
+        source = scope.find_source(name)
+        if source is None or not _is_row(source, name, scope):
+            found = self._named(name, scope)
+            if found is not None or source is None:
+                return found
+        row = opaque(source, name)  # a whole row: `select t from t`
         row.fields = {column.name: column for column in source.columns}
         return row
 
@@ -275,7 +274,8 @@ class Expressions:
         counted = node.this
         if isinstance(counted, exp.Column) and len(counted.parts) == 1:
             name = self._walker.name(counted.this)
-            if scope.find_column(name) is None and scope.find_source(name) is not None:
+            source = scope.find_source(name)
+            if source is not None and _is_row(source, name, scope):
                 return NOTHING  # whole rows: none of them is missing
         return at_least(self._children(node, scope), Kind.AGGREGATION)
 
@@ -331,6 +331,12 @@ class Expressions:
 
 def _nothing(node: exp.Expression, scope: Scope) -> Deps:
     return NOTHING
+
+
+def _is_row(source: Relation, name: str, scope: Scope) -> bool:
+    """Whether a name that a source goes by means its rows and not a column we do not know of."""
+    own_name = any(star.table[-1] == name for star in source.stars)
+    return not own_name and not scope.knows(name)
 
 
 def _inside(column: Column | None, path: list[str]) -> Column | None:

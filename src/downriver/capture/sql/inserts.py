@@ -131,6 +131,8 @@ def _values_of_new_row(node: exp.Expression) -> exp.Expression:
         return node
     inner = node.expressions[0]
     name = inner.this if isinstance(inner, exp.Column) else inner
+    if not isinstance(name, exp.Identifier):
+        return node
     return exp.Column(this=name.copy(), table=exp.to_identifier("excluded"))
 
 

@@ -7,6 +7,7 @@ A template is rendered twice when it asks a question only a run can answer, such
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -177,8 +178,7 @@ class _Rendering:
     def _render(self) -> str:
         environment = _Environment(self._budget, unknown_in(self))
         environment.globals.update(dbt_globals(self))
-        for text in self._template.macros:
-            environment.add_macros(_with_dbt_blocks(text))
+        environment.add_macros([_with_dbt_blocks(text) for text in self._template.macros])
         tree = environment.parse_counted(_with_dbt_blocks(_with_lines_kept(self._sql)))
         pieces: list[str] = []
         length = 0
@@ -206,22 +206,25 @@ class _Environment(ImmutableSandboxedEnvironment):
         self.globals["range"] = self._range
         self.filters = {name: self._guarded(filter_) for name, filter_ in self.filters.items()}
 
-    def add_macros(self, text: str) -> None:
-        """Make the macros of a file known; they may call each other in any order."""
-        try:
-            tree = self.parse_counted(text)
+    def add_macros(self, texts: Sequence[str]) -> None:
+        """Make the macros of some files known; they may call each other in any order."""
+        trees: list[nodes.Template] = []
+        for text in texts:
+            # What is wrong in a file is seen where a macro of it is called, and missing.
+            with suppress(*_TEMPLATE_FAULTS):
+                trees.append(self.parse_counted(text))
+        for tree in trees:
             for macro in tree.find_all(nodes.Macro):
                 self.globals[macro.name] = self._late(macro.name)
-            module = self.from_string(tree).make_module()
-        except _TEMPLATE_FAULTS:
-            return  # what is called and missing is marked where it is called
-        self._macros.update(
-            {name: value for name, value in vars(module).items() if callable(value)}
-        )
+        for tree in trees:
+            with suppress(*_TEMPLATE_FAULTS):
+                module = vars(self.from_string(tree).make_module())
+                self._macros.update({name: m for name, m in module.items() if callable(m)})
 
     def _late(self, name: str) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            return self._macros[name](*args, **kwargs)
+            macro = self._macros.get(name) or self.undefined(name=name)
+            return macro(*args, **kwargs)
 
         return call
 

@@ -37,6 +37,8 @@ class KnownColumns:
     def columns_of(self, table: TableName) -> list[str] | None:
         """Return a table's columns in order, or None when they are unknown."""
         key = _key(table)
+        if not key:
+            return None
         exact = self._columns.get(key)
         if exact is not None:
             return exact

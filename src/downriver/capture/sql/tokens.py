@@ -145,6 +145,7 @@ def closing(tokens: Sequence[Token], at: int) -> int:
 def name_at(tokens: Sequence[Token], at: int, dialect: Dialect) -> tuple[tuple[str, ...], int]:
     """Return the dotted name that starts at `at`, as the dialect compares it, and where it ends."""
     parts: list[str] = []
+    written: list[str] = []
     while at < len(tokens) and _may_be_name(tokens[at]):
         prefix = ""
         if tokens[at].token_type in (TokenType.PARAMETER, TokenType.HASH):
@@ -153,11 +154,14 @@ def name_at(tokens: Sequence[Token], at: int, dialect: Dialect) -> tuple[tuple[s
             if at == len(tokens) or not _may_be_name(tokens[at]):
                 break
         parts.append(prefix + _folded(tokens[at], dialect))
+        written += str(tokens[at].text).split(".")
         at += 1
         if at < len(tokens) and tokens[at].token_type == TokenType.DOT:
             at += 1
         else:
             break
+    if type(dialect).__name__ == "BigQuery" and len(written) > 1:
+        return tuple(written), at  # qualified names of tables are as they are written
     return tuple(part for part in parts if part), at
 
 

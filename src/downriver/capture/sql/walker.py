@@ -77,6 +77,9 @@ _FILE_READERS = frozenset(
 _MERGED_IN_PLACE = frozenset({"duckdb", "clickhouse", "sqlite"})
 _PATTERNS = frozenset({"duckdb", "clickhouse"})  # which know COLUMNS('regular expression')
 
+# What a table's name is made of; anything else in its place is a function.
+_TABLE_NAMES = (exp.Identifier, exp.Parameter, exp.Var, exp.Literal, exp.Dot)
+
 # What decides which rows there are, and how.
 _STEERING = (
     ("prewhere", Kind.FILTER),
@@ -134,7 +137,10 @@ class Walker:
 
     def table_name(self, node: exp.Table) -> TableName:
         """Return the parts of a table's name; `#t` and `@t` of T-SQL keep their marks."""
-        return tuple(_mark(part) + self.name(part) for part in node.parts if part.name)
+        parts = [part for part in node.parts if part.name]
+        if self.dialect_name == "bigquery" and len(parts) > 1:
+            return tuple(str(part.name) for part in parts)  # as it is written, unlike a column's
+        return tuple(_mark(part) + self.name(part) for part in parts)
 
     def output_name(self, node: exp.Expression) -> str:
         """Return the name a select item gets, or nothing when it has none."""
@@ -375,6 +381,8 @@ class Walker:
         for part in reversed(node.args.get("pivots") or ()):
             if part.args.get("alias") is not None and part.args["alias"].this is not None:
                 return self.name(part.args["alias"].this)
+        if isinstance(node, exp.Final):
+            return self.alias(node.this)
         alias = node.args.get("alias")
         if isinstance(alias, exp.TableAlias):
             return self.name(alias.this) if alias.this is not None else ""
@@ -400,6 +408,8 @@ class Walker:
                 relation = self._generated(node, node.this, scope)
             case exp.Alias() | exp.Column():
                 relation = self._array(node, scope)
+            case exp.Final():  # ClickHouse: rows without their older versions
+                return self._from_item(node.this, scope)
             case exp.Expression():
                 relation = self._function(node, scope)
             case _:
@@ -419,7 +429,7 @@ class Walker:
         return relation.renamed(self.name(column) for column in columns)
 
     def _table(self, node: exp.Table, scope: Scope) -> Relation:
-        if not isinstance(node.this, (exp.Identifier, exp.Parameter, exp.Var, exp.Literal)):
+        if not isinstance(node.this, _TABLE_NAMES):
             relation = self._function(node.this, scope)
         else:
             name = self.table_name(node)
@@ -520,14 +530,7 @@ class Walker:
         called = _called(node)
         if called in _FILE_READERS:
             return self._files(node)
-        deps: Deps = {}
-        for child in node.iter_expressions():
-            if isinstance(child, exp.Table):
-                merge(deps, opaque(self._table(child, scope), "").deps)
-            elif isinstance(child, exp.Query):
-                merge(deps, opaque(self.query(child, scope), "").deps)
-            else:
-                merge(deps, self.expressions.of(child, scope))
+        deps = self._arguments(node, scope)
         deps = at_least(deps, Kind.TRANSFORMATION)
         alias = node.parent.args.get("alias") if node.parent is not None else None
         columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
@@ -536,6 +539,25 @@ class Walker:
             self.blind_spots.append(f"the columns of {called}() are unknown")
             return AnyColumns(deps)
         return Relation([Column(name, deps) for name in names], steering(deps, Kind.JOIN))
+
+    def _arguments(self, node: exp.Expression, scope: Scope) -> Deps:
+        """Return what a table function is given: values, queries, whole tables."""
+        deps: Deps = {}
+        for child in node.iter_expressions():
+            if isinstance(child, exp.Table):
+                merge(deps, opaque(self._table(child, scope), "").deps)
+            elif isinstance(child, exp.Query):
+                merge(deps, opaque(self.query(child, scope), "").deps)
+            elif isinstance(child, exp.Anonymous) and _called(child) == "table":
+                table = child.expressions[0] if child.expressions else None  # TABLE(orders)
+                if isinstance(table, exp.Column):
+                    name = tuple(map(self.name, table.parts))
+                    merge(deps, opaque(self._table_or_field(name, scope), "").deps)
+            elif isinstance(child, (exp.Kwarg, exp.Anonymous)):
+                merge(deps, self._arguments(child, scope))
+            else:
+                merge(deps, self.expressions.of(child, scope))
+        return deps
 
     def _files(self, node: exp.Expression) -> Relation:
         """`read_csv('a.csv')`: each file named is an input, whose columns are not known."""
@@ -557,6 +579,10 @@ class Walker:
         using = [self.name(column) for column in join.args.get("using") or ()]
         if str(join.args.get("method") or "").upper() == "NATURAL":
             using = _shared_names(before, relation)
+            for side in (*before, relation):
+                if side.open:
+                    self.blind_spots.append("the columns of a NATURAL JOIN are not all known")
+                    merge(rows, steering(opaque(side, "").deps, Kind.JOIN))
         for name in using:
             self._merge_column(name, before, relation, join, scope, rows)
         condition = join.args.get("on")
@@ -726,6 +752,11 @@ class Walker:
         """`min(COLUMNS('a.*'))`: the expression once for each column."""
         at = expression.find(exp.Columns)
         items: list[Column | Star] = []
+        if any(source.open for source in scope.sources.values()):
+            self.blind_spots.append("the columns that COLUMNS() takes are not all known")
+            row = opaque(Relation(self.all_items(scope), NOTHING), "*", Kind.IDENTITY)
+            kind = Kind.IDENTITY if expression is at else Kind.TRANSFORMATION
+            return [Column("*", at_least(row.deps, kind))]
         for column in self.expand_columns(at, scope) if at is not None else ():
             written = column if expression is at else expression.copy()
             for node in list(written.find_all(exp.Columns)):
@@ -736,6 +767,8 @@ class Walker:
         return items
 
     def _item(self, expression: exp.Expression, at: int, scope: Scope) -> list[Column]:
+        if isinstance(expression, exp.QueryTransform):  # TRANSFORM (a) USING 'script' AS (b)
+            return self._transformed(expression, scope)
         if isinstance(expression, exp.Aliases):  # explode(m) as (k, v), inline(...)
             deps = at_least(self.expressions.of(expression.this, scope), Kind.TRANSFORMATION)
             return (
@@ -753,6 +786,15 @@ class Walker:
         if not isinstance(inner, exp.Column):
             column = Expressed(column, inner, self._dialect, named=bool(name))
         return [column]
+
+    def _transformed(self, node: exp.QueryTransform, scope: Scope) -> list[Column]:
+        deps: Deps = {}
+        for part in node.expressions:
+            merge(deps, at_least(self.expressions.of(part, scope), Kind.TRANSFORMATION))
+        schema = node.args.get("schema")
+        columns = schema.expressions if isinstance(schema, exp.Expression) else ()
+        names = [self.name(c.this if isinstance(c, exp.ColumnDef) else c) for c in columns]
+        return [Column(name, deps) for name in names or ["key", "value"]]
 
     def _field_star(self, node: exp.Column, scope: Scope) -> list[Column | Star]:
         """`column.*`: the fields of a struct."""
@@ -792,10 +834,12 @@ class Walker:
         replaced = {
             self.name(alias.args["alias"]): self.expressions.of(alias.this, scope)
             for alias in star.args.get("replace") or ()
+            if isinstance(alias, exp.Alias)
         }
         renamed = {
             self.name(_identifier(alias.this)): self.name(alias.args["alias"])
             for alias in star.args.get("rename") or ()
+            if isinstance(alias, exp.Alias)
         }
         if not (dropped or replaced or renamed):
             return list(found)

@@ -1,0 +1,174 @@
+"""No text can make it raise, hang or eat the memory: what is too much is said to be."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from downriver.capture.sql import Limits, SqlLineage, parse_sql_lineage
+
+GENEROUS = 20.0  # seconds of CPU; each takes less than three, and must not take minutes
+
+
+def kinds(lineage: SqlLineage) -> set[str]:
+    return {spot.kind for spot in lineage.blind_spots}
+
+
+def doubling_ctes(count: int) -> str:
+    ctes = ["c0 AS (SELECT x, y FROM t)"]
+    ctes += [
+        f"c{n} AS (SELECT * FROM c{n - 1} AS a JOIN c{n - 1} AS b ON a.x = b.x)"
+        for n in range(1, count)
+    ]
+    return f"WITH {', '.join(ctes)} SELECT * FROM c{count - 1}"
+
+
+def repeated_ctes(count: int) -> str:
+    """Each CTE uses the one before twice: followed each time, it would take 2 ** count steps."""
+    ctes = ["c0 AS (SELECT x FROM t)"]
+    ctes += [
+        f"c{n} AS (SELECT a.x + b.x AS x FROM c{n - 1} AS a JOIN c{n - 1} AS b ON a.x = b.x)"
+        for n in range(1, count)
+    ]
+    return f"WITH {', '.join(ctes)} SELECT x FROM c{count - 1}"
+
+
+FOLLOWED = {
+    "terms of a sum": "SELECT " + "+".join(["t.a"] * 5_000) + " AS n FROM t",
+    "terms of a condition": "SELECT t.a FROM t WHERE " + " AND ".join(["t.b = 1"] * 5_000),
+    "queries of a union": " UNION ALL ".join(["SELECT t.a FROM t"] * 2_000),
+    "rows of values": "INSERT INTO t (a) VALUES " + ",".join(["(1)"] * 5_000),
+    "columns": "SELECT " + ", ".join(f"t.c{n}" for n in range(5_000)) + " FROM t",
+    "joins": "SELECT t.a FROM t" + "".join(f" JOIN j{n} ON j{n}.a = t.a" for n in range(1_000)),
+    "branches of a case": f"SELECT CASE {'WHEN t.a = 1 THEN t.b ' * 3_000} END AS x FROM t",
+    "casts": "SELECT t.a" + "::int" * 200 + " AS x FROM t",
+    "ctes used twice": repeated_ctes(40),
+    "statements": "INSERT INTO t SELECT * FROM s;" * 2_000,
+    "lateral views": "SELECT t.a FROM t" + " LATERAL VIEW EXPLODE(t.b) x AS y" * 1_000,
+    "semicolons": ";" * 100_000,
+}
+
+TOO_MUCH = {
+    "brackets": ("SELECT " + "(" * 10_000 + "1" + ")" * 10_000, "too_deep"),
+    "brackets left open": ("SELECT " + "(" * 10_000, "too_deep"),
+    "brackets around a table": ("SELECT * FROM " + "(" * 5_000 + "t" + ")" * 5_000, "too_deep"),
+    "subqueries": ("SELECT * FROM " + "(SELECT * FROM " * 500 + "t" + ") x" * 500, "too_deep"),
+    "functions": ("SELECT " + "f(" * 5_000 + "1" + ")" * 5_000, "too_deep"),
+    "cases": ("SELECT " + "CASE WHEN " * 5_000 + "1" + " THEN 1 END" * 5_000, "too_deep"),
+    "arrays": ("SELECT " + "[" * 5_000 + "1" + "]" * 5_000, "too_deep"),
+    "structs": ("SELECT " + "STRUCT(" * 30 + "1" + ")" * 30, "too_deep"),
+    "types": ("SELECT CAST(a AS " + "ARRAY<" * 999 + "INT" + ">" * 999 + ")", "too_deep"),
+    "negations": ("SELECT " + "NOT " * 5_000 + "a FROM t", "too_deep"),
+    "subscripts": ("SELECT a" + "[0]" * 5_000 + " FROM t", "too_deep"),
+    "joins that wait for their ON": (
+        "SELECT * FROM t" + " JOIN t" * 5_000 + " ON 1" * 5_000,
+        "too_deep",
+    ),
+    "joins without an ON": ("SELECT * FROM t" + " JOIN t" * 40, "too_large"),
+    "columns that double": (doubling_ctes(40), "too_large"),
+    "pivots": ("SELECT * FROM t" + " PIVOT (SUM(a) FOR b IN (1, 2))" * 3_000, "too_large"),
+    "text": ("INSERT INTO t SELECT * FROM s; " + "-- x\n" * 500_000, "too_large"),
+}  # fmt: skip
+
+JUNK = {
+    "nothing": "",
+    "blanks": " \n\t ",
+    "a comment": "-- SELECT 1",
+    "bytes": "".join(map(chr, range(256))) * 20,
+    "a null": "SELECT \x00 FROM \x00",
+    "surrogates": "SELECT '\ud800' FROM t",
+    "an open string": "SELECT 'abc FROM t",
+    "open quotes": '"' * 5_001,
+    "open comments": "/*" * 5_000,
+    "open dollars": "$$ $x$ " * 1_001,
+    "open braces": "{{ {% {# " * 1_000,
+    "emoji": "SELECT 😀 FROM 🚀 JOIN 😀 USING (🎉)",
+    "only keywords": "SELECT FROM WHERE JOIN ON GROUP BY HAVING ORDER BY INSERT UPDATE MERGE WHEN",
+    "a file of another kind": "\x89PNG\r\n\x1a\n" + "\x00" * 100,
+    "keywords by the thousand": "INSERT INTO t " * 2_000,
+    "blocks that never end": "BEGIN IF a THEN LOOP " * 2_000,
+    "procedures in procedures": "CREATE PROCEDURE p() AS BEGIN " * 2_000,
+}
+
+
+def in_time(sql: str, **options: object) -> SqlLineage:
+    begun = time.process_time()
+    lineage = parse_sql_lineage(sql, **options)  # type: ignore[arg-type]
+    assert time.process_time() - begun < GENEROUS
+    return lineage
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_long_statements_are_followed(name: str) -> None:
+    lineage = in_time(FOLLOWED[name], dialect="")
+    assert not lineage.blind_spots
+
+
+@pytest.mark.parametrize("name", TOO_MUCH)
+def test_what_is_too_much_is_said_to_be(name: str) -> None:
+    sql, kind = TOO_MUCH[name]
+    assert kinds(in_time(sql, dialect="")) == {kind}
+
+
+@pytest.mark.parametrize("name", JUNK)
+@pytest.mark.parametrize("dialect", [None, "", "tsql", "bigquery", "snowflake"])
+def test_junk_is_no_error(name: str, dialect: str | None) -> None:
+    assert "failed" not in kinds(in_time(JUNK[name], dialect=dialect))
+
+
+def test_tables_are_known_where_columns_cannot_be() -> None:
+    deep = "INSERT INTO t SELECT " + "(" * 5_000 + "1" + ")" * 5_000 + " FROM s"
+    lineage = parse_sql_lineage(deep, dialect="")
+    assert (lineage.inputs, lineage.outputs) == (["s"], ["t"])
+
+
+def test_a_doubling_dependency_stays_one() -> None:
+    lineage = parse_sql_lineage(repeated_ctes(40), dialect="")
+    assert len(lineage.column_edges) == 1
+
+
+def test_a_wide_star_over_joins() -> None:
+    schema = {f"t{n}": [f"c{n}_{m}" for m in range(5_000)] for n in range(5)}
+    joins = "".join(f" CROSS JOIN t{n}" for n in range(1, 5))
+    lineage = in_time(f"CREATE TABLE t AS SELECT * FROM t0{joins}", dialect="", schema=schema)
+    assert len(lineage.column_edges) == 25_000
+    assert lineage.complete
+
+
+def test_the_beginning_of_a_text_that_is_too_large_is_scanned() -> None:
+    lineage = parse_sql_lineage(
+        "INSERT INTO t SELECT a FROM s;" + " " * 100, limits=Limits(characters=40), dialect=""
+    )
+    assert (lineage.inputs, lineage.outputs, kinds(lineage)) == (["s"], ["t"], {"too_large"})
+
+
+def test_when_time_is_up_the_rest_is_scanned() -> None:
+    sql = "INSERT INTO t SELECT s.a FROM s; INSERT INTO u SELECT r.a FROM r"
+    lineage = parse_sql_lineage(sql, dialect="", limits=Limits(seconds=-1))
+    assert (lineage.inputs, lineage.outputs) == (["s", "r"], ["t", "u"])
+    assert kinds(lineage) == {"too_large"}
+
+
+def test_too_many_edges_leave_the_tables() -> None:
+    columns = ", ".join(f"s.a + s.b AS c{n}" for n in range(50))
+    lineage = parse_sql_lineage(
+        f"INSERT INTO t SELECT {columns} FROM s", dialect="", limits=Limits(edges=99)
+    )
+    assert (lineage.inputs, lineage.outputs, lineage.column_edges) == (["s"], ["t"], [])
+    assert kinds(lineage) == {"too_large"}
+
+
+def test_a_caller_near_the_end_of_its_stack_gets_an_answer() -> None:
+    def dig(depth: int) -> SqlLineage:
+        return dig(depth - 1) if depth else parse_sql_lineage("SELECT a FROM s", dialect="")
+
+    lineage = None
+    for depth in range(940, 600, -20):
+        try:
+            lineage = dig(depth)
+        except RecursionError:
+            continue  # not even the call fits
+        break
+    assert lineage is not None
+    assert kinds(lineage) <= {"too_deep"}

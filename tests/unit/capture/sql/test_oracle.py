@@ -1,0 +1,139 @@
+"""The oracle of `bench.sql_oracle` on a few statements, and that it notices what is wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+import pytest
+from bench.sql_laboratory import Case, Laboratory, read_cases
+from bench.sql_oracle import Effort, Verdict, judge
+from bench.sql_worlds import WORLDS
+
+from downriver.capture.sql import ColumnEdge, ColumnRef, SqlLineage, parse_sql_lineage
+
+CASES = {case.name: case for case in read_cases()}
+EFFORT = Effort(kinds=5, rounds=1, extra=0)
+
+
+@pytest.fixture(scope="module")
+def shop() -> Laboratory:
+    return Laboratory(WORLDS["shop"]())
+
+
+def read(shop: Laboratory, sql: str) -> SqlLineage:
+    return parse_sql_lineage(sql, dialect="duckdb", schema=shop.world.schema)
+
+
+def ask(shop: Laboratory, sql: str, lineage: SqlLineage | None = None) -> Verdict:
+    return judge(shop, Case("test", "test", "shop", sql), EFFORT, lineage)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "columns_by_pattern_written_out",
+        "first_and_last_value",
+        "group_by_all_with_case",
+        "join_using_star_key_in_the_middle",
+        "limit_from_a_subquery",
+        "mixed_chain",
+        "order_by_alias_that_hides_a_column",
+        "order_by_all",
+        "pivot_two_columns",
+        "recursive_cte_tree",
+        "script_merge_then_read",
+        "struct_field_by_key",
+        "union_ordered_by_position",
+        "unnest_in_select",
+        "unpivot_standard",
+    ],
+)
+def test_every_change_seen_is_an_edge(shop: Laboratory, name: str) -> None:
+    verdict = judge(shop, CASES[name], EFFORT)
+    assert (verdict.missed, verdict.problems) == ([], [])
+    assert verdict.changes > 0
+
+
+def test_statements_have_names_of_their_own_and_are_enough() -> None:
+    cases = read_cases()
+    assert [name for name, n in Counter(case.name for case in cases).items() if n > 1] == []
+    topics = Counter(case.topic for case in cases)
+    assert topics["tpch"] == 22
+    assert len(cases) - topics["tpch"] >= 100
+
+
+def test_an_edge_left_out_is_missed(shop: Laboratory) -> None:
+    sql = "select order_id, amount * 2 as doubled from orders where status = 'paid'"
+    lineage = read(shop, sql)
+    without_value = msgspec.structs.replace(
+        lineage.statements[0],
+        column_edges=[e for e in lineage.statements[0].column_edges if e.source.column != "amount"],
+    )
+    without_filter = msgspec.structs.replace(lineage.statements[0], dataset_edges=[])
+    assert ask(shop, sql).missed == []
+    lineage.statements = [without_value]
+    assert ask(shop, sql, lineage).missed == ["orders.amount → doubled"]
+    lineage.statements = [without_filter]
+    assert set(ask(shop, sql, lineage).missed) == {
+        "orders.status → order_id",
+        "orders.status → doubled",
+    }
+
+
+def test_an_edge_that_never_matters_is_counted(shop: Laboratory) -> None:
+    sql = "select order_id, amount from orders"
+    lineage = read(shop, sql)
+    bogus = ColumnEdge(
+        source=ColumnRef("orders", "note"),
+        target=ColumnRef("", "amount"),
+        type="INDIRECT",
+        subtype="CONDITIONAL",
+    )
+    lineage.statements[0].column_edges.append(bogus)
+    verdict = ask(shop, sql, lineage)
+    assert [(e.source, e.target, e.group) for e in verdict.unseen] == [
+        ("orders.note", "amount", "INDIRECT")
+    ]
+    assert verdict.reported == {"DIRECT": 2, "INDIRECT": 1, "ROWS": 0}
+
+
+def test_a_value_that_comes_out_as_it_went_in_must_be_a_direct_edge(shop: Laboratory) -> None:
+    sql = "select city from customers"
+    lineage = read(shop, sql)
+    (edge,) = lineage.statements[0].column_edges
+    steers = msgspec.structs.replace(edge, type="INDIRECT", subtype="CONDITIONAL")
+    lineage.statements[0].column_edges = [steers]
+    assert ask(shop, sql, lineage).missed == ["customers.city → city, as it is"]
+
+
+def test_identity_that_changes_the_value_is_a_lie(shop: Laboratory) -> None:
+    sql = "select upper(city) as city from customers"
+    lineage = read(shop, sql)
+    (edge,) = lineage.statements[0].column_edges
+    lineage.statements[0].column_edges = [msgspec.structs.replace(edge, subtype="IDENTITY")]
+    (problem,) = ask(shop, sql, lineage).problems
+    assert problem.startswith("city is said to be IDENTITY but holds")
+
+
+def test_a_change_of_pairs_alone_is_seen(shop: Laboratory) -> None:
+    sql = "select order_id, rank() over (order by amount, order_id) as place from orders"
+    lineage = read(shop, sql)
+    lineage.statements[0].column_edges = [
+        e for e in lineage.statements[0].column_edges if e.source.column != "amount"
+    ]
+    assert ask(shop, sql, lineage).missed == ["orders.amount → which rows there are"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "problem"),
+    [
+        ("select order_id from orders limit 3", "depends on the order in which rows are stored"),
+        ("select order_id from orders where amount < 0", "the query has no rows"),
+        ("select nothing from orders", "does not run"),
+    ],
+)
+def test_a_statement_that_can_prove_nothing_is_refused(
+    shop: Laboratory, sql: str, problem: str
+) -> None:
+    assert any(text.startswith(problem) for text in ask(shop, sql).problems)
