@@ -39,14 +39,25 @@ class Held(NamedTuple):
     rows: Origins
     old: bool
 
+    def depends(self, source: Source, column: str) -> bool:
+        """Whether a column or every row is said to come from a source, or from all its table."""
+        of_column = self.columns.get(column.casefold(), {})
+        return any(s in of_column or s in self.rows for s in (source, (source[0], "*")))
+
+
+def held_after(lineage: SqlLineage, schema: Mapping[str, Sequence[str]]) -> dict[str, Held]:
+    """Return what every table that a script writes holds after it."""
+    held: dict[str, Held] = {}
+    for statement in lineage.statements:
+        _follow(statement, held, schema)
+    return held
+
 
 def claims_of(
     lineage: SqlLineage, results: Run, schema: Mapping[str, Sequence[str]]
 ) -> dict[str, Claims]:
     """Return what a script's lineage says of each output, in terms of the tables it began with."""
-    held: dict[str, Held] = {}
-    for statement in lineage.statements:
-        _follow(statement, held, schema)
+    held = held_after(lineage, schema)
     found: dict[str, Claims] = {}
     for output, result in results.items():
         names = lineage.statements[-1].columns if output == QUERY else list(result.names)
@@ -92,7 +103,8 @@ def _follow(
 
 def _origins(edge: ColumnEdge, held: Mapping[str, Held]) -> Origins:
     """Return what an edge comes from, seen through the tables that the script wrote before."""
-    table, column = edge.source.table.casefold(), edge.source.column.casefold()
+    table = edge.source.table.casefold().removeprefix("main.")
+    column = edge.source.column.casefold()
     before = held.get(table, Held({}, {}, old=True))
     found: Origins = {(table, column): {edge.subtype}} if before.old else {}
     for source, kinds in before.columns.get(column, {}).items():

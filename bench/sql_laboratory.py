@@ -145,6 +145,7 @@ class Laboratory:
         self._connection.execute("SET enable_progress_bar = false")
         self._schemas: dict[tuple[tuple[Source, ...], int, int], tuple[str, list[Any]]] = {}
         self._prepared: dict[Case, list[_Prepared]] = {}
+        self._reordered: set[str] = set()
         for table in world.tables.values():
             columns = ", ".join(f"{name} {type_}" for name, type_ in table.columns.items())
             marks = ", ".join("?" for _ in table.columns)
@@ -154,12 +155,14 @@ class Laboratory:
     def reorder(self, seed: int) -> str:
         """Return a schema with the same rows, stored in another order."""
         schema = f"reordered_{seed}"
-        self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-        for name in self.world.tables:
-            self._connection.execute(
-                f"CREATE TABLE IF NOT EXISTS {schema}.{name} AS "
-                f"SELECT * FROM main.{name} ORDER BY hash(rowid + {seed})"
-            )
+        if schema not in self._reordered:
+            self._reordered.add(schema)
+            self._connection.execute(f"CREATE SCHEMA {schema}")
+            for name in self.world.tables:
+                self._connection.execute(
+                    f"CREATE TABLE {schema}.{name} AS "
+                    f"SELECT * FROM main.{name} ORDER BY hash(rowid + {seed})"
+                )
         return schema
 
     def perturb(self, sources: tuple[Source, ...], kind: int, seed: int) -> tuple[str, list[Any]]:
@@ -236,8 +239,9 @@ class Laboratory:
     def _written(self) -> list[str]:
         """Return the tables there are now that were not before, and those that hold other rows."""
         found = self._connection.execute(
-            "SELECT table_name FROM information_schema.tables "
-            "WHERE table_schema = 'main' AND table_type <> 'LOCAL TEMPORARY' ORDER BY table_name"
+            "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main' AND NOT temporary "
+            "UNION ALL SELECT view_name FROM duckdb_views() "
+            "WHERE schema_name = 'main' AND NOT temporary AND NOT internal ORDER BY 1"
         ).fetchall()
         return [name for (name,) in found if self._differs(name)]
 

@@ -40,7 +40,7 @@ def _columns(
     if isinstance(left, exp.Parameter):  # T-SQL: SET @x = …, or SET @x = a = …
         return
     if not isinstance(left, (exp.Tuple, exp.Paren)):
-        yield context.walker.item(right, context.column_name(left), scope)
+        yield context.walker.selects.item(right, context.column_name(left), scope)
         return
     names = [context.column_name(part) for part in left.expressions or [left.this]]
     if isinstance(right, (exp.Subquery, exp.Query)):
@@ -50,7 +50,7 @@ def _columns(
         return
     values = right.expressions or [right.this]
     for name, value in zip(names, values, strict=False):
-        yield context.walker.item(value, name, scope)
+        yield context.walker.selects.item(value, name, scope)
 
 
 def _in_row(item: Column | Star, rows: Deps) -> Column | Star:

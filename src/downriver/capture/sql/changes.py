@@ -26,7 +26,7 @@ def read_merge(node: exp.Expression, context: Context) -> Effect:
     scope = Scope(context.outer(node), {})
     target = context.walker.table_name(node.this)
     rows: Deps = {}
-    source = context.walker.add_source(node.args["using"], scope, rows)
+    source = context.walker.sources.add(node.args["using"], scope, rows)
     existing = context.existing(target)
     scope.sources[context.walker.alias(node.this)] = existing
     _join_on(node, source, existing, scope, rows, context)
@@ -100,7 +100,7 @@ def _inserted(then: exp.Insert, branch: _Branch, context: Context) -> Written:
     for at, value in enumerate(values):
         name = names[at] if at < len(names) else context.walker.output_name(value)
         if name:
-            items.append(context.walker.item(value, name, branch.scope))
+            items.append(context.walker.selects.item(value, name, branch.scope))
     return Written(branch.target, items, branch.rows)
 
 
@@ -117,10 +117,10 @@ def read_update(node: exp.Expression, context: Context) -> Effect:
     outer = context.outer(node)
     scope = Scope(outer, {})
     rows: Deps = {}
-    context.walker.from_clause(node, scope, rows)
+    context.walker.sources.from_clause(node, scope, rows)
     target = _changed_table(node.this, node, scope, context)
     for join in node.this.args.get("joins") or ():
-        context.walker.join(join, scope, rows)
+        context.walker.sources.join(join, scope, rows)
     context.filtered(node, scope, rows)
     targets = _targets(node, target, context)
     written = [
@@ -167,6 +167,10 @@ def _changed_table(
 ) -> TableName:
     """Return the table an UPDATE means: T-SQL names it by an alias of its FROM, or by a CTE."""
     walker = context.walker
+    if not isinstance(node, exp.Table):  # Oracle: UPDATE (SELECT …) SET …
+        shown = node.find(exp.Table)
+        walker.sources.add(node, scope, {})
+        return walker.table_name(shown) if shown is not None else ()
     name = walker.table_name(node)
     alias = walker.alias(node)
     if len(name) == 1:
@@ -201,14 +205,14 @@ def read_delete(node: exp.Expression, context: Context) -> Effect:
     scope = Scope(context.outer(node), {})
     rows: Deps = {}
     for item in _listed(node.args.get("using")):
-        context.walker.add_source(item, scope, rows)
+        context.walker.sources.add(item, scope, rows)
     table = truthy(node.this)
     if table is None:
         return Effect("DELETE", context.inputs(), [])
     named = [t for t in _listed(node.args.get("tables")) if isinstance(t, exp.Table)]
     target = _changed_table(table, node, scope, context)
     for join in table.args.get("joins") or ():
-        context.walker.join(join, scope, rows)
+        context.walker.sources.join(join, scope, rows)
     context.filtered(node, scope, rows)
     targets = _deleted_from(named, table, context) or [target]
     written = [Written(name, [], rows) for name in targets]

@@ -80,7 +80,7 @@ class Context:
             ]
             node = node.this
         if isinstance(node, exp.Table):
-            return self.walker.table_name(node), names
+            return self.walker.table_name(node) or None, names
         if isinstance(node, exp.Directory):
             return (str(node.this.name),), names
         return None, names

@@ -1,16 +1,21 @@
-"""The names dbt gives to templates, without dbt: enough to see which tables and columns are used."""
+"""The names dbt gives to templates, without dbt: enough to see which tables and columns matter."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jinja2 import Undefined
 
+from downriver.capture.sql.dbt_macros import (
+    DBT,
+    DBT_UTILS,
+    SILENT,
+    list_arguments,
+    print_nothing,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-_IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*\Z")
 
 
 class Rendering(Protocol):
@@ -92,7 +97,7 @@ class Unknown(Undefined):
         name = self._text.replace(".", "_")
         _run_block(kwargs)
         given = [*args, *kwargs.values()]
-        texts = [text for value in given for text in _arguments(value)]
+        texts = [text for value in given for text in list_arguments(value)]
         self._note()
         return Unknown(self._rendering, f"{name}({', '.join(texts)})", noted=True)
 
@@ -161,20 +166,6 @@ def _run_block(options: dict[str, Any]) -> None:
         block()
 
 
-def _arguments(value: Any) -> Iterator[str]:
-    """Yield a value as SQL: a word is most likely a column's name."""
-    if isinstance(value, (list, tuple)):
-        for part in value:
-            yield from _arguments(part)
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from _arguments(part)
-    elif isinstance(value, str) and not _IDENTIFIER.match(value):
-        yield "'" + value.replace("'", "''") + "'"
-    elif value is not None:
-        yield str(value)
-
-
 class Target:
     """The connection a run uses: every question about it is one only a run can answer."""
 
@@ -239,18 +230,18 @@ def dbt_globals(rendering: Rendering) -> dict[str, Any]:
         "should_full_refresh": lambda: False,
         "execute": True,
         "return": lambda value: value,
-        "log": _nothing,
-        "print": _nothing,
-        "debug": _nothing,
+        "log": print_nothing,
+        "print": print_nothing,
+        "debug": print_nothing,
         "target": Target(rendering),
         "adapter": Queries(rendering, "adapter"),
         "run_query": Queries(rendering, "run_query"),
         "statement": Queries(rendering, "statement"),
         "load_result": Queries(rendering, "load_result"),
-        "exceptions": Package(rendering, "exceptions", _SILENT),
+        "exceptions": Package(rendering, "exceptions", SILENT),
         "modules": Package(rendering, "modules", {}),
-        "dbt": Package(rendering, "dbt", _DBT),
-        "dbt_utils": Package(rendering, "dbt_utils", _DBT_UTILS),
+        "dbt": Package(rendering, "dbt", DBT),
+        "dbt_utils": Package(rendering, "dbt_utils", DBT_UTILS),
         "fromjson": lambda text, default=None: default,
         "tojson": lambda value, default=None: str(value),
         "set": lambda value, default=None: list(dict.fromkeys(value)),
@@ -304,66 +295,3 @@ def _variable(rendering: Rendering) -> Callable[..., Any]:
         return rendering.variable(str(name), default)
 
     return variable
-
-
-def _nothing(*_: Any, **__: Any) -> str:
-    return ""
-
-
-# Macros everybody has, as SQL that uses the same columns.
-
-
-def _call_of(name: str) -> Callable[..., str]:
-    def macro(*args: Any, **kwargs: Any) -> str:
-        texts = [text for value in [*args, *kwargs.values()] for text in _arguments(value)]
-        return f"{name}({', '.join(texts)})"
-
-    return macro
-
-
-def _first(*args: Any, **_: Any) -> str:
-    return str(args[0]) if args else ""
-
-
-def _star(*args: Any, **kwargs: Any) -> str:
-    alias = kwargs.get("relation_alias")
-    return f"{alias}.*" if alias else "*"
-
-
-def _union(relations: Any = (), *_: Any, **__: Any) -> str:
-    # Rendered to be read, never run.
-    return "(" + " union all ".join(f"select * from {name}" for name in relations) + ")"  # noqa: S608
-
-
-_SILENT: dict[str, Callable[..., str]] = dict.fromkeys(
-    ("raise_compiler_error", "warn", "raise_database_error", "raise_not_implemented"), _nothing
-)
-_DBT: dict[str, Callable[..., str]] = {
-    **{
-        name: _call_of(name)
-        for name in (
-            "concat", "dateadd", "datediff", "date_trunc", "last_day", "length", "listagg",
-            "position", "replace", "right", "left", "split_part", "safe_cast", "cast", "hash", "any_value",
-            "bool_or", "array_construct", "escape_single_quotes",
-        )
-    },
-    **{
-        name: lambda *_, **__: "varchar"
-        for name in ("type_string", "type_timestamp", "type_int", "type_bigint", "type_float",
-                     "type_numeric", "type_boolean")
-    },
-    "current_timestamp": lambda *_, **__: "current_timestamp",
-    "except": lambda *_, **__: "except",
-    "intersect": lambda *_, **__: "intersect",
-}  # fmt: skip
-_DBT_UTILS: dict[str, Callable[..., str]] = {
-    **_DBT,
-    "star": _star,
-    "union_relations": _union,
-    "generate_surrogate_key": lambda *args, **_: f"md5({_call_of('concat')(*args)})",
-    "surrogate_key": lambda *args, **_: f"md5({_call_of('concat')(*args)})",
-    "safe_add": _call_of("safe_add"),
-    "safe_divide": _call_of("safe_divide"),
-    "safe_subtract": _call_of("safe_subtract"),
-    "group_by": lambda n, *_, **__: "group by " + ", ".join(str(i) for i in range(1, n + 1)),
-}

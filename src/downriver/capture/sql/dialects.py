@@ -58,7 +58,8 @@ _SIGNS = (
     # BigQuery
     _for(r"`[\w-]+\.[\w-]+(?:\.[\w*-]+)?`", bigquery=3),
     _for(r"\b(?:INT64|FLOAT64|BIGNUMERIC)\b", bigquery=3),
-    _for(r"\b(?:SAFE_CAST|SAFE_DIVIDE|FARM_FINGERPRINT|TIMESTAMP_TRUNC|GENERATE_UUID)\s*\(", bigquery=3),
+    _for(r"\b(?:SAFE_CAST|SAFE_DIVIDE|FARM_FINGERPRINT)\s*\(", bigquery=3),
+    _for(r"\b(?:TIMESTAMP_TRUNC|GENERATE_UUID)\s*\(", bigquery=3),
     _for(r"\b(?:_TABLE_SUFFIX|_PARTITIONTIME|_PARTITIONDATE)\b", bigquery=4),
     _for(r"\bSELECT\s+AS\s+(?:STRUCT|VALUE)\b|\bWITH\s+OFFSET\b|\|>|\bEXPORT\s+DATA\b", bigquery=4),
     _for(r"\*\s*EXCEPT\s*\(", bigquery=2, databricks=1),
@@ -70,7 +71,8 @@ _SIGNS = (
     _for(r"\bCREATE\s+(?:OR\s+REPLACE\s+)?(?:TRANSIENT|DYNAMIC)\s+TABLE\b", snowflake=4),
     _for(r"\bCREATE\s+(?:OR\s+REPLACE\s+)?(?:STREAM|TASK|PIPE|STAGE|WAREHOUSE)\b", snowflake=4),
     _for(r"(?<![:\w])[A-Za-z_]\w*:[A-Za-z_\"]", snowflake=2, databricks=1),
-    _for(r"\b(?:OBJECT_CONSTRUCT|PARSE_JSON|TRY_TO_\w+|ARRAY_CONSTRUCT|IFF|ZEROIFNULL)\s*\(", snowflake=2),
+    _for(r"\b(?:OBJECT_CONSTRUCT|ARRAY_CONSTRUCT)\s*\(", snowflake=2),
+    _for(r"\b(?:PARSE_JSON|TRY_TO_\w+|IFF|ZEROIFNULL)\s*\(", snowflake=2),
     _for(r"\b(?:AT|BEFORE)\s*\(\s*(?:TIMESTAMP|OFFSET|STATEMENT|STREAM)\s*=>", snowflake=4),
     _for(r"\bINSERT\s+OVERWRITE\s+INTO\b", snowflake=3),
     _for(r"\bEXECUTE\s+IMMEDIATE\s+\$\$|\bLET\s+\w+|\bRESULTSET\b", snowflake=3),
@@ -95,7 +97,7 @@ _SIGNS = (
     # MySQL
     _for(r"\bON\s+DUPLICATE\s+KEY\b|\bAUTO_INCREMENT\b|\bSTRAIGHT_JOIN\b", mysql=4),
     _for(r"\bENGINE\s*=\s*(?:InnoDB|MyISAM)\b", mysql=4),
-    _for(r"\bINTO\s+OUTFILE\b|\bLOAD\s+DATA\b.*\bINFILE\b|^\s*DELIMITER\s", mysql=4),
+    _for(r"\bINTO\s+OUTFILE\b|\bLOAD\s+DATA\b.{0,80}\bINFILE\b|^\s*DELIMITER\s", mysql=4),
     _for(r"\bLIMIT\s+\d+\s*,\s*\d+", mysql=2),
     _for(r"\bREPLACE\s+INTO\b|\bINSERT\s+IGNORE\b", mysql=3),
     _for(r"`\w+`", spark=2, databricks=2, mysql=2, bigquery=1, hive=1),
@@ -110,7 +112,8 @@ _SIGNS = (
     _for(r"\b(?:DISTKEY|SORTKEY|DISTSTYLE|IAM_ROLE)\b|\bUNLOAD\s*\(|\bAPPEND\s+FROM\b", redshift=5),
     # DuckDB
     _for(r"\bread_(?:parquet|csv|csv_auto|json|json_auto)\s*\(", duckdb=4),
-    _for(r"(?:\A|;)\s*(?:UN)?PIVOT\s+[\w.\"]+\s+ON\b|\bCOLUMNS\s*\(|(?:\A|;)\s*SUMMARIZE\b", duckdb=4),
+    _for(r"(?:\A|;)\s*(?:UN)?PIVOT\s+[\w.\"]+\s+ON\b|(?:\A|;)\s*SUMMARIZE\b", duckdb=4),
+    _for(r"\bCOLUMNS\s*\(\s*(?:['*\[]|\w+\s*->)", duckdb=4),
     _for(r"(?:\A|;)\s*FROM\s+[\w.\"]+\s*(?:;|$|\bSELECT\b|\bWHERE\b)", duckdb=3),
     _for(r"\bFROM\s+''(?!\s*\))|\bPOSITIONAL\s+JOIN\b", duckdb=3),
     # Trino

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from downriver.capture.sql.deps import Kind, Sure
+from downriver.capture.sql.expressed import Expressed
 from downriver.capture.sql.relations import Star
 from downriver.capture.sql.result import ColumnEdge, ColumnRef
-from downriver.capture.sql.walker import Expressed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from downriver.capture.sql.effects import Written
 
     TableText = Callable[[TableName], str]
-
-_LONGEST_EXPRESSION = 2_000
 
 _RESOLUTIONS: dict[int, Literal["exact", "inferred", "ambiguous"]] = {
     Sure.EXACT: "exact",
@@ -46,21 +44,13 @@ def column_edges(written: Written, text: TableText) -> Iterator[ColumnEdge]:
                 resolution="inferred",
             )
         elif item.deps:
-            expression = _expression_text(item) if isinstance(item, Expressed) else ""
+            expression = item.text() if isinstance(item, Expressed) else ""
             yield from _edges(item.deps, ColumnRef(target, item.name), expression, text)
 
 
 def dataset_edges(written: Written, text: TableText) -> Iterator[ColumnEdge]:
     """Yield the edges into a written table as a whole: what decides its rows."""
     yield from _edges(written.rows, ColumnRef(text(written.table), "*"), "", text)
-
-
-def _expression_text(column: Expressed) -> str:
-    try:
-        text = column.text()
-    except RecursionError:  # an expression of thousands of terms can be followed but not printed
-        return ""
-    return text if len(text) <= _LONGEST_EXPRESSION else text[: _LONGEST_EXPRESSION - 1] + "…"
 
 
 def _edges(deps: Deps, target: ColumnRef, expression: str, text: TableText) -> Iterator[ColumnEdge]:

@@ -7,30 +7,18 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from downriver.capture.sql.deps import NOTHING, Deps, Kind, at_least, merge, steering
-from downriver.capture.sql.relations import Column, Relation, opaque
+from downriver.capture.sql.masking import masks
+from downriver.capture.sql.paths import is_row
+from downriver.capture.sql.patterns import pattern_deps
+from downriver.capture.sql.relations import Column, Relation
 from downriver.capture.sql.scope import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from downriver.capture.sql.walker import Walker
 
-_MASKING_NAMES = frozenset(
-    {
-        "md5", "md5_hex", "md5_digest", "sha", "sha1", "sha2", "sha256", "sha512", "sha1_hex", "sha2_hex",
-        "sha2_binary", "hash", "xxhash64", "murmurhash3_32", "farm_fingerprint", "hashbytes", "crc32",
-        "mask", "mask_hash", "mask_first_n", "mask_last_n", "mask_show_first_n", "mask_show_last_n",
-        "anonymize", "encrypt", "aes_encrypt", "tokenize", "redact", "fnv_hash", "siphash64", "cityhash64",
-        "standard_hash", "checksum", "digest",
-    }
-)  # fmt: skip
-_MASKING = tuple(
-    kind
-    for name in ("MD5", "MD5Digest", "SHA", "SHA2", "SHA1Digest", "SHA2Digest", "FarmFingerprint")
-    if (kind := getattr(exp, name, None)) is not None
-)
 _SAME_VALUE = (exp.Paren, exp.Alias, exp.Distinct, exp.Ordered, exp.Kwarg, exp.PropertyEQ)
-_STRUCTS = (exp.Struct,)
 _ROW_MAKERS = (
     exp.Explode,
     exp.ExplodeOuter,
@@ -49,7 +37,7 @@ class Expressions:
         self._walker = walker
         self._special: dict[type, Callable[[exp.Expression, Scope], Deps]] = {
             exp.Column: self._column,
-            exp.Dot: self._dot,
+            exp.Dot: walker.paths.follow,
             exp.Case: self._case,
             exp.If: self._if,
             exp.Window: self._window,
@@ -68,7 +56,9 @@ class Expressions:
             exp.ArgMax: self._arg_max,
             exp.ArgMin: self._arg_max,
             exp.Count: self._count,
-            exp.Bracket: self._dot,
+            exp.Bracket: walker.paths.follow,
+            exp.StructExtract: walker.paths.follow,
+            exp.Columns: self._pattern,
             **dict.fromkeys(_ROW_MAKERS, self._rows_made),
             exp.Literal: _nothing,
             exp.Null: _nothing,
@@ -95,17 +85,17 @@ class Expressions:
         if not deps:
             return deps
         kind = Kind.AGGREGATION if _aggregates(node) else Kind.TRANSFORMATION
-        return at_least(deps, kind, masked=_masks(node))
+        return at_least(deps, kind, masked=masks(node))
 
     def column(self, node: exp.Expression, name: str, scope: Scope) -> Column:
         """Return a select item as a column, with its struct fields if it builds a struct."""
         inner = node.this if isinstance(node, exp.Alias) else node
         if isinstance(inner, exp.Column):
-            found = self.find(inner, scope)
+            found = self._walker.paths.find(inner, scope)
             if found is not None:
                 return Column(name, found.deps, "", found.fields)
-        if isinstance(inner, _STRUCTS):
-            return self._struct(inner, name, scope)
+        if isinstance(inner, exp.Struct):
+            return self._walker.paths.struct(inner, name, scope)
         return Column(name, self.of(inner, scope), fields=None)
 
     def _children(self, node: exp.Expression, scope: Scope) -> Deps:
@@ -133,7 +123,7 @@ class Expressions:
         return at_least(deps, Kind.TRANSFORMATION)
 
     def _column(self, node: exp.Expression, scope: Scope) -> Deps:
-        found = self.find(node, scope)
+        found = self._walker.paths.find(node, scope)
         return found.deps if found is not None else NOTHING
 
     def _parameter(self, node: exp.Expression, scope: Scope) -> Deps:
@@ -143,74 +133,6 @@ class Expressions:
             return NOTHING
         found = scope.find_column(name)
         return found.deps if found is not None else NOTHING
-
-    def find(self, node: exp.Expression, scope: Scope) -> Column | None:
-        """Resolve `column`, `source.column`, `db.source.column` or `column.field`."""
-        parts = [self._walker.name(part) for part in node.parts]
-        if len(parts) == 1:
-            return self._plain(parts[0], scope)
-        for at in range(len(parts) - 1, 0, -1):
-            source = scope.find_source(".".join(parts[:at]))
-            if source is None and at > 1:
-                source = scope.find_source(parts[at - 1])
-            if source is not None:
-                return _inside(source.find(parts[at]), parts[at + 1 :])
-        return _inside(self._named(parts[0], scope), parts[1:])
-
-    def _named(self, name: str, scope: Scope) -> Column | None:
-        """Return what a name means: a column, unless it is a variable and none is known."""
-        if name.casefold() in self._walker.variables and not scope.knows(name):
-            return Column(name, NOTHING)
-        return scope.find_column(name)
-
-    def _plain(self, name: str, scope: Scope) -> Column | None:
-        source = scope.find_source(name)
-        if source is None or not _is_row(source, name, scope):
-            found = self._named(name, scope)
-            if found is not None or source is None:
-                return found
-        row = opaque(source, name)  # a whole row: `select t from t`
-        row.fields = {column.name: column for column in source.columns}
-        return row
-
-    def _dot(self, node: exp.Expression, scope: Scope) -> Deps:
-        """`a.b.c`, `a['b']`: a path into a struct, or into anything else."""
-        names: list[str] = []
-        indexes: Deps = {}
-        while isinstance(node, (exp.Dot, exp.Bracket, exp.Paren)):
-            if isinstance(node, exp.Dot):
-                names.insert(0, self._walker.name(node.expression))
-            elif isinstance(node, exp.Bracket):
-                keys = node.expressions
-                names.insert(0, str(keys[0].this) if len(keys) == 1 and keys[0].is_string else "")
-                for key in keys:
-                    merge(indexes, at_least(self.of(key, scope), Kind.TRANSFORMATION))
-            node = node.this
-        if isinstance(node, exp.Column):
-            found = _inside(self.find(node, scope), names)
-        elif isinstance(node, _STRUCTS):
-            found = _inside(self._struct(node, "", scope), names)
-        else:
-            found = Column("", at_least(self.of(node, scope), Kind.TRANSFORMATION))
-        if not indexes or found is None:
-            return found.deps if found is not None else indexes
-        merge(indexes, found.deps)
-        return indexes
-
-    def _struct(self, node: exp.Expression, name: str, scope: Scope) -> Column:
-        fields: dict[str, Column] = {}
-        for at, part in enumerate(node.expressions):
-            if isinstance(part, exp.PropertyEQ):
-                field, value = self._walker.name(part.this), part.expression
-            elif isinstance(part, exp.Alias):
-                field, value = self._walker.name(part.args["alias"]), part.this
-            else:
-                field, value = self._walker.output_name(part) or f"_{at}", part
-            fields[field] = self.column(value, field, scope)
-        deps: Deps = {}
-        for column in fields.values():
-            merge(deps, at_least(column.deps, Kind.TRANSFORMATION))
-        return Column(name, deps, fields=fields)
 
     def _case(self, node: exp.Expression, scope: Scope) -> Deps:
         deps: Deps = {}
@@ -236,7 +158,7 @@ class Expressions:
         seen: set[str] = set()
         window: exp.Expression | None = node
         while window is not None:
-            for part in self._walker.window_parts(window):
+            for part in _window_parts(window):
                 merge(deps, steering(self.of(part, scope), Kind.WINDOW))
             name = self._walker.name(window.args["alias"]) if window.args.get("alias") else ""
             window = None if name in seen else scope.windows.get(name)
@@ -275,7 +197,7 @@ class Expressions:
         if isinstance(counted, exp.Column) and len(counted.parts) == 1:
             name = self._walker.name(counted.this)
             source = scope.find_source(name)
-            if source is not None and _is_row(source, name, scope):
+            if source is not None and is_row(source, name, scope):
                 return NOTHING  # whole rows: none of them is missing
         return at_least(self._children(node, scope), Kind.AGGREGATION)
 
@@ -297,10 +219,14 @@ class Expressions:
     def _exists(self, node: exp.Expression, scope: Scope) -> Deps:
         return self._walker.query(node.this, scope).rows
 
+    def _pattern(self, node: exp.Expression, scope: Scope) -> Deps:
+        return pattern_deps(node, self._walker, scope)
+
     def _in(self, node: exp.Expression, scope: Scope) -> Deps:
         deps = dict(at_least(self.of(node.this, scope), Kind.TRANSFORMATION))
-        for part in (node.args.get("query"), node.args.get("unnest"), *node.expressions):
-            if part is not None:
+        parts = [node.args.get(part) for part in ("query", "unnest", "field")]
+        for part in (*parts, *node.expressions):
+            if isinstance(part, exp.Expression):
                 merge(deps, at_least(self.of(part, scope), Kind.TRANSFORMATION))
         return deps
 
@@ -329,33 +255,18 @@ class Expressions:
         return at_least(self.of(node.this, inner), Kind.TRANSFORMATION)
 
 
+def _window_parts(node: exp.Expression) -> Iterator[exp.Expression]:
+    """Yield the expressions a window is partitioned and ordered by."""
+    yield from node.args.get("partition_by") or ()
+    if node.args.get("order") is not None:
+        yield from node.args["order"].expressions
+    if node.args.get("spec") is not None:
+        yield node.args["spec"]
+
+
 def _nothing(node: exp.Expression, scope: Scope) -> Deps:
     return NOTHING
 
 
-def _is_row(source: Relation, name: str, scope: Scope) -> bool:
-    """Whether a name that a source goes by means its rows and not a column we do not know of."""
-    own_name = any(star.table[-1] == name for star in source.stars)
-    return not own_name and not scope.knows(name)
-
-
-def _inside(column: Column | None, path: list[str]) -> Column | None:
-    """Follow a path into a struct that was built in the query; else all of it is used."""
-    for name in path:
-        if column is None:
-            return None
-        inner = (column.fields or {}).get(name)
-        if inner is None:
-            return Column(name, at_least(column.deps, Kind.TRANSFORMATION))
-        column = inner
-    return column
-
-
 def _aggregates(node: exp.Expression) -> bool:
     return isinstance(node, exp.AggFunc)
-
-
-def _masks(node: exp.Expression) -> bool:
-    if isinstance(node, _MASKING):
-        return True
-    return isinstance(node, exp.Anonymous) and str(node.this).casefold() in _MASKING_NAMES

@@ -100,7 +100,10 @@ def read_load(node: exp.Expression, context: Context) -> Effect:
 
 def read_export(node: exp.Expression, context: Context) -> Effect:
     """BigQuery's EXPORT DATA."""
-    relation = context.walker.query(node.this, None)
+    query = truthy(node.this)
+    if query is None:
+        return Effect("EXPORT", [], [])
+    relation = context.walker.query(query, None)
     options = truthy(node.args.get("options"))
     paths = [path for part in (options.expressions if options else ()) for path in paths_in(part)]
     written = [Written((path,), list(relation.items), dict(relation.rows)) for path in paths]

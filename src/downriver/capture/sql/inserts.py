@@ -144,7 +144,7 @@ def read_multi_insert(node: exp.Expression, context: Context) -> Effect:
     outer = context.outer(node)
     scope = Scope(outer, {})
     rows: Deps = {}
-    relation = context.walker.add_source(node.args["source"], scope, rows)
+    relation = context.walker.sources.add(node.args["source"], scope, rows)
     if "\x00" not in scope.sources:
         scope.sources.setdefault("\x00", Relation([], {}))
     written: list[Written] = []

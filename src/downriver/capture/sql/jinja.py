@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,6 +17,12 @@ from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from downriver.capture.sql.dbt_names import Relation, Unknown, dbt_globals, unknown_in
+from downriver.capture.sql.jinja_tags import (
+    find_tags,
+    with_lines_kept,
+    without_dbt_blocks,
+    without_jinja,
+)
 from downriver.capture.sql.limits import OverLimitError
 from downriver.capture.sql.result import SqlBlindSpot
 
@@ -24,20 +31,10 @@ if TYPE_CHECKING:
 
     from downriver.capture.sql.limits import Budget
 
-_TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _LONGEST_VALUE = 1_000_000  # characters a template may build in one piece
+_MOST_TAGS = 50_000
 _LARGEST_NUMBER = 100_000  # that may be given to a filter or a method, as in `center(80)`
 _WIDE_FORMAT = re.compile(r"%[^a-zA-Z%]*\d{5,}|\{[^}]*\d{5,}[^}]*\}")
-
-_REFERENCE = re.compile(r"\{\{-?\s*(?:ref|source)\s*\(([^()]*)\)\s*-?\}\}")
-
-# Blocks that dbt adds to Jinja, as Jinja or as nothing.
-_DBT_BLOCKS = (
-    (re.compile(r"\{%-?\s*(?:end)?snapshot\b[^%]*%\}"), ""),
-    (re.compile(r"\{%-?\s*(?:test|data_test)\s+(\w+)\s*\((.*?)\)\s*-?%\}", re.DOTALL), r"{% macro test_\1(\2) %}"),
-    (re.compile(r"\{%-?\s*end(?:test|data_test)\s*-?%\}"), "{% endmacro %}"),
-    (re.compile(r"\{%-?\s*(materialization|docs)\b.*?\{%-?\s*end\1\s*-?%\}", re.DOTALL), ""),
-)  # fmt: skip
 
 # What a template that makes no sense may raise in Jinja or in the Python it is turned into.
 _TEMPLATE_FAULTS = (
@@ -77,11 +74,6 @@ class Rendered(msgspec.Struct, kw_only=True):
     texts: list[str]
     tables: list[str]
     blind_spots: list[SqlBlindSpot]
-
-
-def is_template(sql: str) -> bool:
-    """Return whether a text has Jinja in it."""
-    return "{" in sql and _TAG.search(sql) is not None
 
 
 def render_template(sql: str, template: Template, budget: Budget) -> Rendered:
@@ -168,18 +160,20 @@ class _Rendering:
     def text(self) -> str:
         """Return the text; where rendering fails, one with marks in place of all of Jinja."""
         try:
+            if len(self._sql) > self._budget.limits.characters or _has_too_many_tags(self._sql):
+                raise OverLimitError("it is too long")  # noqa: TRY301
             return self._render()
         except OverLimitError as exc:
             self.unknown(f"the template takes too much: {exc}", "")
         except _TEMPLATE_FAULTS as exc:
             self.unknown(f"the template cannot be rendered: {exc}", "")
-        return _without_jinja(self._sql)
+        return without_jinja(self._sql)
 
     def _render(self) -> str:
         environment = _Environment(self._budget, unknown_in(self))
         environment.globals.update(dbt_globals(self))
-        environment.add_macros([_with_dbt_blocks(text) for text in self._template.macros])
-        tree = environment.parse_counted(_with_dbt_blocks(_with_lines_kept(self._sql)))
+        environment.add_macros([without_dbt_blocks(text) for text in self._template.macros])
+        tree = environment.parse_counted(without_dbt_blocks(with_lines_kept(self._sql)))
         pieces: list[str] = []
         length = 0
         for piece in map(str, environment.from_string(tree).generate()):
@@ -300,6 +294,10 @@ class _Environment(ImmutableSandboxedEnvironment):
                 raise OverLimitError("it uses too large a number")
 
 
+def _has_too_many_tags(text: str) -> bool:
+    return next(islice(find_tags(text), _MOST_TAGS, None), None) is not None
+
+
 def _size(value: Any) -> int:
     return len(value) if hasattr(value, "__len__") else abs(value) if isinstance(value, int) else 1
 
@@ -316,32 +314,3 @@ def _is_small(value: Any) -> bool:
 
 def _call(name: str, args: list[nodes.Expr]) -> nodes.Call:
     return nodes.Call(nodes.Name(name, "load"), args, [], None, None)
-
-
-def _with_dbt_blocks(text: str) -> str:
-    for pattern, replacement in _DBT_BLOCKS:
-        text = pattern.sub(replacement, text)
-    return text
-
-
-def _with_lines_kept(text: str) -> str:
-    """Return a template whose tags of several lines leave as many: errors keep their line."""
-
-    def padded(found: re.Match[str]) -> str:
-        return found.group() + "\n" * found.group().count("\n")
-
-    return _TAG.sub(padded, text)
-
-
-def _without_jinja(text: str) -> str:
-    """Return a template with tables where they are plain to see, and marks for the rest."""
-
-    def replaced(found: re.Match[str]) -> str:
-        tag = found.group()
-        kept = "\n" * tag.count("\n")
-        reference = _REFERENCE.match(tag)
-        if reference is not None:
-            return ".".join(re.findall(r"['\"]([^'\"]+)", reference.group(1))) + kept
-        return f"unknown_template{kept}" if tag.startswith("{{") else kept
-
-    return _TAG.sub(replaced, text)

@@ -42,7 +42,7 @@ def read_alter(node: exp.Expression, context: Context) -> Effect:
     for action in node.args.get("actions") or ():
         if isinstance(action, exp.AlterRename) and isinstance(action.this, exp.Table):
             return rename([(name, context.walker.table_name(action.this))])
-        if isinstance(action, exp.SwapTable):
+        if isinstance(action, exp.SwapTable) and isinstance(action.this, exp.Table):
             other = context.walker.table_name(action.this)
             written = [Written(name, [Star(other)], {}), Written(other, [Star(name)], {})]
             return Effect("SWAP", [name, other], written, lifecycle="SWAP")
@@ -82,7 +82,11 @@ def read_declare(node: exp.Expression, context: Context) -> Effect:
     for item in node.expressions:
         kind, default = item.args.get("kind"), truthy(item.args.get("default"))
         if isinstance(kind, exp.Schema):
-            columns = [context.walker.name(c.this) for c in kind.expressions if c.this]
+            columns = [
+                context.walker.name(c.this)
+                for c in kind.expressions
+                if isinstance(c, exp.ColumnDef) and isinstance(c.this, exp.Identifier)
+            ]
             for variable in item.this if isinstance(item.this, list) else [item.this]:
                 filled: list[Column | Star] = [Column(column, {}) for column in columns]
                 written.append(Written((f"@{variable.name}",), filled, {}))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from downriver.capture.sql.dialects import FALLBACKS, get_dialect, guess_dialect
-from downriver.capture.sql.jinja import Rendered, Template, is_template, render_template
+from downriver.capture.sql.jinja import Rendered, Template, render_template
+from downriver.capture.sql.jinja_tags import is_template
 from downriver.capture.sql.limits import Budget, Limits
 from downriver.capture.sql.result import SqlBlindSpot, SqlLineage, StatementLineage
 from downriver.capture.sql.script import Script

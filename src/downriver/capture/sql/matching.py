@@ -18,23 +18,24 @@ if TYPE_CHECKING:
 
 def matched(clause: exp.Expression, scope: Scope, rows: Deps, walker: Walker) -> Relation:
     """Return the rows of a pattern: what it is partitioned by, and what each match measures."""
-    source = Relation(walker.all_items(scope), rows)
+    source = Relation(walker.selects.all_items(scope), rows)
     inner = Scope(scope, {})
-    for part in clause.args.get("define") or ():
+    defined = [p for p in clause.args.get("define") or () if isinstance(p, exp.Alias)]
+    for part in defined:
         inner.sources[walker.name(part.args["alias"])] = source  # `u.price` is a row's price
     inner.sources["\x00"] = source
     decided: Deps = dict(rows)
     for node in _arranged_by(clause):
         merge(decided, steering(walker.expressions.of(node, inner), Kind.WINDOW))
-    for part in clause.args.get("define") or ():
+    for part in defined:
         merge(decided, steering(walker.expressions.of(part.this, inner), Kind.FILTER))
     measures = [part.this for part in clause.args.get("measures") or ()]
     shown = clause.args.get("partition_by") or ()
     every_row = "ALL ROWS" in str(clause.args.get("rows") or "").upper()
     items: list[Column | Star] = list(source.items) if every_row else []
     if not every_row:
-        items += walker.select_list(shown, inner, decided).items
-    items += walker.select_list(measures, inner, decided).items
+        items += walker.selects.relation(shown, inner, decided).items
+    items += walker.selects.relation(measures, inner, decided).items
     return Relation(items, decided)
 
 

@@ -28,7 +28,7 @@ def output_into(
     scope = Scope(None, {})
     scope.sources["inserted"] = new
     scope.sources["deleted"] = old
-    relation = context.walker.select_list(returning.expressions, scope, new.rows)
+    relation = context.walker.selects.relation(returning.expressions, scope, new.rows)
     names = [context.column_name(column) for column in into.expressions]
     yield Written(_table(into, context), relation.renamed(names).items, dict(new.rows))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from downriver.capture.sql.deps import NOTHING, Deps, Kind, Sure, merge, steering
+from downriver.capture.sql.patterns import expand_columns
 from downriver.capture.sql.relations import AnyColumns, Column, Relation, Star
 from downriver.capture.sql.scope import Scope
 
@@ -74,7 +75,7 @@ def _kept(node: exp.Pivot, relation: Relation, walker: Walker, scope: Scope) -> 
     """Return what the result is grouped by: what is named, or else all that is not pivoted."""
     group = node.args.get("group")
     if group is not None:
-        return list(walker.select_list(group.expressions, scope, NOTHING).items)
+        return list(walker.selects.relation(group.expressions, scope, NOTHING).items)
     used = {walker.name(c.this) for c in node.find_all(exp.Column) if c.this.name}
     if node.this is not None:  # the statement's own source is no column of it
         inner = {id(c) for c in node.this.find_all(exp.Column)}
@@ -92,7 +93,7 @@ def _names(
     for field in fields:
         if not isinstance(field, exp.In) or not field.expressions:
             return []
-        values.append([part.alias or part.name for part in field.expressions])
+        values.append([part.alias or part.name or part.sql().lower() for part in field.expressions])
     keys = ["_".join(parts) for parts in product(*values)]
     aliased = any(isinstance(aggregate, exp.Alias) for aggregate in aggregates)
     if len(aggregates) <= 1 and not aliased:
@@ -134,7 +135,7 @@ def _unpivot_parts(
         into = node.args.get("into")
         made = _flat(into.expressions) if into is not None else [exp.to_identifier("value")]
         named = [into.this] if into is not None else [exp.to_identifier("name")]
-        parts = [p for part in node.expressions for p in walker.expand_columns(part, scope)]
+        parts = [p for part in node.expressions for p in expand_columns(part, walker, scope)]
     return [_name(m, walker) for m in made], [_name(n, walker) for n in named], parts
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 _DELIMITER = re.compile(r"^[ \t]*DELIMITER[ \t]+(\S+)[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_MAX_DELIMITERS = 5
 
 _QUERIES = frozenset({"SELECT", "VALUES"})
 _AFTER_NOTHING = frozenset(
@@ -20,8 +21,8 @@ _AFTER_NOTHING = frozenset(
         "AS", "(", ",", ".", "=", "<", ">", "+", "-", "/", "%", "UNION", "ALL", "EXCEPT",
         "INTERSECT", "MINUS", "DISTINCT", "THEN", "FOR", "ON", "AND", "OR", "NOT", "IN", "BY",
         "SELECT", "FROM", "JOIN", "WHERE", "HAVING", "CASE", "WHEN", "LIKE", "BETWEEN", "IS", "TO",
-        "INTO", "BULK", "AFTER", "BEFORE", "OF", "INSTEAD", "KEY", "DO", "USING", "INSERT", "CREATE",
-        "ALTER", "DROP", "GRANT", "EXEC", "EXECUTE", "RETURN", "RETURNS", "PRINT",
+        "INTO", "BULK", "AFTER", "BEFORE", "OF", "INSTEAD", "KEY", "DO", "USING", "INSERT",
+        "CREATE", "ALTER", "DROP", "GRANT", "EXEC", "EXECUTE", "RETURN", "RETURNS", "PRINT",
     }
 )  # fmt: skip
 _OBJECTS = frozenset(
@@ -42,8 +43,8 @@ _FOLLOWS_A_COLUMN = frozenset({",", ")", ".", "=", "FROM", "AS", "<", ">", "IS",
 
 def without_delimiters(sql: str) -> str:
     """Return a script for the mysql client with its own delimiters turned into semicolons."""
-    for found in list(_DELIMITER.finditer(sql)):
-        delimiter = found.group(1)
+    delimiters = dict.fromkeys(_DELIMITER.findall(sql))
+    for delimiter in [*delimiters][:_MAX_DELIMITERS]:
         if delimiter != ";":
             at_line_end = re.compile(re.escape(delimiter) + r"(?=[ \t]*$)", re.MULTILINE)
             sql = at_line_end.sub(";".ljust(len(delimiter)), sql)

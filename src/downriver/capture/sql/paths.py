@@ -1,0 +1,145 @@
+"""Which column a name or a path means: `a`, `t.a`, `t.a.field`, `a['field']`, `f(a).field`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from downriver.capture.sql.deps import NOTHING, Deps, Kind, at_least, merge
+from downriver.capture.sql.relations import Column, Relation, opaque
+
+if TYPE_CHECKING:
+    from downriver.capture.sql.scope import Scope
+    from downriver.capture.sql.walker import Walker
+
+_STEPS = (exp.Dot, exp.Bracket, exp.StructExtract, exp.Paren)
+
+
+class Paths:
+    """Resolves names in a scope, and follows paths into structs."""
+
+    def __init__(self, walker: Walker) -> None:
+        self._walker = walker
+
+    def find(self, node: exp.Expression, scope: Scope) -> Column | None:
+        """Resolve `column`, `source.column`, `db.source.column` or `column.field`."""
+        return self._resolve([self._walker.name(part) for part in node.parts], scope)
+
+    def _resolve(self, parts: list[str], scope: Scope) -> Column | None:
+        if len(parts) == 1:
+            return self._plain(parts[0], scope)
+        for at in range(len(parts) - 1, 0, -1):
+            source = scope.find_source(".".join(parts[:at]))
+            if source is None and at > 1:
+                source = scope.find_source(parts[at - 1])
+            if source is not None:
+                return _inside(source.find(parts[at]), parts[at + 1 :])
+        return _inside(self._named(parts[0], scope), parts[1:])
+
+    def _named(self, name: str, scope: Scope) -> Column | None:
+        """Return what a name means: a column, unless it is a variable and none is known."""
+        if name.casefold() in self._walker.variables and not scope.knows(name):
+            return Column(name, NOTHING)
+        return scope.find_column(name)
+
+    def _plain(self, name: str, scope: Scope) -> Column | None:
+        source = scope.find_source(name)
+        if source is None or not is_row(source, name, scope):
+            found = self._named(name, scope)
+            if found is not None or source is None:
+                return found
+        row = opaque(source, name)  # a whole row: `select t from t`
+        row.fields = {column.name: column for column in source.columns}
+        return row
+
+    def follow(self, node: exp.Expression, scope: Scope) -> Deps:
+        """`a.b.c`, `a['b']`, `f(a).b`: a path into a struct, or into anything else."""
+        names: list[str] = []
+        also: Deps = {}  # what indexes and arguments on the way depend on
+        while isinstance(node, _STEPS):
+            if isinstance(node, exp.Dot):
+                part = node.expression
+                names.insert(
+                    0, "" if part is None or isinstance(part, exp.Func) else self._walker.name(part)
+                )
+                if isinstance(part, exp.Func):
+                    merge(
+                        also,
+                        at_least(self._walker.expressions.of(part, scope), Kind.TRANSFORMATION),
+                    )
+            elif not isinstance(node, exp.Paren):
+                keys = node.expressions or [node.expression]
+                names.insert(0, str(keys[0].this) if len(keys) == 1 and keys[0].is_string else "")
+                for key in keys:
+                    merge(
+                        also, at_least(self._walker.expressions.of(key, scope), Kind.TRANSFORMATION)
+                    )
+            node = node.this
+        found = self._start(node, names, scope, also)
+        if not also:
+            return found.deps if found is not None else NOTHING
+        merge(also, found.deps if found is not None else NOTHING)
+        return also
+
+    def _start(
+        self, node: exp.Expression, names: list[str], scope: Scope, also: Deps
+    ) -> Column | None:
+        """Return what a path leads to from where it starts."""
+        match node:
+            case exp.Column():
+                return _inside(self.find(node, scope), names)
+            case exp.Struct():
+                return _inside(self.struct(node, "", scope), names)
+            case exp.Identifier():
+                return self._called_on(node, names, scope)
+            case exp.Subquery():
+                relation = self._walker.query(node, scope)
+                if len(relation.items) == 1 and isinstance(relation.items[0], Column):
+                    merge(also, relation.rows)
+                    return _inside(relation.items[0], names)
+        return Column("", at_least(self._walker.expressions.of(node, scope), Kind.TRANSFORMATION))
+
+    def _called_on(self, node: exp.Expression, names: list[str], scope: Scope) -> Column | None:
+        """`a.b.f(c)`: a is a column in some dialects, and else a schema the function is in."""
+        name = self._walker.name(node)
+        is_column = scope.knows(name) or scope.find_source(name) is not None
+        if not is_column and self._walker.dialect_name != "duckdb":
+            return None
+        parts = [name, *names]
+        at = parts.index("") if "" in parts else len(parts)
+        return _inside(self._resolve(parts[:at], scope), parts[at:])
+
+    def struct(self, node: exp.Expression, name: str, scope: Scope) -> Column:
+        """Return a struct that is built here as a column with its fields."""
+        fields: dict[str, Column] = {}
+        for at, part in enumerate(node.expressions):
+            if isinstance(part, exp.PropertyEQ):
+                field, value = self._walker.name(part.this), part.expression
+            elif isinstance(part, exp.Alias):
+                field, value = self._walker.name(part.args["alias"]), part.this
+            else:
+                field, value = self._walker.output_name(part) or f"_{at}", part
+            fields[field] = self._walker.expressions.column(value, field, scope)
+        deps: Deps = {}
+        for column in fields.values():
+            merge(deps, at_least(column.deps, Kind.TRANSFORMATION))
+        return Column(name, deps, fields=fields)
+
+
+def is_row(source: Relation, name: str, scope: Scope) -> bool:
+    """Whether a name that a source goes by means its rows and not a column we do not know of."""
+    own_name = any(star.table[-1] == name for star in source.stars)
+    return not own_name and not scope.knows(name)
+
+
+def _inside(column: Column | None, path: list[str]) -> Column | None:
+    """Follow a path into a struct that was built in the query; else all of it is used."""
+    for name in path:
+        if column is None:
+            return None
+        inner = (column.fields or {}).get(name)
+        if inner is None:
+            return Column(name, at_least(column.deps, Kind.TRANSFORMATION))
+        column = inner
+    return column

@@ -1,0 +1,185 @@
+"""FROM and JOIN: which relations a query reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from downriver.capture.sql.deps import (
+    NOTHING,
+    Deps,
+    Kind,
+    Sure,
+    TableName,
+    at_least,
+    merge,
+    steering,
+)
+from downriver.capture.sql.matching import matched
+from downriver.capture.sql.relations import Column, Relation, opaque
+
+if TYPE_CHECKING:
+    from downriver.capture.sql.scope import Scope
+    from downriver.capture.sql.walker import Walker
+
+# What a table's name is made of; anything else in its place is a function.
+_TABLE_NAMES = (exp.Identifier, exp.Parameter, exp.Var, exp.Literal, exp.Dot)
+
+
+class Sources:
+    """Adds the relations of FROM clauses to scopes."""
+
+    def __init__(self, walker: Walker) -> None:
+        self._walker = walker
+
+    def from_clause(self, node: exp.Expression, scope: Scope, rows: Deps) -> None:
+        """Add everything FROM and JOIN name to a scope."""
+        clause = node.args.get("from_")
+        if clause is not None:
+            self.add(clause.this, scope, rows)
+        for join in node.args.get("joins") or ():
+            self.join(join, scope, rows)
+        for lateral in node.args.get("laterals") or ():
+            self.add(lateral, scope, rows)
+        pattern = node.args.get("match")
+        if isinstance(pattern, exp.MatchRecognize):
+            relation = matched(pattern, scope, rows, self._walker)
+            scope.sources = {self._walker.alias(pattern): relation}
+            merge(rows, relation.rows)
+
+    def add(self, node: exp.Expression, scope: Scope, rows: Deps) -> Relation:
+        """Add one relation of a FROM clause to a scope, and what decides its rows to `rows`."""
+        if isinstance(node, (exp.Paren, exp.Subquery)) and not self._walker.alias(node):
+            inner = node.this
+            if isinstance(inner, (exp.Table, exp.Paren)) or (
+                isinstance(inner, exp.Subquery) and not node.args.get("pivots")
+            ):
+                # Parentheses around a join: the names inside stay visible.
+                relation = self.add(inner, scope, rows)
+                for join in node.args.get("joins") or ():
+                    self.join(join, scope, rows)
+                return relation
+        relation = self.from_item(node, scope)
+        merge(rows, relation.rows)
+        alias = self._walker.alias(node) or f"\x00{len(scope.sources)}"
+        if isinstance(node, exp.Table) and not node.alias and alias in scope.sources:
+            alias = ".".join(self._walker.table_name(node))  # the same last part in two schemas
+        scope.sources[alias] = relation
+        for join in node.args.get("joins") or ():
+            if not isinstance(node, exp.Subquery):
+                self.join(join, scope, rows)
+        return relation
+
+    def from_item(self, node: exp.Expression, scope: Scope) -> Relation:
+        """Return the relation of anything that can stand in FROM."""
+        match node:
+            case exp.Table():
+                relation = self.table(node, scope)
+            case exp.Subquery() | exp.Paren() | exp.Query():
+                # Its siblings a derived table sees only when LATERAL, but no valid query can
+                # tell the difference, and some dialects are lateral by default.
+                relation = self._walker.query(node, scope)
+            case exp.Lateral():
+                relation = self._walker.functions.lateral(node, scope)
+            case exp.Unnest():
+                relation = self._walker.functions.unnest(node, scope)
+            case exp.Values():
+                relation = self._walker.values(node, scope)
+            case exp.TableFromRows() if isinstance(node.this, exp.Func):
+                relation = self._walker.functions.generated(node, node.this, scope)
+            case exp.Alias() | exp.Column():
+                relation = self._walker.functions.array(node, scope)
+            case exp.Final():  # ClickHouse: rows without their older versions
+                return self.from_item(node.this, scope)
+            case exp.Expression():
+                relation = self._walker.functions.function(node, scope)
+            case _:
+                relation = Relation([], NOTHING)
+        return self._with_alias_columns(node, relation)
+
+    def _with_alias_columns(self, node: exp.Expression, relation: Relation) -> Relation:
+        alias = node.args.get("alias")
+        columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
+        if not columns or isinstance(node, (exp.Lateral, exp.Unnest)):
+            return relation
+        return relation.renamed(self._walker.name(column) for column in columns)
+
+    def table(self, node: exp.Table, scope: Scope) -> Relation:
+        """Return the rows a name in FROM stands for: of a table, a CTE, a function or an array."""
+        if not isinstance(node.this, _TABLE_NAMES):
+            relation = self._walker.functions.function(node.this, scope)
+        else:
+            name = self._walker.table_name(node)
+            cte = scope.find_cte(name[0]) if len(name) == 1 else None
+            relation = cte if cte is not None else self.table_or_field(name, scope)
+        return self._walker.pivoted(node, relation, scope)
+
+    def table_or_field(self, name: TableName, scope: Scope) -> Relation:
+        """A name in FROM is a table, or an array in a row before it (`from t, t.items`)."""
+        if len(name) > 1 and name[0] in scope.sources:
+            column = scope.sources[name[0]].find(name[1])
+            if column is not None:
+                deps = at_least(column.deps, Kind.TRANSFORMATION)
+                return Relation([Column(name[-1], deps)], NOTHING)
+        return self._walker.table_relation(name)
+
+    def join(self, join: exp.Join, scope: Scope, rows: Deps) -> None:
+        """Add one JOIN to a scope."""
+        before = list(scope.sources.values())
+        relation = self.add(join.this, scope, rows)
+        for more in join.expressions:  # ARRAY JOIN xs AS x, ys AS y
+            self.add(more, scope, rows)
+        using = [self._walker.name(column) for column in join.args.get("using") or ()]
+        if str(join.args.get("method") or "").upper() == "NATURAL":
+            using = _shared_names(before, relation)
+            for side in (*before, relation):
+                if side.open:
+                    self._walker.blind_spots.append(
+                        "the columns of a NATURAL JOIN are not all known"
+                    )
+                    merge(rows, steering(opaque(side, "").deps, Kind.JOIN))
+        for name in using:
+            self._merge_column(name, before, relation, join, scope, rows)
+        condition = join.args.get("on")
+        if condition is not None:
+            merge(rows, steering(self._walker.expressions.of(condition, scope), Kind.JOIN))
+        match_condition = join.args.get("match_condition")
+        if match_condition is not None:
+            merge(rows, steering(self._walker.expressions.of(match_condition, scope), Kind.JOIN))
+        if str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI"):
+            scope.sources.popitem()
+
+    def _merge_column(
+        self,
+        name: str,
+        before: list[Relation],
+        relation: Relation,
+        join: exp.Join,
+        scope: Scope,
+        rows: Deps,
+    ) -> None:
+        side = str(join.args.get("side") or join.args.get("kind") or "").upper()
+        left: Deps = dict(scope.merged.get(name) or {})
+        if not left:
+            for other in before:
+                column = other.find(name, Sure.EXACT if len(before) == 1 else Sure.INFERRED)
+                if column is not None:
+                    merge(left, column.deps)
+        column = relation.find(name)
+        right = column.deps if column is not None else NOTHING
+        merge(rows, steering(left, Kind.JOIN))
+        merge(rows, steering(right, Kind.JOIN))
+        # An outer join shows the key of the side that is kept; others show what both have.
+        if side in ("LEFT", "SEMI", "ANTI") and left:
+            scope.merged[name] = left
+        elif side == "RIGHT" and right:
+            scope.merged[name] = right
+        else:
+            merge(left, right)
+            scope.merged[name] = left
+
+
+def _shared_names(before: list[Relation], relation: Relation) -> list[str]:
+    mine = {column.name for column in relation.columns}
+    return [c.name for other in before for c in other.columns if c.name in mine]
