@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
-from downriver.capture.sql.procedural import Piece, Role, list_pieces
+from downriver.capture.sql.exports import find_export
+from downriver.capture.sql.parsed import Parsed
+from downriver.capture.sql.parser import Parser, is_statement
+from downriver.capture.sql.pieces import Piece, Role
+from downriver.capture.sql.procedural import list_pieces
 from downriver.capture.sql.result import SqlBlindSpot
 from downriver.capture.sql.rewrites import Place, rewrite
 from downriver.capture.sql.shapes import find_effect
 from downriver.capture.sql.splitting import split, split_by_keyword, without_delimiters
 from downriver.capture.sql.tokens import (
-    check_nesting,
     closing,
-    is_string,
     name_at,
     text_of,
-    tokenize,
     tokenize_somehow,
     word,
 )
@@ -30,11 +29,7 @@ from downriver.capture.sql.tolerant import scan_tables
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from downriver.capture.sql.deps import TableName
-    from downriver.capture.sql.effects import Effect
     from downriver.capture.sql.limits import Budget
-
-logging.getLogger("sqlglot").setLevel(logging.ERROR)  # we report what it cannot read ourselves
 
 # Tried in turn when the dialect named cannot read a statement that another one can.
 _OTHERS = ("", "databricks", "postgres", "snowflake", "tsql", "bigquery", "oracle", "mysql")
@@ -43,7 +38,6 @@ _MADE_OF = {"athena": ("trino", "hive")}
 _NO_SEMICOLONS = frozenset({"tsql", "fabric"})
 _MAX_SCRIPTS_IN_SCRIPTS = 5
 _MAX_TOKENS_TO_TRY_AGAIN = 20_000
-_NODES_A_TOKEN = 50  # far more than any statement has: what exceeds it goes round in circles
 
 _MOVES_NO_DATA = frozenset(
     {
@@ -61,24 +55,6 @@ _BLOCKS = frozenset({"BEGIN", "DECLARE", "IF", "WHILE", "FOR", "LOOP", "REPEAT",
 _TABLE_LIKE = frozenset({"TABLE", "VIEW"})
 
 
-class Parsed(NamedTuple):
-    """A statement: its tree, its effect when words alone tell it, or what is known without either.
-
-    A query whose result goes to a file has that file as its `target`.
-    """
-
-    sql: str
-    line: int
-    tree: exp.Expression | None = None
-    kind: str = "UNKNOWN"
-    effect: Effect | None = None
-    target: TableName | None = None
-    inputs: tuple[TableName, ...] = ()
-    outputs: tuple[TableName, ...] = ()
-    blind_spots: tuple[SqlBlindSpot, ...] = ()
-    routine: str = ""
-
-
 class Reader:
     """Reads scripts of one dialect within one budget, statement by statement."""
 
@@ -86,6 +62,7 @@ class Reader:
         name = type(dialect).__name__.lower()
         self._dialect, *self._kin = map(Dialect.get_or_raise, _MADE_OF.get(name, (dialect,)))
         self._budget = budget
+        self._parser = Parser(self._dialect, budget)
         self._keyword_ends_statement = name in _NO_SEMICOLONS
         self._depth = 0
         self._procedural = False  # once a block was seen, declarations may be anywhere
@@ -150,14 +127,14 @@ class Reader:
         if effect is not None:
             yield Parsed(text_of(tokens, sql), tokens[0].line, kind=effect.kind, effect=effect)
             return
-        to_file = self._to_file(tokens, sql)
+        to_file = find_export(tokens, sql, self._parser, self._dialect)
         if to_file is not None:
             yield to_file
             return
         place = Place(self._dialect, bool(routine) or self._depth > 0)
         rewritten = rewrite(tokens, place)
-        parsed = self._parse(rewritten, sql)
-        if isinstance(parsed, Parsed) and _is_statement(parsed.tree):
+        parsed = self._parser.parse(rewritten, sql)
+        if isinstance(parsed, Parsed) and is_statement(parsed.tree):
             yield parsed._replace(sql=text_of(tokens, sql))
         else:
             yield from self._otherwise(rewritten, sql, parsed)
@@ -188,12 +165,12 @@ class Reader:
     def _second_try(self, tokens: list[Token], sql: str, problem: SqlBlindSpot) -> Iterator[Parsed]:
         parts = split_by_keyword(tokens)
         if len(parts) > 1 and not self._keyword_ends_statement:
-            attempts = [self._parse(part, sql) for part in parts]
-            if all(isinstance(a, Parsed) and _is_statement(a.tree) for a in attempts):
+            attempts = [self._parser.parse(part, sql) for part in parts]
+            if all(isinstance(a, Parsed) and is_statement(a.tree) for a in attempts):
                 yield from (attempt for attempt in attempts if isinstance(attempt, Parsed))
                 return
         for dialect in self._kin:
-            attempt = self._parse_text(text_of(tokens, sql), dialect)
+            attempt = self._parser.parse_text(text_of(tokens, sql), dialect)
             if attempt is not None:
                 yield attempt._replace(line=tokens[0].line)
                 return
@@ -208,40 +185,12 @@ class Reader:
         for other in map(Dialect.get_or_raise, _OTHERS):
             if type(other) is type(self._dialect) or self._budget.out_of_time:
                 continue
-            attempt = self._parse_text(text, other)
+            attempt = self._parser.parse_text(text, other)
             if attempt is not None:
                 note = f"{problem.message}; read as {type(other).__name__.lower()}"
                 spot = SqlBlindSpot("other_dialect", note, problem.line, problem.column)
                 return attempt._replace(line=line, blind_spots=(spot,))
         return None
-
-    def _parse_text(self, text: str, dialect: Dialect) -> Parsed | None:
-        try:
-            attempt = self._parse(tokenize(text, dialect), text, dialect)
-        except TokenError:
-            return None
-        return attempt if isinstance(attempt, Parsed) and _is_statement(attempt.tree) else None
-
-    def _parse(
-        self, tokens: list[Token], sql: str, dialect: Dialect | None = None
-    ) -> Parsed | SqlBlindSpot:
-        line = tokens[0].line if tokens else 1
-        dialect = dialect or self._dialect
-        limits = self._budget.limits
-        too_deep = check_nesting(tokens, dialect, limits.nesting)
-        if too_deep is not None:
-            return SqlBlindSpot("too_deep", too_deep, line)
-        nodes = min(limits.nodes, 1_000 + _NODES_A_TOKEN * len(tokens))
-        try:
-            parser = dialect.parser(error_level=ErrorLevel.IMMEDIATE, max_nodes=nodes)
-            trees = parser.parse(tokens, sql)
-        except ParseError as exc:
-            return _problem(exc, line)
-        except RecursionError:
-            return SqlBlindSpot("too_deep", "the statement is nested too deeply", line)
-        except _PARSER_FAULTS as exc:
-            return SqlBlindSpot("unparsed", f"the parser failed: {exc!r}", line)
-        return Parsed(text_of(tokens, sql), line, _only(trees))
 
     # Pieces of procedural code
 
@@ -250,7 +199,7 @@ class Reader:
 
     def _value(self, tokens: list[Token], sql: str) -> Iterator[Parsed]:
         if word(tokens[0]) == "DECLARE":
-            parsed = self._parse(tokens, sql)
+            parsed = self._parser.parse(tokens, sql)
             if isinstance(parsed, Parsed) and isinstance(parsed.tree, exp.Declare):
                 yield parsed._replace(kind="DECLARE")
                 return
@@ -269,7 +218,7 @@ class Reader:
                 continue
             opened = at > 0 and tokens[at - 1].token_type == TokenType.L_PAREN
             end = closing(tokens, at - 1) if opened else len(tokens)
-            parsed = self._parse(tokens[at:end], sql)
+            parsed = self._parser.parse(tokens[at:end], sql)
             if isinstance(parsed, Parsed) and isinstance(parsed.tree, exp.Query):
                 yield parsed
             else:
@@ -302,35 +251,6 @@ class Reader:
         message = f"what {name or 'the procedure'} does is not in this script"
         yield self._hidden(tokens, sql, "procedure_call", message)
 
-    # Queries into files
-
-    def _to_file(self, tokens: list[Token], sql: str) -> Parsed | None:
-        """Return `UNLOAD (query) TO 'file'` and `SELECT … INTO OUTFILE 'file' …`."""
-        words = [word(token) for token in tokens]
-        if words[0] == "UNLOAD" and words[1:2] == ["("]:
-            end = closing(tokens, 1)
-            query, target = tokens[2:end], _first_string(tokens[end:])
-            text = sql
-            if len(query) == 1 and is_string(query[0]):
-                text = str(query[0].text)
-                query, _ = tokenize_somehow(text, self._dialect)
-            return self._query_to(query, text, target, "UNLOAD", text_of(tokens, sql))
-        if words[0] in ("SELECT", "WITH") and "OUTFILE" in words:
-            at = words.index("OUTFILE")
-            after = words.index("FROM", at) if "FROM" in words[at:] else len(words)
-            query = [*tokens[: at - 1], *tokens[after:]]
-            target = _first_string(tokens[at:])
-            return self._query_to(query, sql, target, "SELECT INTO OUTFILE", text_of(tokens, sql))
-        return None
-
-    def _query_to(
-        self, query: list[Token], text: str, target: str | None, kind: str, sql: str
-    ) -> Parsed | None:
-        parsed = self._parse(query, text) if query and target else None
-        if not isinstance(parsed, Parsed) or not isinstance(parsed.tree, exp.Query):
-            return None
-        return parsed._replace(sql=sql, kind=kind, target=(target or "",))
-
     # What cannot be read
 
     def _hidden(self, tokens: list[Token], sql: str, kind: str, message: str) -> Parsed:
@@ -359,8 +279,6 @@ class Reader:
         )
 
 
-# Malformed input takes sqlglot's own code by surprise now and then.
-_PARSER_FAULTS = (AttributeError, IndexError, KeyError, TypeError, ValueError, AssertionError)
 _STARTS = frozenset(
     {
         "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "CREATE", "DROP", "ALTER", "COPY",
@@ -368,26 +286,6 @@ _STARTS = frozenset(
         "CACHE", "PIVOT", "UNPIVOT", "UPSERT",
     }
 )  # fmt: skip
-
-
-def _is_statement(tree: exp.Expression | None) -> bool:
-    if tree is None or isinstance(tree, (exp.Command, exp.Condition, exp.Alias, exp.Aliases)):
-        return isinstance(tree, (exp.Query, exp.Values))
-    return not isinstance(tree, (exp.Identifier, exp.Func)) or isinstance(tree, exp.Values)
-
-
-def _only(trees: Sequence[exp.Expression | None]) -> exp.Expression | None:
-    return trees[0] if trees else None
-
-
-def _problem(exc: ParseError, line: int) -> SqlBlindSpot:
-    first = exc.errors[0] if exc.errors else {}
-    message = str(first.get("description") or exc).splitlines()[0]
-    if message.startswith("Maximum number of AST nodes"):
-        return SqlBlindSpot(
-            "too_large", "the statement is too large or goes round in circles", line
-        )
-    return SqlBlindSpot("unparsed", message, first.get("line") or line, first.get("col") or 0)
 
 
 def _moved(parsed: Parsed, lines: int) -> Parsed:
@@ -403,7 +301,3 @@ def _names_no_table(tokens: Sequence[Token]) -> bool:
     if word(tokens[0]) not in ("CREATE", "ALTER", "DROP"):
         return False
     return not _TABLE_LIKE.intersection(word(token) for token in tokens[:8])
-
-
-def _first_string(tokens: Sequence[Token]) -> str | None:
-    return next((str(token.text) for token in tokens if is_string(token)), None)

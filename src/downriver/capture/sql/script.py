@@ -10,7 +10,8 @@ from downriver.capture.sql.current import CurrentNames
 from downriver.capture.sql.edges import column_edges, count_edges, dataset_edges
 from downriver.capture.sql.effects import Written
 from downriver.capture.sql.limits import Budget, OverLimitError
-from downriver.capture.sql.parsing import Parsed, Reader
+from downriver.capture.sql.parsed import Parsed
+from downriver.capture.sql.parsing import Reader
 from downriver.capture.sql.relations import Column, Star
 from downriver.capture.sql.result import SqlBlindSpot, StatementLineage
 from downriver.capture.sql.schema import KnownColumns
