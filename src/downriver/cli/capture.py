@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 import typer
@@ -52,21 +53,23 @@ def sql(
 ) -> None:
     """Read table and column lineage from SQL, show it, and register it as declared by the file."""
     scripts = list(_scripts(files))
+    if job is not None and len(scripts) > 1:
+        raise InvalidRequestError("--job", f"names one job, and there are {len(scripts)} files")
     known = _read_schema(schema) if schema is not None else None
     captures: list[tuple[str, SqlCapture]] = []
     with Lineage.open(store) as lineage, progress_bar("files") as bar:
         task = bar.add_task("Reading", total=len(scripts))
-        for name, text in scripts:
+        for script in scripts:
             capture = lineage.capture_sql(
-                text,
+                script.text,
                 dialect=dialect,
                 schema=known,
-                job=job or (Path(name).stem if name != "-" else None),
+                job=job or script.job,
                 namespace=namespace,
-                path="" if name == "-" else name,
+                path=script.path,
                 dry_run=dry_run,
             )
-            captures.append((name, capture))
+            captures.append((script.path or "-", capture))
             bar.advance(task)
     if json:
         print_json([{"file": name, **msgspec.to_builtins(c)} for name, c in captures])
@@ -75,16 +78,49 @@ def sql(
         _show(name, capture)
 
 
-def _scripts(names: list[str]) -> Iterator[tuple[str, str]]:
+class _Script(NamedTuple):
+    text: str
+    path: str = ""
+    job: str | None = None
+
+
+def _scripts(names: list[str]) -> Iterator[_Script]:
+    """Yield what is to be read; all of it, before anything is registered."""
     for name in names:
-        if name == "-":
-            yield "-", sys.stdin.read()
-            continue
         path = Path(name)
-        if not path.exists():
-            raise InvalidRequestError("FILE", f"{name}: no such file or directory")
-        for file in sorted(path.rglob("*.sql")) if path.is_dir() else [path]:
-            yield str(file), file.read_text("utf-8", errors="replace")
+        if name == "-":
+            yield _Script(_decode(sys.stdin.buffer.read()))
+        elif path.is_dir():
+            yield from _scripts_in(path)
+        else:
+            yield _read_script(path, path.stem)
+
+
+def _scripts_in(folder: Path) -> Iterator[_Script]:
+    """Yield the scripts of a directory, as jobs named by their paths in it."""
+    found = False
+    for path in sorted(folder.rglob("*.sql")):
+        place = path.relative_to(folder)
+        if path.is_file() and not any(part.startswith(".") for part in place.parts):
+            yield _read_script(path, place.with_suffix("").as_posix())
+            found = True
+    if not found:
+        raise InvalidRequestError("FILE", f"{folder}: there are no .sql files in this directory")
+
+
+def _read_script(path: Path, job: str) -> _Script:
+    try:
+        return _Script(_decode(path.read_bytes()), str(path), job)
+    except FileNotFoundError as exc:
+        raise InvalidRequestError("FILE", f"{path}: no such file or directory") from exc
+    except OSError as exc:
+        raise InvalidRequestError("FILE", f"{path}: {exc.strerror}") from exc
+
+
+def _decode(content: bytes) -> str:
+    """Return a script's text; some tools of Windows save it as UTF-16."""
+    utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if utf16 else "utf-8-sig", errors="replace")
 
 
 def _read_schema(path: Path) -> dict[str, list[str]]:
@@ -105,7 +141,8 @@ def _show(name: str, capture: SqlCapture) -> None:
     if found.column_edges or found.dataset_edges:
         out.print("\n".join(_edge_lines(found)))
     for spot in found.blind_spots:
-        err.print(f"  [yellow]?[/] line {spot.line}: {escape(spot.kind)}: {escape(spot.message)}")
+        place = f"line {spot.line}" + (f", column {spot.column}" if spot.column else "")
+        err.print(f"  [yellow]?[/] {place}: {escape(spot.kind)}: {escape(spot.message)}")
     written = ", ".join(found.outputs) or "nothing"
     done = "registered as" if capture.registered else "not registered:"
     out.print(f"  writes {escape(written)} · {done} {escape(capture.job)}")

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import io
 import json
-import os
 import sqlite3
-import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
-
-from downriver.cli import main
+from tests.unit.cli.command import downriver
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,34 +27,6 @@ def event(job: str, inputs: list[str], outputs: list[str]) -> dict:
 
 CLEAN = event("clean", ["raw.orders"], ["stg.orders"])
 SUM = event("sum", ["stg.orders"], ["mart.revenue"])
-
-
-class Done(NamedTuple):
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def downriver(*arguments: str, cwd: Path, stdin: str = "", **env: str) -> Done:
-    """Run the command line in this process; tests/test_docs.py runs it as a real command."""
-    with pytest.MonkeyPatch.context() as patched:
-        for name in [name for name in os.environ if name.startswith("DOWNRIVER")]:
-            patched.delenv(name)
-        for name, value in env.items():
-            patched.setenv(name, value)
-        patched.chdir(cwd)
-        patched.setattr(sys, "argv", ["downriver", *arguments])
-        patched.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            try:
-                main()
-            except SystemExit as left:
-                code = left.code or 0
-            else:
-                code = 0
-    assert isinstance(code, int)
-    return Done(code, out.getvalue(), err.getvalue())
 
 
 def lines(*events: dict) -> str:

@@ -42,6 +42,7 @@ def column_edges(written: Written, text: TableText) -> Iterator[ColumnEdge]:
                 type="DIRECT",
                 subtype="IDENTITY",
                 resolution="inferred",
+                expression=_all_but(item),
             )
         elif item.deps:
             expression = item.text() if isinstance(item, Expressed) else ""
@@ -51,6 +52,10 @@ def column_edges(written: Written, text: TableText) -> Iterator[ColumnEdge]:
 def dataset_edges(written: Written, text: TableText) -> Iterator[ColumnEdge]:
     """Yield the edges into a written table as a whole: what decides its rows."""
     yield from _edges(written.rows, ColumnRef(text(written.table), "*"), "", text)
+
+
+def _all_but(star: Star) -> str:
+    return f"* EXCEPT ({', '.join(sorted(star.dropped))})" if star.dropped else ""
 
 
 def _edges(deps: Deps, target: ColumnRef, expression: str, text: TableText) -> Iterator[ColumnEdge]:

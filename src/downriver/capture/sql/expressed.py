@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlglot.errors import SqlglotError
+
 from downriver.capture.sql.relations import Column
 
 if TYPE_CHECKING:
@@ -11,9 +13,16 @@ if TYPE_CHECKING:
     from sqlglot.dialects.dialect import Dialect
 
 _LONGEST = 2_000  # characters
-# An expression of thousands of terms can be followed but not printed, and sqlglot prints some of
-# what it parses in no dialect but its own.
-_UNPRINTABLE = (RecursionError, AttributeError, KeyError, TypeError, ValueError)
+# An expression of thousands of terms can be followed but not printed (where sqlglot runs out of
+# stack, the error may be its own), and some of what it parses it prints in no dialect but its own.
+_UNPRINTABLE = (
+    AttributeError,
+    KeyError,
+    RecursionError,
+    SqlglotError,
+    TypeError,
+    ValueError,
+)
 
 
 class Expressed(Column):

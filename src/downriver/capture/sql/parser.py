@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -22,9 +23,18 @@ if TYPE_CHECKING:
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # we report what it cannot read ourselves
 
+_CLASS = re.compile(r"<class '[\w.]*?(\w+)'>")
 _NODES_A_TOKEN = 50  # far more than any statement has: what exceeds it goes round in circles
 # Malformed input takes sqlglot's own code by surprise now and then.
-_PARSER_FAULTS = (AttributeError, IndexError, KeyError, TypeError, ValueError, AssertionError)
+_PARSER_FAULTS = (
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    TokenError,
+    TypeError,
+    ValueError,
+)
 
 
 class Parser:
@@ -78,7 +88,7 @@ def _only(trees: Sequence[exp.Expression | None]) -> exp.Expression | None:
 
 def _problem(exc: ParseError, line: int) -> SqlBlindSpot:
     first = exc.errors[0] if exc.errors else {}
-    message = str(first.get("description") or exc).splitlines()[0]
+    message = _CLASS.sub(r"\1", str(first.get("description") or exc).splitlines()[0])
     if message.startswith("Maximum number of AST nodes"):
         return SqlBlindSpot(
             "too_large", "the statement is too large or goes round in circles", line

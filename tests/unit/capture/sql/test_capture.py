@@ -10,6 +10,7 @@ import pytest
 
 from downriver import lineage as open_tracker
 from downriver import parse_sql_lineage
+from downriver.errors import EntityNotFoundError
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -34,6 +35,23 @@ def lineage(tmp_path: Path) -> Iterator[Lineage]:
         yield opened
 
 
+def _schema_event(namespace: str, name: str, *columns: str) -> bytes:
+    schema = {"fields": [{"name": column} for column in columns]}
+    return json.dumps(
+        {
+            "eventTime": "2026-01-01T00:00:00Z",
+            "dataset": {"namespace": namespace, "name": name, "facets": {"schema": schema}},
+        }
+    ).encode()
+
+
+def _columns(lineage: Lineage, entity: str, direction: str = "downstream") -> list[str]:
+    """The columns that are reached from another."""
+    first, *others = lineage.trace(entity, direction).nodes
+    assert first.id == lineage.trace(entity, direction).root.id
+    return [f"{node.name}.{node.field}" for node in others]
+
+
 def test_captured_statements_connect_into_a_chain_of_columns(lineage: Lineage) -> None:
     for sql in (CLEAN, SUMMARY):
         assert lineage.capture_sql(sql).registered
@@ -53,15 +71,36 @@ def test_a_file_declares_and_a_run_observes(lineage: Lineage) -> None:
 
 
 def test_the_catalog_knows_the_schema_that_the_text_does_not(lineage: Lineage) -> None:
-    schema = {"fields": [{"name": "id"}, {"name": "total"}]}
-    event = {
-        "eventTime": "2026-01-01T00:00:00Z",
-        "dataset": {"namespace": "pg", "name": "shop.orders", "facets": {"schema": schema}},
-    }
-    lineage.ingest([json.dumps(event).encode()])
+    lineage.ingest([_schema_event("pg", "shop.orders", "id", "total")])
     found = lineage.capture_sql("CREATE TABLE copy AS SELECT * FROM shop.orders").lineage
     assert [str(edge.target) for edge in found.column_edges] == ["copy.id", "copy.total"]
     assert lineage.trace("orders.total").root.namespace == "pg"  # not a second orders
+
+
+def test_a_star_becomes_columns_once_the_schema_arrives(lineage: Lineage) -> None:
+    lineage.capture_sql("CREATE TABLE copy AS SELECT * FROM shop.orders")
+    lineage.capture_sql("CREATE TABLE mart AS SELECT upper(total) AS label FROM copy")
+    with pytest.raises(EntityNotFoundError):
+        lineage.trace("shop.orders.total")
+    assert _columns(lineage, "mart.label", "upstream") == ["copy.total", "shop.orders.*"]
+    lineage.ingest([_schema_event("default", "shop.orders", "id", "total")])
+    assert _columns(lineage, "mart.label", "upstream") == ["copy.total", "shop.orders.total"]
+    assert _columns(lineage, "shop.orders.total") == ["copy.total", "mart.label"]
+    # Nothing says by name that there is a copy.id, until the copy's schema does.
+    assert _columns(lineage, "shop.orders.id") == ["copy.*"]
+    lineage.ingest([_schema_event("default", "copy", "id", "total")])
+    assert _columns(lineage, "shop.orders.id") == ["copy.id"]
+    with pytest.raises(EntityNotFoundError):
+        lineage.trace("shop.orders.unknown")
+
+
+def test_what_a_star_leaves_out_is_left_out_once_the_schema_is_known(lineage: Lineage) -> None:
+    sql = "CREATE TABLE safe AS SELECT * EXCEPT (email) FROM customers"
+    (unknown,) = lineage.capture_sql(sql, dialect="bigquery").lineage.column_edges
+    assert (str(unknown.source), unknown.expression) == ("customers.*", "* EXCEPT (email)")
+    lineage.ingest([_schema_event("default", "customers", "id", "email")])
+    (known,) = lineage.capture_sql(sql, dialect="bigquery").lineage.column_edges
+    assert (str(known.source), str(known.target)) == ("customers.id", "safe.id")
 
 
 def test_a_script_with_two_outputs_does_not_join_all_with_all(lineage: Lineage) -> None:

@@ -123,6 +123,13 @@ def test_tables_are_known_where_columns_cannot_be() -> None:
     assert (lineage.inputs, lineage.outputs) == (["s"], ["t"])
 
 
+@pytest.mark.parametrize("dialect", ["", "spark", "snowflake", "tsql"])
+@pytest.mark.parametrize("casts", [150, 250, 350])
+def test_what_can_be_followed_but_not_printed_is_followed(dialect: str, casts: int) -> None:
+    lineage = parse_sql_lineage("SELECT t.a" + "::int" * casts + " FROM t", dialect=dialect)
+    assert [edge.source.column.lower() for edge in lineage.column_edges] == ["a"]
+
+
 def test_a_doubling_dependency_stays_one() -> None:
     lineage = parse_sql_lineage(repeated_ctes(40), dialect="")
     assert len(lineage.column_edges) == 1
