@@ -89,11 +89,11 @@ def _updated(then: exp.Update, branch: _Branch, context: Context) -> Written:
 
 
 def _inserted(then: exp.Insert, branch: _Branch, context: Context) -> Written:
-    values = then.expression.expressions if isinstance(then.expression, exp.Tuple) else None
+    columns, values = _listed_values(then)
     if values is None:  # INSERT *, INSERT ROW
         return _whole_row(branch, context)
-    if isinstance(then.this, (exp.Tuple, exp.Schema)):
-        names = [context.column_name(column) for column in then.this.expressions]
+    if columns is not None:
+        names = [context.column_name(column) for column in columns]
     else:
         names = list(context.columns_of(branch.target) or ())
     items: list[Column | Star] = []
@@ -102,6 +102,19 @@ def _inserted(then: exp.Insert, branch: _Branch, context: Context) -> Written:
         if name:
             items.append(context.walker.selects.item(value, name, branch.scope))
     return Written(branch.target, items, branch.rows)
+
+
+def _listed_values(
+    then: exp.Insert,
+) -> tuple[list[exp.Expression] | None, list[exp.Expression] | None]:
+    """Return the columns and the values an INSERT lists, None where it lists none."""
+    columns = then.this.expressions if isinstance(then.this, (exp.Tuple, exp.Schema)) else None
+    if isinstance(then.expression, exp.Tuple):
+        return columns, then.expression.expressions
+    only = columns[0] if columns and len(columns) == 1 else None
+    if isinstance(only, exp.Anonymous) and only.name.upper() == "VALUES":
+        return None, only.expressions  # `INSERT VALUES (…)`, which sqlglot takes for a call
+    return columns, None
 
 
 def _whole_row(branch: _Branch, context: Context) -> Written:

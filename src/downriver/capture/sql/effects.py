@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from downriver.capture.sql.deps import Deps, TableName
     from downriver.capture.sql.relations import Column, Relation, Star
 
+UNKNOWN_TARGET = ("dynamic_sql", "which table is written is known only when it runs")
+
 
 class Written(NamedTuple):
     """What a statement does to one table: the columns it fills, and what decides the rows."""

@@ -10,7 +10,7 @@ from downriver.capture.sql.deps import NOTHING, Deps, Kind, at_least, merge, ste
 from downriver.capture.sql.masking import masks
 from downriver.capture.sql.paths import is_row
 from downriver.capture.sql.patterns import pattern_deps
-from downriver.capture.sql.relations import Column, Relation
+from downriver.capture.sql.relations import Column, Relation, opaque
 from downriver.capture.sql.scope import Scope
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from downriver.capture.sql.walker import Walker
 
 _SAME_VALUE = (exp.Paren, exp.Alias, exp.Distinct, exp.Ordered, exp.Kwarg, exp.PropertyEQ)
+_OF_ONE_ROW = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _ROW_MAKERS = (
     exp.Explode,
     exp.ExplodeOuter,
@@ -40,6 +41,8 @@ class Expressions:
             exp.Dot: walker.paths.follow,
             exp.Case: self._case,
             exp.If: self._if,
+            exp.Nvl2: self._if,
+            exp.DecodeCase: self._decode,
             exp.Window: self._window,
             exp.Subquery: self._subquery,
             exp.Select: self._subquery,
@@ -65,7 +68,7 @@ class Expressions:
             exp.Boolean: _nothing,
             exp.DataType: _nothing,
             exp.Var: _nothing,
-            exp.Star: _nothing,
+            exp.Star: self._star,
             exp.Identifier: _nothing,
             exp.Parameter: self._parameter,
             exp.Placeholder: _nothing,
@@ -123,8 +126,17 @@ class Expressions:
         return at_least(deps, Kind.TRANSFORMATION)
 
     def _column(self, node: exp.Expression, scope: Scope) -> Deps:
+        if isinstance(node.this, exp.Star):
+            return self._star(node, scope)
         found = self._walker.paths.find(node, scope)
         return found.deps if found is not None else NOTHING
+
+    def _star(self, node: exp.Expression, scope: Scope) -> Deps:
+        """`hash(*)` uses every column, `count(*)` none."""
+        if _counts(node.parent):
+            return NOTHING
+        items = self._walker.selects.items([node], scope)
+        return opaque(Relation(items, NOTHING), "").deps
 
     def _parameter(self, node: exp.Expression, scope: Scope) -> Deps:
         """`$1` is the first column of a file in a Snowflake stage; elsewhere a value given."""
@@ -151,6 +163,21 @@ class Expressions:
         for branch in ("true", "false"):
             if node.args.get(branch) is not None:
                 merge(deps, at_least(self.of(node.args[branch], scope), Kind.TRANSFORMATION))
+        return deps
+
+    def _decode(self, node: exp.Expression, scope: Scope) -> Deps:
+        """`DECODE(a, 1, b, 2, c, d)`: a is compared with every second value."""
+        if not node.expressions:
+            return NOTHING
+        compared, *rest = node.expressions
+        looked_at, values = [compared, *rest[:-1:2]], rest[1::2]
+        if len(rest) % 2:
+            values.append(rest[-1])  # if nothing is equal
+        deps: Deps = {}
+        for condition in looked_at:
+            merge(deps, steering(self.of(condition, scope), Kind.CONDITIONAL))
+        for value in values:
+            merge(deps, at_least(self.of(value, scope), Kind.TRANSFORMATION))
         return deps
 
     def _window(self, node: exp.Expression, scope: Scope) -> Deps:
@@ -217,7 +244,9 @@ class Expressions:
         return deps
 
     def _exists(self, node: exp.Expression, scope: Scope) -> Deps:
-        return self._walker.query(node.this, scope).rows
+        if isinstance(node.this, exp.Query):
+            return self._walker.query(node.this, scope).rows
+        return self._passed_on(node, scope)  # Spark: exists(array, x -> x > 0)
 
     def _pattern(self, node: exp.Expression, scope: Scope) -> Deps:
         return pattern_deps(node, self._walker, scope)
@@ -264,9 +293,16 @@ def _window_parts(node: exp.Expression) -> Iterator[exp.Expression]:
         yield node.args["spec"]
 
 
+def _counts(node: exp.Expression | None) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return "count" in str(node.name).lower()
+    return isinstance(node, exp.Count)
+
+
 def _nothing(node: exp.Expression, scope: Scope) -> Deps:
     return NOTHING
 
 
 def _aggregates(node: exp.Expression) -> bool:
-    return isinstance(node, exp.AggFunc)
+    """Whether a value is made of many rows' values; what LAG and FIRST_VALUE show is one row's."""
+    return isinstance(node, exp.AggFunc) and not isinstance(node, _OF_ONE_ROW)

@@ -9,7 +9,7 @@ from sqlglot import exp
 from downriver.capture.sql.assignments import assigned
 from downriver.capture.sql.context import Context, by_name, named, truthy
 from downriver.capture.sql.deps import Deps, Kind, Sure, TableName, merge, steering
-from downriver.capture.sql.effects import Effect, Written
+from downriver.capture.sql.effects import UNKNOWN_TARGET, Effect, Written
 from downriver.capture.sql.outputs import output_into
 from downriver.capture.sql.relations import Column, Relation, Star
 from downriver.capture.sql.scope import Scope
@@ -24,7 +24,9 @@ def read_insert(node: exp.Expression, context: Context) -> Effect:
     target, names = context.target(node.this)
     source = truthy(node.expression)
     if target is None:
-        return Effect("INSERT", context.inputs(), [])
+        if source is not None:
+            context.walker.query(source, outer)
+        return Effect("INSERT", context.inputs(), [], hidden=(UNKNOWN_TARGET,))
     if source is None:
         return Effect("INSERT", context.inputs(), [Written(target, [], {})])
     relation = context.walker.query(source, outer)
@@ -53,9 +55,9 @@ def _columns(
         return by_name(relation, columns)
     if columns is None:
         return (
-            [*_assumed(relation.items)]
-            if not isinstance(node.this, exp.Directory)
-            else (list(relation.items))
+            list(relation.items)
+            if isinstance(node.this, exp.Directory)
+            else list(_assumed(relation.items))
         )
     fixed = _static_partition(node)
     usable = [column for column in columns if column.casefold() not in fixed]

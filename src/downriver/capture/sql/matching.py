@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -15,15 +16,18 @@ if TYPE_CHECKING:
 
     from downriver.capture.sql.walker import Walker
 
+_NAME = re.compile(r"[^\W\d]\w*")
+
 
 def matched(clause: exp.Expression, scope: Scope, rows: Deps, walker: Walker) -> Relation:
     """Return the rows of a pattern: what it is partitioned by, and what each match measures."""
     source = Relation(walker.selects.all_items(scope), rows)
-    inner = Scope(scope, {})
-    defined = [p for p in clause.args.get("define") or () if isinstance(p, exp.Alias)]
-    for part in defined:
-        inner.sources[walker.name(part.args["alias"])] = source  # `u.price` is a row's price
+    around = Scope(scope, {})
+    for name in _variables(clause, walker):
+        around.sources[name] = source  # `u.price` is a row's price
+    inner = Scope(around, {})
     inner.sources["\x00"] = source
+    defined = [p for p in clause.args.get("define") or () if isinstance(p, exp.Alias)]
     decided: Deps = dict(rows)
     for node in _arranged_by(clause):
         merge(decided, steering(walker.expressions.of(node, inner), Kind.WINDOW))
@@ -37,6 +41,13 @@ def matched(clause: exp.Expression, scope: Scope, rows: Deps, walker: Walker) ->
         items += walker.selects.relation(shown, inner, decided).items
     items += walker.selects.relation(measures, inner, decided).items
     return Relation(items, decided)
+
+
+def _variables(clause: exp.Expression, walker: Walker) -> Iterator[str]:
+    """Yield what a pattern calls rows; not all of them have a condition."""
+    pattern = clause.args.get("pattern")
+    for name in _NAME.findall(pattern.name if isinstance(pattern, exp.Expression) else ""):
+        yield walker.fold(name)
 
 
 def _arranged_by(clause: exp.Expression) -> Iterator[exp.Expression]:

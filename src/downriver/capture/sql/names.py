@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -10,6 +11,12 @@ if TYPE_CHECKING:
     from sqlglot.dialects.dialect import Dialect
 
     from downriver.capture.sql.deps import TableName
+
+# Where a table may stand, `format.path` is a file of that format.
+_FORMATS = frozenset(
+    {"avro", "binaryfile", "csv", "delta", "iceberg", "json", "orc", "parquet", "text"}
+)
+_PART = re.compile(r'"[^"]*"|`[^`]*`|[^.]+')
 
 
 class Names:
@@ -39,10 +46,23 @@ class Names:
 
     def table_name(self, node: exp.Table) -> TableName:
         """Return the parts of a table's name; `#t` and `@t` of T-SQL keep their marks."""
+        if is_named_by_value(node.this):
+            return self.name_in(_value(node.this))
         parts = [part for part in node.parts if part.name]
+        if len(parts) == 2 and parts[0].name.lower() in _FORMATS and "/" in parts[1].name:
+            return (str(parts[1].name),)  # Spark: parquet.`/data/orders` is a file
         if self.dialect_name == "bigquery" and len(parts) > 1:
             return tuple(str(part.name) for part in parts)  # as it is written, unlike a column's
         return tuple(_mark(part) + self.name(part) for part in parts)
+
+    def name_in(self, value: object) -> TableName:
+        """Return the parts of a table's name that is a string, nothing when it is no constant."""
+        if not isinstance(value, exp.Literal) or not value.is_string:
+            return ()
+        return tuple(
+            part.strip('"`') if part.startswith(('"', "`")) else self.fold(part)
+            for part in _PART.findall(value.name)
+        )
 
     def output_name(self, node: exp.Expression) -> str:
         """Return the name a select item gets, or nothing when it has none."""
@@ -73,6 +93,17 @@ class Names:
         if isinstance(node, exp.Table) and node.this is not None:
             return self.name(node.this)
         return ""
+
+
+def is_named_by_value(node: object) -> bool:
+    """Return whether a table is named by an expression, as in `IDENTIFIER('db.orders')`."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).upper() == "IDENTIFIER" and bool(node.expressions)
+    return isinstance(node, exp.DynamicIdentifier)
+
+
+def _value(node: exp.Expression) -> object:
+    return node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
 
 
 def _mark(node: exp.Expression) -> str:

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 
 _STEPS = (exp.Dot, exp.Bracket, exp.StructExtract, exp.Paren)
 
+# Where a table's name among expressions is no value, but a column of that name may be.
+_NO_ROW_VALUES = frozenset(
+    {"fabric", "hive", "mysql", "oracle", "snowflake", "spark", "spark2", "databricks", "teradata",
+     "tsql"}
+)  # fmt: skip
+
+_PSEUDO_COLUMNS = {"oracle": frozenset({"rownum", "user", "sysdate", "systimestamp", "uid"})}
+_OF_HIERARCHIES = frozenset({"level", "connect_by_isleaf", "connect_by_iscycle"})
+
 
 class Paths:
     """Resolves names in a scope, and follows paths into structs."""
@@ -39,13 +48,21 @@ class Paths:
 
     def _named(self, name: str, scope: Scope) -> Column | None:
         """Return what a name means: a column, unless it is a variable and none is known."""
-        if name.casefold() in self._walker.variables and not scope.knows(name):
+        if self._is_no_column(name.casefold(), scope) and not scope.knows(name):
             return Column(name, NOTHING)
         return scope.find_column(name)
 
+    def _is_no_column(self, name: str, scope: Scope) -> bool:
+        if name in self._walker.variables or name == "default":  # SET a = DEFAULT
+            return True
+        return name in _PSEUDO_COLUMNS.get(self._walker.dialect_name, ()) or (
+            name in _OF_HIERARCHIES and scope.is_hierarchy
+        )
+
     def _plain(self, name: str, scope: Scope) -> Column | None:
         source = scope.find_source(name)
-        if source is None or not is_row(source, name, scope):
+        has_rows = self._walker.dialect_name not in _NO_ROW_VALUES
+        if source is None or not (has_rows and is_row(source, name, scope)):
             found = self._named(name, scope)
             if found is not None or source is None:
                 return found

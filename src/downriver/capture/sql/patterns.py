@@ -69,6 +69,17 @@ def expand_columns(node: exp.Expression, walker: Walker, scope: Scope) -> list[e
     return [exp.column(name) for name in names]
 
 
+def named_like(
+    items: list[Column | Star], node: exp.Expression, walker: Walker
+) -> list[Column | Star]:
+    """Return the columns whose names fit, as far as they are known."""
+    pattern = _pattern_of(node)
+    if pattern is None or any(isinstance(item, Star) for item in items):
+        walker.blind_spots.append("the columns that a pattern takes are not all known")
+        return items
+    return [i for i in items if isinstance(i, Column) and pattern.search(i.name[:_LONGEST_NAME])]
+
+
 def pattern_deps(node: exp.Expression, walker: Walker, scope: Scope) -> Deps:
     """Return what a pattern outside of a select list depends on: all that fits."""
     if any(source.open for source in scope.sources.values()):

@@ -167,6 +167,44 @@ def _is_variable(tokens: list[Token], words: list[str], at: int) -> bool:
     )
 
 
+def _directory_in_format(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """`INSERT OVERWRITE DIRECTORY 'x' USING parquet OPTIONS (…) SELECT …` of Spark."""
+    if words[:2] != ["INSERT", "OVERWRITE"] or "DIRECTORY" not in words[2:4]:
+        return None
+    path = words.index("DIRECTORY") + 1
+    if words[path + 1 : path + 2] != ["USING"]:
+        return None
+    query = next((at for at in range(path, len(words)) if words[at] in ("SELECT", "WITH")), path)
+    return [*tokens[: path + 1], *tokens[query:]] if query > path else None
+
+
+def _remove_duplicates(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """Redshift's `MERGE … REMOVE DUPLICATES` puts whole rows in the place of others."""
+    if words[0] != "MERGE" or words[-2:] != ["REMOVE", "DUPLICATES"]:
+        return None
+    last = tokens[-1]
+    return [
+        *tokens[:-2],
+        *(_as(last, kind, text) for kind, text in _REPLACE_ROWS),
+    ]
+
+
+_REPLACE_ROWS = (
+    (TokenType.WHEN, "WHEN"),
+    (TokenType.VAR, "MATCHED"),
+    (TokenType.THEN, "THEN"),
+    (TokenType.UPDATE, "UPDATE"),
+    (TokenType.SET, "SET"),
+    (TokenType.STAR, "*"),
+    (TokenType.WHEN, "WHEN"),
+    (TokenType.NOT, "NOT"),
+    (TokenType.VAR, "MATCHED"),
+    (TokenType.THEN, "THEN"),
+    (TokenType.INSERT, "INSERT"),
+    (TokenType.STAR, "*"),
+)
+
+
 def _as(token: Token, kind: TokenType, text: str) -> Token:
     return Token(kind, text, token.line, token.col, token.start, token.end, token.comments)
 
@@ -181,4 +219,6 @@ _RULES: tuple[Callable[[list[Token], list[str], Place], list[Token] | None], ...
     _stream_is_table,
     _bulk_is_read,
     _into_variables,
+    _remove_duplicates,
+    _directory_in_format,
 )

@@ -19,8 +19,8 @@ class Scope:
     """The relations of one FROM clause, inside those of the query around it."""
 
     __slots__ = (
-        "aliases", "ctes", "generates", "items", "lateral_aliases", "merged", "outer", "sources",
-        "windows",
+        "aliases", "ctes", "generates", "is_hierarchy", "items", "lateral_aliases", "merged",
+        "outer", "sources", "windows",
     )  # fmt: skip
 
     def __init__(self, outer: Scope | None, ctes: dict[str, Relation]) -> None:
@@ -29,6 +29,7 @@ class Scope:
         self.sources: dict[str, Relation] = {}
         self.merged: dict[str, Deps] = {}  # USING and NATURAL columns: one column of both sides
         self.aliases: dict[str, Column] = {}  # select items seen so far
+        self.is_hierarchy = False  # whether there is a CONNECT BY
         self.lateral_aliases = False  # whether select items may use the ones before them
         self.items: Sequence[Column | Star] = ()  # what positions and ALL mean
         self.windows: dict[str, exp.Expression] = {}  # by the names of a WINDOW clause

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from downriver.capture.sql.deps import Deps, Kind, Sure, at_least, merge
 from downriver.capture.sql.expressed import Expressed
-from downriver.capture.sql.patterns import expand_item, find_pattern
+from downriver.capture.sql.patterns import expand_item, find_pattern, named_like
 from downriver.capture.sql.relations import Column, Relation, Star
 from downriver.capture.sql.scope import Scope
 
@@ -26,6 +27,9 @@ _LATERAL_ALIASES = frozenset(
 _MERGED_IN_PLACE = frozenset({"duckdb", "clickhouse", "sqlite"})
 _PATTERNS = frozenset({"duckdb", "clickhouse"})  # which know COLUMNS('regular expression')
 
+_QUOTED_PATTERNS = frozenset({"hive", "spark", "spark2", "databricks"})
+_ALL_BUT = re.compile(r"\(([\w|]+)\)\?\+\.\+")
+
 
 class Selects:
     """Computes the columns of select lists."""
@@ -36,6 +40,7 @@ class Selects:
     def select(self, node: exp.Select, outer: Scope | None) -> Relation:
         """Return the relation of a SELECT."""
         scope = Scope(outer, {})
+        scope.is_hierarchy = node.args.get("connect") is not None
         rows: Deps = {}
         self._walker.sources.from_clause(node, scope, rows)
         for window in node.args.get("windows") or ():
@@ -58,7 +63,8 @@ class Selects:
         """Return the columns of a select list, in order."""
         scope.lateral_aliases = self._walker.dialect_name in _LATERAL_ALIASES
         items: list[Column | Star] = []
-        for at, expression in enumerate(expressions):
+        for at, written in enumerate(expressions):
+            expression = self._all_but(written) or written
             if isinstance(expression, exp.Star):
                 items += self._starred(expression, self.all_items(scope), scope)
             elif isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star):
@@ -75,6 +81,15 @@ class Selects:
             if isinstance(expression, exp.Alias) and items and isinstance(items[-1], Column):
                 scope.aliases.setdefault(items[-1].name, items[-1])
         return items
+
+    def _all_but(self, node: exp.Expression) -> exp.Star | None:
+        """Return Hive's quoted pattern for all columns but some as what it means."""
+        if self._walker.dialect_name not in _QUOTED_PATTERNS or not isinstance(node, exp.Column):
+            return None
+        found = _ALL_BUT.fullmatch(node.name)
+        if found is None:
+            return None
+        return exp.Star(except_=[exp.to_identifier(name) for name in found.group(1).split("|")])
 
     def item(self, expression: exp.Expression, name: str, scope: Scope) -> Column:
         """Return what a column that is assigned an expression depends on."""
@@ -148,7 +163,10 @@ class Selects:
     def _starred(
         self, star: exp.Star, found: list[Column | Star], scope: Scope
     ) -> list[Column | Star]:
-        """Apply EXCEPT, REPLACE and RENAME to the columns of a star."""
+        """Apply ILIKE, EXCEPT, REPLACE and RENAME to the columns of a star."""
+        like = star.args.get("ilike")
+        if isinstance(like, exp.Expression):
+            found = named_like(found, exp.ILike(this=exp.Star(), expression=like), self._walker)
         dropped = {self._walker.name(_identifier(c)) for c in star.args.get("except_") or ()}
         replaced = {
             self._walker.name(alias.args["alias"]): self._walker.expressions.of(alias.this, scope)

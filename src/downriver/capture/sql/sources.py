@@ -17,7 +17,8 @@ from downriver.capture.sql.deps import (
     steering,
 )
 from downriver.capture.sql.matching import matched
-from downriver.capture.sql.relations import Column, Relation, opaque
+from downriver.capture.sql.names import is_named_by_value
+from downriver.capture.sql.relations import AnyColumns, Column, Relation, opaque
 
 if TYPE_CHECKING:
     from downriver.capture.sql.scope import Scope
@@ -86,8 +87,10 @@ class Sources:
                 relation = self._walker.functions.unnest(node, scope)
             case exp.Values():
                 relation = self._walker.values(node, scope)
+            case exp.TableFromRows() if isinstance(node.this, exp.Literal):  # TABLE('db.orders')
+                relation = self._walker.table_relation(self._walker.name_in(node.this))
             case exp.TableFromRows() if isinstance(node.this, exp.Func):
-                relation = self._walker.functions.generated(node, node.this, scope)
+                relation = self._walker.functions.in_table(node, node.this, scope)
             case exp.Alias() | exp.Column():
                 relation = self._walker.functions.array(node, scope)
             case exp.Final():  # ClickHouse: rows without their older versions
@@ -107,13 +110,21 @@ class Sources:
 
     def table(self, node: exp.Table, scope: Scope) -> Relation:
         """Return the rows a name in FROM stands for: of a table, a CTE, a function or an array."""
-        if not isinstance(node.this, _TABLE_NAMES):
+        if is_named_by_value(node.this):
+            relation = self._named_by_value(self._walker.table_name(node))
+        elif not isinstance(node.this, _TABLE_NAMES):
             relation = self._walker.functions.function(node.this, scope)
         else:
             name = self._walker.table_name(node)
             cte = scope.find_cte(name[0]) if len(name) == 1 else None
             relation = cte if cte is not None else self.table_or_field(name, scope)
         return self._walker.pivoted(node, relation, scope)
+
+    def _named_by_value(self, name: TableName) -> Relation:
+        if name:
+            return self._walker.table_relation(name)
+        self._walker.blind_spots.append("which table is read is known only when it runs")
+        return AnyColumns(NOTHING)
 
     def table_or_field(self, name: TableName, scope: Scope) -> Relation:
         """A name in FROM is a table, or an array in a row before it (`from t, t.items`)."""

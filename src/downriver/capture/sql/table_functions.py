@@ -28,6 +28,7 @@ _TABLE_FUNCTIONS = {
     "jsonb_array_elements_text": ("value",),
     "string_split": ("value", "ordinal"),
     "openjson": ("key", "value", "type"),
+    "sequence": ("sequential_number",),
 }
 
 # Functions that read the files their first argument names.
@@ -89,6 +90,14 @@ class TableFunctions:
             return Relation([Column(name, deps) for name in names], steering(deps, Kind.JOIN))
         return self._generated_from(node, deps)
 
+    def in_table(self, node: exp.Expression, call: exp.Expression, scope: Scope) -> Relation:
+        """Return the rows of `TABLE(f(…))`."""
+        if isinstance(call, exp.Generator):  # Snowflake's: rows without a column
+            return Relation([], NOTHING)
+        if isinstance(call, exp.Explode) or self._column_names(call):
+            return self.generated(node, call, scope)
+        return self.function(call, scope)
+
     def _column_names(self, call: exp.Expression) -> list[str]:
         """Return the columns a well-known table function has."""
         if self._walker.dialect_name == "snowflake" and isinstance(call, exp.Explode):
@@ -110,7 +119,9 @@ class TableFunctions:
 
     def function(self, node: exp.Expression, scope: Scope) -> Relation:
         """A table function: each of its columns may depend on each of its arguments."""
-        called = _called(node)
+        if isinstance(node, exp.Pivot):
+            return self._pairs(node, scope)
+        called = _called(_unwrapped(node))
         if called in _FILE_READERS:
             return self._files(node)
         deps = self._arguments(node, scope)
@@ -121,6 +132,18 @@ class TableFunctions:
         if not names:
             self._walker.blind_spots.append(f"the columns of {called}() are unknown")
             return AnyColumns(deps)
+        return Relation([Column(name, deps) for name in names], steering(deps, Kind.JOIN))
+
+    def _pairs(self, node: exp.Pivot, scope: Scope) -> Relation:
+        """`UNPIVOT t.properties AS value AT name`: the keys and values of an object."""
+        names: list[str] = []
+        pair: exp.Expression = node.this
+        if isinstance(pair, exp.AtIndex):
+            names.append(self._walker.name(pair.expression))
+            pair = pair.this
+        names.append(self._walker.output_name(pair))
+        inner = pair.this if isinstance(pair, exp.Alias) else pair
+        deps = at_least(self._walker.expressions.of(inner, scope), Kind.TRANSFORMATION)
         return Relation([Column(name, deps) for name in names], steering(deps, Kind.JOIN))
 
     def _arguments(self, node: exp.Expression, scope: Scope) -> Deps:
@@ -150,6 +173,13 @@ class TableFunctions:
         for name in names:
             self._walker.inputs[name] = None
         return Relation([*map(Star, names)], NOTHING)
+
+
+def _unwrapped(node: exp.Expression) -> exp.Expression:
+    """Return the function inside `TABLE(…)`."""
+    is_table = isinstance(node, exp.Anonymous) and node.name.upper() == "TABLE"
+    inner = node.expressions[0] if is_table and node.expressions else None
+    return inner if isinstance(inner, exp.Func) else node
 
 
 def _called(node: exp.Expression) -> str:

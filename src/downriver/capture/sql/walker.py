@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from downriver.capture.sql.limits import Budget
 
 _RECURSION_ROUNDS = 10
+# Where DUAL is a table of one row, for queries that need none.
+_WITH_DUAL = frozenset({"oracle", "mysql", "singlestore", "doris", "starrocks"})
 
 
 class Walker(Names):
@@ -204,6 +206,8 @@ class Walker(Names):
         view = self._views.get(name)
         if view is not None:
             return view
+        if name[-1:] in (("dual",), ("DUAL",)) and self.dialect_name in _WITH_DUAL:
+            return Relation([], NOTHING)
         self.inputs[name] = None
         columns = self._columns_of(name)
         return self.existing(name, columns)
