@@ -40,9 +40,9 @@ def _columns(
     if isinstance(left, exp.Parameter):  # T-SQL: SET @x = …, or SET @x = a = …
         return
     if not isinstance(left, (exp.Tuple, exp.Paren)):
-        yield context.walker.selects.item(right, context.column_name(left), scope)
+        yield context.walker.selects.item(right, _assigned_name(left, scope, context), scope)
         return
-    names = [context.column_name(part) for part in left.expressions or [left.this]]
+    names = [_assigned_name(part, scope, context) for part in left.expressions or [left.this]]
     if isinstance(right, (exp.Subquery, exp.Query)):
         relation = context.walker.query(right, scope).renamed(names)
         for item in relation.items:
@@ -51,6 +51,17 @@ def _columns(
     values = right.expressions or [right.this]
     for name, value in zip(names, values, strict=False):
         yield context.walker.selects.item(value, name, scope)
+
+
+def _assigned_name(node: exp.Expression, scope: Scope, context: Context) -> str:
+    """Return the column that is assigned to: in `address.city`, unless that is a table, address."""
+    while isinstance(node, (exp.Dot, exp.Bracket)):
+        node = node.this
+    if isinstance(node, exp.Column) and len(node.parts) == 2:
+        first = context.walker.name(node.parts[0])
+        if scope.find_source(first) is None and first != context.walker.name(node.this):
+            return first
+    return context.column_name(node)
 
 
 def _in_row(item: Column | Star, rows: Deps) -> Column | Star:

@@ -219,10 +219,10 @@ def read_delete(node: exp.Expression, context: Context) -> Effect:
     rows: Deps = {}
     for item in _listed(node.args.get("using")):
         context.walker.sources.add(item, scope, rows)
-    table = truthy(node.this)
+    named = [t for t in _listed(node.args.get("tables")) if isinstance(t, exp.Table)]
+    table = truthy(node.this) or (named[0] if named else None)  # BigQuery: DELETE t WHERE …
     if table is None:
         return Effect("DELETE", context.inputs(), [])
-    named = [t for t in _listed(node.args.get("tables")) if isinstance(t, exp.Table)]
     target = _changed_table(table, node, scope, context)
     for join in table.args.get("joins") or ():
         context.walker.sources.join(join, scope, rows)

@@ -30,10 +30,10 @@ def read_create(node: exp.Expression, context: Context) -> Effect:
         relation = context.walker.table_relation(clone)
         written = Written(target, list(relation.items), {})
         return Effect("CLONE", context.inputs(), [written], temporary=temporary)
-    model = _model_table(node, context)
-    if model is not None:
-        return _like(target, names, model, temporary, context)
     source = truthy(node.expression)
+    model = _model_table(node, context)
+    if model is not None and source is None:
+        return _like(target, names, model, temporary, context)
     if not isinstance(source, (exp.Query, exp.Table, exp.Values)):
         return _empty(node, target, names, temporary, context)
     return _as_query(node, target, names, source, context)

@@ -62,6 +62,7 @@ class Expressions:
             exp.Bracket: walker.paths.follow,
             exp.StructExtract: walker.paths.follow,
             exp.Columns: self._pattern,
+            exp.Anonymous: self._call,
             **dict.fromkeys(_ROW_MAKERS, self._rows_made),
             exp.Literal: _nothing,
             exp.Null: _nothing,
@@ -84,6 +85,10 @@ class Expressions:
             return self._chain(node, scope)
         if isinstance(node, _SAME_VALUE):
             return self._children(node, scope)
+        return self._used(node, scope)
+
+    def _used(self, node: exp.Expression, scope: Scope) -> Deps:
+        """Return what a function's value depends on: all that it is given."""
         deps = self._children(node, scope)
         if not deps:
             return deps
@@ -109,6 +114,10 @@ class Expressions:
                 if more:
                     merge(deps, more)
         return deps
+
+    def _call(self, node: exp.Expression, scope: Scope) -> Deps:
+        is_counter = str(node.name).upper() == "IDENTITY"  # T-SQL: IDENTITY(INT, 1, 1)
+        return NOTHING if is_counter else self._used(node, scope)
 
     def _passed_on(self, node: exp.Expression, scope: Scope) -> Deps:
         return at_least(self._children(node, scope), Kind.TRANSFORMATION)

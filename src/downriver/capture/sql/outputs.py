@@ -37,7 +37,7 @@ def _table(into: exp.Expression, context: Context) -> tuple[str, ...]:
     if isinstance(into, exp.Table):
         return context.walker.table_name(into)
     if isinstance(into, exp.Identifier):
-        return (context.walker.name(into),)
+        return tuple(context.walker.name(into).split("."))  # one name: see output_clause.py
     if isinstance(into, exp.Column):
         return tuple(context.walker.name(part) for part in into.parts)
     if isinstance(into, exp.Parameter):

@@ -22,6 +22,7 @@ _NO_ROW_VALUES = frozenset(
 )  # fmt: skip
 
 _PSEUDO_COLUMNS = {"oracle": frozenset({"rownum", "user", "sysdate", "systimestamp", "uid"})}
+_WORDS = frozenset({"default", "$action"})  # SET a = DEFAULT, and what MERGE did to a row
 _OF_HIERARCHIES = frozenset({"level", "connect_by_isleaf", "connect_by_iscycle"})
 
 
@@ -53,7 +54,7 @@ class Paths:
         return scope.find_column(name)
 
     def _is_no_column(self, name: str, scope: Scope) -> bool:
-        if name in self._walker.variables or name == "default":  # SET a = DEFAULT
+        if name in self._walker.variables or name in _WORDS:
             return True
         return name in _PSEUDO_COLUMNS.get(self._walker.dialect_name, ()) or (
             name in _OF_HIERARCHIES and scope.is_hierarchy

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot.tokens import Token, TokenType
 
+from downriver.capture.sql.output_clause import plain_output
 from downriver.capture.sql.tokens import closing, depths, is_string, name_at, word
 
 if TYPE_CHECKING:
@@ -178,6 +179,24 @@ def _directory_in_format(tokens: list[Token], words: list[str], place: Place) ->
     return [*tokens[: path + 1], *tokens[query:]] if query > path else None
 
 
+def _output_clause(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """`OUTPUT inserted.a INTO dbo.t (x)` of T-SQL, wherever it stands."""
+    if place.dialect_name not in _WITH_OUTPUT or "OUTPUT" not in words:
+        return None
+    return plain_output(tokens, words, place.dialect)
+
+
+_WITH_OUTPUT = frozenset({"tsql", "fabric"})
+
+
+def _checked_view(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """`CREATE VIEW … WITH [LOCAL|CASCADED] CHECK OPTION` limits what can be inserted, no more."""
+    if words[0] != "CREATE" or words[-2:] != ["CHECK", "OPTION"]:
+        return None
+    at = len(words) - (4 if words[-3] in ("LOCAL", "CASCADED") else 3)
+    return tokens[:at] if words[at] == "WITH" else None
+
+
 def _remove_duplicates(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
     """Redshift's `MERGE … REMOVE DUPLICATES` puts whole rows in the place of others."""
     if words[0] != "MERGE" or words[-2:] != ["REMOVE", "DUPLICATES"]:
@@ -221,4 +240,6 @@ _RULES: tuple[Callable[[list[Token], list[str], Place], list[Token] | None], ...
     _into_variables,
     _remove_duplicates,
     _directory_in_format,
+    _output_clause,
+    _checked_view,
 )

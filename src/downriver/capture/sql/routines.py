@@ -33,10 +33,11 @@ _BODY_WORDS = VERBS | {"BEGIN", "IF", "WHILE", "FOR", "LET", "--", "PERFORM", "R
 def creates_routine(tokens: Sequence[Token], at: int) -> bool:
     """Return whether CREATE or ALTER here is of something with a body."""
     for here in range(at + 1, min(at + 8, len(tokens))):
-        if word(tokens[here]) in ("TABLE", "VIEW", "(", ".", "MODEL"):
-            return False
         if word(tokens[here]) in _ROUTINES:
             return True
+        is_function = word(tokens[here]) == "TABLE" and word_at(tokens, here + 1) == "FUNCTION"
+        if word(tokens[here]) in ("TABLE", "VIEW", "(", ".", "MODEL") and not is_function:
+            return False
     return False
 
 

@@ -56,6 +56,10 @@ class TableFunctions:
             return relation.renamed(map(self._walker.name, columns)) if columns else relation
         if not isinstance(node.this, exp.Expression):
             return Relation([], NOTHING)
+        alias = node.args.get("alias")
+        names_columns = isinstance(alias, exp.TableAlias) and alias.args.get("columns")
+        if _is_unknown(node.this) and not names_columns:
+            return self.function(node.this, scope)
         return self.generated(node, node.this, scope)
 
     def unnest(self, node: exp.Unnest, scope: Scope) -> Relation:
@@ -175,6 +179,12 @@ class TableFunctions:
         return Relation([*map(Star, names)], NOTHING)
 
 
+def _is_unknown(node: exp.Expression) -> bool:
+    """Whether this calls a function of the user's own."""
+    call = node.expression if isinstance(node, exp.Dot) else node
+    return isinstance(call, exp.Anonymous) and _called(call) not in _TABLE_FUNCTIONS
+
+
 def _unwrapped(node: exp.Expression) -> exp.Expression:
     """Return the function inside `TABLE(…)`."""
     is_table = isinstance(node, exp.Anonymous) and node.name.upper() == "TABLE"
@@ -184,6 +194,8 @@ def _unwrapped(node: exp.Expression) -> exp.Expression:
 
 def _called(node: exp.Expression) -> str:
     """Return the name of a function as it was written, as far as the tree still says."""
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
+        return _called(node.expression)
     if isinstance(node, exp.Anonymous):
         return str(node.name).lower()
     if node.args.get("is_end_exclusive"):
