@@ -73,6 +73,8 @@ def _when(when: exp.Expression, branch: _Branch, context: Context) -> Iterator[W
         deps = context.walker.expressions.of(condition, branch.scope)
         merge(branch.rows, steering(deps, Kind.FILTER))
     then = when.args.get("then")
+    if isinstance(then, (exp.Update, exp.Insert)):  # Oracle: … THEN UPDATE SET … WHERE …
+        context.filtered(then, branch.scope, branch.rows)
     if isinstance(then, exp.Update):
         yield _updated(then, branch, context)
     elif isinstance(then, exp.Insert):
@@ -141,7 +143,22 @@ def read_update(node: exp.Expression, context: Context) -> Effect:
     ]
     new = Relation([item for one in written for item in one.columns], rows)
     written += output_into(node, context, new, context.existing(target))
-    return Effect("UPDATE", context.inputs(without=list(targets)), written)
+    return Effect("UPDATE", _inputs(list(targets), written, context), written)
+
+
+def _inputs(
+    targets: list[TableName], written: Sequence[Written], context: Context
+) -> list[TableName]:
+    """Return the tables read: of several that are changed, those that another one's rows use."""
+    used = {
+        key[0]
+        for one in written
+        for deps in (one.rows, *(c.deps for c in one.columns if isinstance(c, Column)))
+        for key in deps
+        if key[0] != one.table and one.table in targets
+    }
+    read = [name for name in context.inputs() if name not in targets or name in used]
+    return list(dict.fromkeys([*read, *(name for name in targets if name in used)]))
 
 
 def _targets(
@@ -230,7 +247,7 @@ def read_delete(node: exp.Expression, context: Context) -> Effect:
     targets = _deleted_from(named, table, context) or [target]
     written = [Written(name, [], rows) for name in targets]
     written += output_into(node, context, Relation([], rows), context.existing(targets[0]))
-    return Effect("DELETE", context.inputs(without=targets), written)
+    return Effect("DELETE", _inputs(targets, written, context), written)
 
 
 def _deleted_from(

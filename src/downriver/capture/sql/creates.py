@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from downriver.capture.sql.deps import TableName
 
 _KINDS = frozenset({"TABLE", "VIEW", "MODEL"})
+_PREPARED = ("procedure_call", "the rows come from a prepared statement")
 _TEMPORARY = (exp.TemporaryProperty, exp.VolatileProperty)
 
 
@@ -22,6 +23,8 @@ def read_create(node: exp.Expression, context: Context) -> Effect:
     """CREATE: what the new table or view is made of."""
     kind = str(node.args.get("kind") or "").upper()
     target, names = context.target(node.this)
+    if kind == "MACRO":
+        return _macro(node, context)
     if kind not in _KINDS or target is None:
         return Effect(f"CREATE {kind}".strip(), [], [])
     temporary = _is_temporary(node, target)
@@ -37,6 +40,15 @@ def read_create(node: exp.Expression, context: Context) -> Effect:
     if not isinstance(source, (exp.Query, exp.Table, exp.Values)):
         return _empty(node, target, names, temporary, context)
     return _as_query(node, target, names, source, context)
+
+
+def _macro(node: exp.Expression, context: Context) -> Effect:
+    """`CREATE MACRO m(a) AS TABLE SELECT …`: what it reads whenever it is used."""
+    names = (part.name.casefold() for part in node.this.expressions)
+    context.walker.variables = context.walker.variables | set(names)
+    source = truthy(node.expression)
+    relation = context.walker.query(source, None) if isinstance(source, exp.Query) else None
+    return Effect("CREATE MACRO", context.inputs(), [], relation)
 
 
 def _as_query(
@@ -90,7 +102,15 @@ def _empty(
         items = Relation(shown, {}).renamed(names).items if names else shown
     defines = {target: names} if names else {}
     written = [Written(target, items, {})]
-    return Effect(f"CREATE {kind}", list(files), written, defines=defines, temporary=temporary)
+    executes = any(isinstance(part, exp.ExecuteAsProperty) for part in _properties(node))
+    return Effect(
+        f"CREATE {kind}",
+        list(files),
+        written,
+        defines=defines,
+        temporary=temporary,
+        hidden=(_PREPARED,) if executes and not names else (),
+    )
 
 
 def _shown_files(node: exp.Expression) -> list[str]:

@@ -59,6 +59,8 @@ def _ends_in_executesql(tokens: Sequence[Token], at: int) -> bool:
 def prepare(tokens: Sequence[Token], at: int) -> Generator[Piece, None, int]:
     """Yield the statement that PREPARE gives a name."""
     text = find_word(tokens, at, {"AS", "FROM"}) + 1
+    if at + 1 < len(tokens):
+        yield Piece(Role.VALUE, (), str(tokens[at + 1].text))
     if is_query(tokens, text) or word_at(tokens, text) in VERBS:
         return text
     if text < len(tokens) and is_string(tokens[text]):

@@ -11,7 +11,7 @@ from sqlglot.tokens import Token, TokenType
 from downriver.capture.sql.exports import find_export
 from downriver.capture.sql.parsed import Parsed
 from downriver.capture.sql.parser import Parser, is_statement
-from downriver.capture.sql.pieces import Piece, Role
+from downriver.capture.sql.pieces import Piece, Role, word_at
 from downriver.capture.sql.procedural import list_pieces
 from downriver.capture.sql.result import SqlBlindSpot
 from downriver.capture.sql.rewrites import Place, rewrite
@@ -242,6 +242,8 @@ class Reader:
 
     def _call(self, tokens: list[Token], sql: str) -> Iterator[Parsed]:
         at = 1 if word(tokens[0]) in ("CALL", "EXEC", "EXECUTE") else 0
+        if word_at(tokens, at) in ("FUNCTION", "PROCEDURE"):  # of a trigger
+            at += 1
         if at < len(tokens) and tokens[at].token_type == TokenType.PARAMETER:  # EXEC @rc = p
             at = min(at + 3, len(tokens) - 1)
         name = ".".join(name_at(tokens, at, self._dialect)[0])
@@ -298,6 +300,8 @@ def _moved(parsed: Parsed, lines: int) -> Parsed:
 
 def _names_no_table(tokens: Sequence[Token]) -> bool:
     """CREATE, ALTER or DROP of something that holds no rows: a warehouse, a role, a stage."""
+    if [word(token) for token in tokens[:2]] == ["IMPORT", "FOREIGN"]:
+        return True
     if word(tokens[0]) not in ("CREATE", "ALTER", "DROP"):
         return False
     return not _TABLE_LIKE.intersection(word(token) for token in tokens[:8])

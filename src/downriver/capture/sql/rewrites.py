@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlglot.tokens import Token, TokenType
 
 from downriver.capture.sql.output_clause import plain_output
+from downriver.capture.sql.splitting import VIEW_ATTRIBUTES
 from downriver.capture.sql.tokens import closing, depths, is_string, name_at, word
 
 if TYPE_CHECKING:
@@ -189,12 +190,41 @@ def _output_clause(tokens: list[Token], words: list[str], place: Place) -> list[
 _WITH_OUTPUT = frozenset({"tsql", "fabric"})
 
 
+def _bound_view(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """`CREATE VIEW v WITH SCHEMABINDING, VIEW_METADATA AS …` of T-SQL."""
+    if words[0] != "CREATE" or "VIEW" not in words[:5] or "AS" not in words:
+        return None
+    body = words.index("AS")
+    at = next((n for n in range(body) if words[n : n + 1] == ["WITH"]), None)
+    if at is None or words[at + 1] not in VIEW_ATTRIBUTES:
+        return None
+    return [*tokens[:at], *tokens[body:]]
+
+
 def _checked_view(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
     """`CREATE VIEW … WITH [LOCAL|CASCADED] CHECK OPTION` limits what can be inserted, no more."""
     if words[0] != "CREATE" or words[-2:] != ["CHECK", "OPTION"]:
         return None
     at = len(words) - (4 if words[-3] in ("LOCAL", "CASCADED") else 3)
     return tokens[:at] if words[at] == "WITH" else None
+
+
+def _merge_that_deletes(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """Oracle's `UPDATE SET … WHERE a DELETE WHERE b`: which rows stay depends on both."""
+    if words[0] != "MERGE" or place.dialect_name != "oracle":
+        return None
+    levels = depths(tokens)
+    found: list[Token] = []
+    filtered = False
+    for at, token in enumerate(tokens):
+        if not levels[at] and words[at] == "DELETE" and words[at + 1 : at + 2] == ["WHERE"]:
+            continue
+        if not levels[at] and words[at] == "WHERE":
+            token = _as(token, TokenType.AND, "AND") if filtered else token
+            filtered = True
+        filtered = filtered and words[at] != "WHEN"
+        found.append(token)
+    return found
 
 
 def _remove_duplicates(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
@@ -238,8 +268,10 @@ _RULES: tuple[Callable[[list[Token], list[str], Place], list[Token] | None], ...
     _stream_is_table,
     _bulk_is_read,
     _into_variables,
+    _merge_that_deletes,
     _remove_duplicates,
     _directory_in_format,
     _output_clause,
+    _bound_view,
     _checked_view,
 )

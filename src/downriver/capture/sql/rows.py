@@ -63,6 +63,8 @@ class Rows:
             count = clause.args.get("expression") if clause is not None else None
             if isinstance(count, exp.Expression) and not isinstance(count, exp.Literal):
                 merge(rows, steering(self._walker.expressions.of(count, scope), Kind.FILTER))
+            for key in clause.expressions if clause is not None else ():  # ClickHouse: LIMIT 1 BY a
+                merge(rows, steering(self._walker.expressions.of(key, scope), Kind.GROUP_BY))
 
     def _output(self, node: exp.Expression, scope: Scope) -> Deps | None:
         """Return what `ORDER BY 2`, `ORDER BY ALL` or `ORDER BY alias` means, if it is one."""

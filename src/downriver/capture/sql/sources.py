@@ -18,9 +18,11 @@ from downriver.capture.sql.deps import (
 )
 from downriver.capture.sql.matching import matched
 from downriver.capture.sql.names import is_named_by_value
-from downriver.capture.sql.relations import AnyColumns, Column, Relation, opaque
+from downriver.capture.sql.relations import AnyColumns, Column, Relation, Star, opaque
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from downriver.capture.sql.scope import Scope
     from downriver.capture.sql.walker import Walker
 
@@ -110,7 +112,9 @@ class Sources:
 
     def table(self, node: exp.Table, scope: Scope) -> Relation:
         """Return the rows a name in FROM stands for: of a table, a CTE, a function or an array."""
-        if is_named_by_value(node.this):
+        if node.this is None:
+            relation = self._side_by_side(node.args.get("rows_from") or (), scope)
+        elif is_named_by_value(node.this):
             relation = self._named_by_value(self._walker.table_name(node))
         elif not isinstance(node.this, _TABLE_NAMES):
             relation = self._walker.functions.function(node.this, scope)
@@ -119,6 +123,16 @@ class Sources:
             cte = scope.find_cte(name[0]) if len(name) == 1 else None
             relation = cte if cte is not None else self.table_or_field(name, scope)
         return self._walker.pivoted(node, relation, scope)
+
+    def _side_by_side(self, parts: Sequence[exp.Expression], scope: Scope) -> Relation:
+        """`ROWS FROM (f(a), g(b))`: the columns of one function after those of another."""
+        items: list[Column | Star] = []
+        rows: Deps = {}
+        for part in parts:
+            relation = self.from_item(part, scope)
+            items += relation.items
+            merge(rows, relation.rows)
+        return Relation(items, rows)
 
     def _named_by_value(self, name: TableName) -> Relation:
         if name:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _DELIMITER = re.compile(r"^[ \t]*DELIMITER[ \t]+(\S+)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _MAX_DELIMITERS = 5
+VIEW_ATTRIBUTES = frozenset({"SCHEMABINDING", "ENCRYPTION", "VIEW_METADATA"})  # T-SQL's
 
 _QUERIES = frozenset({"SELECT", "VALUES"})
 _AFTER_NOTHING = frozenset(
@@ -149,7 +150,8 @@ def _merge(place: _Place) -> bool:
 
 def _with(place: _Place) -> bool:
     names_a_query = place.after != "(" and place.after_next in ("AS", "(")
-    return names_a_query and not place.awaits_query
+    of_view = place.verb in ("CREATE", "ALTER") and place.after in VIEW_ATTRIBUTES
+    return names_a_query and not place.awaits_query and not of_view
 
 
 def _set(place: _Place) -> bool:

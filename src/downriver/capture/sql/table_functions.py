@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from downriver.capture.sql.deps import NOTHING, Deps, Kind, TableName, at_least, merge, steering
-from downriver.capture.sql.relations import AnyColumns, Column, Relation, Star, opaque
+from downriver.capture.sql.relations import AnyColumns, Column, Relation, Star, opaque, united
 
 if TYPE_CHECKING:
     from downriver.capture.sql.scope import Scope
@@ -36,7 +36,7 @@ _FILE_READERS = frozenset(
     {
         "read_csv", "read_csv_auto", "readcsv", "read_parquet", "readparquet", "parquet_scan",
         "read_json", "read_json_auto", "read_ndjson", "read_xlsx", "read_text", "delta_scan",
-        "iceberg_scan", "openrowset", "read_files",
+        "iceberg_scan", "openrowset", "read_files", "s3", "s3cluster", "gcs", "hdfs", "url", "file",
     }
 )  # fmt: skip
 
@@ -72,11 +72,12 @@ class TableFunctions:
         for part in parts:
             merge(deps, part)
         relation = self._generated_from(node, deps)
-        if len(parts) == 1 or len(relation.items) != len(parts):
+        columns = relation.columns
+        if len(parts) == 1 or len(columns) < len(parts):
             return relation
-        # UNNEST(a, b) AS t (x, y): each column comes from an array of its own.
-        items = [c.with_deps(part) for c, part in zip(relation.columns, parts, strict=True)]
-        return Relation([*items], relation.rows)
+        # UNNEST(a, b) AS t (x, y): each column comes from an array of its own, a number of both.
+        items = [c.with_deps(part) for c, part in zip(columns, parts, strict=False)]
+        return Relation([*items, *columns[len(parts) :]], relation.rows)
 
     def array(self, node: exp.Expression, scope: Scope) -> Relation:
         """`ARRAY JOIN t.xs AS x`: a row for each element."""
@@ -132,11 +133,17 @@ class TableFunctions:
         deps = at_least(deps, Kind.TRANSFORMATION)
         alias = node.parent.args.get("alias") if node.parent is not None else None
         columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
-        names = [self._walker.name(c) for c in columns or ()] or [*_TABLE_FUNCTIONS.get(called, ())]
+        names = [self._walker.name(c) for c in columns or ()] or self._own_columns(node, called)
         if not names:
             self._walker.blind_spots.append(f"the columns of {called}() are unknown")
             return AnyColumns(deps)
         return Relation([Column(name, deps) for name in names], steering(deps, Kind.JOIN))
+
+    def _own_columns(self, node: exp.Expression, called: str) -> list[str]:
+        """Return the columns that a function lists or is known to have."""
+        listed = node.find_all(exp.JSONColumnDef) if isinstance(node, exp.JSONTable) else ()
+        names = [self._walker.name(c.this) for c in listed if isinstance(c.this, exp.Identifier)]
+        return names or [*_TABLE_FUNCTIONS.get(called, ())]
 
     def _pairs(self, node: exp.Pivot, scope: Scope) -> Relation:
         """`UNPIVOT t.properties AS value AT name`: the keys and values of an object."""
@@ -176,7 +183,9 @@ class TableFunctions:
         names: list[TableName] = [(str(path.this),) for path in paths if path.is_string]
         for name in names:
             self._walker.inputs[name] = None
-        return Relation([*map(Star, names)], NOTHING)
+        if not names:
+            return Relation([], NOTHING)
+        return united([Relation([Star(name)], NOTHING) for name in names], NOTHING)
 
 
 def _is_unknown(node: exp.Expression) -> bool:
@@ -200,4 +209,6 @@ def _called(node: exp.Expression) -> str:
         return str(node.name).lower()
     if node.args.get("is_end_exclusive"):
         return "range"
+    if isinstance(node, exp.ExplodingGenerateSeries):
+        return "generate_series"
     return node.sql_name().lower() if isinstance(node, exp.Func) else type(node).__name__.lower()

@@ -6,8 +6,26 @@ import pytest
 from tests.unit.capture.sql.golden import Case, answer, expected, given, load_cases
 
 CASES = load_cases()
+PROMISED = (
+    "bigquery",
+    "databricks",
+    "duckdb",
+    "hive",
+    "mysql",
+    "postgres",
+    "redshift",
+    "snowflake",
+    "spark",
+    "trino",
+    "tsql",
+)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_the_statement_has_the_lineage_written_down(case: Case) -> None:
     assert given(answer(case)) == expected(case)
+
+
+@pytest.mark.parametrize("dialect", PROMISED)
+def test_the_dialects_we_promise_have_cases_of_their_own(dialect: str) -> None:
+    assert sum(case.dialect == dialect for case in CASES.values()) >= 20
