@@ -62,7 +62,6 @@ class Expressions:
             exp.Bracket: walker.paths.follow,
             exp.StructExtract: walker.paths.follow,
             exp.Columns: self._pattern,
-            exp.Anonymous: self._call,
             **dict.fromkeys(_ROW_MAKERS, self._rows_made),
             exp.Literal: _nothing,
             exp.Null: _nothing,
@@ -85,13 +84,9 @@ class Expressions:
             return self._chain(node, scope)
         if isinstance(node, _SAME_VALUE):
             return self._children(node, scope)
-        return self._used(node, scope)
-
-    def _used(self, node: exp.Expression, scope: Scope) -> Deps:
-        """Return what a function's value depends on: all that it is given."""
         deps = self._children(node, scope)
-        if not deps:
-            return deps
+        if not deps or _counts_rows(node):
+            return NOTHING
         kind = Kind.AGGREGATION if _aggregates(node) else Kind.TRANSFORMATION
         return at_least(deps, kind, masked=masks(node))
 
@@ -114,10 +109,6 @@ class Expressions:
                 if more:
                     merge(deps, more)
         return deps
-
-    def _call(self, node: exp.Expression, scope: Scope) -> Deps:
-        is_counter = str(node.name).upper() == "IDENTITY"  # T-SQL: IDENTITY(INT, 1, 1)
-        return NOTHING if is_counter else self._used(node, scope)
 
     def _passed_on(self, node: exp.Expression, scope: Scope) -> Deps:
         return at_least(self._children(node, scope), Kind.TRANSFORMATION)
@@ -306,6 +297,11 @@ def _counts(node: exp.Expression | None) -> bool:
     if isinstance(node, exp.Anonymous):
         return "count" in str(node.name).lower()
     return isinstance(node, exp.Count)
+
+
+def _counts_rows(node: exp.Expression) -> bool:
+    """T-SQL's `IDENTITY(INT, 1, 1)`."""
+    return isinstance(node, exp.Anonymous) and str(node.name).upper() == "IDENTITY"
 
 
 def _nothing(node: exp.Expression, scope: Scope) -> Deps:
