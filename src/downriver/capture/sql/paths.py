@@ -44,14 +44,15 @@ class Paths:
             if source is None and at > 1:
                 source = scope.find_source(parts[at - 1])
             if source is not None:
-                return _inside(source.find(parts[at]), parts[at + 1 :])
+                found = source.find(parts[at]) or source.outdated(parts[at])
+                return _inside(found, parts[at + 1 :])
         return _inside(self._named(parts[0], scope), parts[1:])
 
     def _named(self, name: str, scope: Scope) -> Column | None:
         """Return what a name means: a column, unless it is a variable and none is known."""
         if self._is_no_column(name.casefold(), scope) and not scope.knows(name):
             return Column(name, NOTHING)
-        return scope.find_column(name)
+        return scope.find_column(name) or scope.find_outdated(name)
 
     def _is_no_column(self, name: str, scope: Scope) -> bool:
         if name in self._walker.variables or name in _WORDS:

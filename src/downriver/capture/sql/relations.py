@@ -87,11 +87,14 @@ class Star:
 class Relation:
     """The rows of a table or query: its columns in order, and what decides which rows there are."""
 
-    __slots__ = ("_by_name", "_stars", "items", "rows")
+    __slots__ = ("_by_name", "_stars", "items", "rows", "table")
 
-    def __init__(self, items: list[Column | Star], rows: Deps) -> None:
+    def __init__(
+        self, items: list[Column | Star], rows: Deps, table: TableName | None = None
+    ) -> None:
         self.items = items
         self.rows = rows
+        self.table = table  # the one these are all the rows of
         self._by_name: dict[str, Column] | None = None
         self._stars: list[Star] = [item for item in items if isinstance(item, Star)]
 
@@ -137,6 +140,12 @@ class Relation:
         for star in candidates:
             merge(deps, star.column(name, Sure.AMBIGUOUS).deps)
         return Column(name, deps)
+
+    def outdated(self, name: str) -> Column | None:
+        """Return a column that a query uses and the table's schema does not know, or no more."""
+        if self.table is None:
+            return None
+        return Column(name, {(self.table, name, Kind.IDENTITY, False): Sure.INFERRED})
 
     def renamed(self, names: Iterable[str]) -> Relation:
         """Return the same rows with columns renamed by position, as `t(a, b)` does."""

@@ -63,6 +63,16 @@ class Scope:
             scope = scope.outer
         return None
 
+    def find_outdated(self, name: str) -> Column | None:
+        """Return a column of no table here, as far as schemas tell: one of them is outdated."""
+        found = [c for c in (r.outdated(name) for r in self.sources.values()) if c is not None]
+        if len(found) == 1 and len(self.sources) == 1:
+            return found[0]
+        deps: Deps = {}
+        for column in found:
+            merge(deps, dict.fromkeys(column.deps, int(Sure.AMBIGUOUS)))
+        return Column(name, deps) if deps else None
+
     def knows(self, name: str) -> bool:
         """Return whether there certainly is a column of this name, here or around here."""
         scope: Scope | None = self

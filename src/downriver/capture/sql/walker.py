@@ -223,6 +223,7 @@ class Walker(Names):
                 for column in columns
             ],
             NOTHING,
+            name,
         )
 
     def pivoted(self, node: exp.Expression, relation: Relation, outer: Scope | None) -> Relation:
