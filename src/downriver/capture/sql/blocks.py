@@ -85,10 +85,11 @@ def loop(tokens: Sequence[Token], at: int) -> Generator[Piece, None, int]:
     """Yield the query that FOR goes through, and the names of its rows."""
     end = find_word(tokens, at, {"LOOP", "DO"})
     query = find_word(tokens[:end], at, {"IN", "AS"})
-    yield Piece(Role.VALUE, (), variables=_names(tokens[at + 1 : query]))
+    names = _names(tokens[at + 1 : query])
+    yield Piece(Role.VALUE, (), variables=names)
     rows = tokens[query + 1 : end]
     if rows and is_query(rows, 0):
-        yield Piece(Role.STATEMENT, rows)
+        yield Piece(Role.STATEMENT, rows, row=names[0] if len(names) == 1 else "")
     elif word_at(rows, 0) == "EXECUTE":
         yield from execute(rows, 0)
     return end + 1

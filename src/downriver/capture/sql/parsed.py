@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class Parsed(NamedTuple):
     """A statement: its tree, its effect when words alone tell it, or what is known without either.
 
-    A query whose result goes to a file has that file as its `target`.
+    A query whose result goes to a file has that file as its `target`. `row` is what a loop calls
+    the rows of a query, and `trigger` the table whose changes the statements after it are run for.
     """
 
     sql: str
@@ -28,3 +29,5 @@ class Parsed(NamedTuple):
     outputs: tuple[TableName, ...] = ()
     blind_spots: tuple[SqlBlindSpot, ...] = ()
     routine: str = ""
+    row: str = ""
+    trigger: TableName | None = None

@@ -104,7 +104,11 @@ class Reader:
             return
         match piece.role:
             case Role.STATEMENT:
-                yield from self._statement(tokens, sql, piece.routine)
+                for parsed in self._statement(tokens, sql, piece.routine):
+                    yield parsed._replace(row=piece.row)
+            case Role.TRIGGER:
+                name, _ = name_at(tokens, 0, self._dialect)
+                yield Parsed(sql[: tokens[0].end + 1], tokens[0].line, kind="CREATE", trigger=name)
             case Role.CONDITION:
                 yield from self._condition(tokens, sql)
             case Role.VALUE:

@@ -46,7 +46,18 @@ class Paths:
             if source is not None:
                 found = source.find(parts[at]) or source.outdated(parts[at])
                 return _inside(found, parts[at + 1 :])
-        return _inside(self._named(parts[0], scope), parts[1:])
+        return self._of_record(parts) or _inside(self._named(parts[0], scope), parts[1:])
+
+    def _of_record(self, parts: list[str]) -> Column | None:
+        """Return a column of a row that goes by a name: `r.id` in a loop, `NEW.id` in a trigger."""
+        record = self._walker.records.get(parts[0].casefold())
+        found = record.find(parts[1]) if record is not None else None
+        if record is None or found is None:
+            return None
+        self._walker.inputs.update(dict.fromkeys(record.reads))
+        deps = dict(found.deps)
+        merge(deps, record.rows)  # there is one only if the query has a row
+        return _inside(found.with_deps(deps), parts[2:])
 
     def _named(self, name: str, scope: Scope) -> Column | None:
         """Return what a name means: a column, unless it is a variable and none is known."""

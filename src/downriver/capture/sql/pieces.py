@@ -32,15 +32,20 @@ class Role(Enum):
     DYNAMIC = "dynamic"  # a statement that exists only when it runs
     CALL = "call"  # a procedure that may do anything
     FOREIGN = "foreign"  # code in another language
+    TRIGGER = "trigger"  # the name of the table whose changes what follows is run for
 
 
 class Piece(NamedTuple):
-    """Tokens that are to be read by themselves, the routine they are in, and names of variables."""
+    """Tokens that are to be read by themselves, the routine they are in, and names of variables.
+
+    `row` is what a loop over a query calls its rows.
+    """
 
     role: Role
     tokens: Sequence[Token]
     routine: str = ""
     variables: tuple[str, ...] = ()
+    row: str = ""
 
 
 # Takes control flow off the words at a place: yields what is left of it, returns where to go on.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from downriver.capture.sql.deps import Deps, Kind, Sure, TableName, at_least, merge, steering
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 class Column:
@@ -87,13 +87,18 @@ class Star:
 class Relation:
     """The rows of a table or query: its columns in order, and what decides which rows there are."""
 
-    __slots__ = ("_by_name", "_stars", "items", "rows", "table")
+    __slots__ = ("_by_name", "_stars", "items", "reads", "rows", "table")
 
     def __init__(
-        self, items: list[Column | Star], rows: Deps, table: TableName | None = None
+        self,
+        items: list[Column | Star],
+        rows: Deps,
+        table: TableName | None = None,
+        reads: Sequence[TableName] = (),
     ) -> None:
         self.items = items
         self.rows = rows
+        self.reads = reads  # the tables to name as inputs where these rows are used
         self.table = table  # the one these are all the rows of
         self._by_name: dict[str, Column] | None = None
         self._stars: list[Star] = [item for item in items if isinstance(item, Star)]

@@ -209,6 +209,17 @@ def _checked_view(tokens: list[Token], words: list[str], place: Place) -> list[T
     return tokens[:at] if words[at] == "WITH" else None
 
 
+def _changed_rows(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
+    """`:NEW.id` in a trigger of Oracle's is a column of the new row."""
+    if place.dialect_name != "oracle" or ":" not in words:
+        return None
+    return [
+        token
+        for at, token in enumerate(tokens)
+        if not (words[at] == ":" and words[at + 1 : at + 2] in (["NEW"], ["OLD"]))
+    ]
+
+
 def _merge_that_deletes(tokens: list[Token], words: list[str], place: Place) -> list[Token] | None:
     """Oracle's `UPDATE SET … WHERE a DELETE WHERE b`: which rows stay depends on both."""
     if words[0] != "MERGE" or place.dialect_name != "oracle":
@@ -268,6 +279,7 @@ _RULES: tuple[Callable[[list[Token], list[str], Place], list[Token] | None], ...
     _stream_is_table,
     _bulk_is_read,
     _into_variables,
+    _changed_rows,
     _merge_that_deletes,
     _remove_duplicates,
     _directory_in_format,

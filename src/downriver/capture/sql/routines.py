@@ -49,6 +49,9 @@ def routine(tokens: Sequence[Token], at: int) -> Generator[Piece, None, int]:
     name, after = _routine_name(tokens, kind + 1)
     parameters = tuple(_parameters(tokens, after))
     yield Piece(Role.VALUE, (), name, parameters)
+    if word(tokens[kind]) == "TRIGGER":
+        table = find_word(tokens, after, {"ON"}) + 1
+        yield Piece(Role.TRIGGER, tokens[table:], name)
     header_end = find_word(tokens, after, {"BEGIN"})
     language = _language(tokens[after:header_end])
     body = _quoted_body(tokens, after, header_end)

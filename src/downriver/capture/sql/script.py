@@ -12,7 +12,7 @@ from downriver.capture.sql.effects import Written
 from downriver.capture.sql.limits import Budget, OverLimitError
 from downriver.capture.sql.parsed import Parsed
 from downriver.capture.sql.parsing import Reader
-from downriver.capture.sql.relations import Column, Star
+from downriver.capture.sql.relations import Column, Relation, Star
 from downriver.capture.sql.result import SqlBlindSpot, StatementLineage
 from downriver.capture.sql.schema import KnownColumns
 from downriver.capture.sql.statements import read_statement
@@ -34,6 +34,8 @@ _logger = logging.getLogger(__name__)
 _CREATES_COLUMNS = frozenset({"CREATE TABLE AS", "CREATE VIEW", "SELECT INTO", "CLONE"})
 _RESULT: TableName = ("",)  # what a query returns goes to no table
 _LONGEST_SQL = 1_000
+_CHANGED_ROWS = ("new", "old")
+_CHANGED_TABLES = ("inserted", "deleted")
 # A tree can be valid for sqlglot and still make no sense, as a MERGE without a source.
 _FAULTS = (AttributeError, IndexError, KeyError, TypeError, ValueError, AssertionError)
 
@@ -48,6 +50,7 @@ class Script:
         self._current = CurrentNames(dialect)
         self._budget = budget
         self._variables: set[str] = set()
+        self._records: dict[str, Relation] = {}  # rows that have a name of their own
 
     def read(self, sql: str) -> list[StatementLineage]:
         """Return the lineage of each statement."""
@@ -70,6 +73,8 @@ class Script:
         found.blind_spots = list(parsed.blind_spots)
         found.inputs = self._texts(parsed.inputs)
         found.outputs = self._texts(parsed.outputs)
+        if parsed.trigger:
+            self._begin_trigger(parsed.trigger)
         if parsed.tree is not None:
             self._current.follow(parsed.tree)
             effect = self._follow(parsed.tree, parsed, found)
@@ -77,7 +82,19 @@ class Script:
             effect = parsed.effect
         if effect is not None:
             self._fill(found, effect, parsed.target)
+            if parsed.row and effect.result is not None:
+                shown = effect.result
+                row = Relation(shown.items, shown.rows, reads=effect.inputs)
+                self._records[parsed.row] = row
         return found
+
+    def _begin_trigger(self, table: TableName) -> None:
+        """Let the words for a changed row, or T-SQL's for all of them, mean rows of its table."""
+        walker = Walker(self._dialect, self._schema.columns_of, {}, self._budget)
+        row = walker.existing(table, self._schema.columns_of(table))
+        row.reads = [table]
+        self._records.update(dict.fromkeys(_CHANGED_ROWS, row))
+        self._temporary.relations.update({(walker.fold(name),): row for name in _CHANGED_TABLES})
 
     # From a tree to its effect
 
@@ -88,6 +105,7 @@ class Script:
         columns_of = self._schema.columns_of
         walker = Walker(self._dialect, columns_of, self._temporary.relations, self._budget)
         walker.variables = self._variables
+        walker.records = self._records
         self._budget.renew()
         try:
             effect = read_statement(tree, Context(walker, columns_of, self._temporary.relations))

@@ -28,7 +28,8 @@ class TemporaryTables:
         kept: list[Written] = []
         for one in written:
             if effect.temporary:
-                self.relations[one.table] = Relation(list(one.columns), dict(one.rows))
+                rows = dict(one.rows)
+                self.relations[one.table] = Relation(list(one.columns), rows, reads=effect.inputs)
             elif effect.lifecycle == "RENAME" and self._rename(one):
                 continue
             elif self._is_temporary(one.table):
@@ -57,4 +58,6 @@ class TemporaryTables:
             rows: Deps = dict(old.rows)
             merge(rows, written.rows)
             new = Relation(list(written.columns), {})
-            self.relations[written.table] = united_by_name([old, new], rows)
+            found = united_by_name([old, new], rows)
+            found.reads = list(dict.fromkeys([*old.reads, *effect.inputs]))
+            self.relations[written.table] = found

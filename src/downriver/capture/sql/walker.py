@@ -19,7 +19,7 @@ from downriver.capture.sql.sources import Sources
 from downriver.capture.sql.table_functions import TableFunctions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from sqlglot.dialects.dialect import Dialect
@@ -59,6 +59,7 @@ class Walker(Names):
         self.inputs: dict[TableName, None] = {}
         self.blind_spots: list[str] = []
         self.variables: AbstractSet[str] = frozenset()  # names that are no columns, in lower case
+        self.records: Mapping[str, Relation] = {}  # rows that loops and triggers give a name
         # Reads a statement that stands where a query does, and returns what decides its rows.
         self.on_write: Callable[[exp.Expression, Scope | None], Deps] | None = None
 
@@ -205,6 +206,7 @@ class Walker(Names):
         """Return a table's columns, as far as they are known, and count it as an input."""
         view = self._views.get(name)
         if view is not None:
+            self.inputs.update(dict.fromkeys(view.reads))
             return view
         if name[-1:] in (("dual",), ("DUAL",)) and self.dialect_name in _WITH_DUAL:
             return Relation([], NOTHING)

@@ -109,6 +109,16 @@ def test_a_script_with_two_outputs_does_not_join_all_with_all(lineage: Lineage) 
     assert datasets == ["s", "x"]
 
 
+def test_temporary_tables_lead_on_to_what_reads_them_and_to_nothing_else(lineage: Lineage) -> None:
+    lineage.capture_sql(
+        "CREATE TEMP TABLE x AS SELECT a FROM s; INSERT INTO y (a) SELECT a FROM x;"
+        "INSERT INTO z (b) SELECT b FROM t;",
+        job="both",
+    )
+    datasets = [node.name for node in lineage.trace("s").nodes if node.kind == "dataset"]
+    assert datasets == ["s", "y"]
+
+
 def test_what_could_not_be_read_is_a_blind_spot_until_it_is_mended(lineage: Lineage) -> None:
     lineage.capture_sql("INSERT INTO t SELECT a FROM s; EXECUTE IMMEDIATE v_sql", job="proc")
     assert [spot.kind for spot in lineage.trace("s").blind_spots] == ["dynamic_sql"]
