@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("downriver")
 
 _WORTH_COMPRESSING = 2_000
-_SERVER_FAULT = 500
+_SERVER_FAULT, _REFUSED = 500, 400
 
 
 class NotDeliveredError(Exception):
@@ -50,7 +50,7 @@ class _Connection:
                 raise NotDeliveredError(str(exc)) from exc
             if status >= _SERVER_FAULT or status in {401, 403, 404, 408, 429}:
                 raise NotDeliveredError(f"the collector answered {status}: {answer[:200]}")
-            if status >= 400:  # noqa: PLR2004
+            if status >= _REFUSED:
                 log.warning("the collector refused an event (%s): %s", status, answer[:500])
 
     def _post(self, event: bytes) -> tuple[int, str]:

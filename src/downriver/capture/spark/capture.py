@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from downriver.capture.spark.context import Context
     from downriver.capture.spark.events import Engine
     from downriver.capture.spark.harvest import Harvest
-    from downriver.capture.sql.deps import Deps
+    from downriver.capture.spark.sources import Carried
     from downriver.model.ids import DatasetId
 
 log = logging.getLogger("downriver")
@@ -29,11 +29,13 @@ _SETTLED_AFTER = 0.3  # seconds: how long another part of the same write may tak
 class Capture:
     """Turns harvested actions into events, one after another, on a thread of its own."""
 
-    def __init__(self, context: Context, engine: Engine, emitter: Emitter) -> None:
+    def __init__(
+        self, context: Context, engine: Engine, emitter: Emitter, carried: Carried
+    ) -> None:
         self.context = context
         self.engine = engine
-        self.carried: dict[int, dict[str, Deps]] = {}
         self._emitter = emitter
+        self._carried = carried
         self._queue: queue.SimpleQueue[tuple[Harvest, Context] | threading.Event] = (
             queue.SimpleQueue()
         )
@@ -52,6 +54,10 @@ class Capture:
     def add(self, harvest: Harvest) -> None:
         """Take an action that ended."""
         self._queue.put((harvest, self.context))
+
+    def emit(self, *events: bytes) -> None:
+        """Send events that were made elsewhere."""
+        self._emitter.emit(*events)
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until every action taken is an event that was sent or spooled."""
@@ -75,7 +81,8 @@ class Capture:
             except queue.Empty:
                 item = None
             if item is None or isinstance(item, threading.Event):
-                waiting = self._finish(waiting)
+                self._finish(waiting)
+                waiting = None
                 if item is not None:
                     item.set()
             elif waiting is not None and item[0].wraps(waiting[0]):
@@ -89,7 +96,7 @@ class Capture:
             return
         with guarded("reading a Spark plan"):
             harvest, context = waiting
-            lineage = read_lineage(harvest, self.carried)
+            lineage = read_lineage(harvest, self._carried)
             if harvest.sink is None and not lineage.inputs:
                 return  # rows that came from nowhere and went nowhere
             part = context.within(self._part_name(harvest))

@@ -10,14 +10,13 @@ import msgspec
 
 from downriver.capture.spark.operators import Flow
 from downriver.capture.spark.plan import parse_tree
+from downriver.capture.spark.relations import Relation
 from downriver.capture.spark.sources import Sources
 from downriver.capture.spark.text import render_expression
-from downriver.capture.sql.deps import Deps, Kind, Sure
-from downriver.model.ids import DatasetId
+from downriver.capture.sql.deps import Deps
 
 if TYPE_CHECKING:
     from downriver.capture.spark.harvest import Harvest, Place
-    from downriver.capture.spark.relations import Relation
     from downriver.capture.spark.sources import Carried
 
 # What differs between two runs of the same code.
@@ -26,21 +25,11 @@ _OF_ONE_RUN = re.compile(
 )
 
 
-class Use(msgspec.Struct, frozen=True):
-    """A column of an input, as an output column or the output's rows depend on it."""
-
-    dataset: DatasetId
-    field: str
-    kind: Kind
-    masking: bool
-    sure: Sure
-
-
 class OutputColumn(msgspec.Struct):
-    """A column of what was written or returned: its name, what it uses, and how it was made."""
+    """A column of what was written or returned: its name, its origins, and how it was made."""
 
     name: str
-    uses: list[Use]
+    deps: Deps
     expression: str = ""
 
 
@@ -56,9 +45,14 @@ class PlanLineage(msgspec.Struct):
 
     inputs: list[Place]
     columns: list[OutputColumn] = []
-    rows: list[Use] = []
+    rows: Deps = {}
     spots: list[Spot] = []
     plan_hash: str = ""
+
+    def tables(self) -> set[tuple[str, ...]]:
+        """Return every table that anything in it depends on."""
+        parts = [self.rows, *(column.deps for column in self.columns)]
+        return {key[0] for deps in parts for key in deps}
 
 
 def read_lineage(harvest: Harvest, carried: Carried) -> PlanLineage:
@@ -84,10 +78,18 @@ def read_lineage(harvest: Harvest, carried: Carried) -> PlanLineage:
     return PlanLineage(
         inputs=list({**inputs, **sources.places}),
         columns=_columns(relation, harvest),
-        rows=_uses(relation.rows),
+        rows=relation.rows,
         spots=spots,
         plan_hash=hashlib.sha256(_OF_ONE_RUN.sub("", harvest.plan).encode()).hexdigest(),
     )
+
+
+def read_relation(harvest: Harvest, carried: Carried) -> Relation:
+    """Return what comes out of an action's plan; nothing where the plan is too large."""
+    if not harvest.plan:
+        return Relation([])
+    flow = Flow(Sources(harvest.leaves, carried).relation)
+    return flow.relation(parse_tree(msgspec.json.decode(harvest.plan)))
 
 
 def _columns(relation: Relation, harvest: Harvest) -> list[OutputColumn]:
@@ -97,15 +99,8 @@ def _columns(relation: Relation, harvest: Harvest) -> list[OutputColumn]:
     return [
         OutputColumn(
             name,
-            _uses(column.deps),
+            column.deps,
             "" if column.made_by is None else render_expression(column.made_by),
         )
         for name, column in zip(names, relation.columns, strict=True)
-    ]
-
-
-def _uses(deps: Deps) -> list[Use]:
-    return [
-        Use(DatasetId(table[0], table[1]), column, Kind(kind), masked, Sure(sure))
-        for (table, column, kind, masked), sure in deps.items()
     ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from downriver.capture.spark.expressions import Expressions, Scope
 from downriver.capture.spark.loops import close_loop, open_loop
-from downriver.capture.spark.plan import Node, fold_tree, parse_tree
+from downriver.capture.spark.plan import Node, fold_tree, is_tree, parse_tree
 from downriver.capture.spark.relations import (
     Column,
     Relation,
@@ -71,9 +71,7 @@ class Flow:
         self.opaque[name] = None
 
 
-def _project(
-    flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None
-) -> Relation:
+def _project(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None) -> Relation:
     scope = Scope(inputs, outer)
     items = node.trees("projectList")
     return Relation([flow.expressions.column(item, scope) for item in items], inputs[0].rows)
@@ -94,8 +92,8 @@ def _join(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | Non
     how = node.fields.get("joinType") or {}
     if str(how.get("object", "")).rstrip("$").endswith(_LEFT_ONLY):
         return Relation(inputs[0].columns, both.rows)
-    exists = (how.get("exists") or [None]) if isinstance(how, dict) else [None]
-    if isinstance(exists[0], dict):  # a column that tells whether there was a match
+    exists = how.get("exists")
+    if is_tree(exists):  # a column that tells whether there was a match
         flag = parse_tree(exists)
         return Relation([*inputs[0].columns, Column(flag.id, flag.name, both.rows)], inputs[0].rows)
     return both
@@ -112,9 +110,7 @@ def _lateral_join(
     return _join(flow, node, [inputs[0], flow.relation(plan, scope)], outer)
 
 
-def _aggregate(
-    flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None
-) -> Relation:
+def _aggregate(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None) -> Relation:
     scope = Scope(inputs, outer)
     groups = flow.expressions.all_of(node.trees("groupingExpressions"), scope)
     columns = [flow.expressions.column(item, scope) for item in node.trees("aggregateExpressions")]
@@ -170,9 +166,7 @@ def _set_operation(
     return Relation(kept.columns, rows)
 
 
-def _distinct(
-    flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None
-) -> Relation:
+def _distinct(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None) -> Relation:
     return Relation(inputs[0].columns, joined([inputs[0].rows, *compared(inputs)]))
 
 

@@ -12,7 +12,9 @@ from downriver.model.ids import DatasetId
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_NO_DATASET = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelationRef", "UnionLoopRef"})
+_NO_DATASET = frozenset(
+    {"LocalRelation", "OneRowRelation", "Range", "CTERelationRef", "UnionLoopRef"}
+)
 _MOST_RDDS = 50
 
 
@@ -100,7 +102,7 @@ class Places:
 
     def _rdd(self, leaf: Java) -> Leaf:
         """Rows of an RDD, as of a checkpoint: from the files that the RDDs before it read."""
-        places = {place: None for place in _rdd_files(leaf.rdd())}
+        places = dict.fromkeys(_rdd_files(leaf.rdd()))
         return Leaf(-1, list(places))
 
     def _stream(self, leaf: Java) -> Leaf:

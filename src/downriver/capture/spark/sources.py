@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from downriver.capture.frames import ROWS
 from downriver.capture.spark.harvest import Place
 from downriver.capture.spark.relations import Column, Relation, joined
 from downriver.capture.sql import parse_sql_lineage
 from downriver.capture.sql.deps import NOTHING, Deps, Kind, Sure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from downriver.capture.frames import Origins
     from downriver.capture.spark.harvest import Leaf
     from downriver.capture.spark.naming import JdbcName
     from downriver.capture.spark.plan import Node
     from downriver.capture.sql.result import ColumnEdge, SqlBlindSpot
 
-    # What the columns of local data are known to come from, by the id of its first column.
-    Carried = Mapping[int, Mapping[str, Deps]]
+    # Where local data is known to come from, by the id of its first column.
+    Carried = Callable[[int], Origins | None]
 
 _DIALECTS = {"mssql": "tsql", "mariadb": "mysql"}
 _SPOKEN = frozenset({"postgres", "mysql", "tsql", "oracle", "redshift", "snowflake", "sqlite"})
@@ -39,7 +41,7 @@ class Sources:
         output = node.trees("output")
         if not output:
             return Relation([])
-        carried = self._carried.get(output[0].id)
+        carried = self._carried(output[0].id)
         if carried is not None:
             return _named(output, carried)
         leaf = self._leaves.get(output[0].id)
@@ -72,7 +74,9 @@ class Sources:
         rows = joined(_deps(edge, database) for edge in found.dataset_edges)
         return Relation(
             [
-                Column(attribute.id, attribute.name, columns.get(attribute.name.casefold(), NOTHING))
+                Column(
+                    attribute.id, attribute.name, columns.get(attribute.name.casefold(), NOTHING)
+                )
                 for attribute in output
             ],
             rows,
@@ -81,7 +85,8 @@ class Sources:
 
 def _named(output: Sequence[Node], deps: Mapping[str, Deps]) -> Relation:
     return Relation(
-        [Column(each.id, each.name, deps.get(each.name, NOTHING)) for each in output]
+        [Column(each.id, each.name, deps.get(each.name, NOTHING)) for each in output],
+        deps.get(ROWS, NOTHING),
     )
 
 
