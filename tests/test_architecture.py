@@ -187,7 +187,7 @@ def check_model(module: Module) -> Iterator[str]:
 
 
 def check_sources(module: Module) -> Iterator[str]:
-    """A source of lineage knows no other source: share through capture/emit, frames, models, sql."""
+    """A source of lineage knows no other source: share through emit, frames, models or sql."""
     if module.room != "capture":
         return
     this_source = module.path.with_suffix("").parts[1]

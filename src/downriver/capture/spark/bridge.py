@@ -42,7 +42,7 @@ class Bridge:
         self.frames.mark(frame, lambda: self._plan_origins(execution))
 
     def _plan_origins(self, execution: Java) -> Origins:
-        relation = read_relation(self._harvester.read_frame(execution), self.origins_of)
+        relation = read_relation(self._harvester.read_plan(execution.analyzed()), self.origins_of)
         found = {column.name: column.deps for column in relation.columns}
         return {**found, ROWS: relation.rows}
 

@@ -32,18 +32,23 @@ def render_action(
 ) -> list[bytes]:
     """Return START and COMPLETE, or FAIL, of an action."""
     started = harvest.ended_at - harvest.duration_ns // 1000
-    job = _job_facets(lineage, engine)
     run = {**_run_facets(context, engine), **_action_facet(harvest, lineage)}
-    inputs = _inputs(harvest, lineage)
-    outputs = [] if harvest.sink is None else [_output(harvest, harvest.sink, lineage)]
-    end_facets = {**run, **_error(harvest)}
     return [
-        _event(context, "START", started, [], [], job, run),
-        _event(
-            context, "FAIL" if harvest.error else "COMPLETE", harvest.ended_at,
-            inputs, outputs, job, end_facets,
-        ),
-    ]  # fmt: skip
+        _event(context, "START", started, [], [], _job_facets(lineage, engine), run),
+        render_state(harvest, lineage, context, engine, "FAIL" if harvest.error else "COMPLETE"),
+    ]
+
+
+def render_state(
+    harvest: Harvest, lineage: PlanLineage, context: Context, engine: Engine, state: str
+) -> bytes:
+    """Return an event that tells all that is known of an action, or of a stream so far."""
+    run = {**_run_facets(context, engine), **_action_facet(harvest, lineage), **_error(harvest)}
+    outputs = [] if harvest.sink is None else [_output(harvest, harvest.sink, lineage)]
+    return _event(
+        context, state, harvest.ended_at, _inputs(harvest, lineage), outputs,
+        _job_facets(lineage, engine), run,
+    )  # fmt: skip
 
 
 def render_application(context: Context, engine: Engine, state: str, at: int, error: str) -> bytes:

@@ -51,9 +51,8 @@ class Harvester:
         self._last = found
         return found
 
-    def read_frame(self, execution: Java) -> Harvest:
-        """Return the plan of a frame, run or not."""
-        query = execution.analyzed()
+    def read_plan(self, query: Java) -> Harvest:
+        """Return a plan, run or not."""
         columns = ids(query.output())
         found = Harvest(action="", ended_at=0, duration_ns=0, columns=columns)
         self._read_plan(found, query, len(columns))

@@ -105,15 +105,6 @@ class Places:
         places = dict.fromkeys(_rdd_files(leaf.rdd()))
         return Leaf(-1, list(places))
 
-    def _stream(self, leaf: Java) -> Leaf:
-        source = leaf.dataSource()
-        options = source.options()
-        path = value_of(options.get("path"))
-        if path is None:
-            return Leaf(-1, [], unknown=str(source.className()))
-        datasets = name_paths([], str(path)) or [name_path(str(path))]
-        return Leaf(-1, [Place(each_one, None, str(source.className())) for each_one in datasets])
-
 
 def jdbc_leaf(parameters: Java) -> Leaf:
     """Return what a JDBC source reads: a table, or a query that is read in turn."""
@@ -159,5 +150,4 @@ _READERS: dict[str, Callable[[Places, Java], Leaf]] = {
     "DataSourceV2Relation": Places._v2,
     "DataSourceV2ScanRelation": Places._v2,
     "LogicalRDD": Places._rdd,
-    "StreamingRelation": Places._stream,
 }

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.emit import guarded
-from downriver.capture.frames import Frames, made_in_code, render_frame_write
+from downriver.capture.frames import Frames, Origins, made_in_code, render_frame_write
 from downriver.capture.models import TrackedModel, feature_names, read_training, render_training
 from downriver.capture.spark.bridge import Bridge
 from downriver.capture.spark.capture import Capture
@@ -18,6 +18,7 @@ from downriver.capture.spark.events import Engine
 from downriver.capture.spark.harvester import Harvester
 from downriver.capture.spark.listener import QueryListener, Registration
 from downriver.capture.spark.naming import name_path, short_name
+from downriver.capture.spark.streaming import Streams
 from downriver.errors import InvalidRequestError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ class TrackedSession:
             session, spark.sparkContext._gateway.jvm, largest_plan=_LARGEST_PLAN
         )
         self._bridge = Bridge(spark, self._harvester, Frames())
-        self.capture = Capture(context, engine, emitter, self._bridge.origins_of)
+        self.capture = Capture(context, engine, emitter, self._origins_of)
+        self._streams = Streams(spark, self._harvester, self.capture)
+        self._streams.listen()
         self._registration = Registration(
             session, spark.sparkContext._gateway, QueryListener(self._report)
         )
@@ -132,6 +135,10 @@ class TrackedSession:
         with guarded("ending the capture of a session"):
             self.capture.end(self._context, error)
             self.capture.flush(_SECONDS_TO_FLUSH)
+
+    def _origins_of(self, first_id: int) -> Origins | None:
+        """Return where rows come from that a plan shows as local data."""
+        return self._bridge.origins_of(first_id) or self._streams.origins_of(first_id)
 
     def _report(self, action: str, execution: Java, duration_ns: int, error: Java | None) -> None:
         with guarded("taking a query from Spark"):
