@@ -29,6 +29,7 @@ ROOMS = (
     "tracker",
     "sending",
     "spark",
+    "bootstrap",
     "http",
     "agent",
     "cli",

@@ -93,7 +93,7 @@ class Emitter:
     def _try(self, events: list[bytes]) -> bool:
         """Send events and, after a time of failures, what was spooled before them."""
         failed_before, self._retry_at = self._retry_at, time.monotonic() + _RETRY_AFTER
-        with guarded("sending events"):
+        with guarded("sending events, which are kept to be sent later"):
             if failed_before:
                 self._spool.drain(self._send)
             self._send(events)

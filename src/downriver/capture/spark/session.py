@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import sys
 from contextlib import contextmanager
@@ -162,14 +163,14 @@ class TrackedSession:
 
 
 def _java_session(spark: Any) -> Java:
-    try:
-        import pyspark
-    except ImportError as exc:
-        raise MissingDependencyError("pyspark", "spark") from exc
+    if importlib.util.find_spec("pyspark") is None:
+        raise MissingDependencyError("pyspark", "spark")
     session = getattr(spark, "_jsparkSession", None)
     if session is None:
         raise InvalidRequestError(
             "spark",
-            f"{type(spark).__name__} of PySpark {pyspark.__version__} has no JVM to listen to",
+            "a Spark Connect session has no JVM in this process to listen to. Track a classic "
+            "session (`spark-submit`, or a builder without `remote`), or start the Connect server "
+            "with OpenLineage's Spark listener sending to Downriver",
         )
     return session

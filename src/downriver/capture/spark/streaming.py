@@ -51,7 +51,7 @@ class Streams:
 
     def listen(self) -> None:
         """Begin to follow the session's streaming queries."""
-        from pyspark.sql.streaming import StreamingQueryListener
+        from pyspark.sql.streaming.listener import StreamingQueryListener
 
         streams = self
 
