@@ -6,12 +6,20 @@ import atexit
 import importlib.util
 import os
 import sys
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.emit import guarded
 from downriver.capture.frames import Frames, Origins, made_in_code, render_frame_write
-from downriver.capture.models import TrackedModel, feature_names, read_training, render_training
+from downriver.capture.mlflow import find_logged_runs
+from downriver.capture.models import (
+    TrackedModel,
+    Training,
+    feature_names,
+    read_training,
+    render_training,
+)
 from downriver.capture.spark.bridge import Bridge
 from downriver.capture.spark.capture import Capture
 from downriver.capture.spark.context import read_context
@@ -60,6 +68,8 @@ class TrackedSession:
         self._registration = Registration(
             session, spark.sparkContext._gateway, QueryListener(self._report)
         )
+        self._began_ms = time.time_ns() // 1_000_000
+        self._logged: set[str] = set()
         self._ended = False
         self._stop = spark.stop
         spark.stop = self._stop_and_end
@@ -108,9 +118,25 @@ class TrackedSession:
             training = read_training(
                 frames, name, estimator, features, target, metrics=metrics, file=file
             )
-            part = self.capture.context.within(name)
-            self.capture.emit(*render_training(training, part.own.job, part.own.run, part.facets()))
+            self._emit_training(training)
         return tracked
+
+    def _take_logged_models(self) -> None:
+        """Register the models that MLflow logged by itself, fitted on frames from here."""
+        with guarded("reading MLflow's runs"):
+            for run in find_logged_runs(self._began_ms):
+                origins = self._bridge.frames.latest_with(run.features)
+                if origins is None or run.run in self._logged:
+                    continue
+                self._logged.add(run.run)
+                features = made_in_code(origins, run.features)
+                self._emit_training(
+                    Training(run.model, features, {}, run.estimator, run.metrics, run=run.run)
+                )
+
+    def _emit_training(self, training: Training) -> None:
+        part = self.capture.context.within(training.name)
+        self.capture.emit(*render_training(training, part.own.job, part.own.run, part.facets()))
 
     def wrote(self, frame: Any, path: str) -> None:
         """Say that a pandas frame was written to a file; Spark's own writes need no word."""
@@ -125,6 +151,7 @@ class TrackedSession:
     def flush(self, timeout: float = _SECONDS_TO_FLUSH) -> bool:
         """Wait until all that happened so far is in the store, or spooled."""
         self._drain()
+        self._take_logged_models()
         return self.capture.flush(timeout)
 
     def close(self, error: str = "") -> None:
@@ -133,6 +160,7 @@ class TrackedSession:
             return
         self._ended = True
         atexit.unregister(self._exit)
+        self._take_logged_models()
         with guarded("ending the capture of a session"):
             self.capture.end(self._context, error)
             self.capture.flush(_SECONDS_TO_FLUSH)
