@@ -37,7 +37,42 @@ STALE_DAYS = Setting(
     "30",
     "An edge is stale when its job was seen this many days after the edge was last seen.",
 )
-SETTINGS = (STORE, MAX_EVENT_MB, QUEUE_MB, STALE_DAYS)
+URL = Setting(
+    "DOWNRIVER_URL",
+    "",
+    "The server that jobs send what is captured of them to. Unset, it goes to the store.",
+)
+API_KEY = Setting(
+    "DOWNRIVER_API_KEY",
+    "",
+    "The key that jobs show the server at DOWNRIVER_URL.",
+)
+SPOOL = Setting(
+    "DOWNRIVER_SPOOL",
+    "",
+    "The folder where events wait that could not be sent. Unset, it is spool/ beside the store.",
+)
+JOB = Setting(
+    "DOWNRIVER_JOB",
+    "",
+    "The name of the job that a tracked program is. Unset, it is the Spark application's name.",
+)
+NAMESPACE = Setting(
+    "DOWNRIVER_NAMESPACE",
+    "",
+    "The namespace of that job. Unset, it is that of its parent run, else `spark`.",
+)
+SETTINGS = (
+    STORE,
+    MAX_EVENT_MB,
+    QUEUE_MB,
+    STALE_DAYS,
+    URL,
+    API_KEY,
+    SPOOL,
+    JOB,
+    NAMESPACE,
+)
 
 
 def read_text(setting: Setting) -> str:

@@ -69,7 +69,7 @@ def parse_direction(upstream: bool, downstream: bool, both: bool) -> Direction:
 
 def show_trace(answer: Trace) -> None:
     """Print an answer as trees, then how complete it is."""
-    sides = [(side, sign) for side, sign in (("upstream", -1), ("downstream", 1))]
+    sides = (("upstream", -1), ("downstream", 1))
     shown = [(s, sign) for s, sign in sides if any(n.depth * sign > 0 for n in answer.nodes)]
     for side, sign in shown or [("", 1)]:
         if len(shown) > 1:
@@ -84,13 +84,24 @@ class _TreeOf:
     def __init__(self, answer: Trace, sign: int) -> None:
         self._answer = answer
         self._nodes = {node.id: node for node in answer.nodes}
-        self._steps: defaultdict[str, list[tuple[str, TraceEdge]]] = defaultdict(list)
+        self._steps: defaultdict[str, defaultdict[str, list[TraceEdge]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         for edge in answer.edges:
-            near, far = (edge.source, edge.target) if sign > 0 else (edge.target, edge.source)
-            if self._nodes[far].depth * sign >= self._nodes[near].depth * sign >= 0:
-                self._steps[near].append((far, edge))
+            # A node on both sides of a cycle has one depth, but belongs into both trees.
+            if self._reaches(edge, sign):
+                near, far = (edge.source, edge.target) if sign > 0 else (edge.target, edge.source)
+                self._steps[near][far].append(edge)
         self._drawn = {answer.root.id}
         self._lines = [_label(answer.root)]
+
+    def _reaches(self, edge: TraceEdge, sign: int) -> bool:
+        """Tell whether an edge was walked in this direction, or is part of a cycle."""
+        depths = self._nodes[edge.source].depth, self._nodes[edge.target].depth
+        cyclic = depths[0] * depths[1] < 0 or min(depths) == max(depths) == 0
+        root = self._answer.root.id
+        at_root = edge.target == root if sign < 0 else edge.source == root
+        return at_root or cyclic or max(d * sign for d in depths) > 0
 
     def lines(self) -> list[str]:
         self._grow(self._answer.root.id, "")
@@ -99,7 +110,7 @@ class _TreeOf:
         return self._lines
 
     def _grow(self, node_id: str, indent: str) -> None:
-        steps = {far: edge for far, edge in self._steps[node_id] if far != self._answer.root.id}
+        steps = self._steps[node_id]
         ordered = sorted(steps, key=lambda far: (abs(self._nodes[far].depth), far))
         for far in ordered:
             if len(self._lines) > _LINES_SHOWN:
@@ -124,18 +135,21 @@ def _label(node: TraceNode) -> str:
     return f"[bold cyan]{escape(node.name)}[/]{where}{also}"
 
 
-def _edge_note(edge: TraceEdge) -> str:
-    notes = []
-    if edge.type:
-        kind = edge.subtype or edge.type
-        notes.append(f"[magenta]{escape(kind)}[/]" if edge.type == "DIRECT" else escape(kind))
-    if edge.masking:
-        notes.append("masked")
-    if edge.status == "stale":
-        notes.append(f"[red]stale since {edge.last_seen[:10]}[/]")
-    if edge.confidence not in ("exact", "declared"):
-        notes.append(escape(edge.confidence))
+def _edge_note(edges: list[TraceEdge]) -> str:
+    """Say how one column comes from another: all the ways, those that use its value first."""
+    notes = {_kind(edge): None for edge in sorted(edges, key=lambda e: e.type or "") if edge.type}
+    if any(edge.masking for edge in edges):
+        notes["masked"] = None
+    if all(edge.status == "stale" for edge in edges):
+        notes[f"[red]stale since {max(edge.last_seen for edge in edges)[:10]}[/]"] = None
+    unsure = {edge.confidence for edge in edges} - {"exact", "declared"}
+    notes.update(dict.fromkeys(escape(each) for each in sorted(unsure)))
     return f" [dim]·[/] {' '.join(notes)}" if notes else ""
+
+
+def _kind(edge: TraceEdge) -> str:
+    kind = escape(edge.subtype or edge.type or "")
+    return f"[magenta]{kind}[/]" if edge.type == "DIRECT" else kind
 
 
 def _show_completeness(answer: Trace) -> None:

@@ -17,17 +17,25 @@ _FACETS = "https://openlineage.io/spec/facets"
 Facets = dict[str, dict[str, Any]]
 
 
-def facet(name: str, version: str, **content: Any) -> dict[str, Any]:
+def facet(name: str, version: str, /, **content: Any) -> dict[str, Any]:
     """Return a facet with the two fields every facet carries."""
     return {"_producer": PRODUCER, "_schemaURL": f"{_FACETS}/{version}/{name}.json", **content}
 
 
-def dataset(dataset_id: DatasetId, facets: Facets | None = None) -> dict[str, Any]:
-    """Return a dataset as events name it."""
+def dataset(
+    dataset_id: DatasetId,
+    facets: Facets | None = None,
+    *,
+    input_facets: Facets | None = None,
+    output_facets: Facets | None = None,
+) -> dict[str, Any]:
+    """Return a dataset as events name it; the last two speak of one run's input or output."""
     return {
         "namespace": dataset_id.namespace,
         "name": dataset_id.name,
         **({"facets": facets} if facets else {}),
+        **({"inputFacets": input_facets} if input_facets else {}),
+        **({"outputFacets": output_facets} if output_facets else {}),
     }
 
 
@@ -61,6 +69,7 @@ def render_run_event(
     inputs: list[dict[str, Any]],
     outputs: list[dict[str, Any]],
     facets: Facets | None = None,
+    run_facets: Facets | None = None,
 ) -> bytes:
     """Return a RunEvent: what a run of a job was seen to do."""
     return msgspec.json.encode(
@@ -69,7 +78,7 @@ def render_run_event(
             "eventTime": render_time(at),
             "producer": PRODUCER,
             "schemaURL": f"{_SPEC}/RunEvent",
-            "run": {"runId": run},
+            "run": {"runId": run, **({"facets": run_facets} if run_facets else {})},
             "job": {"namespace": job.namespace, "name": job.name, "facets": facets or {}},
             "inputs": inputs,
             "outputs": outputs,

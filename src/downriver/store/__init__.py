@@ -2,7 +2,7 @@
 
 from downriver.store.chain import Verification, verify_chain
 from downriver.store.keys import ApiKey, KeyRole, key_digest, parse_role
-from downriver.store.locate import open_store
+from downriver.store.locate import find_home, open_store
 from downriver.store.port import Receipt, Store, StoreState
 from downriver.store.reader import Counts, Reader, Run
 from downriver.store.writer import GroupCommit
@@ -18,6 +18,7 @@ __all__ = [
     "Store",
     "StoreState",
     "Verification",
+    "find_home",
     "key_digest",
     "open_store",
     "parse_role",

@@ -33,6 +33,14 @@ def open_store(location: str | None = None, *, create: bool = True) -> Store:
     return SqliteStore(path)
 
 
+def find_home() -> Path:
+    """Return the folder that an embedded store here is in, or would be."""
+    location = settings.read_text(settings.STORE)
+    if location and "://" not in location:
+        return _file_in(Path(location)).resolve().parent
+    return _nearest(Path.cwd()).parent
+
+
 def _file_in(path: Path) -> Path:
     path = path.expanduser()
     return path if path.suffix == ".db" else path / FILE

@@ -1,0 +1,101 @@
+"""Takes events from a job and sends them from a thread of its own."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from downriver.capture.emit.guard import guarded
+
+if TYPE_CHECKING:
+    from downriver.capture.emit.spool import Spool
+
+Send: TypeAlias = Callable[[list[bytes]], None]
+
+_BATCH = 200
+_WAITING_AT_MOST = 64 * 2**20  # bytes; beyond, events go to disk instead
+_RETRY_AFTER = 15.0  # seconds
+
+
+class Emitter:
+    """Sends events in order. What cannot be sent is spooled and sent when the way is free again."""
+
+    def __init__(self, send: Send, spool: Spool) -> None:
+        self._send = send
+        self._spool = spool
+        self._queue: queue.SimpleQueue[bytes | threading.Event] = queue.SimpleQueue()
+        self._size = 0
+        self._retry_at = 0.0
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def emit(self, *events: bytes) -> None:
+        """Take events; returns at once."""
+        with guarded("queueing events"):
+            with self._lock:
+                self._start()
+                overfull = self._size > _WAITING_AT_MOST
+                if not overfull:
+                    self._size += sum(map(len, events))
+            if overfull:
+                self._spool.add(list(events))
+                return
+            for event in events:
+                self._queue.put(event)
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Wait until what was taken is sent or spooled; False when that takes too long."""
+        with self._lock:
+            if self._thread is None:
+                return True
+        done = threading.Event()
+        self._queue.put(done)
+        return done.wait(timeout)
+
+    def _start(self) -> None:
+        if self._thread is None or not self._thread.is_alive():  # also after a fork
+            self._thread = threading.Thread(target=self._run, name="downriver-emitter", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        with guarded("sending what was spooled"):
+            self._spool.drain(self._send)
+        while True:
+            first = self._queue.get()
+            events, waiters = self._collect(first)
+            if events:
+                self._deliver(events)
+                with self._lock:
+                    self._size -= sum(map(len, events))
+            for waiter in waiters:
+                waiter.set()
+
+    def _collect(self, first: bytes | threading.Event) -> tuple[list[bytes], list[threading.Event]]:
+        """Return what waits, up to a batch or a flush."""
+        events: list[bytes] = []
+        item = first
+        while not isinstance(item, threading.Event):
+            events.append(item)
+            if len(events) == _BATCH or self._queue.empty():
+                return events, []
+            item = self._queue.get()
+        return events, [item]
+
+    def _deliver(self, events: list[bytes]) -> None:
+        if time.monotonic() >= self._retry_at and self._try(events):
+            return
+        with guarded("spooling events"):
+            self._spool.add(events)
+
+    def _try(self, events: list[bytes]) -> bool:
+        """Send events and, after a time of failures, what was spooled before them."""
+        failed_before, self._retry_at = self._retry_at, time.monotonic() + _RETRY_AFTER
+        with guarded("sending events, which are kept to be sent later"):
+            if failed_before:
+                self._spool.drain(self._send)
+            self._send(events)
+            self._retry_at = 0.0
+        return self._retry_at == 0.0

@@ -1,0 +1,93 @@
+"""Events that could not be sent yet: one file a process, in a folder all processes share."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_BATCH = 200
+_TAKEN = ".sending"
+_ABANDONED_AFTER = 600.0  # seconds: whoever took the file is gone
+
+
+class SpoolState(NamedTuple):
+    """How much waits in a spool."""
+
+    files: int
+    events: int
+    size: int
+
+
+class Spool:
+    """A folder of events that wait. Sending one twice is harmless: a store knows them by hash."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file: Path | None = None
+        self._lock = threading.Lock()
+
+    def add(self, events: list[bytes]) -> None:
+        """Keep events; they are on disk when this returns."""
+        with self._lock:
+            if self._file is None or not self._file.exists():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                self._file = self.folder / f"{os.getpid()}-{uuid.uuid4().hex}.jsonl"
+            with self._file.open("ab") as file:
+                file.writelines(event + b"\n" for event in events)
+                file.flush()
+                os.fsync(file.fileno())
+
+    def drain(self, send: Callable[[list[bytes]], None]) -> int:
+        """Send what waits, oldest file first, and return how many events; stops at a failure."""
+        sent = 0
+        for path in self._waiting():
+            taken = path if path.suffix == _TAKEN else path.with_suffix(_TAKEN)
+            with self._lock, contextlib.suppress(FileNotFoundError):
+                path.rename(taken)
+                os.utime(taken)
+            if not taken.exists():
+                continue  # another process was faster
+            events = taken.read_bytes().splitlines()
+            for start in range(0, len(events), _BATCH):
+                try:
+                    send(events[start : start + _BATCH])
+                except BaseException:
+                    taken.write_bytes(b"".join(event + b"\n" for event in events[start:]))
+                    taken.rename(taken.with_suffix(".jsonl"))
+                    raise
+                sent += len(events[start : start + _BATCH])
+            taken.unlink()
+        return sent
+
+    def state(self) -> SpoolState:
+        """Return how much waits."""
+        files = [path for path in self._files() if path.exists()]
+        bodies = [path.read_bytes() for path in files]
+        return SpoolState(
+            len(files), sum(body.count(b"\n") for body in bodies), sum(map(len, bodies))
+        )
+
+    def _files(self) -> list[Path]:
+        if not self.folder.is_dir():
+            return []
+        return sorted([*self.folder.glob("*.jsonl"), *self.folder.glob(f"*{_TAKEN}")])
+
+    def _waiting(self) -> Iterator[Path]:
+        for path in sorted(self._files(), key=_age):
+            if path.suffix != _TAKEN or _age(path) < time.time() - _ABANDONED_AFTER:
+                yield path
+
+
+def _age(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

@@ -1,0 +1,5 @@
+"""PySpark: lineage of every query of a session, from its plans, without a jar."""
+
+from downriver.capture.spark.session import TrackedSession
+
+__all__ = ["TrackedSession"]

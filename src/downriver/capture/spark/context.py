@@ -1,0 +1,122 @@
+"""Whose run this is: the job's name, and the run that started it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from downriver.events.render import Facets, facet
+from downriver.model.ids import JobId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+DEFAULT_NAMESPACE = "spark"
+
+
+class RunRef(NamedTuple):
+    """A run of a job."""
+
+    job: JobId
+    run: str
+
+
+class Context(NamedTuple):
+    """An application or a block of one: its run, and the runs it is part of."""
+
+    own: RunRef
+    parent: RunRef | None = None
+    root: RunRef | None = None
+
+    def within(self, name: str) -> Context:
+        """Return the context of a part of this one."""
+        return self.named(f"{self.own.job.name}.{name}")
+
+    def named(self, name: str) -> Context:
+        """Return the context of a block with a name of its own."""
+        job = JobId(self.own.job.namespace, name)
+        return Context(RunRef(job, new_run()), self.own, self.root or self.parent or self.own)
+
+    def facets(self) -> Facets:
+        """Return the facet that names the parent, if there is one."""
+        if self.parent is None:
+            return {}
+        root = self.root or self.parent
+        return {"parent": facet("ParentRunFacet", "1-1-0", **_ref(self.parent), root=_ref(root))}
+
+
+def new_run() -> str:
+    """Return the id of a new run."""
+    return str(uuid.uuid4())
+
+
+def read_context(
+    conf: Callable[[str], str],
+    environ: Mapping[str, str],
+    *,
+    app: str,
+    job: str | None,
+    namespace: str | None,
+) -> Context:
+    """Return the context of a session: named by the caller, its configuration, or its parent."""
+    parent, root = _read_parent(conf, environ)
+    own_namespace = (
+        namespace
+        or conf("spark.downriver.namespace")
+        or conf("spark.openlineage.namespace")
+        or (parent.job.namespace if parent else "")
+        or DEFAULT_NAMESPACE
+    )
+    name = job or conf("spark.downriver.job") or conf("spark.openlineage.appName") or app
+    return Context(RunRef(JobId(own_namespace, name), new_run()), parent, root)
+
+
+def _read_parent(
+    conf: Callable[[str], str], environ: Mapping[str, str]
+) -> tuple[RunRef | None, RunRef | None]:
+    found = _from_conf(conf, "parent")
+    if found is not None:
+        return found, _from_conf(conf, "rootParent")
+    given = _from_json(environ.get("OPENLINEAGE_CONTEXT", ""))
+    if given[0] is not None:
+        return given
+    return _from_path(environ.get("OPENLINEAGE_PARENT_ID", "")), None
+
+
+def _from_conf(conf: Callable[[str], str], prefix: str) -> RunRef | None:
+    run, name = conf(f"spark.openlineage.{prefix}RunId"), conf(f"spark.openlineage.{prefix}JobName")
+    namespace = conf(f"spark.openlineage.{prefix}JobNamespace") or DEFAULT_NAMESPACE
+    return RunRef(JobId(namespace, name), run) if run and name else None
+
+
+def _from_json(text: str) -> tuple[RunRef | None, RunRef | None]:
+    try:
+        given = msgspec.json.decode(text) if text else {}
+    except msgspec.DecodeError:
+        return None, None
+    if not isinstance(given, dict):
+        return None, None
+    return _from_facet(given.get("parent")), _from_facet(given.get("root"))
+
+
+def _from_facet(given: object) -> RunRef | None:
+    match given:
+        case {"run": {"runId": str(run)}, "job": {"namespace": str(namespace), "name": str(name)}}:
+            return RunRef(JobId(namespace, name), run)
+    return None
+
+
+def _from_path(text: str) -> RunRef | None:
+    """Read `namespace/name/run`; the namespace may hold slashes."""
+    namespace, _, rest = text.rpartition("/")[0].rpartition("/")
+    run = text.rpartition("/")[2]
+    return RunRef(JobId(namespace, rest), run) if namespace and rest and run else None
+
+
+def _ref(run: RunRef) -> dict[str, Any]:
+    return {
+        "run": {"runId": run.run},
+        "job": {"namespace": run.job.namespace, "name": run.job.name},
+    }

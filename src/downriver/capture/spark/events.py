@@ -1,0 +1,286 @@
+"""An action of a Spark job as OpenLineage events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from downriver import __version__
+from downriver.capture.spark.harvest import Place, Statistics
+from downriver.capture.sql.facets import column_lineage
+from downriver.events.facets import BLIND_SPOTS
+from downriver.events.render import Facets, dataset, facet, render_run_event
+from downriver.model.ids import DatasetId
+
+if TYPE_CHECKING:
+    from downriver.capture.spark.context import Context
+    from downriver.capture.spark.harvest import Harvest, Sink
+    from downriver.capture.spark.lineage import PlanLineage
+
+
+class Engine(NamedTuple):
+    """The Spark that ran an action."""
+
+    version: str
+    application: str
+    streaming: bool = False
+
+
+def render_action(
+    harvest: Harvest, lineage: PlanLineage, context: Context, engine: Engine
+) -> list[bytes]:
+    """Return START and COMPLETE, or FAIL, of an action."""
+    started = harvest.ended_at - harvest.duration_ns // 1000
+    run = {**_run_facets(context, engine), **_action_facet(harvest, lineage)}
+    return [
+        _event(context, "START", started, [], [], _job_facets(lineage, engine), run),
+        render_state(harvest, lineage, context, engine, "FAIL" if harvest.error else "COMPLETE"),
+    ]
+
+
+def render_state(
+    harvest: Harvest, lineage: PlanLineage, context: Context, engine: Engine, state: str
+) -> bytes:
+    """Return an event that tells all that is known of an action, or of a stream so far."""
+    run = {**_run_facets(context, engine), **_action_facet(harvest, lineage), **_error(harvest)}
+    outputs = [] if harvest.sink is None else [_output(harvest, harvest.sink, lineage)]
+    return _event(
+        context, state, harvest.ended_at, _inputs(harvest, lineage), outputs,
+        _job_facets(lineage, engine), run,
+    )  # fmt: skip
+
+
+def render_application(context: Context, engine: Engine, state: str, at: int, error: str) -> bytes:
+    """Return an event of the run that actions are part of."""
+    facets = _run_facets(context, engine)
+    if error:
+        facets["errorMessage"] = _error_facet(error, "")
+    job = _job_type(engine, "APPLICATION")
+    return _event(context, state, at, [], [], job, facets)
+
+
+def _event(
+    context: Context,
+    state: str,
+    at: int,
+    inputs: list[dict[str, Any]],
+    outputs: list[dict[str, Any]],
+    job: Facets,
+    run: Facets,
+) -> bytes:
+    own = context.own
+    return render_run_event(
+        own.job, own.run, state, at, inputs=inputs, outputs=outputs, facets=job, run_facets=run
+    )
+
+
+def _run_facets(context: Context, engine: Engine) -> Facets:
+    return {
+        **context.facets(),
+        "processing_engine": facet(
+            "ProcessingEngineRunFacet",
+            "1-1-1",
+            name="spark",
+            version=engine.version,
+            openlineageAdapterVersion=__version__,
+        ),
+    }
+
+
+def _action_facet(harvest: Harvest, lineage: PlanLineage) -> Facets:
+    return {
+        "downriver_spark": facet(
+            "DownriverSparkRunFacet",
+            "1-0-0",
+            action=harvest.action,
+            durationMs=harvest.duration_ns // 1_000_000,
+            planHash=lineage.plan_hash,
+        )
+    }
+
+
+def _error(harvest: Harvest) -> Facets:
+    return {"errorMessage": _error_facet(harvest.error, harvest.stack)} if harvest.error else {}
+
+
+def _error_facet(message: str, stack: str) -> dict[str, Any]:
+    return facet(
+        "ErrorMessageRunFacet",
+        "1-0-1",
+        message=message,
+        programmingLanguage="Java" if stack else "Python",
+        **({"stackTrace": stack} if stack else {}),
+    )
+
+
+def _job_facets(lineage: PlanLineage, engine: Engine) -> Facets:
+    spots = [{"kind": spot.kind, "message": spot.message, "line": 0} for spot in lineage.spots]
+    return {
+        **_job_type(engine, "JOB"),
+        # Also when there are none: what was stated of an earlier run must not go on.
+        BLIND_SPOTS: facet("DownriverBlindSpots", "1-0-0", spots=spots),
+    }
+
+
+def _job_type(engine: Engine, kind: str) -> Facets:
+    return {
+        "jobType": facet(
+            "JobTypeJobFacet",
+            "2-0-3",
+            processingType="STREAMING" if engine.streaming else "BATCH",
+            integration="SPARK",
+            jobType=kind,
+        )
+    }
+
+
+def _inputs(harvest: Harvest, lineage: PlanLineage) -> list[dict[str, Any]]:
+    places = {place.dataset: place for place in lineage.inputs}
+    for table in sorted(lineage.tables()):
+        dataset_id = DatasetId(table[0], table[1])
+        places.setdefault(dataset_id, Place(dataset_id))
+    counted = _counted(harvest)
+    return [
+        dataset(
+            place.dataset,
+            _place_facets(place),
+            input_facets=_statistics("inputStatistics", "InputStatistics", counted.get(place)),
+        )
+        for place in places.values()
+    ]
+
+
+def _counted(harvest: Harvest) -> dict[Place, Statistics]:
+    """Return what was read of each dataset; scans of one dataset add up."""
+    found: dict[Place, Statistics] = {}
+    for leaf in harvest.leaves:
+        counted = harvest.read.get(leaf.first_id)
+        if counted is None or len(leaf.places) != 1:
+            continue
+        place = leaf.places[0]
+        before = found.get(place)
+        found[place] = counted if before is None else _sum(before, counted)
+    return found
+
+
+def _sum(first: Statistics, second: Statistics) -> Statistics:
+    def added(a: int | None, b: int | None) -> int | None:
+        return None if a is None or b is None else a + b
+
+    return Statistics(
+        added(first.rows, second.rows),
+        added(first.size, second.size),
+        added(first.files, second.files),
+    )
+
+
+def _output(harvest: Harvest, sink: Sink, lineage: PlanLineage) -> dict[str, Any]:
+    facets = _place_facets(sink.place)
+    if sink.lifecycle:
+        facets["lifecycleStateChange"] = _lifecycle(sink)
+    if harvest.schema and lineage.columns:
+        names = [column.name for column in lineage.columns]
+        facets["schema"] = _schema(harvest.schema, names)
+    if lineage.columns or lineage.rows:
+        facets["columnLineage"] = column_lineage(
+            {column.name: column.deps for column in lineage.columns},
+            lineage.rows,
+            {column.name: column.expression for column in lineage.columns},
+        )
+    return dataset(
+        sink.place.dataset,
+        facets,
+        output_facets=_statistics("outputStatistics", "OutputStatistics", harvest.written),
+    )
+
+
+def _lifecycle(sink: Sink) -> dict[str, Any]:
+    previous = {}
+    if sink.previous is not None:
+        previous = {
+            "previousIdentifier": {
+                "namespace": sink.previous.namespace,
+                "name": sink.previous.name,
+            }
+        }
+    return facet(
+        "LifecycleStateChangeDatasetFacet", "1-0-1", lifecycleStateChange=sink.lifecycle, **previous
+    )
+
+
+def _place_facets(place: Place) -> Facets:
+    facets: Facets = {
+        "dataSource": facet(
+            "DatasourceDatasetFacet",
+            "1-0-1",
+            name=place.dataset.namespace,
+            uri=place.dataset.namespace,
+        )
+    }
+    if place.table is not None:
+        facets["symlinks"] = facet(
+            "SymlinksDatasetFacet",
+            "1-0-1",
+            identifiers=[
+                {"namespace": place.table.namespace, "name": place.table.name, "type": "TABLE"}
+            ],
+        )
+    if place.format:
+        facets["storage"] = facet(
+            "StorageDatasetFacet", "1-0-1", storageLayer="spark", fileFormat=place.format
+        )
+    return facets
+
+
+def _schema(text: str, names: list[str]) -> dict[str, Any]:
+    fields = msgspec.json.decode(text).get("fields", [])
+    return facet(
+        "SchemaDatasetFacet",
+        "1-1-1",
+        fields=[_field(each, name) for each, name in zip(fields, names, strict=False)],
+    )
+
+
+def _field(given: dict[str, Any], name: str) -> dict[str, Any]:
+    kind = given.get("type")
+    if isinstance(kind, str):
+        return {"name": name, "type": kind}
+    inner = [_field(each, str(each.get("name"))) for each in _inner_fields(kind)]
+    return {"name": name, "type": _type_name(kind), **({"fields": inner} if inner else {})}
+
+
+def _inner_fields(kind: object) -> list[dict[str, Any]]:
+    match kind:
+        case {"type": "struct", "fields": list(fields)}:
+            return fields
+        case {"type": "array", "elementType": element}:
+            return _inner_fields(element)
+    return []
+
+
+def _type_name(kind: object) -> str:
+    match kind:
+        case str():
+            return kind
+        case {"type": "array", "elementType": element}:
+            return f"array<{_type_name(element)}>"
+        case {"type": "map", "keyType": key, "valueType": value}:
+            return f"map<{_type_name(key)},{_type_name(value)}>"
+        case {"type": str(name)}:
+            return name
+    return ""
+
+
+def _statistics(name: str, title: str, counted: Statistics | None) -> Facets:
+    values = {} if counted is None else {
+        key: value
+        for key, value in (
+            ("rowCount", counted.rows),
+            ("size", counted.size),
+            ("fileCount", counted.files),
+        )
+        if value is not None
+    }  # fmt: skip
+    role = title.removesuffix("Statistics")
+    return {name: facet(f"{title}{role}DatasetFacet", "1-0-0", **values)} if values else {}

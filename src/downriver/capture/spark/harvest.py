@@ -1,0 +1,79 @@
+"""What is taken from the JVM when a query ends: plain data, so that the rest can happen later."""
+
+from __future__ import annotations
+
+import msgspec
+
+from downriver.capture.spark.naming import JdbcName
+from downriver.model.ids import DatasetId
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A dataset as Spark knows it: where it is and, if it is a table, what it is called."""
+
+    dataset: DatasetId
+    table: DatasetId | None = None
+    format: str = ""
+    catalog: str = ""
+
+
+class Leaf(msgspec.Struct):
+    """Where the rows of a leaf come from. `first_id` is the id of its first column in the plan.
+
+    A leaf that reads by a query has its text, and the database it is sent to.
+    """
+
+    first_id: int
+    places: list[Place]
+    query: str = ""
+    database: JdbcName | None = None
+    unknown: str = ""
+
+
+class Sink(msgspec.Struct):
+    """Where a command writes, under which column names, and what that does to the dataset.
+
+    A command that `wraps` has the rows written by another one, which Spark reports before it.
+    """
+
+    place: Place
+    columns: list[str] | None = None
+    lifecycle: str = ""
+    previous: DatasetId | None = None
+    wraps: bool = False
+
+
+class Statistics(msgspec.Struct, frozen=True):
+    """What the executed plan counted; None is not known."""
+
+    rows: int | None = None
+    size: int | None = None
+    files: int | None = None
+
+
+class Harvest(msgspec.Struct):
+    """One action of a Spark job."""
+
+    action: str
+    ended_at: int
+    duration_ns: int
+    columns: list[int]  # the ids of what comes out
+    plan: str = ""
+    schema: str = ""
+    leaves: list[Leaf] = []
+    sink: Sink | None = None
+    written: Statistics = Statistics()
+    read: dict[int, Statistics] = {}  # by the id of a leaf's column
+    error: str = ""
+    stack: str = ""
+    too_large: str = ""
+
+    def wraps(self, before: Harvest) -> bool:
+        """Tell whether this is the outer part of the write that was reported before it."""
+        return (
+            self.sink is not None
+            and before.sink is not None
+            and self.sink.wraps
+            and self.sink.place.dataset == before.sink.place.dataset
+            and self.columns == before.columns
+        )

@@ -1,0 +1,46 @@
+"""Small words for talking to the JVM. Every call is a round trip, so there are few."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Java: TypeAlias = Any  # py4j knows what it is only when it is called
+
+_ID = re.compile(r"#(\d+)")
+BREAK = "\x01"  # in no column name
+
+
+def class_name(thing: Java) -> str:
+    """Return the full name of an object's class."""
+    return str(thing.getClass().getName())
+
+
+def simple_name(thing: Java) -> str:
+    """Return the name of an object's class without its package."""
+    return class_name(thing).rpartition(".")[2]
+
+
+def each(sequence: Java) -> Iterator[Java]:
+    """Yield the elements of a Scala sequence."""
+    for at in range(sequence.size()):
+        yield sequence.apply(at)
+
+
+def value_of(option: Java) -> Java | None:
+    """Return what a Scala Option holds."""
+    return option.get() if option.isDefined() else None
+
+
+def texts(sequence: Java) -> list[str]:
+    """Return the elements of a Scala sequence as text, in one round trip."""
+    joined = str(sequence.mkString(BREAK))
+    return joined.split(BREAK) if joined else []
+
+
+def ids(attributes: Java) -> list[int]:
+    """Return the ids of a plan's columns."""
+    return [int(found[-1]) for text in texts(attributes) if (found := _ID.findall(text))]

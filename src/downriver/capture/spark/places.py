@@ -1,0 +1,153 @@
+"""Where a plan's leaves read from, asked of the JVM: the JSON of a plan does not say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.capture.spark.harvest import Leaf, Place
+from downriver.capture.spark.java import Java, class_name, each, ids, simple_name, texts, value_of
+from downriver.capture.spark.naming import name_jdbc, name_path, name_paths
+from downriver.model.ids import DatasetId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_NO_DATASET = frozenset(
+    {"LocalRelation", "OneRowRelation", "Range", "CTERelationRef", "UnionLoopRef"}
+)
+_MOST_RDDS = 50
+
+
+class Places:
+    """Finds the datasets of one session's plans."""
+
+    def __init__(self, session: Java) -> None:
+        self._catalog = session.sessionState().catalog()
+        self._warehouse = str(session.conf().get("spark.sql.warehouse.dir", ""))
+        metastore = str(session.conf().get("spark.hadoop.hive.metastore.uris", ""))
+        self._tables = metastore.partition(",")[0].replace("thrift:", "hive:") or self._warehouse
+
+    def leaves(self, plan: Java) -> list[Leaf]:
+        """Return the leaves of a plan and of the plans inside its expressions."""
+        found = list(self._leaves(plan))
+        for subquery in each(plan.subqueriesAll()):
+            found.extend(self._leaves(subquery))
+        return found
+
+    def table(self, table: Java) -> Place:
+        """Return a table of the session catalog."""
+        identifier = table.identifier()
+        location = value_of(table.storage().locationUri())
+        if location is None:  # a table about to be made
+            location = self._catalog.defaultTablePath(identifier)
+        provider = str(value_of(table.provider()) or "")
+        place = name_path(str(location.toString()))
+        return Place(place, self.named(identifier), provider, "spark_catalog")
+
+    def named(self, identifier: Java) -> DatasetId:
+        """Return what a table of the session catalog is called."""
+        database = value_of(identifier.database()) or self._catalog.getCurrentDatabase()
+        return DatasetId(self._tables, f"{database}.{identifier.table()}")
+
+    def v2_table(self, relation: Java) -> Place:
+        """Return a table of a V2 catalog, or of a V2 source without one."""
+        table = relation.table()
+        properties = table.properties()
+        location = properties.get("location")
+        provider = str(properties.get("provider") or "")
+        name = str(table.name())
+        catalog = value_of(relation.catalog())
+        if location is None:
+            return Place(DatasetId(self._tables, name), None, provider)
+        symlink = None if catalog is None else DatasetId(self._tables, _unquoted(name))
+        place = name_path(str(location))
+        return Place(place, symlink, provider, "" if catalog is None else str(catalog.name()))
+
+    def _leaves(self, plan: Java) -> Iterator[Leaf]:
+        for leaf in each(plan.collectLeaves()):
+            kind = simple_name(leaf)
+            if kind in _NO_DATASET:
+                continue
+            columns = ids(leaf.output())
+            if not columns:
+                continue
+            found = self.leaf(leaf)
+            found.first_id = columns[0]
+            yield found
+
+    def leaf(self, leaf: Java) -> Leaf:
+        """Return where a leaf of a plan reads from."""
+        kind = simple_name(leaf)
+        reader = _READERS.get(kind)
+        return Leaf(-1, [], unknown=kind) if reader is None else reader(self, leaf)
+
+    def _relation(self, leaf: Java) -> Leaf:
+        table = value_of(leaf.catalogTable())
+        if table is not None:
+            return Leaf(-1, [self.table(table)])
+        relation = leaf.relation()
+        kind = simple_name(relation)
+        if kind == "HadoopFsRelation":
+            return Leaf(-1, _files(relation))
+        if kind == "JDBCRelation":
+            return jdbc_leaf(relation.jdbcOptions().parameters())
+        return Leaf(-1, [], unknown=class_name(relation))
+
+    def _hive(self, leaf: Java) -> Leaf:
+        return Leaf(-1, [self.table(leaf.tableMeta())])
+
+    def _v2(self, leaf: Java) -> Leaf:
+        relation = leaf.relation() if simple_name(leaf) == "DataSourceV2ScanRelation" else leaf
+        return Leaf(-1, [self.v2_table(relation)])
+
+    def _rdd(self, leaf: Java) -> Leaf:
+        """Rows of an RDD, as of a checkpoint: from the files that the RDDs before it read."""
+        places = dict.fromkeys(_rdd_files(leaf.rdd()))
+        return Leaf(-1, list(places))
+
+
+def jdbc_leaf(parameters: Java) -> Leaf:
+    """Return what a JDBC source reads: a table, or a query that is read in turn."""
+    url = name_jdbc(str(value_of(parameters.get("url")) or ""))
+    table = str(value_of(parameters.get("dbtable")) or "").strip()
+    query = str(value_of(parameters.get("query")) or "")
+    if table.startswith("("):
+        query = table[1 : table.rfind(")")]
+    if query:
+        return Leaf(-1, [], query=query, database=url)
+    return Leaf(-1, [Place(url.table(table), None, "jdbc")])
+
+
+def _files(relation: Java) -> list[Place]:
+    paths = texts(relation.location().rootPaths())
+    asked_for = str(value_of(relation.options().get("path")) or "")
+    form = simple_name(relation.fileFormat()).removesuffix("FileFormat").lower()
+    return [Place(dataset, None, form) for dataset in name_paths(paths, asked_for)]
+
+
+def _rdd_files(rdd: Java) -> Iterator[Place]:
+    waiting, seen = [rdd], 0
+    while waiting and seen < _MOST_RDDS:
+        current = waiting.pop()
+        seen += 1
+        if simple_name(current) == "FileScanRDD":
+            for partition in each(current.filePartitions()):
+                for file in partition.files():
+                    folder = str(file.urlEncodedPath()).rpartition("/")[0]
+                    yield Place(name_path(folder))
+                break  # a dataset's files are one dataset
+            continue
+        waiting.extend(dependency.rdd() for dependency in each(current.dependencies()))
+
+
+def _unquoted(name: str) -> str:
+    return name.replace("`", "").removeprefix("spark_catalog.")
+
+
+_READERS: dict[str, Callable[[Places, Java], Leaf]] = {
+    "LogicalRelation": Places._relation,
+    "HiveTableRelation": Places._hive,
+    "DataSourceV2Relation": Places._v2,
+    "DataSourceV2ScanRelation": Places._v2,
+    "LogicalRDD": Places._rdd,
+}

@@ -1,0 +1,204 @@
+"""Tracking a session: `track(spark)` and all it sets in motion."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from downriver.capture.emit import guarded
+from downriver.capture.frames import Frames, Origins, made_in_code, render_frame_write
+from downriver.capture.mlflow import find_logged_runs
+from downriver.capture.models import (
+    TrackedModel,
+    Training,
+    feature_names,
+    read_training,
+    render_training,
+)
+from downriver.capture.spark.bridge import Bridge
+from downriver.capture.spark.capture import Capture
+from downriver.capture.spark.context import read_context
+from downriver.capture.spark.events import Engine
+from downriver.capture.spark.harvester import Harvester
+from downriver.capture.spark.listener import QueryListener, Registration
+from downriver.capture.spark.naming import name_path, short_name
+from downriver.capture.spark.streaming import Streams
+from downriver.errors import InvalidRequestError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from downriver.capture.emit import Emitter
+    from downriver.capture.spark.java import Java
+
+_LARGEST_PLAN = 200_000  # operators times columns: tens of seconds of a core
+_SECONDS_TO_FLUSH = 30.0
+
+
+class TrackedSession:
+    """A Spark session whose queries are captured until it stops."""
+
+    def __init__(
+        self, spark: Any, emitter: Emitter, *, job: str | None, namespace: str | None
+    ) -> None:
+        session = _java_session(spark)
+        self.spark = spark
+        context = read_context(
+            lambda key: str(spark.conf.get(key, "") or ""),
+            os.environ,
+            app=spark.sparkContext.appName,
+            job=job,
+            namespace=namespace,
+        )
+        engine = Engine(spark.version, spark.sparkContext.applicationId)
+        self._context = context
+        self._bus = spark.sparkContext._jsc.sc().listenerBus()
+        self._harvester = Harvester(
+            session, spark.sparkContext._gateway.jvm, largest_plan=_LARGEST_PLAN
+        )
+        self._bridge = Bridge(spark, self._harvester, Frames())
+        self.capture = Capture(context, engine, emitter, self._origins_of)
+        self._streams = Streams(spark, self._harvester, self.capture)
+        self._streams.listen()
+        self._registration = Registration(
+            session, spark.sparkContext._gateway, QueryListener(self._report)
+        )
+        self._began_ms = time.time_ns() // 1_000_000
+        self._logged: set[str] = set()
+        self._ended = False
+        self._stop = spark.stop
+        spark.stop = self._stop_and_end
+        atexit.register(self._exit)
+        self.capture.begin(context)
+
+    @contextmanager
+    def block(self, job: str) -> Iterator[None]:
+        """Capture what happens inside under a job of its own."""
+        outer = self.capture.context
+        inner = outer.named(job)
+        self.capture.begin(inner)
+        self.capture.context = inner
+        error = ""
+        try:
+            yield
+        except BaseException as exc:
+            error = f"{type(exc).__name__}: {exc}"
+            raise
+        finally:
+            with guarded("ending a block"):
+                self._drain()
+                self.capture.context = outer
+                self.capture.end(inner, error)
+
+    def model(
+        self,
+        name: str,
+        estimator: Any = None,
+        *,
+        features: Any,
+        target: Any = None,
+        path: str | None = None,
+        metrics: Mapping[str, float] | None = None,
+    ) -> TrackedModel:
+        """Register a model that was fitted on frames from this session.
+
+        `features` is the frame it was fitted on, or a list of names; `target` is the column it
+        learned, or its name. The model is a dataset with a column for each feature and one for
+        what it predicts.
+        """
+        frames = self._bridge.frames
+        tracked = TrackedModel(name, feature_names(estimator, features), frames)
+        with guarded("registering a model"):
+            file = None if path is None else name_path(os.path.abspath(path))
+            training = read_training(
+                frames, name, estimator, features, target, metrics=metrics, file=file
+            )
+            self._emit_training(training)
+        return tracked
+
+    def _take_logged_models(self) -> None:
+        """Register the models that MLflow logged by itself, fitted on frames from here."""
+        with guarded("reading MLflow's runs"):
+            for run in find_logged_runs(self._began_ms):
+                origins = self._bridge.frames.latest_with(run.features)
+                if origins is None or run.run in self._logged:
+                    continue
+                self._logged.add(run.run)
+                features = made_in_code(origins, run.features)
+                self._emit_training(
+                    Training(run.model, features, {}, run.estimator, run.metrics, run=run.run)
+                )
+
+    def _emit_training(self, training: Training) -> None:
+        part = self.capture.context.within(training.name)
+        self.capture.emit(*render_training(training, part.own.job, part.own.run, part.facets()))
+
+    def wrote(self, frame: Any, path: str) -> None:
+        """Say that a pandas frame was written to a file; Spark's own writes need no word."""
+        with guarded("registering a pandas write"):
+            file = name_path(os.path.abspath(path))
+            names = [str(column) for column in frame.columns]
+            origins = made_in_code(self._bridge.frames.origins(frame), names)
+            part = self.capture.context.within(short_name(file))
+            own = part.own
+            self.capture.emit(render_frame_write(file, origins, own.job, own.run, part.facets()))
+
+    def flush(self, timeout: float = _SECONDS_TO_FLUSH) -> bool:
+        """Wait until all that happened so far is in the store, or spooled."""
+        self._drain()
+        self._take_logged_models()
+        return self.capture.flush(timeout)
+
+    def close(self, error: str = "") -> None:
+        """Stop capturing, and say how the application ended."""
+        if self._ended:
+            return
+        self._ended = True
+        atexit.unregister(self._exit)
+        self._take_logged_models()
+        with guarded("ending the capture of a session"):
+            self.capture.end(self._context, error)
+            self.capture.flush(_SECONDS_TO_FLUSH)
+
+    def _origins_of(self, first_id: int) -> Origins | None:
+        """Return where rows come from that a plan shows as local data."""
+        return self._bridge.origins_of(first_id) or self._streams.origins_of(first_id)
+
+    def _report(self, action: str, execution: Java, duration_ns: int, error: Java | None) -> None:
+        with guarded("taking a query from Spark"):
+            self.capture.add(self._harvester.harvest(action, execution, duration_ns, error))
+
+    def _drain(self) -> None:
+        """Wait until Spark has reported what it knows."""
+        with guarded("waiting for Spark's listener bus"):
+            self._bus.waitUntilEmpty(int(_SECONDS_TO_FLUSH * 1000))
+
+    def _stop_and_end(self) -> None:
+        failure = sys.exc_info()[1]  # a `finally` that stops Spark on the way out of an error
+        self._stop()  # delivers what the listener bus still holds
+        self.close("" if failure is None else f"{type(failure).__name__}: {failure}")
+
+    def _exit(self) -> None:
+        """A job that ends without stopping Spark: its last queries are still on the bus."""
+        failure = getattr(sys, "last_value", None)
+        self._drain()
+        self.close("" if failure is None else f"{type(failure).__name__}: {failure}")
+
+
+def _java_session(spark: Any) -> Java:
+    if importlib.util.find_spec("pyspark") is None:
+        raise MissingDependencyError("pyspark", "spark")
+    session = getattr(spark, "_jsparkSession", None)
+    if session is None:
+        raise InvalidRequestError(
+            "spark",
+            "a Spark Connect session has no JVM in this process to listen to. Track a classic "
+            "session (`spark-submit`, or a builder without `remote`), or start the Connect server "
+            "with OpenLineage's Spark listener sending to Downriver",
+        )
+    return session

@@ -1,0 +1,142 @@
+"""Which commands write, where to, and the plan of what they write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from downriver.capture.spark.harvest import Place, Sink
+from downriver.capture.spark.java import Java, each, simple_name, texts, value_of
+from downriver.capture.spark.naming import name_jdbc, name_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from downriver.capture.spark.places import Places
+
+
+class Write(NamedTuple):
+    """A command that was understood: where it writes, and what, if there is a query."""
+
+    sink: Sink
+    query: Java | None
+
+
+def find_write(plan: Java, places: Places) -> Write | None:
+    """Return what a command writes, None for a plan that only reads."""
+    reader = _COMMANDS.get(simple_name(plan))
+    return None if reader is None else reader(plan, places)
+
+
+def _files(command: Java, places: Places) -> Write:
+    table = value_of(command.catalogTable())
+    path = name_path(str(command.outputPath().toString()))
+    form = simple_name(command.fileFormat()).removesuffix("FileFormat").lower()
+    place = Place(path, None, form) if table is None else places.table(table)
+    lifecycle = "OVERWRITE" if str(command.mode()) == "Overwrite" else ""
+    return Write(Sink(place, texts(command.outputColumnNames()), lifecycle), command.query())
+
+
+def _directory(command: Java, places: Places) -> Write:
+    location = value_of(command.storage().locationUri())
+    place = Place(name_path(str(location.toString() if location is not None else "")))
+    return Write(Sink(place, None, "OVERWRITE"), command.query())
+
+
+def _create_table(command: Java, places: Places) -> Write:
+    place = places.table(command.table())
+    return Write(Sink(place, _names(command), "CREATE", wraps=True), command.query())
+
+
+def _save_table(command: Java, places: Places) -> Write:
+    place = places.table(command.tableDesc())
+    return Write(Sink(place, None, "CREATE", wraps=True), command.query())
+
+
+def _create_hive_table(command: Java, places: Places) -> Write:
+    place = places.table(command.tableDesc())
+    return Write(Sink(place, _names(command), "CREATE", wraps=True), command.query())
+
+
+def _insert_hive(command: Java, places: Places) -> Write:
+    lifecycle = "OVERWRITE" if command.overwrite() else ""
+    return Write(Sink(places.table(command.table()), _names(command), lifecycle), command.query())
+
+
+def _save(command: Java, places: Places) -> Write | None:
+    """A write to a V1 source that is no file format: JDBC, and Delta by path."""
+    options = command.options()
+    url = value_of(options.get("url"))
+    table = value_of(options.get("dbtable"))
+    path = value_of(options.get("path"))
+    lifecycle = "OVERWRITE" if str(command.mode()) == "Overwrite" else ""
+    if url is not None and table is not None:
+        place = Place(name_jdbc(str(url)).table(str(table)), None, "jdbc")
+    elif path is not None:
+        source = simple_name(command.dataSource())
+        place = Place(name_path(str(path)), None, source.removesuffix("DataSource").lower())
+    else:
+        return None
+    return Write(Sink(place, None, lifecycle, wraps=True), command.query())
+
+
+def _insert_relation(command: Java, places: Places) -> Write | None:
+    leaf = places.leaf(command.logicalRelation())
+    if not leaf.places:
+        return None
+    lifecycle = "OVERWRITE" if command.overwrite() else ""
+    return Write(Sink(leaf.places[0], None, lifecycle), command.query())
+
+
+def _v2_write(command: Java, places: Places) -> Write | None:
+    target = command.table()
+    if simple_name(target) != "DataSourceV2Relation":
+        return None
+    lifecycle = "" if simple_name(command) == "AppendData" else "OVERWRITE"
+    columns = [text.partition("#")[0] for text in texts(target.output())]
+    return Write(Sink(places.v2_table(target), columns, lifecycle), command.query())
+
+
+def _view(command: Java, places: Places) -> Write | None:
+    if str(command.viewType().toString()) != "PersistedView":
+        return None
+    plan = command.plan()
+    columns = [str(pair._1()) for pair in each(command.userSpecifiedColumns())]
+    place = Place(places.named(command.name()), None, "view", "spark_catalog")
+    return Write(Sink(place, columns or None, "CREATE"), plan)
+
+
+def _drop(command: Java, places: Places) -> Write:
+    return Write(Sink(Place(places.named(command.tableName())), None, "DROP"), None)
+
+
+def _truncate(command: Java, places: Places) -> Write:
+    return Write(Sink(Place(places.named(command.tableName())), None, "TRUNCATE"), None)
+
+
+def _rename(command: Java, places: Places) -> Write:
+    old, new = places.named(command.oldName()), places.named(command.newName())
+    return Write(Sink(Place(new), None, "RENAME", old), None)
+
+
+def _names(command: Java) -> list[str]:
+    return texts(command.outputColumnNames())
+
+
+_COMMANDS: dict[str, Callable[[Java, Places], Write | None]] = {
+    "InsertIntoHadoopFsRelationCommand": _files,
+    "InsertIntoDataSourceDirCommand": _directory,
+    "InsertIntoHiveDirCommand": _directory,
+    "CreateDataSourceTableAsSelectCommand": _create_table,
+    "SaveAsV1TableCommand": _save_table,
+    "CreateHiveTableAsSelectCommand": _create_hive_table,
+    "InsertIntoHiveTable": _insert_hive,
+    "SaveIntoDataSourceCommand": _save,
+    "InsertIntoDataSourceCommand": _insert_relation,
+    "AppendData": _v2_write,
+    "OverwriteByExpression": _v2_write,
+    "OverwritePartitionsDynamic": _v2_write,
+    "CreateViewCommand": _view,
+    "DropTableCommand": _drop,
+    "TruncateTableCommand": _truncate,
+    "AlterTableRenameCommand": _rename,
+}

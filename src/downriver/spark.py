@@ -1,0 +1,51 @@
+"""`downriver.spark`: one line captures the lineage of a PySpark job."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from downriver import settings
+from downriver.capture.spark import TrackedSession
+from downriver.sending import open_emitter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["TrackedSession", "track", "tracked"]
+
+_TRACKED = "_downriver"
+
+
+def track(
+    spark: Any, *, job: str | None = None, namespace: str | None = None, to: str | None = None
+) -> TrackedSession:
+    """Capture every query of a session from now on; it ends with `spark.stop()`.
+
+    `to` is a server's URL or a store; otherwise DOWNRIVER_URL, DOWNRIVER_STORE or the nearest
+    `.downriver/`. `job` and `namespace` name the application. Tracking twice changes nothing.
+    """
+    known = getattr(spark, _TRACKED, None)
+    if isinstance(known, TrackedSession):
+        return known
+    session = TrackedSession(
+        spark,
+        open_emitter(to),
+        job=job or settings.read_text(settings.JOB) or None,
+        namespace=namespace or settings.read_text(settings.NAMESPACE) or None,
+    )
+    setattr(spark, _TRACKED, session)
+    return session
+
+
+@contextmanager
+def tracked(
+    spark: Any, *, job: str, namespace: str | None = None, to: str | None = None
+) -> Iterator[TrackedSession]:
+    """Capture the queries of a block under a job of their own."""
+    session = track(spark, namespace=namespace, to=to)
+    try:
+        with session.block(job):
+            yield session
+    finally:
+        session.flush()
