@@ -113,7 +113,7 @@ def _merged(inner: Harvest, outer: Harvest) -> Harvest:
     assert inner.sink is not None  # noqa: S101
     assert outer.sink is not None  # noqa: S101
     inner.sink.place = inner.sink.place if inner.sink.place.table else outer.sink.place
-    inner.sink.lifecycle = inner.sink.lifecycle or outer.sink.lifecycle
+    inner.sink.lifecycle = outer.sink.lifecycle  # the files of a new table are "overwritten"
     inner.error = inner.error or outer.error
     inner.stack = inner.stack or outer.stack
     inner.duration_ns = max(inner.duration_ns, outer.duration_ns)

@@ -16,10 +16,12 @@ from downriver.capture.sql.deps import Deps, Kind, Sure
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
     from downriver.capture.spark.harvest import Harvest, Place
     from downriver.capture.spark.relations import Relation
-    from downriver.capture.spark.sources import Carried
 
+_CHECKPOINTS = frozenset({"checkpoint", "localCheckpoint"})
 # What differs between two runs of the same code.
 _OF_ONE_RUN = re.compile(
     r'"id":\d+,"jvmId":"[^"]*"|"(?:createTime|dataframeId|seed|resultId)":-?\d+'
@@ -61,8 +63,13 @@ class PlanLineage(msgspec.Struct):
     plan_hash: str = ""
 
 
-def read_lineage(harvest: Harvest, carried: Carried) -> PlanLineage:
-    """Return the lineage of an action; where its plan is too large, only what it reads."""
+def read_lineage(
+    harvest: Harvest, carried: MutableMapping[int, dict[str, Deps]]
+) -> PlanLineage:
+    """Return the lineage of an action; where its plan is too large, only what it reads.
+
+    `carried` says what rows without a plan come from, and grows by those of checkpoints.
+    """
     inputs = {place: None for leaf in harvest.leaves for place in leaf.places}
     spots = [
         Spot("unknown_source", f"reads from {leaf.unknown}, which Downriver does not know")
@@ -74,12 +81,14 @@ def read_lineage(harvest: Harvest, carried: Carried) -> PlanLineage:
     if not harvest.plan:
         return PlanLineage(list(inputs), spots=spots)
     sources = Sources(harvest.leaves, carried)
-    flow = Flow(sources.relation)
+    flow = Flow(sources.relation, harvest.asides)
     relation = flow.relation(parse_tree(msgspec.json.decode(harvest.plan)))
+    if harvest.action in _CHECKPOINTS and relation.columns:
+        carried[relation.columns[0].id] = _carried(relation)
     spots += [Spot(spot.kind, spot.message) for spot in sources.spots]
     spots += [
         Spot("opaque_function", f"{name} is code: what comes out may use all that goes in")
-        for name in flow.opaque
+        for name in (*sources.opaque, *flow.opaque)
     ]
     return PlanLineage(
         inputs=list({**inputs, **sources.places}),
@@ -88,6 +97,10 @@ def read_lineage(harvest: Harvest, carried: Carried) -> PlanLineage:
         spots=spots,
         plan_hash=hashlib.sha256(_OF_ONE_RUN.sub("", harvest.plan).encode()).hexdigest(),
     )
+
+
+def _carried(relation: Relation) -> dict[str, Deps]:
+    return {**{f"#{column.id}": column.deps for column in relation.columns}, "*": relation.rows}
 
 
 def _columns(relation: Relation, harvest: Harvest) -> list[OutputColumn]:

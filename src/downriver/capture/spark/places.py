@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _NO_DATASET = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelationRef", "UnionLoopRef"})
+_V2_FILES = frozenset({"ParquetTable", "CSVTable", "JsonTable", "OrcTable", "TextTable", "AvroTable"})
+_V2_WITHOUT_DATA = frozenset({"NoopTable", "PythonTable", "ConsoleTable", "MemoryTable"})
 _MOST_RDDS = 50
 
 
@@ -45,18 +47,30 @@ class Places:
     def named(self, identifier: Java) -> DatasetId:
         """Return what a table of the session catalog is called."""
         database = value_of(identifier.database()) or self._catalog.getCurrentDatabase()
-        return DatasetId(self._tables, f"{database}.{identifier.table()}")
+        return self.called(f"{database}.{identifier.table()}")
 
-    def v2_table(self, relation: Java) -> Place:
-        """Return a table of a V2 catalog, or of a V2 source without one."""
+    def called(self, name: str) -> DatasetId:
+        """Return what a table goes by, of which only the name is known."""
+        return DatasetId(self._tables, name)
+
+    def v2_table(self, relation: Java) -> Place | None:
+        """Return a table of a V2 catalog, or of a V2 source without one; None if it is neither."""
         table = relation.table()
+        kind = simple_name(table)
+        if kind in _V2_FILES:
+            dataset = name_paths(texts(table.fileIndex().rootPaths()))[0]
+            return Place(dataset, None, kind.removesuffix("Table").lower())
+        if kind == "JDBCTable":
+            return jdbc_leaf(table.jdbcOptions().parameters()).places[0]
+        if kind in _V2_WITHOUT_DATA:
+            return None
         properties = table.properties()
         location = properties.get("location")
         provider = str(properties.get("provider") or "")
         name = str(table.name())
         catalog = value_of(relation.catalog())
         if location is None:
-            return Place(DatasetId(self._tables, name), None, provider)
+            return None if catalog is None else Place(DatasetId(self._tables, name), None, provider)
         symlink = None if catalog is None else DatasetId(self._tables, _unquoted(name))
         place = name_path(str(location))
         return Place(place, symlink, provider, "" if catalog is None else str(catalog.name()))
@@ -70,7 +84,7 @@ class Places:
             if not columns:
                 continue
             found = self.leaf(leaf)
-            found.first_id = columns[0]
+            found.first_id, found.columns = columns[0], columns
             yield found
 
     def leaf(self, leaf: Java) -> Leaf:
@@ -96,12 +110,19 @@ class Places:
 
     def _v2(self, leaf: Java) -> Leaf:
         relation = leaf.relation() if simple_name(leaf) == "DataSourceV2ScanRelation" else leaf
-        return Leaf(-1, [self.v2_table(relation)])
+        place = self.v2_table(relation)
+        if place is None:
+            return Leaf(-1, [], unknown=str(relation.table().name()))
+        return Leaf(-1, [place])
 
     def _rdd(self, leaf: Java) -> Leaf:
         """Rows of an RDD, as of a checkpoint: from the files that the RDDs before it read."""
-        places = {place: None for place in _rdd_files(leaf.rdd())}
-        return Leaf(-1, list(places))
+        rdd = leaf.rdd()
+        scanned: dict[Place, list[str]] = {}
+        for place, fields in _rdd_files(rdd):
+            known = scanned.setdefault(place, [])
+            known += [field for field in fields if field not in known]
+        return Leaf(-1, list(scanned), rdd=int(rdd.id()), scanned=scanned)
 
     def _stream(self, leaf: Java) -> Leaf:
         source = leaf.dataSource()
@@ -132,19 +153,28 @@ def _files(relation: Java) -> list[Place]:
     return [Place(dataset, None, form) for dataset in name_paths(paths, asked_for)]
 
 
-def _rdd_files(rdd: Java) -> Iterator[Place]:
+def _rdd_files(rdd: Java) -> Iterator[tuple[Place, list[str]]]:
+    """Yield the files that an RDD and those before it read, and the columns taken from them."""
     waiting, seen = [rdd], 0
     while waiting and seen < _MOST_RDDS:
         current = waiting.pop()
         seen += 1
-        if simple_name(current) == "FileScanRDD":
-            for partition in each(current.filePartitions()):
-                for file in partition.files():
-                    folder = str(file.urlEncodedPath()).rpartition("/")[0]
-                    yield Place(name_path(folder))
-                break  # a dataset's files are one dataset
-            continue
-        waiting.extend(dependency.rdd() for dependency in each(current.dependencies()))
+        kind = simple_name(current)
+        if kind == "FileScanRDD":
+            fields = [str(name) for name in current.readSchema().fieldNames()]
+            for dataset in _scanned_files(current):
+                yield Place(dataset), fields
+        elif kind in {"HadoopRDD", "NewHadoopRDD"} and current.name():
+            yield from ((Place(dataset), []) for dataset in name_paths([], str(current.name())))
+        else:
+            waiting.extend(dependency.rdd() for dependency in each(current.dependencies()))
+
+
+def _scanned_files(scan: Java) -> list[DatasetId]:
+    for partition in each(scan.filePartitions()):
+        # A dataset's files are one dataset: those of the first task will do.
+        return name_paths([str(file.filePath().toPath().toString()) for file in partition.files()])
+    return []
 
 
 def _unquoted(name: str) -> str:

@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from downriver.capture.spark.places import Places
 
 
-class Write(NamedTuple):
-    """A command that was understood: where it writes, and what, if there is a query."""
+# What saving as a table does to it.
+_CHANGES = {"Append": "", "Overwrite": "OVERWRITE", "ErrorIfExists": "CREATE", "Ignore": "CREATE"}
 
-    sink: Sink
+
+class Write(NamedTuple):
+    """A command that was understood: where it writes, if anywhere, and what, if there is a query."""
+
+    sink: Sink | None
     query: Java | None
 
 
@@ -39,17 +43,19 @@ def _files(command: Java, places: Places) -> Write:
 def _directory(command: Java, places: Places) -> Write:
     location = value_of(command.storage().locationUri())
     place = Place(name_path(str(location.toString() if location is not None else "")))
-    return Write(Sink(place, None, "OVERWRITE"), command.query())
+    return Write(Sink(place, None, "OVERWRITE", wraps=True), command.query())
 
 
 def _create_table(command: Java, places: Places) -> Write:
     place = places.table(command.table())
-    return Write(Sink(place, _names(command), "CREATE", wraps=True), command.query())
+    lifecycle = _CHANGES[str(command.mode())]
+    return Write(Sink(place, _names(command), lifecycle, wraps=True), command.query())
 
 
 def _save_table(command: Java, places: Places) -> Write:
     place = places.table(command.tableDesc())
-    return Write(Sink(place, None, "CREATE", wraps=True), command.query())
+    lifecycle = _CHANGES[str(command.mode())]
+    return Write(Sink(place, None, lifecycle, wraps=True), command.query())
 
 
 def _create_hive_table(command: Java, places: Places) -> Write:
@@ -71,12 +77,12 @@ def _save(command: Java, places: Places) -> Write | None:
     lifecycle = "OVERWRITE" if str(command.mode()) == "Overwrite" else ""
     if url is not None and table is not None:
         place = Place(name_jdbc(str(url)).table(str(table)), None, "jdbc")
-    elif path is not None:
+        return Write(Sink(place, None, lifecycle), command.query())
+    if path is not None:
         source = simple_name(command.dataSource())
         place = Place(name_path(str(path)), None, source.removesuffix("DataSource").lower())
-    else:
-        return None
-    return Write(Sink(place, None, lifecycle, wraps=True), command.query())
+        return Write(Sink(place, None, lifecycle, wraps=True), command.query())
+    return None
 
 
 def _insert_relation(command: Java, places: Places) -> Write | None:
@@ -92,8 +98,11 @@ def _v2_write(command: Java, places: Places) -> Write | None:
     if simple_name(target) != "DataSourceV2Relation":
         return None
     lifecycle = "" if simple_name(command) == "AppendData" else "OVERWRITE"
+    place = places.v2_table(target)
+    if place is None:
+        return Write(None, command.query())
     columns = [text.partition("#")[0] for text in texts(target.output())]
-    return Write(Sink(places.v2_table(target), columns, lifecycle), command.query())
+    return Write(Sink(place, columns, lifecycle), command.query())
 
 
 def _view(command: Java, places: Places) -> Write | None:
@@ -107,6 +116,13 @@ def _view(command: Java, places: Places) -> Write | None:
 
 def _drop(command: Java, places: Places) -> Write:
     return Write(Sink(Place(places.named(command.tableName())), None, "DROP"), None)
+
+
+def _drop_resolved(command: Java, places: Places) -> Write:
+    """A table that went through a V2 catalog, be it that of the session."""
+    identifier = command.child().identifier()
+    name = ".".join([*map(str, identifier.namespace()), str(identifier.name())])
+    return Write(Sink(Place(places.called(name)), None, "DROP"), None)
 
 
 def _truncate(command: Java, places: Places) -> Write:
@@ -137,6 +153,7 @@ _COMMANDS: dict[str, Callable[[Java, Places], Write | None]] = {
     "OverwritePartitionsDynamic": _v2_write,
     "CreateViewCommand": _view,
     "DropTableCommand": _drop,
+    "DropTable": _drop_resolved,
     "TruncateTableCommand": _truncate,
     "AlterTableRenameCommand": _rename,
 }
