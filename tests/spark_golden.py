@@ -98,7 +98,9 @@ class GoldenSession:
         self._events: list[bytes] = []
         emitter = Emitter(self._events.extend, Spool(folder / "spool"))
         self.tracked = TrackedSession(spark, emitter, job="golden", namespace="tests")
-        self._sources = {name: source(spark, folder / "sources") for name, source in SOURCES.items()}
+        self._sources = {
+            name: source(spark, folder / "sources") for name, source in SOURCES.items()
+        }
         for view, frame in self._sources.items():
             frame.createOrReplaceTempView(view)
         self.tracked.flush()
@@ -193,9 +195,7 @@ class _Found:
             "fails": case.fails,
         }
 
-    def _check_starts(
-        self, events: list[dict[str, Any]], ended: list[dict[str, Any]]
-    ) -> None:
+    def _check_starts(self, events: list[dict[str, Any]], ended: list[dict[str, Any]]) -> None:
         """Every run that ended began, once, and ended once."""
         started = [event["run"]["runId"] for event in events if event["eventType"] == "START"]
         assert sorted(started) == sorted(event["run"]["runId"] for event in ended)
@@ -350,8 +350,10 @@ def main() -> int:
         json.dump(result, sys.stdout)
     else:
         print(*filter(None, differences), sep="\n")
-        print(f"Spark {result['spark']}: {len(differences)} cases, "
-              f"{sum(map(bool, differences))} differ")
+        print(
+            f"Spark {result['spark']}: {len(differences)} cases, "
+            f"{sum(map(bool, differences))} differ"
+        )
     return 1 if any(differences) else 0
 
 

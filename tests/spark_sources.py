@@ -22,8 +22,7 @@ _PARQUET: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
         ],
     ),
     "orders": (
-        "order_id int, customer_id int, amount double, status string, day date, "
-        "tags array<string>",
+        "order_id int, customer_id int, amount double, status string, day date, tags array<string>",
         [
             (1, 1, 5.0, "paid", _DAY, ["a", "b"]),
             (2, 1, 7.5, "open", _DAY, ["b"]),

@@ -27,6 +27,9 @@ ROOMS = (
     "lake",
     "service",
     "tracker",
+    "sending",
+    "spark",
+    "bootstrap",
     "http",
     "agent",
     "cli",
@@ -51,7 +54,7 @@ ONLY_IN = {
     "click": ("cli",),
     "rich": ("cli",),
 }
-SHARED_BY_SOURCES = frozenset({"emit", "sql"})
+SHARED_BY_SOURCES = frozenset({"emit", "frames", "models", "sql"})
 MODEL_LIBRARIES = sys.stdlib_module_names | {"__future__", "msgspec", "downriver"}
 VAGUE_NAMES = frozenset(
     {"utils", "util", "common", "helpers", "helper", "manager", "managers", "misc"}
@@ -59,7 +62,7 @@ VAGUE_NAMES = frozenset(
 BROAD = frozenset({"Exception", "BaseException"})
 BROAD_ALLOWED = {
     # The one guard that keeps our faults out of the user's job.
-    "capture/emit.py": frozenset({"Exception"}),
+    "capture/emit/guard.py": frozenset({"Exception"}),
     # Hands whatever went wrong to the callers that wait on its futures.
     "store/writer.py": BROAD,
 }
@@ -185,7 +188,7 @@ def check_model(module: Module) -> Iterator[str]:
 
 
 def check_sources(module: Module) -> Iterator[str]:
-    """A source of lineage knows no other source: share through capture/emit.py or capture/sql/."""
+    """A source of lineage knows no other source: share through emit, frames, models or sql."""
     if module.room != "capture":
         return
     this_source = module.path.with_suffix("").parts[1]
@@ -205,7 +208,7 @@ def check_names(module: Module) -> Iterator[str]:
 
 
 def check_excepts(module: Module) -> Iterator[str]:
-    """Catch the errors you expect, or raise again what you catch; only capture/emit.py guards."""
+    """Catch the errors you expect, or raise again what you catch; only capture/emit/ guards."""
     allowed = BROAD_ALLOWED.get(str(module.path), frozenset())
     for node in ast.walk(module.tree):
         match node:
@@ -287,8 +290,8 @@ OFFENDERS: tuple[tuple[Rule, str, str], ...] = (
     (check_excepts, "store/log.py", "try: f()\nexcept Exception: pass  # noqa: BLE001"),
     (check_excepts, "store/log.py", "try: f()\nexcept (OSError, builtins.BaseException): pass"),
     (check_excepts, "store/log.py", "with contextlib.suppress(Exception): f()"),
-    (check_excepts, "capture/emit.py", "try: f()\nexcept BaseException: pass"),
-    (check_excepts, "capture/emit.py", "try: f()\nexcept: pass"),
+    (check_excepts, "capture/emit/guard.py", "try: f()\nexcept BaseException: pass"),
+    (check_excepts, "capture/emit/guard.py", "try: f()\nexcept: pass"),
 )
 
 INNOCENTS: tuple[tuple[str, str], ...] = (
@@ -306,7 +309,7 @@ INNOCENTS: tuple[tuple[str, str], ...] = (
     ("lake/gold.py", "from downriver.events.fold import fold\nimport pyspark"),
     ("http/v1.py", "from starlette.routing import Route\nfrom downriver.service import Lineage"),
     ("cli/demo.py", "import typer\nfrom downriver import __version__\nfrom ..http import v1"),
-    ("capture/emit.py", "try: f()\nexcept Exception: pass"),
+    ("capture/emit/guard.py", "try: f()\nexcept Exception: pass"),
     ("store/writer.py", "try: f()\nexcept BaseException as exc: future.set_exception(exc)"),
     ("store/log.py", "try: f()\nexcept (OSError, ValueError): pass\nwith suppress(KeyError): f()"),
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from downriver import settings
-from downriver.capture.emit import Emitter, Spool, http_sender
+from downriver.capture.emit import Emitter, HttpSender, Spool
 from downriver.service import Lineage
 from downriver.store import find_home
 
@@ -23,7 +23,7 @@ def open_sender(to: str | None = None) -> Send:
     """Return what sends a list of events, and raises when it cannot."""
     target = to or settings.read_text(settings.URL)
     if target.startswith(("http://", "https://")):
-        return http_sender(target, settings.read_text(settings.API_KEY))
+        return HttpSender(target, settings.read_text(settings.API_KEY))
     # Found now: a job may change its working directory before the first event.
     return _StoreSender(target or settings.read_text(settings.STORE) or str(find_home()))
 

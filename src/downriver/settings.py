@@ -52,7 +52,27 @@ SPOOL = Setting(
     "",
     "The folder where events wait that could not be sent. Unset, it is spool/ beside the store.",
 )
-SETTINGS = (STORE, MAX_EVENT_MB, QUEUE_MB, STALE_DAYS, URL, API_KEY, SPOOL)
+JOB = Setting(
+    "DOWNRIVER_JOB",
+    "",
+    "The name of the job that a tracked program is. Unset, it is the Spark application's name.",
+)
+NAMESPACE = Setting(
+    "DOWNRIVER_NAMESPACE",
+    "",
+    "The namespace of that job. Unset, it is that of its parent run, else `spark`.",
+)
+SETTINGS = (
+    STORE,
+    MAX_EVENT_MB,
+    QUEUE_MB,
+    STALE_DAYS,
+    URL,
+    API_KEY,
+    SPOOL,
+    JOB,
+    NAMESPACE,
+)
 
 
 def read_text(setting: Setting) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from downriver import settings
 from downriver.capture.spark import TrackedSession
 from downriver.sending import open_emitter
 
@@ -27,7 +28,12 @@ def track(
     known = getattr(spark, _TRACKED, None)
     if isinstance(known, TrackedSession):
         return known
-    session = TrackedSession(spark, open_emitter(to), job=job, namespace=namespace)
+    session = TrackedSession(
+        spark,
+        open_emitter(to),
+        job=job or settings.read_text(settings.JOB) or None,
+        namespace=namespace or settings.read_text(settings.NAMESPACE) or None,
+    )
     setattr(spark, _TRACKED, session)
     return session
 

@@ -16,7 +16,9 @@ from downriver.cli import (
     keys,
     paths,
     rebuild,
+    run,
     serve,
+    spool,
     status,
     trace,
 )
@@ -39,9 +41,11 @@ app.command("paths")(paths.paths)
 app.command("graph")(graph.graph)
 app.command("status")(status.status)
 app.command("rebuild")(rebuild.rebuild)
+app.command("run", context_settings={"ignore_unknown_options": True})(run.run)
 app.add_typer(capture.app, name="capture")
 app.add_typer(audit.app, name="audit")
 app.add_typer(keys.app, name="keys")
+app.add_typer(spool.app, name="spool")
 
 
 def _show_version(wanted: bool) -> None:

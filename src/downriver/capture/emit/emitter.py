@@ -57,9 +57,7 @@ class Emitter:
 
     def _start(self) -> None:
         if self._thread is None or not self._thread.is_alive():  # also after a fork
-            self._thread = threading.Thread(
-                target=self._run, name="downriver-emitter", daemon=True
-            )
+            self._thread = threading.Thread(target=self._run, name="downriver-emitter", daemon=True)
             self._thread.start()
 
     def _run(self) -> None:
@@ -75,31 +73,29 @@ class Emitter:
             for waiter in waiters:
                 waiter.set()
 
-    def _collect(
-        self, first: bytes | threading.Event
-    ) -> tuple[list[bytes], list[threading.Event]]:
+    def _collect(self, first: bytes | threading.Event) -> tuple[list[bytes], list[threading.Event]]:
         """Return what waits, up to a batch or a flush."""
         events: list[bytes] = []
-        item: bytes | threading.Event = first
-        while True:
-            if isinstance(item, threading.Event):
-                return events, [item]
+        item = first
+        while not isinstance(item, threading.Event):
             events.append(item)
-            if len(events) == _BATCH:
+            if len(events) == _BATCH or self._queue.empty():
                 return events, []
-            try:
-                item = self._queue.get_nowait()
-            except queue.Empty:
-                return events, []
+            item = self._queue.get()
+        return events, [item]
 
     def _deliver(self, events: list[bytes]) -> None:
-        if time.monotonic() >= self._retry_at:
-            with guarded("sending events"):
-                if self._retry_at:
-                    self._spool.drain(self._send)
-                self._send(events)
-                self._retry_at = 0.0
-                return
-            self._retry_at = time.monotonic() + _RETRY_AFTER
+        if time.monotonic() >= self._retry_at and self._try(events):
+            return
         with guarded("spooling events"):
             self._spool.add(events)
+
+    def _try(self, events: list[bytes]) -> bool:
+        """Send events and, after a time of failures, what was spooled before them."""
+        failed_before, self._retry_at = self._retry_at, time.monotonic() + _RETRY_AFTER
+        with guarded("sending events, which are kept to be sent later"):
+            if failed_before:
+                self._spool.drain(self._send)
+            self._send(events)
+            self._retry_at = 0.0
+        return self._retry_at == 0.0

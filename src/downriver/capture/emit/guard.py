@@ -23,4 +23,10 @@ def guarded(doing: str) -> Iterator[None]:
         kind = (doing, type(exc).__name__)
         level = logging.DEBUG if kind in _seen else logging.WARNING
         _seen.add(kind)
-        log.log(level, "lineage was lost while %s: %s", doing, exc, exc_info=level == logging.DEBUG)
+        log.log(
+            level,
+            "Downriver failed in %s, the job goes on: %s",
+            doing,
+            exc,
+            exc_info=level == logging.DEBUG,
+        )

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 _OPERATOR = re.compile(r"^(\d+) [\s:+-]*(\w+)", re.MULTILINE)
 _ID_AT_THE_END = re.compile(r"#(\d+)L?$")
-_FITTED = frozenset({"Union", "Intersect", "Except", "View"})  # to each other, or to what was stored
+_FITTED = frozenset(
+    {"Union", "Intersect", "Except", "View"}
+)  # to each other, or to what was stored
 _SELECT_LISTS = {"Project": "projectList", "Aggregate": "aggregateExpressions"}
 _MOST_ASKED = 500
 

@@ -9,16 +9,18 @@ import time
 from typing import TYPE_CHECKING
 
 from downriver.capture.emit import guarded
+from downriver.capture.spark.checkpoints import Checkpoints
 from downriver.capture.spark.events import render_action, render_application
 from downriver.capture.spark.lineage import read_lineage
 from downriver.capture.spark.naming import short_name
 
 if TYPE_CHECKING:
     from downriver.capture.emit import Emitter
+    from downriver.capture.frames import Origins
     from downriver.capture.spark.context import Context
     from downriver.capture.spark.events import Engine
     from downriver.capture.spark.harvest import Harvest
-    from downriver.capture.sql.deps import Deps
+    from downriver.capture.spark.sources import Carried
     from downriver.model.ids import DatasetId
 
 log = logging.getLogger("downriver")
@@ -29,11 +31,14 @@ _SETTLED_AFTER = 0.3  # seconds: how long another part of the same write may tak
 class Capture:
     """Turns harvested actions into events, one after another, on a thread of its own."""
 
-    def __init__(self, context: Context, engine: Engine, emitter: Emitter) -> None:
+    def __init__(
+        self, context: Context, engine: Engine, emitter: Emitter, carried: Carried
+    ) -> None:
         self.context = context
         self.engine = engine
-        self.carried: dict[int, dict[str, Deps]] = {}
         self._emitter = emitter
+        self._carried = carried
+        self._checkpoints = Checkpoints()
         self._queue: queue.SimpleQueue[tuple[Harvest, Context] | threading.Event] = (
             queue.SimpleQueue()
         )
@@ -53,6 +58,10 @@ class Capture:
         """Take an action that ended."""
         self._queue.put((harvest, self.context))
 
+    def emit(self, *events: bytes) -> None:
+        """Send events that were made elsewhere."""
+        self._emitter.emit(*events)
+
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until every action taken is an event that was sent or spooled."""
         started = time.monotonic()
@@ -61,6 +70,9 @@ class Capture:
         if not done.wait(timeout):
             return False
         return self._emitter.flush(max(0.1, timeout - (time.monotonic() - started)))
+
+    def _origins_of(self, first_id: int) -> Origins | None:
+        return self._carried(first_id) or self._checkpoints.origins_of(first_id)
 
     def _emit_state(self, context: Context, state: str, error: str) -> None:
         with guarded("telling the state of an application"):
@@ -75,7 +87,8 @@ class Capture:
             except queue.Empty:
                 item = None
             if item is None or isinstance(item, threading.Event):
-                waiting = self._finish(waiting)
+                self._finish(waiting)
+                waiting = None
                 if item is not None:
                     item.set()
             elif waiting is not None and item[0].wraps(waiting[0]):
@@ -89,7 +102,8 @@ class Capture:
             return
         with guarded("reading a Spark plan"):
             harvest, context = waiting
-            lineage = read_lineage(harvest, self.carried)
+            lineage = read_lineage(harvest, self._origins_of)
+            self._checkpoints.add(harvest, lineage)
             if harvest.sink is None and not lineage.inputs:
                 return  # rows that came from nowhere and went nowhere
             part = context.within(self._part_name(harvest))

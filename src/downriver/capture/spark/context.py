@@ -44,11 +44,7 @@ class Context(NamedTuple):
         if self.parent is None:
             return {}
         root = self.root or self.parent
-        return {
-            "parent": facet(
-                "ParentRunFacet", "1-1-0", **_ref(self.parent), root=_ref(root)
-            )
-        }
+        return {"parent": facet("ParentRunFacet", "1-1-0", **_ref(self.parent), root=_ref(root))}
 
 
 def new_run() -> str:

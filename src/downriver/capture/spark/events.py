@@ -8,18 +8,15 @@ import msgspec
 
 from downriver import __version__
 from downriver.capture.spark.harvest import Place, Statistics
-from downriver.capture.sql.deps import Kind, Sure
+from downriver.capture.sql.facets import column_lineage
 from downriver.events.facets import BLIND_SPOTS
 from downriver.events.render import Facets, dataset, facet, render_run_event
+from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from downriver.capture.spark.context import Context
     from downriver.capture.spark.harvest import Harvest, Sink
-    from downriver.capture.spark.lineage import OutputColumn, PlanLineage, Use
-
-_RESOLUTIONS = {Sure.EXACT: "exact", Sure.INFERRED: "inferred", Sure.AMBIGUOUS: "ambiguous"}
+    from downriver.capture.spark.lineage import PlanLineage
 
 
 class Engine(NamedTuple):
@@ -35,18 +32,23 @@ def render_action(
 ) -> list[bytes]:
     """Return START and COMPLETE, or FAIL, of an action."""
     started = harvest.ended_at - harvest.duration_ns // 1000
-    job = _job_facets(lineage, engine)
     run = {**_run_facets(context, engine), **_action_facet(harvest, lineage)}
-    inputs = _inputs(harvest, lineage)
-    outputs = [] if harvest.sink is None else [_output(harvest, harvest.sink, lineage)]
-    end_facets = {**run, **_error(harvest)}
     return [
-        _event(context, "START", started, [], [], job, run),
-        _event(
-            context, "FAIL" if harvest.error else "COMPLETE", harvest.ended_at,
-            inputs, outputs, job, end_facets,
-        ),
-    ]  # fmt: skip
+        _event(context, "START", started, [], [], _job_facets(lineage, engine), run),
+        render_state(harvest, lineage, context, engine, "FAIL" if harvest.error else "COMPLETE"),
+    ]
+
+
+def render_state(
+    harvest: Harvest, lineage: PlanLineage, context: Context, engine: Engine, state: str
+) -> bytes:
+    """Return an event that tells all that is known of an action, or of a stream so far."""
+    run = {**_run_facets(context, engine), **_action_facet(harvest, lineage), **_error(harvest)}
+    outputs = [] if harvest.sink is None else [_output(harvest, harvest.sink, lineage)]
+    return _event(
+        context, state, harvest.ended_at, _inputs(harvest, lineage), outputs,
+        _job_facets(lineage, engine), run,
+    )  # fmt: skip
 
 
 def render_application(context: Context, engine: Engine, state: str, at: int, error: str) -> bytes:
@@ -135,8 +137,9 @@ def _job_type(engine: Engine, kind: str) -> Facets:
 
 def _inputs(harvest: Harvest, lineage: PlanLineage) -> list[dict[str, Any]]:
     places = {place.dataset: place for place in lineage.inputs}
-    for use in _all_uses(lineage):
-        places.setdefault(use.dataset, Place(use.dataset))
+    for table in sorted(lineage.tables()):
+        dataset_id = DatasetId(table[0], table[1])
+        places.setdefault(dataset_id, Place(dataset_id))
     counted = _counted(harvest)
     return [
         dataset(
@@ -146,12 +149,6 @@ def _inputs(harvest: Harvest, lineage: PlanLineage) -> list[dict[str, Any]]:
         )
         for place in places.values()
     ]
-
-
-def _all_uses(lineage: PlanLineage) -> Iterable[Use]:
-    for column in lineage.columns:
-        yield from column.uses
-    yield from lineage.rows
 
 
 def _counted(harvest: Harvest) -> dict[Place, Statistics]:
@@ -186,7 +183,11 @@ def _output(harvest: Harvest, sink: Sink, lineage: PlanLineage) -> dict[str, Any
         names = [column.name for column in lineage.columns]
         facets["schema"] = _schema(harvest.schema, names)
     if lineage.columns or lineage.rows:
-        facets["columnLineage"] = _column_lineage(lineage)
+        facets["columnLineage"] = column_lineage(
+            {column.name: column.deps for column in lineage.columns},
+            lineage.rows,
+            {column.name: column.expression for column in lineage.columns},
+        )
     return dataset(
         sink.place.dataset,
         facets,
@@ -269,46 +270,6 @@ def _type_name(kind: object) -> str:
         case {"type": str(name)}:
             return name
     return ""
-
-
-def _column_lineage(lineage: PlanLineage) -> dict[str, Any]:
-    return facet(
-        "ColumnLineageDatasetFacet",
-        "1-2-0",
-        fields={
-            column.name: {"inputFields": _input_fields(column.uses, column)}
-            for column in lineage.columns
-            if column.uses
-        },
-        dataset=_input_fields(lineage.rows, None),
-    )
-
-
-def _input_fields(uses: list[Use], column: OutputColumn | None) -> list[dict[str, Any]]:
-    by_field: dict[tuple[str, str, str], list[Use]] = {}
-    for use in uses:
-        key = (use.dataset.namespace, use.dataset.name, use.field)
-        by_field.setdefault(key, []).append(use)
-    return [
-        {
-            "namespace": namespace,
-            "name": name,
-            "field": field,
-            "transformations": [_transformation(use, column) for use in found],
-        }
-        for (namespace, name, field), found in by_field.items()
-    ]
-
-
-def _transformation(use: Use, column: OutputColumn | None) -> dict[str, Any]:
-    direct = use.kind < Kind.JOIN
-    return {
-        "type": "DIRECT" if direct else "INDIRECT",
-        "subtype": use.kind.name,
-        "description": column.expression if column is not None else "",
-        "masking": use.masking,
-        "confidence": _RESOLUTIONS[use.sure],
-    }
 
 
 def _statistics(name: str, title: str, counted: Statistics | None) -> Facets:

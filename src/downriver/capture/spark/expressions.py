@@ -64,9 +64,7 @@ class Expressions:
             found = scope.find(inner.id)
             if found is not None:
                 return found._replace(id=node.id, name=node.name)
-        return Column(
-            node.id, node.name, self.of(inner, scope), inner, self._fields(inner, scope)
-        )
+        return Column(node.id, node.name, self.of(inner, scope), inner, self._fields(inner, scope))
 
     def of(self, root: Node, scope: Scope) -> Deps:
         """Return what the value of an expression depends on."""

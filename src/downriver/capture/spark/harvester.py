@@ -53,6 +53,13 @@ class Harvester:
         self._last = found
         return found
 
+    def read_plan(self, query: Java) -> Harvest:
+        """Return a plan, run or not."""
+        columns = ids(query.output())
+        found = Harvest(action="", ended_at=0, duration_ns=0, columns=columns)
+        self._read_plan(found, query, len(columns))
+        return found
+
     def _read_plan(self, found: Harvest, query: Java, width: int) -> None:
         found.leaves = self.places.leaves(query)
         found.schema = str(query.schema().json())
@@ -102,5 +109,8 @@ def _message(error: Java) -> str:
 
 
 def _stack(error: Java) -> str:
-    lines = [str(error.toString()), *(f"\tat {frame.toString()}" for frame in error.getStackTrace())]
+    lines = [
+        str(error.toString()),
+        *(f"\tat {frame.toString()}" for frame in error.getStackTrace()),
+    ]
     return "\n".join(lines)[:_LONGEST_STACK]

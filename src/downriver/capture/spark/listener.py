@@ -40,7 +40,7 @@ class Registration:
     def __init__(self, session: Java, gateway: Java, listener: QueryListener) -> None:
         from pyspark.java_gateway import ensure_callback_server_started
 
-        ensure_callback_server_started(gateway)
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         # One proxy for both calls: a second one would be another listener to Spark, and
         # unregistering it would do nothing.
         holder = gateway.jvm.java.util.ArrayList()

@@ -25,9 +25,7 @@ def open_loop(loop: int, output: Sequence[Node]) -> Relation:
     )
 
 
-def close_loop(
-    loop: int, anchor: Relation, recursion: Relation, ids: Sequence[int]
-) -> Relation:
+def close_loop(loop: int, anchor: Relation, recursion: Relation, ids: Sequence[int]) -> Relation:
     """Return the rows of the loop: what it starts from, and what each turn adds."""
     found = [column.deps for column in anchor.columns]
     turns = [column.deps for column in recursion.columns]
@@ -55,7 +53,7 @@ def _replaced(deps: Deps, loop: int, known: Sequence[Deps]) -> Deps:
     table = (_LOOP, str(loop))
     kept = {key: sure for key, sure in deps.items() if key[0] != table}
     parts = [kept]
-    for (source, column, kind, masked), _ in deps.items():
+    for source, column, kind, masked in deps:
         if source == table and int(column) < len(known):
             inner = known[int(column)]
             used = at_least(inner, kind, masked=masked)

@@ -8,7 +8,7 @@ import msgspec
 
 from downriver.capture.spark.expressions import Expressions, Scope
 from downriver.capture.spark.loops import close_loop, open_loop
-from downriver.capture.spark.plan import Node, fold_tree, parse_tree
+from downriver.capture.spark.plan import Node, fold_tree, is_tree, parse_tree
 from downriver.capture.spark.relations import (
     Column,
     Relation,
@@ -76,9 +76,7 @@ class Flow:
         self.opaque[name] = None
 
 
-def _project(
-    flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None
-) -> Relation:
+def _project(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None) -> Relation:
     scope = Scope(inputs, outer)
     items = node.trees("projectList")
     return Relation([flow.expressions.column(item, scope) for item in items], inputs[0].rows)
@@ -99,8 +97,8 @@ def _join(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | Non
     how = node.fields.get("joinType") or {}
     if str(how.get("object", "")).rstrip("$").endswith(_LEFT_ONLY):
         return Relation(inputs[0].columns, both.rows)
-    exists = (how.get("exists") or [None]) if isinstance(how, dict) else [None]
-    if isinstance(exists[0], dict):  # a column that tells whether there was a match
+    exists = how.get("exists")
+    if is_tree(exists):  # a column that tells whether there was a match
         flag = parse_tree(exists)
         return Relation([*inputs[0].columns, Column(flag.id, flag.name, both.rows)], inputs[0].rows)
     return both
@@ -117,9 +115,7 @@ def _lateral_join(
     return _join(flow, node, [inputs[0], flow.relation(plan, scope)], outer)
 
 
-def _aggregate(
-    flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None
-) -> Relation:
+def _aggregate(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None) -> Relation:
     scope = Scope(inputs, outer)
     groups = flow.expressions.all_of(node.trees("groupingExpressions"), scope)
     items = node.trees("aggregateExpressions")
@@ -133,9 +129,7 @@ def _aggregate(
 
 def _pivots(item: Node) -> bool:
     aggregate = item.children[0] if item.kind == "Alias" else item
-    return (
-        aggregate.kind == "AggregateExpression" and aggregate.children[0].kind == "PivotFirst"
-    )
+    return aggregate.kind == "AggregateExpression" and aggregate.children[0].kind == "PivotFirst"
 
 
 def _window(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None) -> Relation:
@@ -162,7 +156,9 @@ def _stack(flow: Flow, generator: Node, output: Sequence[Node], scope: Scope) ->
     """Values written one below another: always as many rows, every column its own values."""
     values = generator.children[1:]
     made = [
-        Column(attribute.id, attribute.name, flow.expressions.all_of(values[at :: len(output)], scope))
+        Column(
+            attribute.id, attribute.name, flow.expressions.all_of(values[at :: len(output)], scope)
+        )
         for at, attribute in enumerate(output)
     ]
     below = scope.inputs[0]
@@ -202,9 +198,7 @@ def _set_operation(
     return Relation(kept.columns, rows)
 
 
-def _distinct(
-    flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None
-) -> Relation:
+def _distinct(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None) -> Relation:
     return Relation(inputs[0].columns, joined([inputs[0].rows, *compared(inputs)]))
 
 
@@ -227,12 +221,12 @@ def _code(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | Non
     flow.opaque[function.name if function is not None else node.kind] = None
     result = seen_through_nothing(node.trees("output"), inputs)
     groups = flow.expressions.all_of(node.trees("groupingAttributes"), Scope(inputs, outer))
-    counted = zip(inputs, (node.fields.get("leftGroup"), node.fields.get("rightGroup")), strict=False)
+    lengths = (node.fields.get("leftGroupingLen"), node.fields.get("rightGroupingLen"))
     sides = [  # of two inputs, the first columns of each are what they are grouped by
         column.deps
-        for relation, count in counted
-        if isinstance(count, int)
-        for column in relation.columns[:count]
+        for relation, length in zip(inputs, lengths, strict=False)
+        if isinstance(length, int)
+        for column in relation.columns[:length]
     ]
     rows = joined([result.rows, steering(joined([groups, *sides]), Kind.GROUP_BY)])
     return Relation(result.columns, rows)

@@ -12,8 +12,12 @@ from downriver.model.ids import DatasetId
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_NO_DATASET = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelationRef", "UnionLoopRef"})
-_V2_FILES = frozenset({"ParquetTable", "CSVTable", "JsonTable", "OrcTable", "TextTable", "AvroTable"})
+_NO_DATASET = frozenset(
+    {"LocalRelation", "OneRowRelation", "Range", "CTERelationRef", "UnionLoopRef"}
+)
+_V2_FILES = frozenset(
+    {"ParquetTable", "CSVTable", "JsonTable", "OrcTable", "TextTable", "AvroTable"}
+)
 _V2_WITHOUT_DATA = frozenset({"NoopTable", "PythonTable", "ConsoleTable", "MemoryTable"})
 _MOST_RDDS = 50
 
@@ -124,15 +128,6 @@ class Places:
             known += [field for field in fields if field not in known]
         return Leaf(-1, list(scanned), rdd=int(rdd.id()), scanned=scanned)
 
-    def _stream(self, leaf: Java) -> Leaf:
-        source = leaf.dataSource()
-        options = source.options()
-        path = value_of(options.get("path"))
-        if path is None:
-            return Leaf(-1, [], unknown=str(source.className()))
-        datasets = name_paths([], str(path)) or [name_path(str(path))]
-        return Leaf(-1, [Place(each_one, None, str(source.className())) for each_one in datasets])
-
 
 def jdbc_leaf(parameters: Java) -> Leaf:
     """Return what a JDBC source reads: a table, or a query that is read in turn."""
@@ -187,5 +182,4 @@ _READERS: dict[str, Callable[[Places, Java], Leaf]] = {
     "DataSourceV2Relation": Places._v2,
     "DataSourceV2ScanRelation": Places._v2,
     "LogicalRDD": Places._rdd,
-    "StreamingRelation": Places._stream,
 }

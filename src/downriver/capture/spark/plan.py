@@ -6,7 +6,7 @@ recurses.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ class Node(NamedTuple):
         return str(self.fields.get("name", ""))
 
 
-def is_tree(value: object) -> bool:
+def is_tree(value: object) -> TypeGuard[Flat]:
     """Tell whether a field's value is a tree."""
     return (
         isinstance(value, list)

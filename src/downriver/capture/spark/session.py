@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.emit import guarded
+from downriver.capture.frames import Frames, Origins, made_in_code, render_frame_write
+from downriver.capture.models import TrackedModel, feature_names, read_training, render_training
+from downriver.capture.spark.bridge import Bridge
 from downriver.capture.spark.capture import Capture
-from downriver.capture.spark.context import Context, read_context
+from downriver.capture.spark.context import read_context
 from downriver.capture.spark.events import Engine
 from downriver.capture.spark.harvester import Harvester
 from downriver.capture.spark.listener import QueryListener, Registration
+from downriver.capture.spark.naming import name_path, short_name
+from downriver.capture.spark.streaming import Streams
 from downriver.errors import InvalidRequestError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from downriver.capture.emit import Emitter
     from downriver.capture.spark.java import Java
@@ -42,12 +48,15 @@ class TrackedSession:
             namespace=namespace,
         )
         engine = Engine(spark.version, spark.sparkContext.applicationId)
-        self.capture = Capture(context, engine, emitter)
         self._context = context
         self._bus = spark.sparkContext._jsc.sc().listenerBus()
         self._harvester = Harvester(
             session, spark.sparkContext._gateway.jvm, largest_plan=_LARGEST_PLAN
         )
+        self._bridge = Bridge(spark, self._harvester, Frames())
+        self.capture = Capture(context, engine, emitter, self._origins_of)
+        self._streams = Streams(spark, self._harvester, self.capture)
+        self._streams.listen()
         self._registration = Registration(
             session, spark.sparkContext._gateway, QueryListener(self._report)
         )
@@ -76,6 +85,43 @@ class TrackedSession:
                 self.capture.context = outer
                 self.capture.end(inner, error)
 
+    def model(
+        self,
+        name: str,
+        estimator: Any = None,
+        *,
+        features: Any,
+        target: Any = None,
+        path: str | None = None,
+        metrics: Mapping[str, float] | None = None,
+    ) -> TrackedModel:
+        """Register a model that was fitted on frames from this session.
+
+        `features` is the frame it was fitted on, or a list of names; `target` is the column it
+        learned, or its name. The model is a dataset with a column for each feature and one for
+        what it predicts.
+        """
+        frames = self._bridge.frames
+        tracked = TrackedModel(name, feature_names(estimator, features), frames)
+        with guarded("registering a model"):
+            file = None if path is None else name_path(os.path.abspath(path))
+            training = read_training(
+                frames, name, estimator, features, target, metrics=metrics, file=file
+            )
+            part = self.capture.context.within(name)
+            self.capture.emit(*render_training(training, part.own.job, part.own.run, part.facets()))
+        return tracked
+
+    def wrote(self, frame: Any, path: str) -> None:
+        """Say that a pandas frame was written to a file; Spark's own writes need no word."""
+        with guarded("registering a pandas write"):
+            file = name_path(os.path.abspath(path))
+            names = [str(column) for column in frame.columns]
+            origins = made_in_code(self._bridge.frames.origins(frame), names)
+            part = self.capture.context.within(short_name(file))
+            own = part.own
+            self.capture.emit(render_frame_write(file, origins, own.job, own.run, part.facets()))
+
     def flush(self, timeout: float = _SECONDS_TO_FLUSH) -> bool:
         """Wait until all that happened so far is in the store, or spooled."""
         self._drain()
@@ -90,6 +136,10 @@ class TrackedSession:
         with guarded("ending the capture of a session"):
             self.capture.end(self._context, error)
             self.capture.flush(_SECONDS_TO_FLUSH)
+
+    def _origins_of(self, first_id: int) -> Origins | None:
+        """Return where rows come from that a plan shows as local data."""
+        return self._bridge.origins_of(first_id) or self._streams.origins_of(first_id)
 
     def _report(self, action: str, execution: Java, duration_ns: int, error: Java | None) -> None:
         with guarded("taking a query from Spark"):
@@ -113,14 +163,14 @@ class TrackedSession:
 
 
 def _java_session(spark: Any) -> Java:
-    try:
-        import pyspark
-    except ImportError as exc:
-        raise MissingDependencyError("pyspark", "spark") from exc
+    if importlib.util.find_spec("pyspark") is None:
+        raise MissingDependencyError("pyspark", "spark")
     session = getattr(spark, "_jsparkSession", None)
     if session is None:
         raise InvalidRequestError(
             "spark",
-            f"{type(spark).__name__} of PySpark {pyspark.__version__} has no JVM to listen to",
+            "a Spark Connect session has no JVM in this process to listen to. Track a classic "
+            "session (`spark-submit`, or a builder without `remote`), or start the Connect server "
+            "with OpenLineage's Spark listener sending to Downriver",
         )
     return session

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from downriver.capture.frames import ROWS
 from downriver.capture.spark.harvest import Place
 from downriver.capture.spark.relations import Column, Relation, joined
 from downriver.capture.sql import parse_sql_lineage
 from downriver.capture.sql.deps import NOTHING, Deps, Kind, Sure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from downriver.capture.frames import Origins
     from downriver.capture.spark.harvest import Leaf
     from downriver.capture.spark.naming import JdbcName
     from downriver.capture.spark.plan import Node
     from downriver.capture.sql.result import ColumnEdge, SqlBlindSpot
 
-    # What the columns of rows without a plan are known to come from, by the id of the first of
-    # them: under its name or, where names repeat, under `#` and its id. `*` is what decides rows.
-    Carried = Mapping[int, Mapping[str, Deps]]
+    # Where rows without a plan are known to come from, by the id of their first column.
+    Carried = Callable[[int], Origins | None]
 
 _DIALECTS = {"mssql": "tsql", "mariadb": "mysql"}
 _SPOKEN = frozenset({"postgres", "mysql", "tsql", "oracle", "redshift", "snowflake", "sqlite"})
 _SURENESS = {"exact": Sure.EXACT, "inferred": Sure.INFERRED, "ambiguous": Sure.AMBIGUOUS}
+
+
+def by_id(column: int) -> str:
+    """Return what a column goes by among origins where names may repeat."""
+    return f"#{column}"
 
 
 class Sources:
@@ -33,9 +39,7 @@ class Sources:
         # A checkpoint goes by the ids of what it was made from, and a union may hold both.
         self._leaves = {(leaf.first_id, leaf.rdd is not None): leaf for leaf in leaves}
         self._carried = carried
-        self._rdds = {
-            leaf.rdd: leaf for leaf in leaves if leaf.rdd is not None and leaf.first_id in carried
-        }
+        self._rdds = [leaf for leaf in leaves if leaf.rdd is not None]
         self.places: dict[Place, None] = {}
         self.spots: list[SqlBlindSpot] = []
         self.opaque: dict[str, None] = {}
@@ -69,16 +73,17 @@ class Sources:
 
     def _without_plan(self, output: Sequence[Node], leaf: Leaf | None) -> Relation:
         """Return rows whose making is not in the plan, but may be known."""
-        carried = self._carried.get(output[0].id)
+        carried = self._carried(output[0].id)
         if carried is not None:
             return _named(output, [attribute.id for attribute in output], carried)
         return _named(output, [], {}) if leaf is None else self._through_rdd(output, leaf)
 
     def _through_rdd(self, output: Sequence[Node], leaf: Leaf) -> Relation:
         """Return rows that were no plan for a while: any column may come from any that was read."""
-        known = None if leaf.rdd is None else self._rdds.get(leaf.rdd)
-        if known is not None:  # another use of the same rows, under other ids
-            return _named(output, known.columns, self._carried[known.first_id])
+        for other in self._rdds:  # another use of the same rows, under other ids
+            known = self._carried(other.first_id) if other.rdd == leaf.rdd else None
+            if known is not None:
+                return _named(output, other.columns, known)
         used: Deps = {
             ((place.dataset.namespace, place.dataset.name), field, Kind.TRANSFORMATION, False): (
                 Sure.EXACT
@@ -103,24 +108,30 @@ class Sources:
         rows = joined(_deps(edge, database) for edge in found.dataset_edges)
         return Relation(
             [
-                Column(attribute.id, attribute.name, columns.get(attribute.name.casefold(), NOTHING))
+                Column(
+                    attribute.id, attribute.name, columns.get(attribute.name.casefold(), NOTHING)
+                )
                 for attribute in output
             ],
             rows,
         )
 
 
-def _named(output: Sequence[Node], ids: Sequence[int], deps: Mapping[str, Deps]) -> Relation:
+def _named(output: Sequence[Node], ids: Sequence[int], deps: Origins) -> Relation:
+    """Return columns of known origins: under their own names, or the ids that they had."""
     columns = []
     for at, each in enumerate(output):
-        known = deps.get(f"#{ids[at]}") if at < len(ids) else None
+        known = deps.get(by_id(ids[at])) if at < len(ids) else None
         columns.append(Column(each.id, each.name, known or deps.get(each.name, NOTHING)))
-    return Relation(columns, deps.get("*", NOTHING))
+    return Relation(columns, deps.get(ROWS, NOTHING))
 
 
 def _is_about_the_file(attribute: Node) -> bool:
     """Tell whether a column is not in the data: Spark adds names, sizes and times of files."""
-    return "__metadata_col" in (attribute.fields.get("metadata") or {})
+    match attribute.fields.get("dataType"):
+        case {"fields": [{"name": "file_path"}, *_]}:
+            return attribute.name.endswith("_metadata")
+    return False
 
 
 def _deps(edge: ColumnEdge, database: JdbcName) -> Deps:

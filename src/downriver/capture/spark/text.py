@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from downriver.capture.spark.plan import Node, fold_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _LONGEST = 500
 _INFIX = {
@@ -17,7 +17,9 @@ _INFIX = {
     "LessThanOrEqual": "<=", "GreaterThan": ">", "GreaterThanOrEqual": ">=", "And": "AND",
     "Or": "OR", "BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^",
 }  # fmt: skip
-_FIRST_CHILD = frozenset({"Alias", "AggregateExpression", "KnownNotNull", "AssertNotNull", "UpCast"})
+_FIRST_CHILD = frozenset(
+    {"Alias", "AggregateExpression", "KnownNotNull", "AssertNotNull", "UpCast"}
+)
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -28,41 +30,13 @@ def render_expression(root: Node) -> str:
 
 
 def _render(node: Node, parts: Sequence[str]) -> str:
-    return _text(node, [part[: _LONGEST + 1] for part in parts])
-
-
-def _text(node: Node, parts: Sequence[str]) -> str:
-    kind = node.kind
-    if kind in {"AttributeReference", "NamedLambdaVariable"}:
-        return node.name
-    if kind == "Literal":
-        return _literal(node)
-    if kind in _FIRST_CHILD and parts:
+    parts = [part[: _LONGEST + 1] for part in parts]
+    if node.kind in _INFIX and len(parts) == 2:
+        return f"({parts[0]} {_INFIX[node.kind]} {parts[1]})"
+    if node.kind in _FIRST_CHILD and parts:
         return parts[0]
-    if kind in _INFIX and len(parts) == 2:
-        return f"({parts[0]} {_INFIX[kind]} {parts[1]})"
-    if kind == "Cast":
-        return f"cast({parts[0]} as {_type(node.fields.get('dataType'))})"
-    if kind == "CaseWhen":
-        return _case(parts)
-    if kind == "GetStructField":
-        return f"{parts[0]}.{node.fields.get('name') or node.fields.get('ordinal')}"
-    if kind in {"IsNull", "IsNotNull"}:
-        return f"({parts[0]} is {'not ' if kind == 'IsNotNull' else ''}null)"
-    if kind == "Not":
-        return f"(not {parts[0]})"
-    if kind == "WindowExpression":
-        return f"{parts[0]} over ({parts[1]})"
-    if kind == "WindowSpecDefinition":
-        return ", ".join(part for part in parts if part)
-    if kind == "SortOrder":
-        descending = "Descending" in str(node.fields.get("direction"))
-        return f"{parts[0]}{' desc' if descending else ''}"
-    if kind in {"SpecifiedWindowFrame", "UnspecifiedFrame"}:
-        return ""
-    if kind in {"ScalarSubquery", "Exists", "ListQuery"}:
-        return "(subquery)"
-    return f"{_function(node)}({', '.join(parts)})"
+    writer = _WRITERS.get(node.kind)
+    return writer(node, parts) if writer else f"{_function(node)}({', '.join(parts)})"
 
 
 def _function(node: Node) -> str:
@@ -78,7 +52,13 @@ def _literal(node: Node) -> str:
 
 
 def _type(kind: object) -> str:
-    return kind if isinstance(kind, str) else str(kind.get("type", "")) if isinstance(kind, dict) else ""
+    return (
+        kind
+        if isinstance(kind, str)
+        else str(kind.get("type", ""))
+        if isinstance(kind, dict)
+        else ""
+    )
 
 
 def _case(parts: Sequence[str]) -> str:
@@ -89,3 +69,32 @@ def _case(parts: Sequence[str]) -> str:
     ]
     otherwise = [f"else {parts[paired]}"] if len(parts) > paired else []
     return " ".join(["case", *branches, *otherwise, "end"])
+
+
+def _sort_order(node: Node, parts: Sequence[str]) -> str:
+    return f"{parts[0]} desc" if "Descending" in str(node.fields.get("direction")) else parts[0]
+
+
+def _field(node: Node, parts: Sequence[str]) -> str:
+    return f"{parts[0]}.{node.fields.get('name') or node.fields.get('ordinal')}"
+
+
+_WRITERS: dict[str, Callable[[Node, Sequence[str]], str]] = {
+    "AttributeReference": lambda node, _: node.name,
+    "NamedLambdaVariable": lambda node, _: node.name,
+    "Literal": lambda node, _: _literal(node),
+    "Cast": lambda node, parts: f"cast({parts[0]} as {_type(node.fields.get('dataType'))})",
+    "CaseWhen": lambda _, parts: _case(parts),
+    "GetStructField": _field,
+    "IsNull": lambda _, parts: f"({parts[0]} is null)",
+    "IsNotNull": lambda _, parts: f"({parts[0]} is not null)",
+    "Not": lambda _, parts: f"(not {parts[0]})",
+    "WindowExpression": lambda _, parts: f"{parts[0]} over ({parts[1]})",
+    "WindowSpecDefinition": lambda _, parts: ", ".join(part for part in parts if part),
+    "SortOrder": _sort_order,
+    "SpecifiedWindowFrame": lambda *_: "",
+    "UnspecifiedFrame": lambda *_: "",
+    "ScalarSubquery": lambda *_: "(subquery)",
+    "Exists": lambda *_: "(subquery)",
+    "ListQuery": lambda *_: "(subquery)",
+}

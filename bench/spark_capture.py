@@ -1,0 +1,165 @@
+"""What capture costs a Spark job: without it, with ours, and with OpenLineage's listener.
+
+Each round runs the three after one another, each in a JVM of its own, on the same work: 200 small
+writes, and one plan of 500 columns and 50 steps. Times begin after a warm-up and end when
+`spark.stop()` returns, so that what is still to be sent counts too.
+
+    python -m bench.spark_capture [--quick] [--rounds N] [--markdown FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.maven import OPENLINEAGE, fetch_jar
+
+MODES = ("none", "downriver", "openlineage")
+WORKS = ("writes", "wide")
+
+
+class Cost(NamedTuple):
+    """What a job took; under other load, CPU is the truer of the two."""
+
+    wall: float
+    cpu: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one round of less work")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--worker", nargs=2, metavar=("MODE", "WORK"))
+    options = parser.parse_args()
+    if options.worker:
+        print(json.dumps(_work(*options.worker, quick=options.quick)))
+        return
+    lines = [
+        "| work | capture | wall s | CPU s | wall over none | CPU over none |",
+        "|---|---|--:|--:|--:|--:|",
+    ]
+    for work in WORKS:
+        lines += _compare(work, 1 if options.quick else options.rounds, options.quick)
+    table = "\n".join(lines)
+    print(table)
+    if options.markdown:
+        options.markdown.write_text(table + "\n")
+
+
+def _compare(work: str, rounds: int, quick: bool) -> list[str]:
+    found: dict[str, list[Cost]] = {mode: [] for mode in MODES}
+    for at in range(rounds):
+        for mode in MODES[at % 3 :] + MODES[: at % 3]:
+            cost = _run(mode, work, quick)
+            found[mode].append(cost)
+            print(f"{work} {at + 1}/{rounds} {mode}: {cost.wall:.2f} s", file=sys.stderr)
+    medians = {mode: _median(costs) for mode, costs in found.items()}
+    none = medians["none"]
+    return [
+        f"| {work} | {mode} | {cost.wall:.2f} | {cost.cpu:.2f} "
+        f"| {cost.wall / none.wall - 1:+.1%} | {cost.cpu / none.cpu - 1:+.1%} |"
+        for mode, cost in medians.items()
+    ]
+
+
+def _median(costs: list[Cost]) -> Cost:
+    return Cost(
+        statistics.median(cost.wall for cost in costs),
+        statistics.median(cost.cpu for cost in costs),
+    )
+
+
+def _run(mode: str, work: str, quick: bool) -> Cost:
+    command = [sys.executable, "-m", "bench.spark_capture", "--worker", mode, work]
+    done = subprocess.run(
+        [*command, *(["--quick"] if quick else [])], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{mode} on {work} failed:\n{done.stderr[-3000:]}")
+    return Cost(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def _work(mode: str, work: str, *, quick: bool) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        spark = _session(mode, folder)
+        if mode == "downriver":
+            import downriver.spark
+
+            downriver.spark.track(spark)
+        _writes(spark, f"{folder}/warm", 10)
+        jvm = spark.sparkContext._gateway.proc.pid
+        started, used = time.perf_counter(), _cpu(jvm)
+        if work == "writes":
+            _writes(spark, f"{folder}/out", 40 if quick else 200)
+        else:
+            _wide(spark, f"{folder}/wide", steps=10 if quick else 50)
+        spark.stop()
+        return {"wall": time.perf_counter() - started, "cpu": _cpu(jvm) - used}
+
+
+def _cpu(jvm: int) -> float:
+    """Return the CPU seconds of this process and the JVM so far."""
+    fields = Path(f"/proc/{jvm}/stat").read_text().rpartition(")")[2].split()
+    ticks = int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK") + time.process_time()
+
+
+def _session(mode: str, folder: str) -> Any:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("bench")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", f"{folder}/warehouse")
+        .config("spark.driver.memory", "3g")
+    )
+    if mode == "openlineage":
+        builder = (
+            builder.config("spark.jars", str(fetch_jar(OPENLINEAGE)))
+            .config("spark.extraListeners", "io.openlineage.spark.agent.OpenLineageSparkListener")
+            .config("spark.openlineage.transport.type", "file")
+            .config("spark.openlineage.transport.location", f"{folder}/events.jsonl")
+        )
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    return spark
+
+
+def _writes(spark: Any, folder: str, count: int) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    spark.range(1000).withColumn("name", F.lit("x")).write.parquet(f"{folder}/source")
+    source = spark.read.parquet(f"{folder}/source")
+    for at in range(count):
+        made = source.where(F.col("id") > at).select((F.col("id") * at).alias("value"), "name")
+        made.write.parquet(f"{folder}/{at}")
+
+
+def _wide(spark: Any, folder: str, *, columns: int = 500, steps: int) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    names = [f"c{at}" for at in range(columns)]
+    spark.range(100).select(*(F.col("id").alias(name) for name in names)).write.parquet(
+        f"{folder}/source"
+    )
+    frame = spark.read.parquet(f"{folder}/source")
+    for step in range(steps):
+        frame = frame.select(*((F.col(name) + step).alias(name) for name in names))
+    frame.write.parquet(f"{folder}/out")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What `downriver run` puts into a command's Python: sessions are tracked as they are made."""
