@@ -32,6 +32,7 @@ class Leaf(msgspec.Struct):
     columns: list[int] = []
     rdd: int | None = None
     scanned: dict[Place, list[str]] = {}
+    rewriting: bool = False  # files that a command has picked to write them anew
 
 
 class Sink(msgspec.Struct):
@@ -58,8 +59,8 @@ class Statistics(msgspec.Struct, frozen=True):
 class Asides(msgspec.Struct, frozen=True):
     """What the JSON of a plan leaves out.
 
-    The rows that an Expand makes, as expressions in JSON, by the id of its first column; and the ids
-    of columns that Spark casts on its own account.
+    The rows that an Expand makes, as expressions in JSON, by the id of its first column; and the
+    ids of columns that Spark casts on its own account.
     """
 
     expanded: dict[int, list[list[str]]] = {}

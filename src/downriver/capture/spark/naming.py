@@ -42,7 +42,7 @@ class JdbcName(NamedTuple):
 
 
 def name_path(uri: str) -> DatasetId:
-    """Return the dataset at a path: partition directories and the files of tasks are no datasets."""
+    """Return the dataset at a path: a partition, or the file of a task, is only a part of one."""
     parts = urlsplit(uri, allow_fragments=False)
     scheme = parts.scheme.lower()
     path = _trimmed(parts.path if parts.scheme else uri)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from downriver.capture.spark import changes
 from downriver.capture.spark.expressions import Expressions, Scope
 from downriver.capture.spark.loops import close_loop, open_loop
 from downriver.capture.spark.plan import Node, fold_tree, is_tree, parse_tree
@@ -290,6 +291,9 @@ _OPERATORS: dict[str, Operator] = {
     "CTERelationRef": _shared_reference,
     "UnionLoop": _loop,
     "UnionLoopRef": _loop_reference,
+    "MergeIntoCommand": changes.merge,
+    "UpdateCommand": changes.update,
+    "DeleteCommand": changes.delete,
     **dict.fromkeys(
         (
             "MapInPandas", "MapInArrow", "PythonMapInArrow", "FlatMapGroupsInPandas",

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _NO_DATASET = frozenset(
-    {"LocalRelation", "OneRowRelation", "Range", "CTERelationRef", "UnionLoopRef"}
+    {
+        "CommandResult",
+        "CTERelationRef",
+        "LocalRelation",
+        "OneRowRelation",
+        "Range",
+        "UnionLoopRef",
+    }
 )
 _V2_FILES = frozenset(
     {"ParquetTable", "CSVTable", "JsonTable", "OrcTable", "TextTable", "AvroTable"}
@@ -27,6 +34,7 @@ class Places:
 
     def __init__(self, session: Java) -> None:
         self._catalog = session.sessionState().catalog()
+        self._parser = session.sessionState().sqlParser()
         self._warehouse = str(session.conf().get("spark.sql.warehouse.dir", ""))
         metastore = str(session.conf().get("spark.hadoop.hive.metastore.uris", ""))
         self._tables = metastore.partition(",")[0].replace("thrift:", "hive:") or self._warehouse
@@ -52,6 +60,14 @@ class Places:
         """Return what a table of the session catalog is called."""
         database = value_of(identifier.database()) or self._catalog.getCurrentDatabase()
         return self.called(f"{database}.{identifier.table()}")
+
+    def of_catalog(self, identifier: Java, provider: str) -> Place:
+        """Return a table by its identifier in a V2 catalog: that of the session, if it has it."""
+        name = ".".join([*map(str, identifier.namespace()), str(identifier.name())])
+        parsed = self._parser.parseTableIdentifier(name)
+        if self._catalog.tableExists(parsed):
+            return self.table(self._catalog.getTableMetadata(parsed))
+        return Place(self.called(name), None, provider)
 
     def called(self, name: str) -> DatasetId:
         """Return what a table goes by, of which only the name is known."""
@@ -89,6 +105,7 @@ class Places:
                 continue
             found = self.leaf(leaf)
             found.first_id, found.columns = columns[0], columns
+            found.places = [place for place in found.places if not _is_a_log(place)]
             yield found
 
     def leaf(self, leaf: Java) -> Leaf:
@@ -99,12 +116,14 @@ class Places:
 
     def _relation(self, leaf: Java) -> Leaf:
         table = value_of(leaf.catalogTable())
-        if table is not None:
-            return Leaf(-1, [self.table(table)])
         relation = leaf.relation()
         kind = simple_name(relation)
         if kind == "HadoopFsRelation":
-            return Leaf(-1, _files(relation))
+            rewriting = simple_name(relation.location()) == "TahoeBatchFileIndex"
+            places = _files(relation) if table is None else [self.table(table)]
+            return Leaf(-1, places, rewriting=rewriting)
+        if table is not None:
+            return Leaf(-1, [self.table(table)])
         if kind == "JDBCRelation":
             return jdbc_leaf(relation.jdbcOptions().parameters())
         return Leaf(-1, [], unknown=class_name(relation))
@@ -145,6 +164,7 @@ def _files(relation: Java) -> list[Place]:
     paths = texts(relation.location().rootPaths())
     asked_for = str(value_of(relation.options().get("path")) or "")
     form = simple_name(relation.fileFormat()).removesuffix("FileFormat").lower()
+    form = "delta" if form == "deltaparquet" else form
     return [Place(dataset, None, form) for dataset in name_paths(paths, asked_for)]
 
 
@@ -157,8 +177,9 @@ def _rdd_files(rdd: Java) -> Iterator[tuple[Place, list[str]]]:
         kind = simple_name(current)
         if kind == "FileScanRDD":
             fields = [str(name) for name in current.readSchema().fieldNames()]
-            for dataset in _scanned_files(current):
-                yield Place(dataset), fields
+            for place in map(Place, _scanned_files(current)):
+                if not _is_a_log(place):
+                    yield place, fields
         elif kind in {"HadoopRDD", "NewHadoopRDD"} and current.name():
             yield from ((Place(dataset), []) for dataset in name_paths([], str(current.name())))
         else:
@@ -170,6 +191,11 @@ def _scanned_files(scan: Java) -> list[DatasetId]:
         # A dataset's files are one dataset: those of the first task will do.
         return name_paths([str(file.filePath().toPath().toString()) for file in partition.files()])
     return []
+
+
+def _is_a_log(place: Place) -> bool:
+    """Tell whether files are what a table format keeps about a table, not the table."""
+    return "/_delta_log" in place.dataset.name
 
 
 def _unquoted(name: str) -> str:

@@ -19,10 +19,15 @@ _CHANGES = {"Append": "", "Overwrite": "OVERWRITE", "ErrorIfExists": "CREATE", "
 
 
 class Write(NamedTuple):
-    """A command that was understood: where it writes, if anywhere, and what, if there is a query."""
+    """A command that was understood: where it writes, if it does, and the plan of what.
+
+    A command that is no plan, but made of plans and clauses, `reads` its plans. The last of them is
+    what it changes.
+    """
 
     sink: Sink | None
     query: Java | None
+    reads: tuple[Java, ...] = ()
 
 
 def find_write(plan: Java, places: Places) -> Write | None:
@@ -81,7 +86,7 @@ def _save(command: Java, places: Places) -> Write | None:
     if path is not None:
         source = simple_name(command.dataSource())
         place = Place(name_path(str(path)), None, source.removesuffix("DataSource").lower())
-        return Write(Sink(place, None, lifecycle, wraps=True), command.query())
+        return Write(Sink(place, None, lifecycle), command.query())
     return None
 
 
@@ -98,11 +103,32 @@ def _v2_write(command: Java, places: Places) -> Write | None:
     if simple_name(target) != "DataSourceV2Relation":
         return None
     lifecycle = "" if simple_name(command) == "AppendData" else "OVERWRITE"
+    if "Staged" in simple_name(target.table()):
+        return Write(None, None)  # a part of making a table, which is reported too
     place = places.v2_table(target)
     if place is None:
         return Write(None, command.query())
     columns = [text.partition("#")[0] for text in texts(target.output())]
     return Write(Sink(place, columns, lifecycle), command.query())
+
+
+def _create_resolved(command: Java, places: Places) -> Write:
+    """A table that a V2 catalog made of a query, be it that of the session."""
+    provider = str(value_of(command.tableSpec().provider()) or "")
+    place = places.of_catalog(command.name().identifier(), provider)
+    lifecycle = "CREATE" if simple_name(command) == "CreateTableAsSelect" else "OVERWRITE"
+    return Write(Sink(place, None, lifecycle), command.query())
+
+
+def _change(command: Java, places: Places) -> Write | None:
+    """Delta's MERGE, UPDATE and DELETE: read whole, for their clauses are no plan."""
+    target = command.target()
+    leaves = places.leaves(target)
+    if not leaves or not leaves[0].places:
+        return None
+    columns = [text.partition("#")[0] for text in texts(target.output())]
+    reads = (command.source(), target) if simple_name(command) == "MergeIntoCommand" else (target,)
+    return Write(Sink(leaves[0].places[0], columns), command, reads)
 
 
 def _view(command: Java, places: Places) -> Write | None:
@@ -151,6 +177,11 @@ _COMMANDS: dict[str, Callable[[Java, Places], Write | None]] = {
     "AppendData": _v2_write,
     "OverwriteByExpression": _v2_write,
     "OverwritePartitionsDynamic": _v2_write,
+    "CreateTableAsSelect": _create_resolved,
+    "ReplaceTableAsSelect": _create_resolved,
+    "MergeIntoCommand": _change,
+    "UpdateCommand": _change,
+    "DeleteCommand": _change,
     "CreateViewCommand": _view,
     "DropTableCommand": _drop,
     "DropTable": _drop_resolved,

@@ -11,7 +11,7 @@ from downriver.capture.sql import parse_sql_lineage
 from downriver.capture.sql.deps import NOTHING, Deps, Kind, Sure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from downriver.capture.frames import Origins
     from downriver.capture.spark.harvest import Leaf
