@@ -142,7 +142,8 @@ class TrackedSession:
 
     def _report(self, action: str, execution: Java, duration_ns: int, error: Java | None) -> None:
         with guarded("taking a query from Spark"):
-            self.capture.add(self._harvester.harvest(action, execution, duration_ns, error))
+            for found in self._harvester.harvest(action, execution, duration_ns, error):
+                self.capture.add(found)
 
     def _drain(self) -> None:
         """Wait until Spark has reported what it knows."""
