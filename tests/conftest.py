@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -13,11 +13,13 @@ import pytest
 from psycopg import sql
 
 from tests.postgres import PostgresUnavailableError, running_postgres
+from tests.spark import SparkUnavailableError, running_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 POSTGRES_MISSING = pytest.StashKey[str]()
+SPARK_MISSING = pytest.StashKey[str]()
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +34,20 @@ def postgres_url(pytestconfig: pytest.Config) -> Iterator[str]:
             pytestconfig.stash[POSTGRES_MISSING] = str(exc)
             pytest.skip(str(exc))
         yield url
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
+    """A real Spark, one for all tests. Without one, its tests are skipped; in CI they fail."""
+    with ExitStack() as stack:
+        try:
+            session = stack.enter_context(running_spark(tmp_path_factory.mktemp("spark")))
+        except SparkUnavailableError as exc:
+            if os.environ.get("CI") == "true":
+                pytest.fail(str(exc), pytrace=False)
+            pytestconfig.stash[SPARK_MISSING] = str(exc)
+            pytest.skip(str(exc))
+        yield session
 
 
 @pytest.fixture
@@ -51,7 +67,8 @@ def _administer(url: str, statement: sql.Composed) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say it loudly when the PostgreSQL tests did not run."""
-    if reason := config.stash.get(POSTGRES_MISSING, None):
-        terminalreporter.section("the PostgreSQL tests DID NOT RUN", red=True, bold=True)
-        terminalreporter.line(reason, red=True)
+    """Say it loudly when the tests of a real part did not run."""
+    for part, missing in (("PostgreSQL", POSTGRES_MISSING), ("Spark", SPARK_MISSING)):
+        if reason := config.stash.get(missing, None):
+            terminalreporter.section(f"the {part} tests DID NOT RUN", red=True, bold=True)
+            terminalreporter.line(reason, red=True)

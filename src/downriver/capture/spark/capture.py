@@ -9,12 +9,14 @@ import time
 from typing import TYPE_CHECKING
 
 from downriver.capture.emit import guarded
+from downriver.capture.spark.checkpoints import Checkpoints
 from downriver.capture.spark.events import render_action, render_application
 from downriver.capture.spark.lineage import read_lineage
 from downriver.capture.spark.naming import short_name
 
 if TYPE_CHECKING:
     from downriver.capture.emit import Emitter
+    from downriver.capture.frames import Origins
     from downriver.capture.spark.context import Context
     from downriver.capture.spark.events import Engine
     from downriver.capture.spark.harvest import Harvest
@@ -36,6 +38,7 @@ class Capture:
         self.engine = engine
         self._emitter = emitter
         self._carried = carried
+        self._checkpoints = Checkpoints()
         self._queue: queue.SimpleQueue[tuple[Harvest, Context] | threading.Event] = (
             queue.SimpleQueue()
         )
@@ -68,6 +71,9 @@ class Capture:
             return False
         return self._emitter.flush(max(0.1, timeout - (time.monotonic() - started)))
 
+    def _origins_of(self, first_id: int) -> Origins | None:
+        return self._carried(first_id) or self._checkpoints.origins_of(first_id)
+
     def _emit_state(self, context: Context, state: str, error: str) -> None:
         with guarded("telling the state of an application"):
             now = time.time_ns() // 1000
@@ -96,7 +102,8 @@ class Capture:
             return
         with guarded("reading a Spark plan"):
             harvest, context = waiting
-            lineage = read_lineage(harvest, self._carried)
+            lineage = read_lineage(harvest, self._origins_of)
+            self._checkpoints.add(harvest, lineage)
             if harvest.sink is None and not lineage.inputs:
                 return  # rows that came from nowhere and went nowhere
             part = context.within(self._part_name(harvest))
@@ -120,7 +127,7 @@ def _merged(inner: Harvest, outer: Harvest) -> Harvest:
     assert inner.sink is not None  # noqa: S101
     assert outer.sink is not None  # noqa: S101
     inner.sink.place = inner.sink.place if inner.sink.place.table else outer.sink.place
-    inner.sink.lifecycle = inner.sink.lifecycle or outer.sink.lifecycle
+    inner.sink.lifecycle = outer.sink.lifecycle  # the files of a new table are "overwritten"
     inner.error = inner.error or outer.error
     inner.stack = inner.stack or outer.stack
     inner.duration_ns = max(inner.duration_ns, outer.duration_ns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.capture.spark.plan import Node, fold_tree
-from downriver.capture.spark.relations import Column, Relation, joined
+from downriver.capture.spark.relations import Column, Field, Relation, joined
 from downriver.capture.sql.deps import NOTHING, Deps, Kind, at_least, steering
 
 if TYPE_CHECKING:
@@ -51,21 +51,20 @@ class Expressions:
         self,
         relation_of: Callable[[Node, Scope | None], Relation],
         opaque: Callable[[str], None],
+        own_casts: frozenset[int],
     ) -> None:
         self._relation_of = relation_of
         self._opaque = opaque
+        self._own_casts = own_casts
 
     def column(self, node: Node, scope: Scope) -> Column:
         """Return an item of a select list as a column."""
-        inner = node.children[0] if node.kind == "Alias" else node
+        inner = self._without_own_casts(node)
         if inner.kind == "AttributeReference":
             found = scope.find(inner.id)
             if found is not None:
                 return found._replace(id=node.id, name=node.name)
-        fields = None
-        if inner.kind == "CreateNamedStruct":
-            fields = tuple(self.of(value, scope) for value in inner.children[1::2])
-        return Column(node.id, node.name, self.of(inner, scope), inner, fields)
+        return Column(node.id, node.name, self.of(inner, scope), inner, self._fields(inner, scope))
 
     def of(self, root: Node, scope: Scope) -> Deps:
         """Return what the value of an expression depends on."""
@@ -76,6 +75,17 @@ class Expressions:
     def all_of(self, nodes: Sequence[Node], scope: Scope) -> Deps:
         """Return what the values of several expressions depend on."""
         return joined(self.of(node, scope) for node in nodes)
+
+    def _without_own_casts(self, node: Node) -> Node:
+        """Return what a select list's item holds, without what Spark put around to fit a type."""
+        if node.kind != "Alias":
+            return node
+        inner = node.children[0]
+        if inner.kind == "CheckOverflowInTableInsert" or _is_length_check(inner):
+            inner = inner.children[0]
+        if inner.kind == "Cast" and node.id in self._own_casts:
+            return inner.children[0]
+        return inner
 
     def _combine(self, node: Node, inputs: Sequence[Deps], scope: Scope) -> Deps:
         match node.kind:
@@ -120,15 +130,29 @@ class Expressions:
 
     def _field(self, node: Node, inputs: Sequence[Deps], scope: Scope) -> Deps:
         """A field of a struct that the plan itself built comes from that field's value alone."""
-        child = node.children[0]
+        field = self._built_field(node, scope)
+        return at_least(inputs[0], Kind.TRANSFORMATION) if field is None else field.deps
+
+    def _built_field(self, node: Node, scope: Scope) -> Field | None:
+        fields = self._fields(node.children[0], scope)
         at = int(node.fields.get("ordinal", 0))
-        if child.kind == "AttributeReference":
-            column = scope.find(child.id)
-            if column is not None and column.fields is not None and at < len(column.fields):
-                return column.fields[at]
-        if child.kind == "CreateNamedStruct":
-            return inputs[0]  # only that field was walked
-        return at_least(inputs[0], Kind.TRANSFORMATION)
+        return fields[at] if fields is not None and at < len(fields) else None
+
+    def _fields(self, node: Node, scope: Scope) -> tuple[Field, ...] | None:
+        """Return the fields of a struct whose making the plan shows."""
+        match node.kind:
+            case "AttributeReference":
+                column = scope.find(node.id)
+                return None if column is None else column.fields
+            case "CreateNamedStruct":
+                return tuple(
+                    Field(self.of(value, scope), self._fields(value, scope))
+                    for value in node.children[1::2]
+                )
+            case "GetStructField":
+                field = self._built_field(node, scope)
+                return None if field is None else field.fields
+        return None
 
     def _subquery(self, node: Node, scope: Scope) -> Deps:
         plan = node.tree("plan")
@@ -141,13 +165,16 @@ class Expressions:
 
 
 def _children_that_matter(node: Node) -> Sequence[Node]:
-    if node.kind == "GetStructField" and node.children[0].kind == "CreateNamedStruct":
-        values = node.children[0].children[1::2]
-        at = int(node.fields.get("ordinal", 0))
-        return values[at : at + 1] or node.children
     if node.kind in {"ScalarSubquery", "ListQuery", "LateralSubquery", "Exists"}:
         return ()  # what they refer to outside is found from inside their plan
     return node.children
+
+
+def _is_length_check(node: Node) -> bool:
+    return (
+        node.kind == "StaticInvoke"
+        and node.fields.get("functionName") == "varcharTypeWriteSideCheck"
+    )
 
 
 def _chosen(conditions: Sequence[Deps], values: Sequence[Deps]) -> Deps:

@@ -20,7 +20,8 @@ class Place(msgspec.Struct, frozen=True):
 class Leaf(msgspec.Struct):
     """Where the rows of a leaf come from. `first_id` is the id of its first column in the plan.
 
-    A leaf that reads by a query has its text, and the database it is sent to.
+    A leaf that reads by a query has its text, and the database it is sent to. An RDD has a number,
+    and the columns that were read on the way to it.
     """
 
     first_id: int
@@ -28,6 +29,10 @@ class Leaf(msgspec.Struct):
     query: str = ""
     database: JdbcName | None = None
     unknown: str = ""
+    columns: list[int] = []
+    rdd: int | None = None
+    scanned: dict[Place, list[str]] = {}
+    rewriting: bool = False  # files that a command has picked to write them anew
 
 
 class Sink(msgspec.Struct):
@@ -51,6 +56,17 @@ class Statistics(msgspec.Struct, frozen=True):
     files: int | None = None
 
 
+class Asides(msgspec.Struct, frozen=True):
+    """What the JSON of a plan leaves out.
+
+    The rows that an Expand makes, as expressions in JSON, by the id of its first column; and the
+    ids of columns that Spark casts on its own account.
+    """
+
+    expanded: dict[int, list[list[str]]] = {}
+    own_casts: frozenset[int] = frozenset()
+
+
 class Harvest(msgspec.Struct):
     """One action of a Spark job."""
 
@@ -59,11 +75,12 @@ class Harvest(msgspec.Struct):
     duration_ns: int
     columns: list[int]  # the ids of what comes out
     plan: str = ""
+    asides: Asides = Asides()
     schema: str = ""
     leaves: list[Leaf] = []
     sink: Sink | None = None
     written: Statistics = Statistics()
-    read: dict[int, Statistics] = {}  # by the id of a leaf's column
+    read: dict[int, Statistics] = {}  # by the id of a leaf's first column
     error: str = ""
     stack: str = ""
     too_large: str = ""
@@ -75,5 +92,5 @@ class Harvest(msgspec.Struct):
             and before.sink is not None
             and self.sink.wraps
             and self.sink.place.dataset == before.sink.place.dataset
-            and self.columns == before.columns
+            and len(self.columns) == len(before.columns)
         )

@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from downriver.capture.spark.asides import AsideReader
 from downriver.capture.spark.harvest import Harvest
-from downriver.capture.spark.java import Java, ids
+from downriver.capture.spark.java import Java, each, ids, simple_name
 from downriver.capture.spark.metrics import read_scanned, read_written
 from downriver.capture.spark.places import Places
 from downriver.capture.spark.sinks import find_write
 
 if TYPE_CHECKING:
-    from downriver.capture.spark.sinks import Write
+    from collections.abc import Sequence
 
 _LONGEST_STACK = 8_000
+_SEVERAL = "multi-commands"  # what Spark calls FROM … INSERT … INSERT …
 
 
 class Harvester:
@@ -23,17 +25,41 @@ class Harvester:
     def __init__(self, session: Java, jvm: Java, *, largest_plan: int) -> None:
         self.places = Places(session)
         self._collapse = jvm.org.apache.spark.sql.catalyst.optimizer.CollapseProject
+        self._asides = AsideReader(jvm)
         self._largest_plan = largest_plan
         self._last: Harvest | None = None
 
     def harvest(
         self, action: str, execution: Java, duration_ns: int, error: Java | None = None
-    ) -> Harvest:
-        """Return what a query did, or tried to do."""
+    ) -> list[Harvest]:
+        """Return what a query did, or tried to do: one action, unless it inserts several times."""
+        if error is not None and not _was_analyzed(execution):
+            return []
         analyzed = execution.analyzed()
+        if _is_of_spark(action, analyzed):
+            return []
+        executed = None if error is not None else execution.executedPlan()
+        if action != _SEVERAL:
+            return [self._one(action, analyzed, executed, duration_ns, error)]
+        parts = list(each(analyzed.children()))
+        runs = [None] * len(parts) if executed is None else list(each(executed.children()))
+        return [
+            self._one("command", part, run, duration_ns, error)
+            for part, run in zip(parts, runs, strict=False)
+        ]
+
+    def _one(
+        self,
+        action: str,
+        analyzed: Java,
+        executed: Java | None,
+        duration_ns: int,
+        error: Java | None,
+    ) -> Harvest:
         write = find_write(analyzed, self.places)
         query = analyzed if write is None else write.query
-        output = [] if query is None else ids(query.output())
+        reads = () if write is None else write.reads
+        output = [] if query is None else ids((reads or (query,))[-1].output())
         found = Harvest(
             action=action,
             ended_at=time.time_ns() // 1000,
@@ -45,9 +71,11 @@ class Harvester:
         )
         wraps = self._last is not None and found.wraps(self._last)  # then its plan is known
         if query is not None and not wraps:
-            self._read_plan(found, query, len(output))
-        if error is None and not wraps:
-            self._count(found, execution, write)
+            self._read_plan(found, query, reads)
+        if found.sink is None and any(leaf.rewriting for leaf in found.leaves):
+            return _nothing(found)
+        if executed is not None and not wraps:
+            _count(found, executed)
         self._last = found
         return found
 
@@ -55,26 +83,55 @@ class Harvester:
         """Return a plan, run or not."""
         columns = ids(query.output())
         found = Harvest(action="", ended_at=0, duration_ns=0, columns=columns)
-        self._read_plan(found, query, len(columns))
+        self._read_plan(found, query)
         return found
 
-    def _read_plan(self, found: Harvest, query: Java, width: int) -> None:
-        found.leaves = self.places.leaves(query)
-        found.schema = str(query.schema().json())
-        collapsed = self._collapse.apply(query)
+    def _read_plan(self, found: Harvest, query: Java, reads: Sequence[Java] = ()) -> None:
+        plans = [*reads] or [self._collapse.apply(query)]
+        found.leaves = [leaf for plan in plans for leaf in self.places.leaves(plan)]
+        found.schema = str((reads or (query,))[-1].schema().json())
         # Cheap at any width: the text of an operator shows 25 columns at most.
-        operators = str(collapsed.numberedTreeString()).count("\n")
+        trees = [str(plan.numberedTreeString()) for plan in plans]
+        operators, width = sum(tree.count("\n") for tree in trees), len(found.columns)
         if operators * max(width, 1) > self._largest_plan:
             found.too_large = f"{operators} operators over {width} columns"
             return
-        found.plan = str(collapsed.toJSON())
+        found.plan = str((query if reads else plans[0]).toJSON())
+        if not reads:
+            found.asides = self._asides.read(plans[0], trees[0], found.plan)
 
-    def _count(self, found: Harvest, execution: Java, write: Write | None) -> None:
-        executed = execution.executedPlan()
-        if write is not None:
-            found.written = read_written(executed)
-        if any(leaf.places for leaf in found.leaves):
-            found.read = read_scanned(executed)
+
+def _count(found: Harvest, executed: Java) -> None:
+    if found.sink is not None:
+        found.written = read_written(executed)
+    if any(leaf.places for leaf in found.leaves):
+        scanned = read_scanned(executed)
+        found.read = {
+            leaf.first_id: scanned[column]
+            for leaf in found.leaves
+            for column in leaf.columns
+            if column in scanned
+        }
+
+
+def _nothing(found: Harvest) -> Harvest:
+    """What is a part of another action is nothing by itself."""
+    return Harvest(found.action, found.ended_at, found.duration_ns, [])
+
+
+def _was_analyzed(execution: Java) -> bool:
+    """Tell whether a failed query got as far as a plan: asking for one that is not there fails."""
+    return bool(execution.tracker().phases().contains("analysis"))
+
+
+def _is_of_spark(action: str, analyzed: Java) -> bool:
+    """Tell whether this is a part of another action, or Spark looking for a schema."""
+    if action == "deltaTransactionalWrite":
+        return True
+    if simple_name(analyzed) != "DeserializeToObject":
+        return False
+    taken = analyzed.outputObjAttr().dataType()
+    return action == "foreachPartition" or str(taken.cls().getName()) == "java.lang.String"
 
 
 def _message(error: Java) -> str:

@@ -15,8 +15,10 @@ BREAK = "\x01"  # in no column name
 
 
 def class_name(thing: Java) -> str:
-    """Return the full name of an object's class."""
-    return str(thing.getClass().getName())
+    """Return the full name of an object's class; of one without a name, that of its parent."""
+    kind = thing.getClass()
+    name = str(kind.getName())
+    return str(kind.getSuperclass().getName()) if "$anon$" in name else name
 
 
 def simple_name(thing: Java) -> str:

@@ -68,12 +68,12 @@ def read_lineage(harvest: Harvest, carried: Carried) -> PlanLineage:
     if not harvest.plan:
         return PlanLineage(list(inputs), spots=spots)
     sources = Sources(harvest.leaves, carried)
-    flow = Flow(sources.relation)
+    flow = Flow(sources.relation, harvest.asides)
     relation = flow.relation(parse_tree(msgspec.json.decode(harvest.plan)))
     spots += [Spot(spot.kind, spot.message) for spot in sources.spots]
     spots += [
         Spot("opaque_function", f"{name} is code: what comes out may use all that goes in")
-        for name in flow.opaque
+        for name in (*sources.opaque, *flow.opaque)
     ]
     return PlanLineage(
         inputs=list({**inputs, **sources.places}),
@@ -88,7 +88,7 @@ def read_relation(harvest: Harvest, carried: Carried) -> Relation:
     """Return what comes out of an action's plan; nothing where the plan is too large."""
     if not harvest.plan:
         return Relation([])
-    flow = Flow(Sources(harvest.leaves, carried).relation)
+    flow = Flow(Sources(harvest.leaves, carried).relation, harvest.asides)
     return flow.relation(parse_tree(msgspec.json.decode(harvest.plan)))
 
 

@@ -10,9 +10,10 @@ from urllib.parse import unquote, urlsplit
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 _PARTITION = re.compile(r"[^/=]+=[^/]*")
+_PART_FILE = re.compile(r"part-\d{5}[-.].*")  # how Spark and Hadoop call what a task wrote
 _GLOB = re.compile(r"[*?\[{]")
 _BUCKETS = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs"}
 _DEFAULT_PORTS = {"postgres": 5432, "mysql": 3306, "mssql": 1433, "oracle": 1521, "redshift": 5439}
@@ -41,7 +42,7 @@ class JdbcName(NamedTuple):
 
 
 def name_path(uri: str) -> DatasetId:
-    """Return the dataset at a path, partition directories trimmed."""
+    """Return the dataset at a path: a partition, or the file of a task, is only a part of one."""
     parts = urlsplit(uri, allow_fragments=False)
     scheme = parts.scheme.lower()
     path = _trimmed(parts.path if parts.scheme else uri)
@@ -52,11 +53,11 @@ def name_path(uri: str) -> DatasetId:
     return DatasetId(f"{scheme}://{parts.netloc}" if parts.netloc else scheme, path)
 
 
-def name_paths(uris: Iterable[str], asked_for: str = "") -> list[DatasetId]:
+def name_paths(uris: Sequence[str], asked_for: str = "") -> list[DatasetId]:
     """Return the datasets that files belong to: a glob, or many files of one folder, are one."""
     if asked_for and _GLOB.search(asked_for):
         return [name_path(_before_glob(asked_for))]
-    found = list(dict.fromkeys(name_path(uri) for uri in uris))
+    found = list(dict.fromkeys(name_path(uri) for uri in uris or [asked_for]))
     if len(found) <= 1:
         return found
     folders = {DatasetId(each.namespace, posixpath.dirname(each.name)) for each in found}
@@ -93,6 +94,9 @@ def short_name(dataset: DatasetId, segments: int = 1) -> str:
 
 def _trimmed(path: str) -> str:
     path = posixpath.normpath(path) if path else "/"
+    parent, last = posixpath.split(path)
+    if _PART_FILE.fullmatch(last):
+        path = parent
     while True:
         parent, last = posixpath.split(path)
         if not _PARTITION.fullmatch(last):

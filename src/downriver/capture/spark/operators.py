@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from downriver.capture.spark import changes
 from downriver.capture.spark.expressions import Expressions, Scope
 from downriver.capture.spark.loops import close_loop, open_loop
 from downriver.capture.spark.plan import Node, fold_tree, is_tree, parse_tree
@@ -20,6 +23,8 @@ from downriver.capture.sql.deps import Deps, Kind, at_least, steering
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from downriver.capture.spark.harvest import Asides
 
     Source = Callable[[Node], Relation]
     Operator = Callable[["Flow", Node, Sequence[Relation], Scope | None], Relation]
@@ -42,10 +47,11 @@ class Flow:
     `opaque` collects the names of code that could not be read.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, asides: Asides) -> None:
         self._source = source
+        self.expanded = asides.expanded
         self.opaque: dict[str, None] = {}
-        self.expressions = Expressions(self.relation, self._saw_code)
+        self.expressions = Expressions(self.relation, self._saw_code, asides.own_casts)
         self.shared: dict[int, Relation] = {}  # of WITH, by its number
 
     def relation(self, root: Node, outer: Scope | None = None) -> Relation:
@@ -113,8 +119,18 @@ def _lateral_join(
 def _aggregate(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None) -> Relation:
     scope = Scope(inputs, outer)
     groups = flow.expressions.all_of(node.trees("groupingExpressions"), scope)
-    columns = [flow.expressions.column(item, scope) for item in node.trees("aggregateExpressions")]
-    return Relation(columns, inputs[0].rows).steered(groups, Kind.GROUP_BY)
+    items = node.trees("aggregateExpressions")
+    columns = [flow.expressions.column(item, scope) for item in items]
+    before = inputs[0].rows
+    if inputs[0].ungrouped is not None and any(map(_pivots, items)):
+        before = inputs[0].ungrouped  # the groups of one value each were only a step
+    rows = joined([before, steering(groups, Kind.GROUP_BY)])
+    return Relation(columns, rows, ungrouped=before)
+
+
+def _pivots(item: Node) -> bool:
+    aggregate = item.children[0] if item.kind == "Alias" else item
+    return aggregate.kind == "AggregateExpression" and aggregate.children[0].kind == "PivotFirst"
 
 
 def _window(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None) -> Relation:
@@ -125,26 +141,43 @@ def _window(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | N
 
 def _generate(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None) -> Relation:
     generator = node.tree("generator")
+    output = node.trees("generatorOutput")
+    scope = Scope(inputs, outer)
+    if generator is not None and generator.kind == "Stack":
+        return _stack(flow, generator, output, scope)
     used: Deps = {}
     if generator is not None:
-        found = flow.expressions.of(generator, Scope(inputs, outer))
-        used = at_least(found, Kind.TRANSFORMATION)
-    made = [
-        Column(attribute.id, attribute.name, used, generator)
-        for attribute in node.trees("generatorOutput")
-    ]
+        used = at_least(flow.expressions.of(generator, scope), Kind.TRANSFORMATION)
+    made = [Column(attribute.id, attribute.name, used, generator) for attribute in output]
     # As many rows as the generator makes of each.
     return Relation([*inputs[0].columns, *made], inputs[0].rows).steered(used, Kind.JOIN)
+
+
+def _stack(flow: Flow, generator: Node, output: Sequence[Node], scope: Scope) -> Relation:
+    """Values written one below another: always as many rows, every column its own values."""
+    values = generator.children[1:]
+    made = [
+        Column(
+            attribute.id, attribute.name, flow.expressions.all_of(values[at :: len(output)], scope)
+        )
+        for at, attribute in enumerate(output)
+    ]
+    below = scope.inputs[0]
+    return Relation([*below.columns, *made], below.rows)
 
 
 def _expand(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None) -> Relation:
     """Several rows from each: every output column is one of several expressions."""
     output = node.trees("output")
-    rows = [
-        [parse_tree(item) for item in projection] for projection in node.fields["projections"] or ()
-    ]
-    if not rows:
+    given = node.fields.get("projections")
+    if not given and output:
+        given = [
+            [msgspec.json.decode(value) for value in row]
+            for row in flow.expanded.get(output[0].id, ())
+        ]
+    if not given:
         return seen_through_nothing(output, inputs)
+    rows = [[parse_tree(item) for item in projection] for projection in given]
     scope = Scope(inputs, outer)
     columns = [
         Column(attribute.id, attribute.name, flow.expressions.all_of(values, scope))
@@ -189,7 +222,15 @@ def _code(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | Non
     flow.opaque[function.name if function is not None else node.kind] = None
     result = seen_through_nothing(node.trees("output"), inputs)
     groups = flow.expressions.all_of(node.trees("groupingAttributes"), Scope(inputs, outer))
-    return Relation(result.columns, joined([result.rows, steering(groups, Kind.GROUP_BY)]))
+    lengths = (node.fields.get("leftGroupingLen"), node.fields.get("rightGroupingLen"))
+    sides = [  # of two inputs, the first columns of each are what they are grouped by
+        column.deps
+        for relation, length in zip(inputs, lengths, strict=False)
+        if isinstance(length, int)
+        for column in relation.columns[:length]
+    ]
+    rows = joined([result.rows, steering(joined([groups, *sides]), Kind.GROUP_BY)])
+    return Relation(result.columns, rows)
 
 
 def _with(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None) -> Relation:
@@ -250,6 +291,9 @@ _OPERATORS: dict[str, Operator] = {
     "CTERelationRef": _shared_reference,
     "UnionLoop": _loop,
     "UnionLoopRef": _loop_reference,
+    "MergeIntoCommand": changes.merge,
+    "UpdateCommand": changes.update,
+    "DeleteCommand": changes.delete,
     **dict.fromkeys(
         (
             "MapInPandas", "MapInArrow", "PythonMapInArrow", "FlatMapGroupsInPandas",

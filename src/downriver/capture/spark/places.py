@@ -13,8 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _NO_DATASET = frozenset(
-    {"LocalRelation", "OneRowRelation", "Range", "CTERelationRef", "UnionLoopRef"}
+    {
+        "CommandResult",
+        "CTERelationRef",
+        "LocalRelation",
+        "OneRowRelation",
+        "Range",
+        "UnionLoopRef",
+    }
 )
+_V2_FILES = frozenset(
+    {"ParquetTable", "CSVTable", "JsonTable", "OrcTable", "TextTable", "AvroTable"}
+)
+_V2_WITHOUT_DATA = frozenset({"NoopTable", "PythonTable", "ConsoleTable", "MemoryTable"})
 _MOST_RDDS = 50
 
 
@@ -23,6 +34,7 @@ class Places:
 
     def __init__(self, session: Java) -> None:
         self._catalog = session.sessionState().catalog()
+        self._parser = session.sessionState().sqlParser()
         self._warehouse = str(session.conf().get("spark.sql.warehouse.dir", ""))
         metastore = str(session.conf().get("spark.hadoop.hive.metastore.uris", ""))
         self._tables = metastore.partition(",")[0].replace("thrift:", "hive:") or self._warehouse
@@ -47,18 +59,38 @@ class Places:
     def named(self, identifier: Java) -> DatasetId:
         """Return what a table of the session catalog is called."""
         database = value_of(identifier.database()) or self._catalog.getCurrentDatabase()
-        return DatasetId(self._tables, f"{database}.{identifier.table()}")
+        return self.called(f"{database}.{identifier.table()}")
 
-    def v2_table(self, relation: Java) -> Place:
-        """Return a table of a V2 catalog, or of a V2 source without one."""
+    def of_catalog(self, identifier: Java, provider: str) -> Place:
+        """Return a table by its identifier in a V2 catalog: that of the session, if it has it."""
+        name = ".".join([*map(str, identifier.namespace()), str(identifier.name())])
+        parsed = self._parser.parseTableIdentifier(name)
+        if self._catalog.tableExists(parsed):
+            return self.table(self._catalog.getTableMetadata(parsed))
+        return Place(self.called(name), None, provider)
+
+    def called(self, name: str) -> DatasetId:
+        """Return what a table goes by, of which only the name is known."""
+        return DatasetId(self._tables, name)
+
+    def v2_table(self, relation: Java) -> Place | None:
+        """Return a table of a V2 catalog, or of a V2 source without one; None if it is neither."""
         table = relation.table()
+        kind = simple_name(table)
+        if kind in _V2_FILES:
+            dataset = name_paths(texts(table.fileIndex().rootPaths()))[0]
+            return Place(dataset, None, kind.removesuffix("Table").lower())
+        if kind == "JDBCTable":
+            return jdbc_leaf(table.jdbcOptions().parameters()).places[0]
+        if kind in _V2_WITHOUT_DATA:
+            return None
         properties = table.properties()
         location = properties.get("location")
         provider = str(properties.get("provider") or "")
         name = str(table.name())
         catalog = value_of(relation.catalog())
         if location is None:
-            return Place(DatasetId(self._tables, name), None, provider)
+            return None if catalog is None else Place(DatasetId(self._tables, name), None, provider)
         symlink = None if catalog is None else DatasetId(self._tables, _unquoted(name))
         place = name_path(str(location))
         return Place(place, symlink, provider, "" if catalog is None else str(catalog.name()))
@@ -72,7 +104,8 @@ class Places:
             if not columns:
                 continue
             found = self.leaf(leaf)
-            found.first_id = columns[0]
+            found.first_id, found.columns = columns[0], columns
+            found.places = [place for place in found.places if not _is_a_log(place)]
             yield found
 
     def leaf(self, leaf: Java) -> Leaf:
@@ -83,12 +116,14 @@ class Places:
 
     def _relation(self, leaf: Java) -> Leaf:
         table = value_of(leaf.catalogTable())
-        if table is not None:
-            return Leaf(-1, [self.table(table)])
         relation = leaf.relation()
         kind = simple_name(relation)
         if kind == "HadoopFsRelation":
-            return Leaf(-1, _files(relation))
+            rewriting = simple_name(relation.location()) == "TahoeBatchFileIndex"
+            places = _files(relation) if table is None else [self.table(table)]
+            return Leaf(-1, places, rewriting=rewriting)
+        if table is not None:
+            return Leaf(-1, [self.table(table)])
         if kind == "JDBCRelation":
             return jdbc_leaf(relation.jdbcOptions().parameters())
         return Leaf(-1, [], unknown=class_name(relation))
@@ -98,12 +133,19 @@ class Places:
 
     def _v2(self, leaf: Java) -> Leaf:
         relation = leaf.relation() if simple_name(leaf) == "DataSourceV2ScanRelation" else leaf
-        return Leaf(-1, [self.v2_table(relation)])
+        place = self.v2_table(relation)
+        if place is None:
+            return Leaf(-1, [], unknown=str(relation.table().name()))
+        return Leaf(-1, [place])
 
     def _rdd(self, leaf: Java) -> Leaf:
         """Rows of an RDD, as of a checkpoint: from the files that the RDDs before it read."""
-        places = dict.fromkeys(_rdd_files(leaf.rdd()))
-        return Leaf(-1, list(places))
+        rdd = leaf.rdd()
+        scanned: dict[Place, list[str]] = {}
+        for place, fields in _rdd_files(rdd):
+            known = scanned.setdefault(place, [])
+            known += [field for field in fields if field not in known]
+        return Leaf(-1, list(scanned), rdd=int(rdd.id()), scanned=scanned)
 
 
 def jdbc_leaf(parameters: Java) -> Leaf:
@@ -122,22 +164,38 @@ def _files(relation: Java) -> list[Place]:
     paths = texts(relation.location().rootPaths())
     asked_for = str(value_of(relation.options().get("path")) or "")
     form = simple_name(relation.fileFormat()).removesuffix("FileFormat").lower()
+    form = "delta" if form == "deltaparquet" else form
     return [Place(dataset, None, form) for dataset in name_paths(paths, asked_for)]
 
 
-def _rdd_files(rdd: Java) -> Iterator[Place]:
+def _rdd_files(rdd: Java) -> Iterator[tuple[Place, list[str]]]:
+    """Yield the files that an RDD and those before it read, and the columns taken from them."""
     waiting, seen = [rdd], 0
     while waiting and seen < _MOST_RDDS:
         current = waiting.pop()
         seen += 1
-        if simple_name(current) == "FileScanRDD":
-            for partition in each(current.filePartitions()):
-                for file in partition.files():
-                    folder = str(file.urlEncodedPath()).rpartition("/")[0]
-                    yield Place(name_path(folder))
-                break  # a dataset's files are one dataset
-            continue
-        waiting.extend(dependency.rdd() for dependency in each(current.dependencies()))
+        kind = simple_name(current)
+        if kind == "FileScanRDD":
+            fields = [str(name) for name in current.readSchema().fieldNames()]
+            for place in map(Place, _scanned_files(current)):
+                if not _is_a_log(place):
+                    yield place, fields
+        elif kind in {"HadoopRDD", "NewHadoopRDD"} and current.name():
+            yield from ((Place(dataset), []) for dataset in name_paths([], str(current.name())))
+        else:
+            waiting.extend(dependency.rdd() for dependency in each(current.dependencies()))
+
+
+def _scanned_files(scan: Java) -> list[DatasetId]:
+    for partition in each(scan.filePartitions()):
+        # A dataset's files are one dataset: those of the first task will do.
+        return name_paths([str(file.filePath().toPath().toString()) for file in partition.files()])
+    return []
+
+
+def _is_a_log(place: Place) -> bool:
+    """Tell whether files are what a table format keeps about a table, not the table."""
+    return "/_delta_log" in place.dataset.name
 
 
 def _unquoted(name: str) -> str:

@@ -12,6 +12,13 @@ if TYPE_CHECKING:
     from downriver.capture.spark.plan import Node
 
 
+class Field(NamedTuple):
+    """A field of a struct built in the plan, and its own fields if it is such a struct."""
+
+    deps: Deps
+    fields: tuple[Field, ...] | None = None
+
+
 class Column(NamedTuple):
     """A column of a plan: what it depends on, and the expression that made it."""
 
@@ -19,20 +26,24 @@ class Column(NamedTuple):
     name: str
     deps: Deps
     made_by: Node | None = None
-    fields: tuple[Deps, ...] | None = None  # of a struct built in the plan
+    fields: tuple[Field, ...] | None = None
 
 
 class Relation:
     """Rows flowing through a plan: their columns in order, and what decides which rows there are.
 
-    `rows` is never changed in place: operators that pass rows on share it.
+    `rows` is never changed in place: operators that pass rows on share it. `ungrouped` is what
+    decided on rows before they were put into groups.
     """
 
-    __slots__ = ("_by_id", "columns", "rows")
+    __slots__ = ("_by_id", "columns", "rows", "ungrouped")
 
-    def __init__(self, columns: Sequence[Column], rows: Deps = NOTHING) -> None:
+    def __init__(
+        self, columns: Sequence[Column], rows: Deps = NOTHING, ungrouped: Deps | None = None
+    ) -> None:
         self.columns = columns
         self.rows = rows
+        self.ungrouped = ungrouped
         self._by_id: dict[int, Column] | None = None
 
     def find(self, expr_id: int) -> Column | None:

@@ -14,11 +14,20 @@ if TYPE_CHECKING:
     from downriver.capture.spark.places import Places
 
 
-class Write(NamedTuple):
-    """A command that was understood: where it writes, and what, if there is a query."""
+# What saving as a table does to it.
+_CHANGES = {"Append": "", "Overwrite": "OVERWRITE", "ErrorIfExists": "CREATE", "Ignore": "CREATE"}
 
-    sink: Sink
+
+class Write(NamedTuple):
+    """A command that was understood: where it writes, if it does, and the plan of what.
+
+    A command that is no plan, but made of plans and clauses, `reads` its plans. The last of them is
+    what it changes.
+    """
+
+    sink: Sink | None
     query: Java | None
+    reads: tuple[Java, ...] = ()
 
 
 def find_write(plan: Java, places: Places) -> Write | None:
@@ -39,17 +48,19 @@ def _files(command: Java, places: Places) -> Write:
 def _directory(command: Java, places: Places) -> Write:
     location = value_of(command.storage().locationUri())
     place = Place(name_path(str(location.toString() if location is not None else "")))
-    return Write(Sink(place, None, "OVERWRITE"), command.query())
+    return Write(Sink(place, None, "OVERWRITE", wraps=True), command.query())
 
 
 def _create_table(command: Java, places: Places) -> Write:
     place = places.table(command.table())
-    return Write(Sink(place, _names(command), "CREATE", wraps=True), command.query())
+    lifecycle = _CHANGES[str(command.mode())]
+    return Write(Sink(place, _names(command), lifecycle, wraps=True), command.query())
 
 
 def _save_table(command: Java, places: Places) -> Write:
     place = places.table(command.tableDesc())
-    return Write(Sink(place, None, "CREATE", wraps=True), command.query())
+    lifecycle = _CHANGES[str(command.mode())]
+    return Write(Sink(place, None, lifecycle, wraps=True), command.query())
 
 
 def _create_hive_table(command: Java, places: Places) -> Write:
@@ -71,12 +82,12 @@ def _save(command: Java, places: Places) -> Write | None:
     lifecycle = "OVERWRITE" if str(command.mode()) == "Overwrite" else ""
     if url is not None and table is not None:
         place = Place(name_jdbc(str(url)).table(str(table)), None, "jdbc")
-    elif path is not None:
+        return Write(Sink(place, None, lifecycle), command.query())
+    if path is not None:
         source = simple_name(command.dataSource())
         place = Place(name_path(str(path)), None, source.removesuffix("DataSource").lower())
-    else:
-        return None
-    return Write(Sink(place, None, lifecycle, wraps=True), command.query())
+        return Write(Sink(place, None, lifecycle), command.query())
+    return None
 
 
 def _insert_relation(command: Java, places: Places) -> Write | None:
@@ -92,8 +103,32 @@ def _v2_write(command: Java, places: Places) -> Write | None:
     if simple_name(target) != "DataSourceV2Relation":
         return None
     lifecycle = "" if simple_name(command) == "AppendData" else "OVERWRITE"
+    if "Staged" in simple_name(target.table()):
+        return Write(None, None)  # a part of making a table, which is reported too
+    place = places.v2_table(target)
+    if place is None:
+        return Write(None, command.query())
     columns = [text.partition("#")[0] for text in texts(target.output())]
-    return Write(Sink(places.v2_table(target), columns, lifecycle), command.query())
+    return Write(Sink(place, columns, lifecycle), command.query())
+
+
+def _create_resolved(command: Java, places: Places) -> Write:
+    """A table that a V2 catalog made of a query, be it that of the session."""
+    provider = str(value_of(command.tableSpec().provider()) or "")
+    place = places.of_catalog(command.name().identifier(), provider)
+    lifecycle = "CREATE" if simple_name(command) == "CreateTableAsSelect" else "OVERWRITE"
+    return Write(Sink(place, None, lifecycle), command.query())
+
+
+def _change(command: Java, places: Places) -> Write | None:
+    """Delta's MERGE, UPDATE and DELETE: read whole, for their clauses are no plan."""
+    target = command.target()
+    leaves = places.leaves(target)
+    if not leaves or not leaves[0].places:
+        return None
+    columns = [text.partition("#")[0] for text in texts(target.output())]
+    reads = (command.source(), target) if simple_name(command) == "MergeIntoCommand" else (target,)
+    return Write(Sink(leaves[0].places[0], columns), command, reads)
 
 
 def _view(command: Java, places: Places) -> Write | None:
@@ -107,6 +142,13 @@ def _view(command: Java, places: Places) -> Write | None:
 
 def _drop(command: Java, places: Places) -> Write:
     return Write(Sink(Place(places.named(command.tableName())), None, "DROP"), None)
+
+
+def _drop_resolved(command: Java, places: Places) -> Write:
+    """A table that went through a V2 catalog, be it that of the session."""
+    identifier = command.child().identifier()
+    name = ".".join([*map(str, identifier.namespace()), str(identifier.name())])
+    return Write(Sink(Place(places.called(name)), None, "DROP"), None)
 
 
 def _truncate(command: Java, places: Places) -> Write:
@@ -135,8 +177,14 @@ _COMMANDS: dict[str, Callable[[Java, Places], Write | None]] = {
     "AppendData": _v2_write,
     "OverwriteByExpression": _v2_write,
     "OverwritePartitionsDynamic": _v2_write,
+    "CreateTableAsSelect": _create_resolved,
+    "ReplaceTableAsSelect": _create_resolved,
+    "MergeIntoCommand": _change,
+    "UpdateCommand": _change,
+    "DeleteCommand": _change,
     "CreateViewCommand": _view,
     "DropTableCommand": _drop,
+    "DropTable": _drop_resolved,
     "TruncateTableCommand": _truncate,
     "AlterTableRenameCommand": _rename,
 }

@@ -11,7 +11,7 @@ from downriver.capture.sql import parse_sql_lineage
 from downriver.capture.sql.deps import NOTHING, Deps, Kind, Sure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from downriver.capture.frames import Origins
     from downriver.capture.spark.harvest import Leaf
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from downriver.capture.spark.plan import Node
     from downriver.capture.sql.result import ColumnEdge, SqlBlindSpot
 
-    # Where local data is known to come from, by the id of its first column.
+    # Where rows without a plan are known to come from, by the id of their first column.
     Carried = Callable[[int], Origins | None]
 
 _DIALECTS = {"mssql": "tsql", "mariadb": "mysql"}
@@ -27,26 +27,31 @@ _SPOKEN = frozenset({"postgres", "mysql", "tsql", "oracle", "redshift", "snowfla
 _SURENESS = {"exact": Sure.EXACT, "inferred": Sure.INFERRED, "ambiguous": Sure.AMBIGUOUS}
 
 
+def by_id(column: int) -> str:
+    """Return what a column goes by among origins where names may repeat."""
+    return f"#{column}"
+
+
 class Sources:
     """The leaves of one plan. `places` grows by the tables of queries sent to other databases."""
 
     def __init__(self, leaves: Sequence[Leaf], carried: Carried) -> None:
-        self._leaves = {leaf.first_id: leaf for leaf in leaves}
+        # A checkpoint goes by the ids of what it was made from, and a union may hold both.
+        self._leaves = {(leaf.first_id, leaf.rdd is not None): leaf for leaf in leaves}
         self._carried = carried
+        self._rdds = [leaf for leaf in leaves if leaf.rdd is not None]
         self.places: dict[Place, None] = {}
         self.spots: list[SqlBlindSpot] = []
+        self.opaque: dict[str, None] = {}
 
     def relation(self, node: Node) -> Relation:
         """Return the columns of a leaf, each its own source."""
         output = node.trees("output")
         if not output:
             return Relation([])
-        carried = self._carried(output[0].id)
-        if carried is not None:
-            return _named(output, carried)
-        leaf = self._leaves.get(output[0].id)
-        if leaf is None:
-            return _named(output, {})
+        leaf = self._leaves.get((output[0].id, node.kind == "LogicalRDD"))
+        if leaf is None or leaf.rdd is not None:
+            return self._without_plan(output, leaf)
         if leaf.database is not None:
             return self._queried(output, leaf.query, leaf.database)
         tables = [(place.dataset.namespace, place.dataset.name) for place in leaf.places]
@@ -55,11 +60,40 @@ class Sources:
                 Column(
                     attribute.id,
                     attribute.name,
-                    {(table, attribute.name, Kind.IDENTITY, False): Sure.EXACT for table in tables},
+                    NOTHING
+                    if _is_about_the_file(attribute)
+                    else {
+                        (table, attribute.name, Kind.IDENTITY, False): Sure.EXACT
+                        for table in tables
+                    },
                 )
                 for attribute in output
             ]
         )
+
+    def _without_plan(self, output: Sequence[Node], leaf: Leaf | None) -> Relation:
+        """Return rows whose making is not in the plan, but may be known."""
+        carried = self._carried(output[0].id)
+        if carried is not None:
+            return _named(output, [attribute.id for attribute in output], carried)
+        return _named(output, [], {}) if leaf is None else self._through_rdd(output, leaf)
+
+    def _through_rdd(self, output: Sequence[Node], leaf: Leaf) -> Relation:
+        """Return rows that were no plan for a while: any column may come from any that was read."""
+        for other in self._rdds:  # another use of the same rows, under other ids
+            known = self._carried(other.first_id) if other.rdd == leaf.rdd else None
+            if known is not None:
+                return _named(output, other.columns, known)
+        used: Deps = {
+            ((place.dataset.namespace, place.dataset.name), field, Kind.TRANSFORMATION, False): (
+                Sure.EXACT
+            )
+            for place, fields in leaf.scanned.items()
+            for field in fields or ("*",)
+        }
+        if used:
+            self.opaque["an RDD"] = None
+        return Relation([Column(each.id, each.name, used) for each in output])
 
     def _queried(self, output: Sequence[Node], query: str, database: JdbcName) -> Relation:
         """Return the columns of a query sent to another database, as its text makes them."""
@@ -83,11 +117,21 @@ class Sources:
         )
 
 
-def _named(output: Sequence[Node], deps: Mapping[str, Deps]) -> Relation:
-    return Relation(
-        [Column(each.id, each.name, deps.get(each.name, NOTHING)) for each in output],
-        deps.get(ROWS, NOTHING),
-    )
+def _named(output: Sequence[Node], ids: Sequence[int], deps: Origins) -> Relation:
+    """Return columns of known origins: under their own names, or the ids that they had."""
+    columns = []
+    for at, each in enumerate(output):
+        known = deps.get(by_id(ids[at])) if at < len(ids) else None
+        columns.append(Column(each.id, each.name, known or deps.get(each.name, NOTHING)))
+    return Relation(columns, deps.get(ROWS, NOTHING))
+
+
+def _is_about_the_file(attribute: Node) -> bool:
+    """Tell whether a column is not in the data: Spark adds names, sizes and times of files."""
+    match attribute.fields.get("dataType"):
+        case {"fields": [{"name": "file_path"}, *_]}:
+            return attribute.name.endswith("_metadata")
+    return False
 
 
 def _deps(edge: ColumnEdge, database: JdbcName) -> Deps:

@@ -1,0 +1,75 @@
+"""What a plan's JSON leaves out, asked of the JVM where the plan's text shows that it matters."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from downriver.capture.spark.harvest import Asides
+from downriver.capture.spark.java import Java, each, ids, simple_name, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_OPERATOR = re.compile(r"^(\d+) [\s:+-]*(\w+)", re.MULTILINE)
+_ID_AT_THE_END = re.compile(r"#(\d+)L?$")
+_FITTED = frozenset(
+    {"Union", "Intersect", "Except", "View"}
+)  # to each other, or to what was stored
+_SELECT_LISTS = {"Project": "projectList", "Aggregate": "aggregateExpressions"}
+_MOST_ASKED = 500
+
+
+class AsideReader:
+    """Asks for what is missing: every answer is a round trip, so it asks for little."""
+
+    def __init__(self, jvm: Java) -> None:
+        self._of_a_user = jvm.org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST()
+
+    def read(self, plan: Java, tree: str, text: str) -> Asides:
+        """Return what the JSON of a plan does not say. `tree` is its text, with numbers."""
+        operators = [(int(number), kind) for number, kind in _OPERATOR.findall(tree)]
+        expanded: dict[int, list[list[str]]] = {}
+        if '"projections":null' in text:
+            expanded = dict(_expanded(plan, operators))
+        casts: frozenset[int] = frozenset()
+        if "cast(" in tree or "more fields" in tree:
+            casts = frozenset(self._own_casts(plan, operators))
+        return Asides(expanded, casts)
+
+    def _own_casts(self, plan: Java, operators: list[tuple[int, str]]) -> Iterator[int]:
+        """Yield the columns that Spark casts to fit a type, where no user said so."""
+        yield from self._cast_in(plan)
+        for number, kind in operators:
+            if kind in _FITTED:
+                for child in each(plan.p(number).children()):
+                    yield from self._cast_in(child)
+
+    def _cast_in(self, plan: Java) -> Iterator[int]:
+        getter = _SELECT_LISTS.get(simple_name(plan))
+        if getter is None:
+            return
+        items = getattr(plan, getter)()
+        for at, text in enumerate(texts(items)[:_MOST_ASKED]):
+            found = _ID_AT_THE_END.search(text)
+            if found and "cast(" in text and " AS " in text and self._is_own(items.apply(at)):
+                yield int(found[1])
+
+    def _is_own(self, alias: Java) -> bool:
+        value = alias.child()
+        if simple_name(value) == "CheckOverflowInTableInsert":
+            value = value.child()
+        return simple_name(value) == "Cast" and bool(value.getTagValue(self._of_a_user).isEmpty())
+
+
+def _expanded(
+    plan: Java, operators: list[tuple[int, str]]
+) -> Iterator[tuple[int, list[list[str]]]]:
+    for number, kind in operators:
+        if kind != "Expand":
+            continue
+        expand = plan.p(number)
+        rows = expand.projections()
+        output = ids(expand.output())
+        if output and len(output) * rows.size() <= _MOST_ASKED:
+            yield output[0], [[str(value.toJSON()) for value in each(row)] for row in each(rows)]
