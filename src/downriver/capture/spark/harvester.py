@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from downriver.capture.spark.expand import add_projections, has_expands
 from downriver.capture.spark.harvest import Harvest
 from downriver.capture.spark.java import Java, ids
 from downriver.capture.spark.metrics import read_scanned, read_written
@@ -23,6 +24,7 @@ class Harvester:
     def __init__(self, session: Java, jvm: Java, *, largest_plan: int) -> None:
         self.places = Places(session)
         self._collapse = jvm.org.apache.spark.sql.catalyst.optimizer.CollapseProject
+        self._jvm = jvm
         self._largest_plan = largest_plan
         self._last: Harvest | None = None
 
@@ -63,11 +65,14 @@ class Harvester:
         found.schema = str(query.schema().json())
         collapsed = self._collapse.apply(query)
         # Cheap at any width: the text of an operator shows 25 columns at most.
-        operators = str(collapsed.numberedTreeString()).count("\n")
+        text = str(collapsed.numberedTreeString())
+        operators = text.count("\n")
         if operators * max(width, 1) > self._largest_plan:
             found.too_large = f"{operators} operators over {width} columns"
             return
         found.plan = str(collapsed.toJSON())
+        if has_expands(text):
+            found.plan = add_projections(found.plan, collapsed, text, self._jvm)
 
     def _count(self, found: Harvest, execution: Java, write: Write | None) -> None:
         executed = execution.executedPlan()

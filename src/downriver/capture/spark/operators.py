@@ -140,9 +140,7 @@ def _generate(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope |
 def _expand(flow: Flow, node: Node, inputs: Sequence[Relation], outer: Scope | None) -> Relation:
     """Several rows from each: every output column is one of several expressions."""
     output = node.trees("output")
-    rows = [
-        [parse_tree(item) for item in projection] for projection in node.fields["projections"] or ()
-    ]
+    rows = [parse_tree(row).children for row in node.fields["projections"] or ()]
     if not rows:
         return seen_through_nothing(output, inputs)
     scope = Scope(inputs, outer)
