@@ -51,7 +51,7 @@ ONLY_IN = {
     "click": ("cli",),
     "rich": ("cli",),
 }
-SHARED_BY_SOURCES = frozenset({"emit", "sql"})
+SHARED_BY_SOURCES = frozenset({"code", "emit", "sql"})
 MODEL_LIBRARIES = sys.stdlib_module_names | {"__future__", "msgspec", "downriver"}
 VAGUE_NAMES = frozenset(
     {"utils", "util", "common", "helpers", "helper", "manager", "managers", "misc"}
@@ -185,7 +185,7 @@ def check_model(module: Module) -> Iterator[str]:
 
 
 def check_sources(module: Module) -> Iterator[str]:
-    """A source of lineage knows no other source: share through capture/emit.py or capture/sql/."""
+    """A source of lineage knows no other: share through capture/emit.py, code/ or sql/."""
     if module.room != "capture":
         return
     this_source = module.path.with_suffix("").parts[1]

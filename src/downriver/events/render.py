@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from downriver import __version__
+from downriver.events.facets import Asset, Code
 from downriver.events.wire import render_time
 from downriver.model.ids import DatasetId, JobId
 
@@ -29,6 +30,28 @@ def dataset(dataset_id: DatasetId, facets: Facets | None = None) -> dict[str, An
         "name": dataset_id.name,
         **({"facets": facets} if facets else {}),
     }
+
+
+def code_facet(code: Code) -> dict[str, Any]:
+    """Return our facet that tells where a job's code is and which columns it names."""
+    return facet("DownriverCode", "1-0-0", **msgspec.to_builtins(code))
+
+
+def asset_facet(asset: Asset) -> dict[str, Any]:
+    """Return our facet that tells what a dataset or job was registered as."""
+    return facet("DownriverAsset", "1-0-0", **msgspec.to_builtins(asset))
+
+
+def render_dataset_event(dataset_id: DatasetId, at: int, facets: Facets) -> bytes:
+    """Return a DatasetEvent: what is known of a dataset, whoever writes it."""
+    return msgspec.json.encode(
+        {
+            "eventTime": render_time(at),
+            "producer": PRODUCER,
+            "schemaURL": f"{_SPEC}/DatasetEvent",
+            "dataset": dataset(dataset_id, facets),
+        }
+    )
 
 
 def render_job_event(
