@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from downriver import settings
+from downriver.capture.dbt import DbtCapture, capture_dbt, read_artifacts, relation_names
 from downriver.capture.sql import SqlLineage, parse_sql_lineage
 from downriver.capture.sql.events import SqlJob, render_sql_event
 from downriver.errors import (
@@ -41,6 +42,7 @@ from downriver.store import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
+    from pathlib import Path
     from types import TracebackType
 
     from downriver.events import Event
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT = 1000
 DEFAULT_NAMESPACE = "default"
+DBT_NAMESPACE = "dbt"
+_BATCH = 500  # events written at once
 
 
 class Status(msgspec.Struct, kw_only=True):
@@ -141,11 +145,10 @@ class Lineage:
 
             found = parse_sql_lineage(sql, dialect=dialect, schema=columns_of)
             job_id = JobId(namespace, job or _job_name(found, sql))
-            now = time.time_ns() // 1000
             event = render_sql_event(
                 found,
                 SqlJob(job_id, sql, description, path),
-                now,
+                _now(),
                 names.dataset_for,
                 run=str(uuid.uuid4()) if ran else None,
             )
@@ -153,6 +156,48 @@ class Lineage:
         if registered:
             self.ingest([event])
         return SqlCapture(job=str(job_id), lineage=found, registered=registered)
+
+    def capture_dbt(
+        self,
+        target: Path,
+        *,
+        namespace: str | None = None,
+        job_namespace: str = DBT_NAMESPACE,
+        project_dir: Path | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> DbtCapture:
+        """Read what dbt left in a target directory and register it.
+
+        Without a namespace, tables go where the catalog knows tables of these names.
+        """
+        artifacts = read_artifacts(target)
+        found = capture_dbt(
+            artifacts,
+            namespace=namespace or self._known_namespace(relation_names(artifacts)),
+            job_namespace=job_namespace,
+            project_dir=project_dir,
+            now=_now(),
+            progress=progress,
+        )
+        if not dry_run:
+            self._ingest_many(found.events)
+        return found
+
+    def _known_namespace(self, tables: Sequence[str]) -> str | None:
+        """Return the one namespace in which the catalog has datasets of these whole names."""
+        with self.store.reader() as reader:
+            known = {
+                node.namespace
+                for table in tables
+                for node in reader.nodes_named(table).values()
+                if isinstance(node, DatasetId) and node.name == table
+            }
+        return known.pop() if len(known) == 1 else None
+
+    def _ingest_many(self, events: Sequence[bytes]) -> None:
+        for start in range(0, len(events), _BATCH):
+            self.ingest(events[start : start + _BATCH])
 
     @property
     def waiting(self) -> int:
@@ -297,6 +342,10 @@ class _CatalogNames:
                 found = None
             self._known[table] = found
         return self._known[table]
+
+
+def _now() -> int:
+    return time.time_ns() // 1000
 
 
 def _job_name(found: SqlLineage, sql: str) -> str:

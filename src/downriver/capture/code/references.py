@@ -23,12 +23,13 @@ _TOKEN = re.compile(
     (?P<skip>\{\#.*?\#\}|--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*')
     |(?P<tag>\{\{.*?\}\}|\{%.*?%\})
     |(?P<name>"[^"\n]+"|`[^`\n]+`|\[[A-Za-z_][^\]\n]*\]|[^\W\d][\w$]*)
-    |(?P<mark>[(),.;*])
+    |(?P<mark>[^\s\w])
     """,
     re.DOTALL | re.VERBOSE,
 )
 _WORD = re.compile(r"[^\W\d]\w*")
-_TABLE_TAG = re.compile(r"\{\{-?\s*(?:ref|source)\s*\((?P<names>[^()]*)\)")
+_TABLE_TAG = re.compile(r"\{\{-?\s*(?:(?P<this>this)\b|(?:ref|source)\s*\((?P<names>[^()]*)\))")
+_VERSION = re.compile(r"\bv(?:ersion)?\s*=\s*['\"]?(\w+)")
 _SILENT_TAG = re.compile(r"\{[{%]-?\s*(?:config|snapshot|set|if|elif|else|end\w+|for)\b")
 _CLAUSES: Mapping[str, Clause] = {
     "select": "select", "returning": "select",
@@ -51,12 +52,13 @@ _SET_OPERATIONS = frozenset({"union", "except", "intersect", "minus"})
 class TableNames(NamedTuple):
     """How the tables of a lineage are known: as ids, and by what templates call them.
 
-    `called` maps what a `ref('model')` or a `source('raw', 'orders')` (as `raw.orders`) says to the
-    table of the lineage, where it is not called the same.
+    `called` maps what a `ref('model')` or a `source('raw', 'orders')` (as `raw.orders`) says, case
+    folded, to the table it means, where that is not called the same; `this` is what `this` means.
     """
 
     dataset_for: Callable[[str], DatasetId]
     called: Mapping[str, str] = {}
+    this: str = ""
 
 
 class _Token(NamedTuple):
@@ -100,7 +102,7 @@ class _Finder:
     def __init__(self, text: str, lineage: SqlLineage, names: TableNames) -> None:
         self._lines = text.splitlines()
         self._tokens = list(_tokens(text))
-        self._called = {key.casefold(): table for key, table in names.called.items()}
+        self._names = names
         self._tables = _by_last_part([*lineage.inputs, *lineage.outputs])
         self._fields = _tables_by_field(lineage)
         self._ctes = self._find_ctes()
@@ -149,7 +151,7 @@ class _Finder:
         read = self._read_by.get(query, [None])
         if None in read:
             return tables
-        return {table: field for table, field in tables.items() if table in read} or tables
+        return {table: field for table, field in tables.items() if table in read}
 
     def _is_star(self, at: int) -> bool:
         before = self._text(at - 1).lower()
@@ -168,9 +170,9 @@ class _Finder:
         """Return the names of CTEs with where each ends: within itself the name is a table's."""
         ctes: dict[str, int] = {}
         for at, token in enumerate(self._tokens):
-            if token.kind == "name" and self._text(at + 1).lower() == "as":
-                if self._text(at + 2) == "(" and self._text(at + 3).lower() in ("select", "with"):
-                    ctes[_bare(token.text).casefold()] = self._closing(at + 2)
+            opens = [self._text(at + ahead).lower() for ahead in (1, 2, 3)]
+            if token.kind == "name" and opens in (["as", "(", "select"], ["as", "(", "with"]):
+                ctes[_bare(token.text).casefold()] = self._closing(at + 2)
         return ctes
 
     def _closing(self, at: int) -> int:
@@ -217,9 +219,14 @@ class _Finder:
         found = _TABLE_TAG.match(tag)
         if found is None:
             return None
-        parts = re.findall(r"['\"]([^'\"]+)['\"]", found["names"])
-        key = ".".join(parts).casefold()
-        return self._called.get(key) or self._known(self._called.get(parts[-1], ".".join(parts)))
+        if found["this"]:
+            return self._known(self._names.this) or self._names.this or None
+        parts = re.findall(r"['\"]([^'\"]+)['\"]", re.sub(_VERSION, "", found["names"]))
+        version = _VERSION.search(found["names"])
+        name = ".".join(parts) + (f"_v{version[1]}" if version else "")
+        last = name if "source" in tag else name.rpartition(".")[2]
+        meant = self._names.called.get(name.casefold()) or self._names.called.get(last.casefold())
+        return self._known(meant or name) or meant
 
     def _known(self, name: str) -> str | None:
         wanted = name.casefold()

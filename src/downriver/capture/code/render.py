@@ -111,10 +111,6 @@ def _job_facets(job: CodeJob) -> Facets:
             "JobTypeJobFacet", "2-0-3",
             processingType="BATCH", integration=job.integration, jobType=job.kind,
         ),
-        "sourceCodeLocation": facet(
-            "SourceCodeLocationJobFacet", "1-0-1",
-            type="file", url=f"file:{job.path}", path=job.path,
-        ),
         CODE: code_facet(_code(job)),
         # Also when there are none: what was stated of an earlier text must not go on.
         BLIND_SPOTS: facet(
@@ -122,6 +118,11 @@ def _job_facets(job: CodeJob) -> Facets:
             spots=[{"kind": s.kind, "message": s.message, "line": s.line} for s in job.spots],
         ),
     }  # fmt: skip
+    if job.path:
+        facets["sourceCodeLocation"] = facet(
+            "SourceCodeLocationJobFacet", "1-0-1",
+            type="file", url=f"file:{job.path}", path=job.path,
+        )  # fmt: skip
     if job.sql:
         facets["sql"] = facet(
             "SQLJobFacet", "1-1-0", query=job.sql[:_LONGEST_SQL], dialect=job.dialect
