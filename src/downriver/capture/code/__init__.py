@@ -15,7 +15,7 @@ from downriver.capture.code.render import (
     render_job,
     render_run,
 )
-from downriver.capture.code.sql_job import add_sql
+from downriver.capture.code.sql_job import add_sql, put_query
 
 __all__ = [
     "CodeJob",
@@ -27,6 +27,7 @@ __all__ = [
     "TableNames",
     "add_sql",
     "find_references",
+    "put_query",
     "render_dataset_facets",
     "render_dataset_note",
     "render_job",

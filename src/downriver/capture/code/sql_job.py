@@ -5,12 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from downriver.capture.code.job import CodeJob, Edge, Spot
+from downriver.capture.sql.jinja import render_template
+from downriver.capture.sql.limits import Budget, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from downriver.capture.sql import ColumnEdge, SqlLineage
+    from downriver.capture.sql import ColumnEdge, SqlLineage, Template
     from downriver.model.ids import DatasetId
+
+
+def put_query(job: CodeJob, sql: str, template: Template | None = None) -> None:
+    """Keep a job's query: as it runs, and as the template it is rendered from, if it is one."""
+    if template is None or not any(mark in sql for mark in ("{{", "{%", "{#")):
+        job.sql = sql
+        return
+    job.raw = sql
+    # Of two renderings the second answers yes to what only a run can tell: it has all there is.
+    job.sql = render_template(sql, template, Budget(Limits())).texts[-1]
 
 
 def add_sql(

@@ -16,6 +16,7 @@ from downriver.capture.code import (
     TableNames,
     add_sql,
     find_references,
+    put_query,
 )
 from downriver.capture.dbt.artifacts import Artifacts, text, texts
 from downriver.capture.dbt.nodes import Node, catalog_columns
@@ -119,8 +120,11 @@ class Models:
             self._ephemeral[node.relation.casefold()] = parsed
         lineage = _into(parsed, node.relation)
         written = node.raw or node.compiled
-        job.sql, job.dialect = node.compiled or written, lineage.dialect
-        job.raw = node.raw if node.raw and node.raw != job.sql else None
+        job.dialect = lineage.dialect
+        if node.compiled:
+            job.sql, job.raw = node.compiled, node.raw or None
+        else:
+            put_query(job, node.raw, self.template(node))
         self._infer(node, lineage)
         through = self._look_through(lineage, node.relation)
         add_sql(job, _without_itself(through, node.relation), self.dataset_for, result=target)
