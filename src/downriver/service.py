@@ -13,6 +13,7 @@ import msgspec
 
 from downriver import settings
 from downriver.capture.dbt import DbtCapture, capture_dbt, read_artifacts, relation_names
+from downriver.capture.scan import Names, Repository, ScanResult, scan_repository
 from downriver.capture.sql import SqlLineage, parse_sql_lineage
 from downriver.capture.sql.events import SqlJob, render_sql_event
 from downriver.errors import (
@@ -184,6 +185,30 @@ class Lineage:
             self._ingest_many(found.events)
         return found
 
+    def capture_scan(
+        self,
+        path: Path,
+        *,
+        dialect: str | None = None,
+        namespace: str = DEFAULT_NAMESPACE,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> ScanResult:
+        """Read a repository without running it, and register what its code says it does."""
+        repository = Repository(path)
+        with self.reading() as reader:
+            known = _CatalogNames(reader, self._graph.nodes.identities, namespace)
+            names = Names(
+                namespace=namespace,
+                dataset_for=known.dataset_for,
+                columns_of=known.columns_of_dataset,
+                dialect=dialect,
+            )
+            found = scan_repository(repository, names, progress=progress)
+        if not dry_run:
+            self._ingest_many(list(found.events(_now())))
+        return found
+
     def _known_namespace(self, tables: Sequence[str]) -> str | None:
         """Return the one namespace in which the catalog has datasets of these whole names."""
         with self.store.reader() as reader:
@@ -332,6 +357,12 @@ class _CatalogNames:
         """Return the columns of the current schema of a table, if one is known."""
         entity = self._find(table)
         columns = self._reader.schema(entity.node) if entity is not None else []
+        return [column.path for column in columns if "." not in column.path] or None
+
+    def columns_of_dataset(self, dataset: DatasetId) -> list[str] | None:
+        """Return the columns of the current schema of a dataset, if one is known."""
+        node = self._reader.find_node(dataset)
+        columns = self._reader.schema(node) if node is not None else []
         return [column.path for column in columns if "." not in column.path] or None
 
     def _find(self, table: str) -> Entity | None:

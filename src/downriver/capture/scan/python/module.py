@@ -1,0 +1,42 @@
+"""One Python file, from its text to its jobs."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from typing import TYPE_CHECKING
+
+from downriver.capture.scan.python.interpreter import Interpreter
+from downriver.capture.scan.python.recorder import Recorder, Surroundings
+
+if TYPE_CHECKING:
+    from downriver.capture.code import CodeJob
+
+
+def read_module(path: str, source: str, around: Surroundings) -> list[CodeJob]:
+    """Return the jobs of a Python file; raises SyntaxError when it is not Python.
+
+    A file without DAGs and feature views is one job, a script. What does nothing with data is no
+    job.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an odd escape in their text is none of our business
+        tree = ast.parse(source, filename=path)
+    recorder = Recorder(path, source, around)
+    Interpreter(recorder).run(tree)
+    for job in recorder.jobs:
+        if job.sql and (job.edges or job.references) and _has_frames(job):
+            job.sql, job.raw = "", None  # the query is not all the job does
+    described = ast.get_docstring(tree)
+    if described and not recorder.script.description:
+        recorder.script.description = described.splitlines()[0]
+    return [job for job in recorder.jobs if _does_something(job)]
+
+
+def _has_frames(job: CodeJob) -> bool:
+    """Whether a job does more with data than run queries."""
+    return any(edge.confidence == "inferred" and not edge.expression for edge in job.edges)
+
+
+def _does_something(job: CodeJob) -> bool:
+    return bool(job.inputs or job.outputs or job.spots or job.parent or job.kind == "DAG")

@@ -1,0 +1,98 @@
+"""Which files of a repository are read, and how: never one outside of it."""
+
+from __future__ import annotations
+
+import os
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from downriver.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LARGEST = 2 * 2**20  # bytes; code that people write is smaller
+SUFFIXES = frozenset({".sql", ".py", ".ipynb", ".yml", ".yaml"})
+_SKIPPED = frozenset({
+    ".git", ".hg", ".svn", ".venv", "venv", "env", ".tox", ".nox", "node_modules", "__pycache__",
+    ".mypy_cache", ".pytest_cache", ".ruff_cache", "dbt_packages", "dbt_modules", "site-packages",
+    ".ipynb_checkpoints", ".downriver", "build", "dist", ".eggs", ".idea", ".vscode", ".terraform",
+})  # fmt: skip
+
+
+class Repository:
+    """A folder of code."""
+
+    def __init__(self, root: Path) -> None:
+        if not root.exists():
+            raise InvalidRequestError("PATH", f"{root}: no such file or directory")
+        self.root = root.resolve()
+        self._ignored = _ignore_patterns(self.root)
+
+    def files(self) -> Iterator[str]:
+        """Yield the files there are to read, by path relative to the root, in order."""
+        if self.root.is_file():
+            yield self.root.name
+            return
+        for folder, folders, names in os.walk(self.root):
+            here = Path(folder).relative_to(self.root)
+            is_dbt = "dbt_project.yml" in names
+            folders[:] = sorted(
+                name for name in folders if not self._is_skipped(here / name, is_dbt=is_dbt)
+            )
+            for name in sorted(names):
+                path = here / name
+                if path.suffix.lower() in SUFFIXES and not self._is_ignored(path):
+                    yield path.as_posix()
+
+    def find(self, path: str) -> Path | None:
+        """Return a file of the repository; None when there is none, or it lies outside."""
+        base = self.root if self.root.is_dir() else self.root.parent
+        file = (base / path).resolve()
+        return file if file.is_relative_to(base) and file.is_file() else None
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file; None when there is none, it lies outside or is too large."""
+        file = self.find(path)
+        if file is None or file.stat().st_size > LARGEST:
+            return None
+        return file.read_bytes().decode("utf-8-sig", errors="replace")
+
+    def read_near(self, path: str, beside: str) -> str | None:
+        """Return a file that another one names: from the root, beside it, or in a `sql` folder."""
+        folder = PurePosixPath(beside).parent
+        for place in (path, f"{folder}/{path}", f"{folder}/sql/{path}", f"sql/{path}"):
+            found = self.read(place)
+            if found is not None:
+                return found
+        return None
+
+    def _is_skipped(self, folder: Path, *, is_dbt: bool) -> bool:
+        name = folder.name
+        if name in _SKIPPED or (is_dbt and name in ("target", "logs")):
+            return True
+        return (self.root / folder).is_symlink() or self._is_ignored(folder)
+
+    def _is_ignored(self, path: Path) -> bool:
+        """Whether the root's .gitignore names a path; the last pattern that fits decides."""
+        ignored = False
+        for pattern in self._ignored:
+            if _fits(pattern.lstrip("!"), path):
+                ignored = not pattern.startswith("!")
+        return ignored
+
+
+def _ignore_patterns(root: Path) -> list[str]:
+    file = root / ".gitignore"
+    if not file.is_file():
+        return []
+    lines = file.read_text("utf-8", errors="replace").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def _fits(pattern: str, path: Path) -> bool:
+    bare = pattern.rstrip("/")
+    if "/" in bare:
+        return fnmatch(path.as_posix(), bare.lstrip("/"))
+    return fnmatch(path.name, bare)
