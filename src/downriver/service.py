@@ -13,7 +13,13 @@ import msgspec
 
 from downriver import settings
 from downriver.capture.dbt import DbtCapture, capture_dbt, read_artifacts, relation_names
-from downriver.capture.scan import Names, Repository, ScanResult, scan_repository
+from downriver.capture.scan import (
+    Names,
+    Registration,
+    Repository,
+    ScanResult,
+    scan_repository,
+)
 from downriver.capture.sql import SqlLineage, parse_sql_lineage
 from downriver.capture.sql.events import SqlJob, render_sql_event
 from downriver.errors import (
@@ -24,7 +30,10 @@ from downriver.errors import (
 )
 from downriver.events.wire import parse_event, parse_time, render_time
 from downriver.graph import FOREVER, Entity, GraphIndex, Question, paths, resolve, trace
+from downriver.graph.assets import Assets, build_tree, find_asset
+from downriver.graph.registering import Registrar, answer
 from downriver.model.answers import Direction, Paths, Trace
+from downriver.model.assets import AssetTree, RegisteredAsset
 from downriver.model.ids import DatasetId, JobId
 from downriver.store import (
     ApiKey,
@@ -76,16 +85,27 @@ class SqlCapture(msgspec.Struct, kw_only=True):
 class Lineage:
     """Everything Downriver can do with one store. Safe to share between threads."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, repository: Repository | None = None) -> None:
         self.store = store
+        self.repository = repository  # whose code registered assets are found in
         self._graph = GraphIndex(store)
         self._writer: GroupCommit | None = None
         self._starting_writer = threading.Lock()
 
     @classmethod
-    def open(cls, location: str | None = None, *, create: bool = True) -> Lineage:
-        """Open the store at `location`, else DOWNRIVER_STORE, else the nearest `.downriver/`."""
-        return cls(open_store(location, create=create))
+    def open(
+        cls,
+        location: str | None = None,
+        *,
+        create: bool = True,
+        repository: Path | None = None,
+    ) -> Lineage:
+        """Open the store at `location`, else DOWNRIVER_STORE, else the nearest `.downriver/`.
+
+        The code of registered assets is found in `repository`, and nowhere else.
+        """
+        code = None if repository is None else Repository(repository)
+        return cls(open_store(location, create=create), code)
 
     def __enter__(self) -> Lineage:
         return self
@@ -197,17 +217,46 @@ class Lineage:
         """Read a repository without running it, and register what its code says it does."""
         repository = Repository(path)
         with self.reading() as reader:
-            known = _CatalogNames(reader, self._graph.nodes.identities, namespace)
-            names = Names(
-                namespace=namespace,
-                dataset_for=known.dataset_for,
-                columns_of=known.columns_of_dataset,
-                dialect=dialect,
-            )
+            names = msgspec.structs.replace(self._names(reader, namespace), dialect=dialect)
             found = scan_repository(repository, names, progress=progress)
         if not dry_run:
             self._ingest_many(list(found.events(_now())))
         return found
+
+    def register_asset(
+        self,
+        asset_type: str,
+        name: str,
+        *,
+        source_ref: str = "",
+        upstream_assets: Sequence[str] = (),
+        source: str | None = None,
+        namespace: str = DEFAULT_NAMESPACE,
+    ) -> RegisteredAsset:
+        """Register a dataset or job by hand; what its code reads and writes is found there.
+
+        The code is `source`, or the file that `source_ref` names in the repository, if there is
+        one.
+        """
+        with self.reading() as reader:
+            identities = self._graph.nodes.identities
+            names = self._names(reader, namespace)
+            registrar = Registrar(reader, identities, names, self.repository)
+            asset = Registration(
+                asset_type=asset_type,
+                name=name,
+                source_ref=source_ref,
+                upstream=registrar.upstream(upstream_assets),
+                source=source,
+            )
+            done = registrar.register(asset, _now())
+        self.ingest(done.events)
+        with self.reading() as reader:
+            return answer(done, Assets(reader, self._graph.nodes.identities))
+
+    def _names(self, reader: Reader, namespace: str) -> Names:
+        known = _CatalogNames(reader, self._graph.nodes.identities, namespace)
+        return Names(namespace=namespace, find=known.find, columns_of=known.columns_of_dataset)
 
     def _known_namespace(self, tables: Sequence[str]) -> str | None:
         """Return the one namespace in which the catalog has datasets of these whole names."""
@@ -254,6 +303,26 @@ class Lineage:
             if (start.column is None) != (end.column is None):
                 raise InvalidRequestError("target", "give two columns, or none")
             return paths(self._graph, reader, start, end, question)
+
+    def asset_tree(
+        self, asset: str, direction: Direction | str = Direction.DOWNSTREAM, *, depth: int | None
+    ) -> AssetTree:
+        """Answer with the assets below and above one, nested."""
+        question = _question(direction, depth, None, DEFAULT_LIMIT)
+        with self.reading() as reader:
+            identities = self._graph.nodes.identities
+            found = find_asset(asset, reader, identities)
+            whole = found._replace(column=None)
+            traced = trace(self._graph, reader, whole, question)
+            root = build_tree(traced, Assets(reader, identities), reader)
+        return AssetTree(
+            id=root.id,
+            direction=question.direction.value,
+            depth=depth,
+            graph=root,
+            complete=traced.complete,
+            blind_spots=traced.blind_spots,
+        )
 
     def find_event(self, digest: str) -> bytes:
         """Return an event as it was sent, by the SHA-256 that evidence names it by."""
@@ -347,11 +416,12 @@ class _CatalogNames:
 
     def dataset_for(self, table: str) -> DatasetId:
         """Return the one dataset a table name fits, or a new one in the namespace."""
+        return self.find(table) or DatasetId(self._namespace, table)
+
+    def find(self, table: str) -> DatasetId | None:
+        """Return the one dataset a table name fits."""
         entity = self._find(table)
-        if entity is None:
-            return DatasetId(self._namespace, table)
-        assert isinstance(entity.id, DatasetId)  # noqa: S101
-        return entity.id
+        return entity.id if entity is not None and isinstance(entity.id, DatasetId) else None
 
     def columns_of(self, table: str) -> list[str] | None:
         """Return the columns of the current schema of a table, if one is known."""

@@ -18,7 +18,7 @@ _FACETS = "https://openlineage.io/spec/facets"
 Facets = dict[str, dict[str, Any]]
 
 
-def facet(name: str, version: str, **content: Any) -> dict[str, Any]:
+def facet(name: str, version: str, /, **content: Any) -> dict[str, Any]:
     """Return a facet with the two fields every facet carries."""
     return {"_producer": PRODUCER, "_schemaURL": f"{_FACETS}/{version}/{name}.json", **content}
 

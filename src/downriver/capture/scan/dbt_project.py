@@ -34,6 +34,7 @@ class DbtProject(msgspec.Struct, kw_only=True):
     variables: dict[str, Any]
     macros: tuple[str, ...] = ()
     names: dict[str, str] = {}
+    models: list[str] = []
 
     def kind_of(self, path: str) -> str | None:
         """Return what a file of the project is: a model, a macro…; None when it is none of it."""
@@ -103,6 +104,7 @@ def _learn(project: DbtProject, repository: Repository, files: list[str]) -> Non
             macros.append(repository.read(path) or "")
         elif suffix == ".sql" and kind in ("model", "snapshot"):
             name, table = model_names(path, repository.read(path) or "")
+            project.models.append(table)
             if name != table:
                 project.names[name] = table
         elif suffix in (".yml", ".yaml") and kind is not None:

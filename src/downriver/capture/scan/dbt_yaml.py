@@ -91,10 +91,10 @@ class PropertyFile:
                 continue
             tests = _list(column.get("tests")) + _list(column.get("data_tests"))
             self._note(job, dataset, name, "test" if tests else "doc")
+            if tests:
+                job.reads(dataset)
             for test in tests:
                 self._related(job, test)
-        if job.references:
-            job.reads(dataset)
 
     def _related(self, job: CodeJob, test: Any) -> None:
         """A relationships test names a column of another table."""

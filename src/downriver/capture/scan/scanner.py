@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from downriver.capture.code import CodeJob, DatasetNote, render_dataset_note, render_job
+from downriver.capture.code import CodeJob, Column, DatasetNote, render_dataset_note, render_job
 from downriver.capture.scan.dbt_project import DbtProject, find_projects, project_of
 from downriver.capture.scan.dbt_yaml import PropertyFile, is_property_file
 from downriver.capture.scan.notebooks import from_databricks, read_notebook
@@ -15,11 +15,10 @@ from downriver.capture.scan.python import Surroundings, read_module
 from downriver.capture.scan.repository import LARGEST, Repository
 from downriver.capture.scan.sql_files import SqlFiles, in_order
 from downriver.capture.scan.yaml_lines import YamlError, load_yaml
+from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from downriver.model.ids import DatasetId
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -47,10 +46,10 @@ class ScanResult(msgspec.Struct, kw_only=True):
 
 
 class Names(msgspec.Struct, kw_only=True):
-    """How what is found is identified."""
+    """How what is found is identified: `find` knows the tables that are known already."""
 
     namespace: str
-    dataset_for: Callable[[str], DatasetId]
+    find: Callable[[str], DatasetId | None] = lambda table: None
     columns_of: Callable[[DatasetId], list[str] | None] = lambda dataset: None
     dialect: str | None = None
 
@@ -82,7 +81,8 @@ class _Scan:
         self._repository = repository
         self._names = names
         self._projects = find_projects(repository, files) if repository is not None else []
-        self._sql = SqlFiles(names.namespace, names.dataset_for, names.columns_of, names.dialect)
+        self._models = {name.casefold() for project in self._projects for name in project.models}
+        self._sql = SqlFiles(names.namespace, self._dataset_for, names.columns_of, names.dialect)
         self._feast = self._feast_project(files)
 
     def read(self, files: list[str], progress: Callable[[int, int], None]) -> ScanResult:
@@ -93,6 +93,19 @@ class _Scan:
                 self.read_one(path, text, result)
             progress(done, len(files))
         return result
+
+    def _dataset_for(self, table: str) -> DatasetId:
+        """Return what a table name means: a known dataset, a model of this repository, a new one.
+
+        A model has no schema in its own files, so `analytics.orders` is the model `orders`.
+        """
+        last = table.rpartition(".")[2]
+        named = last if last.casefold() in self._models else table
+        return (
+            self._names.find(table)
+            or self._names.find(named)
+            or DatasetId(self._names.namespace, named)
+        )
 
     def _text(self, path: str, result: ScanResult) -> str | None:
         assert self._repository is not None  # noqa: S101
@@ -162,7 +175,7 @@ class _Scan:
 
         return Surroundings(
             namespace=self._names.namespace,
-            dataset_for=self._names.dataset_for,
+            dataset_for=self._dataset_for,
             columns_of=self._names.columns_of,
             read_file=read_file,
             project=self._feast,
@@ -180,6 +193,15 @@ class _Scan:
             job = self._sql.read_script(path, text)
         if job.inputs or job.outputs or job.spots:
             result.jobs.append(job)
+            result.notes += self._made(job)
+
+    def _made(self, job: CodeJob) -> list[DatasetNote]:
+        """Return the columns a model was seen to make, where nothing better is known."""
+        return [
+            DatasetNote(id=target, columns=[Column(name) for name in columns])
+            for target in job.outputs
+            if (columns := self._sql.made.get(target)) and not self._names.columns_of(target)
+        ]
 
     def _read_yaml(self, path: str, text: str, result: ScanResult) -> None:
         project, kind = self._dbt_kind(path)
@@ -188,7 +210,7 @@ class _Scan:
         content = load_yaml(text)
         if is_property_file(content):
             file = PropertyFile(
-                path, content, self._names.namespace, self._names.dataset_for, project.names
+                path, content, self._names.namespace, self._dataset_for, project.names
             )
             result.jobs += file.jobs()
             result.notes += file.notes()

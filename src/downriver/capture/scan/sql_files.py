@@ -31,7 +31,7 @@ class SqlFiles:
         self._dataset_for = dataset_for
         self._columns_of = columns_of
         self._dialect = dialect
-        self._made: dict[DatasetId, list[str]] = {}
+        self.made: dict[DatasetId, list[str]] = {}
 
     def read_script(self, path: str, text: str) -> CodeJob:
         """Return the job of a file that is run as it is."""
@@ -60,7 +60,7 @@ class SqlFiles:
             job.inputs = [dataset for dataset in job.inputs if dataset != target]
             job.edges = [edge for edge in job.edges if edge.source != target]
             if lineage.statements and not any(e.target.column == "*" for e in lineage.column_edges):
-                self._made[target] = lineage.statements[-1].columns
+                self.made[target] = lineage.statements[-1].columns
         called = {key.casefold(): meant for key, meant in project.names.items()}
         for reference in find_references(
             text, lineage, TableNames(self._dataset_for, called, table)
@@ -75,7 +75,7 @@ class SqlFiles:
 
     def _schema(self, table: str) -> Sequence[str] | None:
         dataset = self._dataset_for(table)
-        return self._made.get(dataset) or self._columns_of(dataset)
+        return self.made.get(dataset) or self._columns_of(dataset)
 
 
 def in_order(models: dict[str, str]) -> list[str]:
