@@ -14,7 +14,7 @@ from downriver.capture.code.job import Clause, Reference
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from downriver.capture.sql import SqlLineage
+    from downriver.capture.sql import ColumnRef, SqlLineage
     from downriver.model.ids import DatasetId
 
 _LONGEST_LINE = 200
@@ -69,6 +69,7 @@ class _Token(NamedTuple):
     line: int
     query: int
     clause: Clause
+    opener: str = ""  # the word that opened the clause
 
 
 def find_references(
@@ -104,7 +105,9 @@ class _Finder:
         self._tokens = list(_tokens(text))
         self._names = names
         self._tables = _by_last_part([*lineage.inputs, *lineage.outputs])
-        self._fields = _tables_by_field(lineage)
+        edges = [*lineage.column_edges, *lineage.dataset_edges]
+        self._fields = _tables_by_field([edge.source for edge in edges])
+        self._targets = _tables_by_field([edge.target for edge in edges])
         self._ctes = self._find_ctes()
         self._aliases: dict[str, str] = {}
         self._read_by: dict[int, list[str | None]] = {}  # by query; None is a CTE or a subquery
@@ -122,6 +125,11 @@ class _Finder:
 
     def _named(self, at: int, token: _Token) -> Iterator[_Place]:
         field = _bare(token.text).casefold()
+        if token.clause == "write" and (token.opener != "set" or self._text(at + 1) == "="):
+            yield from self._written(field, token)
+            return
+        if token.clause == "write":  # what SET computes
+            token = token._replace(clause="select")
         tables = self._fields.get(field)
         if not tables or self._text(at + 1) in ("(", ".") or self._text(at - 1).lower() == "as":
             return
@@ -131,6 +139,11 @@ class _Finder:
             tables = self._of_query(token.query, tables)
         for table in tables:
             yield self._place(table, tables[table], token)
+
+    def _written(self, field: str, token: _Token) -> Iterator[_Place]:
+        """A column that is written to, by name."""
+        for table, spelled in self._targets.get(field, {}).items():
+            yield self._place(table, spelled, token)
 
     def _in_tag(self, token: _Token) -> Iterator[_Place]:
         """Macros are given columns as strings: `surrogate_key(['order_id'])`."""
@@ -251,7 +264,7 @@ class _Finder:
 def _tokens(text: str) -> Iterator[_Token]:
     """Yield names, tags and punctuation, each with the clause and the query it stands in."""
     line = last = queries = 0
-    open_: list[tuple[Clause, int]] = [("other", 0)]
+    open_: list[tuple[Clause, int, str]] = [("other", 0, "")]
     before = ""
     for found in _TOKEN.finditer(text):
         line += text.count("\n", last, found.start())
@@ -259,20 +272,20 @@ def _tokens(text: str) -> Iterator[_Token]:
         kind, word = found.lastgroup or "", found.group()
         if kind == "skip":
             continue
-        clause, query = open_[-1]
-        if kind == "name":
-            clause = _CLAUSES.get(word.lower(), clause)
+        clause, query, opener = open_[-1]
+        if kind == "name" and word.lower() in _CLAUSES:
+            clause, opener = _CLAUSES[word.lower()], word.lower()
         opens = before == "(" and word.lower() in ("select", "with", "from")
         if opens or word == ";" or word.lower() in _SET_OPERATIONS:
             queries += 1
             query = queries
         if word == ")" and len(open_) > 1:
             open_.pop()
-            clause, query = open_[-1]
-        open_[-1] = (clause, query)
-        yield _Token(kind, word, line + 1, query, clause)
+            clause, query, opener = open_[-1]
+        open_[-1] = (clause, query, opener)
+        yield _Token(kind, word, line + 1, query, clause, opener)
         if word == "(":
-            open_.append((clause, query))
+            open_.append((clause, query, opener))
         before = word
 
 
@@ -287,11 +300,10 @@ def _by_last_part(tables: list[str]) -> dict[str, list[str]]:
     return found
 
 
-def _tables_by_field(lineage: SqlLineage) -> dict[str, dict[str, str]]:
+def _tables_by_field(columns: list[ColumnRef]) -> dict[str, dict[str, str]]:
     """Return, of each column name whatever its case, the tables with it and how they spell it."""
     found: dict[str, dict[str, str]] = {}
-    for edge in [*lineage.column_edges, *lineage.dataset_edges]:
-        if edge.source.column != "*":
-            known = found.setdefault(edge.source.column.casefold(), {})
-            known[edge.source.table] = edge.source.column
+    for column in columns:
+        if column.column != "*" and column.table:
+            found.setdefault(column.column.casefold(), {})[column.table] = column.column
     return found

@@ -59,13 +59,12 @@ class Repository:
             return None
         return file.read_bytes().decode("utf-8-sig", errors="replace")
 
-    def read_near(self, path: str, beside: str) -> str | None:
-        """Return a file that another one names: from the root, beside it, or in a `sql` folder."""
+    def find_near(self, path: str, beside: str) -> str | None:
+        """Return the path of a file another names: at the root, beside it, in a `sql` folder."""
         folder = PurePosixPath(beside).parent
         for place in (path, f"{folder}/{path}", f"{folder}/sql/{path}", f"sql/{path}"):
-            found = self.read(place)
-            if found is not None:
-                return found
+            if self.find(place) is not None:
+                return PurePosixPath(place).as_posix()
         return None
 
     def _is_skipped(self, folder: Path, *, is_dbt: bool) -> bool:

@@ -11,7 +11,7 @@ from downriver.capture.code import CodeJob, Column, DatasetNote, render_dataset_
 from downriver.capture.scan.dbt_project import DbtProject, find_projects, project_of
 from downriver.capture.scan.dbt_yaml import PropertyFile, is_property_file
 from downriver.capture.scan.notebooks import from_databricks, read_notebook
-from downriver.capture.scan.python import Surroundings, read_module
+from downriver.capture.scan.python import FileText, Surroundings, read_module
 from downriver.capture.scan.repository import LARGEST, Repository
 from downriver.capture.scan.sql_files import SqlFiles, in_order
 from downriver.capture.scan.yaml_lines import YamlError, load_yaml
@@ -92,6 +92,11 @@ class _Scan:
             if text is not None:
                 self.read_one(path, text, result)
             progress(done, len(files))
+        # A query that a task runs is that task, not a script beside it.
+        run_by_tasks = {job.path for job in result.jobs if job.kind == "TASK"}
+        result.jobs = [
+            job for job in result.jobs if job.kind != "SCRIPT" or job.path not in run_by_tasks
+        ]
         return result
 
     def _dataset_for(self, table: str) -> DatasetId:
@@ -170,8 +175,10 @@ class _Scan:
     def _around(self, path: str) -> Surroundings:
         repository = self._repository
 
-        def read_file(other: str) -> str | None:
-            return None if repository is None else repository.read_near(other, path)
+        def read_file(other: str) -> FileText | None:
+            place = None if repository is None else repository.find_near(other, path)
+            text = None if place is None or repository is None else repository.read(place)
+            return None if place is None or text is None else FileText(place, text)
 
         return Surroundings(
             namespace=self._names.namespace,
@@ -205,10 +212,11 @@ class _Scan:
 
     def _read_yaml(self, path: str, text: str, result: ScanResult) -> None:
         project, kind = self._dbt_kind(path)
-        if project is None or kind is None:
-            return
+        is_settings = PurePosixPath(path).name in ("dbt_project.yml", "feature_store.yaml")
+        if not is_settings and (project is None or kind is None):
+            return  # other people's YAML is none of our business
         content = load_yaml(text)
-        if is_property_file(content):
+        if project is not None and is_property_file(content):
             file = PropertyFile(
                 path, content, self._names.namespace, self._dataset_for, project.names
             )

@@ -184,17 +184,23 @@ class Airflow:
     def _follow_queries(self, run: Interpreter, args: Args) -> None:
         for name in _QUERIES:
             for text in _texts(args.get(name)):
-                query = text
-                if text.strip().endswith((".sql", ".hql")):
-                    content = self._recorder.around.read_file(str(text).strip())
-                    if content is None:
-                        self._recorder.cannot_see(
-                            "missing_file", f"the query {text} is not here", args.line
-                        )
-                        continue
-                    query = Text(content, 1)
-                if looks_like_sql(query):
+                query = self._query(text, args.line)
+                if query is not None and looks_like_sql(query):
                     run_sql(run, query)
+
+    def _query(self, text: Text, line: int) -> Text | None:
+        """Return a query as it is written; one in a file makes that file the task's code."""
+        if not text.strip().endswith((".sql", ".hql")):
+            return text
+        found = self._recorder.around.read_file(str(text).strip())
+        if found is None:
+            self._recorder.cannot_see("missing_file", f"the query {text} is not here", line)
+            return None
+        job = self._recorder.job
+        if job.path != self._recorder.path and job.path != found.path:
+            return Text(found.text, line, elsewhere=True)  # several files; the first one counts
+        job.path, job.line = found.path, 1
+        return Text(found.text, 1)
 
     def _transfer(self, run: Interpreter, kind: str, args: Args) -> None:
         """Operators that copy files into tables and tables into files."""

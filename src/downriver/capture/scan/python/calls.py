@@ -68,6 +68,11 @@ class Args(NamedTuple):
         return [*self.given, *self.named.values()]
 
 
+def line_of_call(node: ast.Call) -> int:
+    """Return the line a call is written on: that of its name, in a chain over several lines."""
+    return node.func.end_lineno or node.lineno
+
+
 def read_args(run: Interpreter, node: ast.Call) -> Args:
     """Evaluate the arguments of a call."""
     from downriver.capture.scan.python.expressions import evaluate
@@ -87,7 +92,7 @@ def read_args(run: Interpreter, node: ast.Call) -> Args:
             named[keyword.arg] = value
         elif isinstance(value, dict):
             named.update({str(key): item for key, item in value.items()})
-    return Args(given, named, node.lineno)
+    return Args(given, named, line_of_call(node))
 
 
 def call(run: Interpreter, node: ast.Call) -> Value:
@@ -161,7 +166,7 @@ def _on_function(run: Interpreter, base: Function, name: str, node: ast.Call) ->
     """`task.override(…)`, `task.partial(…)`, `task.expand(…)`."""
     read_args(run, node)
     if name in ("expand", "expand_kwargs") and run.airflow.is_task(base):
-        return run.airflow.call_task(run, base, Args([], {}, node.lineno))
+        return run.airflow.call_task(run, base, Args([], {}, line_of_call(node)))
     return base if name in ("override", "partial") else UNKNOWN
 
 
@@ -197,7 +202,7 @@ def _on_text(run: Interpreter, base: Text, name: str, node: ast.Call) -> Value:
         parts = args.get("", 0)
         texts = parts if isinstance(parts, (list, tuple)) else [UNKNOWN]
         shown = str(base).join(str(t) if isinstance(t, str) else HOLE for t in texts)
-        return Text(shown, node.lineno)
+        return Text(shown, args.line)
     if name == "read_text":
         return _file_text(run, base)
     if name in ("split", "splitlines") and known:
@@ -219,8 +224,8 @@ def _formatted(text: Text, args: Args) -> Text:
 
 
 def _file_text(run: Interpreter, path: Text) -> Value:
-    content = run.recorder.around.read_file(str(path))
-    return UNKNOWN if content is None else Text(content, path.line)
+    found = run.recorder.around.read_file(str(path))
+    return UNKNOWN if found is None else Text(found.text, path.line, elsewhere=True)
 
 
 def _on_list(run: Interpreter, base: list[Value], name: str, node: ast.Call) -> Value:
@@ -235,7 +240,7 @@ def _on_list(run: Interpreter, base: list[Value], name: str, node: ast.Call) -> 
             names = [n for n in base if isinstance(n, str)]
             for column in names:
                 run.recorder.names_column(
-                    other.frame, column, node.lineno, clause="other", maybe=True
+                    other.frame, column, args.line, clause="other", maybe=True
                 )
             return Presence(frozenset(n.casefold() for n in names))
         return base

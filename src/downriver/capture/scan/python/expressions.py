@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.scan.python.calls import call
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _PERCENT = re.compile(r"%(?:\((\w+)\))?[sdrif]")
 _MOST_ROUNDS = 50
+_CONDITIONS = (ast.Compare, ast.BinOp, ast.BoolOp, ast.UnaryOp, ast.Call)
 
 
 def evaluate(run: Interpreter, node: ast.expr) -> Value:
@@ -62,7 +64,11 @@ def _attribute(run: Interpreter, node: ast.Attribute) -> Value:
 
 
 def _subscript(run: Interpreter, node: ast.Subscript) -> Value:
-    return subscript(run, evaluate(run, node.value), evaluate(run, node.slice), node)
+    base = evaluate(run, node.value)
+    is_mask = isinstance(base, Frame) and isinstance(node.slice, _CONDITIONS)
+    with run.recorder.clause("filter") if is_mask else nullcontext():
+        key = evaluate(run, node.slice)
+    return subscript(run, base, key, node)
 
 
 def _sequence(run: Interpreter, node: ast.List | ast.Tuple | ast.Set) -> Value:

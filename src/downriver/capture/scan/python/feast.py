@@ -84,6 +84,8 @@ def _fields(args: Args) -> list[tuple[str, int]]:
 def _times(source: Value) -> list[Text]:
     if not isinstance(source, Object):
         return []
+    if isinstance(source.argument("batch_source", -1), Object):
+        return _times(source.argument("batch_source", -1))
     names = ("timestamp_field", "event_timestamp_column", "created_timestamp_column")
     given = [source.argument(name, -1) for name in names]
     return [column for column in given if isinstance(column, Text) and column]

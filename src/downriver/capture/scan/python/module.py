@@ -27,6 +27,8 @@ def read_module(path: str, source: str, around: Surroundings) -> list[CodeJob]:
     for job in recorder.jobs:
         if job.sql and (job.edges or job.references) and _has_frames(job):
             job.sql, job.raw = "", None  # the query is not all the job does
+    if _uses_spark(tree):
+        recorder.script.integration = "SPARK"
     described = ast.get_docstring(tree)
     if described and not recorder.script.description:
         recorder.script.description = described.splitlines()[0]
@@ -40,3 +42,13 @@ def _has_frames(job: CodeJob) -> bool:
 
 def _does_something(job: CodeJob) -> bool:
     return bool(job.inputs or job.outputs or job.spots or job.parent or job.kind == "DAG")
+
+
+def _uses_spark(tree: ast.Module) -> bool:
+    """Whether a script imports PySpark, or uses the session notebooks are given."""
+    return any(
+        (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pyspark"))
+        or (isinstance(node, ast.Import) and any(a.name.startswith("pyspark") for a in node.names))
+        or (isinstance(node, ast.Name) and node.id == "spark")
+        for node in ast.walk(tree)
+    )

@@ -108,6 +108,10 @@ def _args(run: Interpreter, node: ast.Call, clause: Clause) -> Args:
         return read_args(run, node)
 
 
+def _line(node: ast.Call) -> int:
+    return node.func.end_lineno or node.lineno
+
+
 def _named(run: Interpreter, frame: Frame, value: Value, clause: Clause) -> Deps:
     """Return what columns depend on that are given by name, one or several."""
     found: Deps = NOTHING
@@ -137,8 +141,8 @@ def _rename(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     if not isinstance(names, dict):
         return frame
     for old in names:
-        if isinstance(old, Text):  # pandas ignores what is not there
-            run.recorder.names_column(frame, old, old.line, clause="select", maybe=True)
+        if isinstance(old, Text):  # pandas ignores what is not there; then the new name is not
+            run.recorder.names_column(frame, old, old.line, clause="select")
     return frame.renamed({str(k): str(v) for k, v in names.items() if isinstance(v, str)})
 
 
@@ -184,9 +188,6 @@ def aggregate(run: Interpreter, grouped: Grouped, name: str, args: Args) -> Fram
     if grouped.only:
         args = args._replace(given=[], named={})
     made = aggregated(run, grouped, args)
-    for column, how in _by_column(args):
-        del how
-        made = made.with_column(column, mixed([Col(frame.find(column))], "AGGREGATION").deps)
     for column in grouped.only:
         run.recorder.names_column(frame, column, args.line, clause="select")
         made = made.with_column(column, mixed([Col(frame.find(column))], "AGGREGATION").deps)
@@ -200,12 +201,6 @@ def aggregate(run: Interpreter, grouped: Grouped, name: str, args: Args) -> Fram
             "opaque", f"what {name} does with each group is not followed", args.line
         )
     return made
-
-
-def _by_column(args: Args) -> list[tuple[str, Value]]:
-    """`agg({"amount": "sum"})` keeps the column's name."""
-    given = args.get("func", 0)
-    return [(str(k), v) for k, v in given.items()] if isinstance(given, dict) else []
 
 
 def _query(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
@@ -250,7 +245,7 @@ def _to_sql(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     name, schema = args.get("name", 0), args.get("schema", 2)
     if isinstance(name, Text) and isinstance(schema, Text):
         name = Text(f"{schema}.{name}", name.line)
-    storage.write_frame(run, frame, name, node.lineno, is_path=False)
+    storage.write_frame(run, frame, name, _line(node), is_path=False)
 
 
 def _to_file(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
@@ -260,13 +255,13 @@ def _to_file(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
         return UNKNOWN  # returned as text
     chosen = args.get("columns")
     frame = _narrowed(run, frame, chosen)
-    storage.write_frame(run, frame, path, node.lineno, is_path=True)
+    storage.write_frame(run, frame, path, _line(node), is_path=True)
     return None
 
 
 def _to_gbq(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = _args(run, node, "write")
-    storage.write_frame(run, frame, args.get("destination_table", 0), node.lineno, is_path=False)
+    storage.write_frame(run, frame, args.get("destination_table", 0), _line(node), is_path=False)
 
 
 def _pivot(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
@@ -275,7 +270,7 @@ def _pivot(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     keys |= _named(run, frame, args.get("columns"), "group")
     values = args.get("values")
     deps = mixed([Col(_named(run, frame, values, "select"))], "AGGREGATION").deps
-    run.recorder.cannot_see("pivot", "a pivot's columns are known only when it runs", node.lineno)
+    run.recorder.cannot_see("pivot", "a pivot's columns are known only when it runs", _line(node))
     columns = {str(name): frame.find(str(name)) for name in _texts(args.get("index"))}
     return frame.only({**columns, "*": deps}).steered(keys, "GROUP_BY")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -19,13 +19,20 @@ if TYPE_CHECKING:
 _LONGEST_LINE = 200
 
 
+class FileText(NamedTuple):
+    """A file of the repository that code names."""
+
+    path: str
+    text: str
+
+
 class Surroundings(msgspec.Struct, kw_only=True):
     """What is known around a file: how tables are identified, their columns, other files."""
 
     namespace: str
     dataset_for: Callable[[str], DatasetId]
     columns_of: Callable[[DatasetId], list[str] | None] = lambda dataset: None
-    read_file: Callable[[str], str | None] = lambda path: None
+    read_file: Callable[[str], FileText | None] = lambda path: None
     project: str = "feast"
     line_of: Callable[[int], int] = lambda line: line
 
@@ -91,6 +98,8 @@ class Recorder:
         """Note an output, made of a frame."""
         self.job.writes(dataset)
         if frame is not None:
+            for source in frame.datasets():
+                self.job.reads(source)
             self.job.edges.extend(frame.edges(dataset))
 
     def names_column(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from downriver.capture.scan.python import pandas, storage
@@ -61,6 +62,7 @@ _ALL_COLUMNS = frozenset({
 })  # fmt: skip
 _LATER_COLUMNS = frozenset({"concat_ws", "date_trunc", "format_string", "printf", "make_interval"})
 _NO_COLUMNS = frozenset({"lit", "typedLit", "current_date", "current_timestamp", "rand", "now"})
+_QUALIFIER = re.compile(r"\b[^\W\d]\w*\.(?=[^\W\d])")
 _PASSING = frozenset({
     "cache", "persist", "unpersist", "repartition", "coalesce", "alias", "hint", "checkpoint",
     "localCheckpoint", "sample", "limit", "distinct", "fillna", "fill", "replace",
@@ -80,7 +82,7 @@ def deps_of(run: Interpreter, value: Value, frame: Frame, clause: Clause) -> Dep
         found |= resolved(run, column, frame, clause)
     if isinstance(value, (list, tuple)) and not isinstance(value, Col):
         for part in value:
-            if isinstance(part, Text):
+            if isinstance(part, (Text, list)):
                 found |= deps_of(run, part, frame, clause)
     return found
 
@@ -189,7 +191,7 @@ def frame_method(run: Interpreter, frame: Frame, name: str, node: ast.Call) -> V
     for argument in args.all():
         if isinstance(argument, Function):
             run.recorder.cannot_see(
-                "opaque", f"what the function given to {name} does is not followed", node.lineno
+                "opaque", f"what the function given to {name} does is not followed", _line(node)
             )
     return UNKNOWN
 
@@ -199,6 +201,10 @@ def _args(run: Interpreter, node: ast.Call, clause: Clause) -> Args:
 
     with run.recorder.clause(clause):
         return read_args(run, node)
+
+
+def _line(node: ast.Call) -> int:
+    return node.func.end_lineno or node.lineno
 
 
 def selected(run: Interpreter, frame: Frame, values: list[Value], line: int) -> Frame:
@@ -235,7 +241,7 @@ def _note_star(run: Interpreter, frame: Frame, value: Value, line: int) -> None:
 
 def _select(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = _args(run, node, "select")
-    return selected(run, frame, args.given, node.lineno)
+    return selected(run, frame, args.given, _line(node))
 
 
 def _select_expr(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
@@ -244,14 +250,14 @@ def _select_expr(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     for value in args.given:
         for text in value if isinstance(value, list) else [value]:
             columns += expression_columns(text) if isinstance(text, Text) else []
-    return selected(run, frame, columns, node.lineno)
+    return selected(run, frame, columns, _line(node))
 
 
 def _with_column(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = _args(run, node, "select")
     name, value = args.get("colName", 0), args.get("col", 1)
     if not isinstance(name, Text) or name.has_holes:
-        run.recorder.cannot_see("dynamic_column", "a column known only when it runs", node.lineno)
+        run.recorder.cannot_see("dynamic_column", "a column known only when it runs", _line(node))
         return frame
     return frame.with_column(str(name), deps_of(run, value, frame, "select"))
 
@@ -266,7 +272,7 @@ def _with_columns(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 def _mapping(args: Args) -> dict[str, Value]:
     first = args.get("", 0)
     found = next((v for v in [first, *args.named.values()] if isinstance(v, dict)), {})
-    return {str(key): value for key, value in found.items()}
+    return {key: value for key, value in found.items() if isinstance(key, str)}
 
 
 def _renamed(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
@@ -275,18 +281,18 @@ def _renamed(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     if not names and len(args.all()) >= 2:
         old, new = args.get("existing", 0), args.get("new", 1)
         names = {old: new} if isinstance(old, Text) and isinstance(new, Text) else {}
-    for old in names:
-        line = old.line if isinstance(old, Text) else node.lineno
-        run.recorder.names_column(frame, old, line, clause="select", maybe=True)
+    for old in names:  # Spark ignores what is not there, but then the new name is not there
+        line = old.line if isinstance(old, Text) else _line(node)
+        run.recorder.names_column(frame, old, line, clause="select")
     return frame.renamed({old: str(new) for old, new in names.items() if isinstance(new, str)})
 
 
 def _drop(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = _args(run, node, "other")
     names = [value for value in args.given if isinstance(value, Text)]
-    names += [Text(c.name, node.lineno) for c in args.given if isinstance(c, Col) and c.name]
+    names += [Text(c.name, _line(node)) for c in args.given if isinstance(c, Col) and c.name]
     for name in names:  # Spark drops what is not there without a word
-        run.recorder.names_column(frame, name, node.lineno, clause="other", maybe=True)
+        run.recorder.names_column(frame, name, name.line, clause="other", maybe=True)
     return frame.without(names)
 
 
@@ -373,14 +379,14 @@ def _transform(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     given = args.get("func", 0)
     if isinstance(given, Function):
         return run.call(given, [frame, *args.given[1:]], args.named)
-    run.recorder.cannot_see("opaque", "a function that is not in this file", node.lineno)
+    run.recorder.cannot_see("opaque", "a function that is not in this file", _line(node))
     return UNKNOWN_FRAME
 
 
 def _opaque(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     _args(run, node, "select")
     run.recorder.cannot_see(
-        "opaque", "which columns a function over whole rows uses is not followed", node.lineno
+        "opaque", "which columns a function over whole rows uses is not followed", _line(node)
     )
     return UNKNOWN_FRAME
 
@@ -443,7 +449,7 @@ def aggregated(run: Interpreter, grouped: Grouped, args: Args) -> Frame:
     """Return the frame that aggregating makes: the keys and the aggregates."""
     frame = grouped.frame
     columns: dict[str, Deps] = dict(grouped.keys)
-    for name, value in _aggregates(args):
+    for name, value in _aggregates(args, frame.library):
         deps = deps_of(run, value, frame, "select")
         columns[name] = columns.get(name, NOTHING) | frozenset(
             dep._replace(subtype="AGGREGATION") if dep.subtype == "IDENTITY" else dep
@@ -453,14 +459,13 @@ def aggregated(run: Interpreter, grouped: Grouped, args: Args) -> Frame:
     return frame.only(columns).steered(keys, "GROUP_BY")
 
 
-def _aggregates(args: Args) -> list[tuple[str, Value]]:
+def _aggregates(args: Args, library: str) -> list[tuple[str, Value]]:
     found: list[tuple[str, Value]] = []
     for value in args.given:
-        if isinstance(value, dict):
-            for column, how in value.items():
-                if isinstance(column, Text):
-                    name = f"{how}({column})" if isinstance(how, str) else str(column)
-                    found.append((name, column))
+        for column, how in value.items() if isinstance(value, dict) else ():
+            if isinstance(column, Text):  # pandas keeps the name of the column
+                named = library == "spark" and isinstance(how, str)
+                found.append((f"{how}({column})" if named else str(column), column))
         found += [(column.name or "?", column) for column in flat([value])]
     for name, value in args.named.items():  # pandas: total=("amount", "sum")
         if isinstance(value, tuple) and value and isinstance(value[0], Text):
@@ -481,7 +486,7 @@ def grouped_method(run: Interpreter, grouped: Grouped, name: str, node: ast.Call
     if name == "pivot":
         keys = deps_of(run, args.get("pivot_col", 0), frame, "group")
         run.recorder.cannot_see(
-            "pivot", "a pivot's columns are known only when it runs", node.lineno
+            "pivot", "a pivot's columns are known only when it runs", _line(node)
         )
         return Grouped(frame.steered(keys, "GROUP_BY"), grouped.keys)
     if name == "count":
@@ -517,10 +522,10 @@ def session_method(run: Interpreter, session: Session, name: str, node: ast.Call
     if name == "sql":
         if isinstance(first, Text):
             return run_sql(run, first, dialect="spark")
-        run.recorder.cannot_see("dynamic_sql", "a query known only when it runs", node.lineno)
+        run.recorder.cannot_see("dynamic_sql", "a query known only when it runs", _line(node))
         return UNKNOWN_FRAME
     if name == "table":
-        return storage.read_table(run, first, node.lineno, "spark")
+        return storage.read_table(run, first, _line(node), "spark")
     if name == "createDataFrame":
         return first if isinstance(first, Frame) else Frame()
     return Frame() if name in ("range", "emptyDataFrame") else session
@@ -543,7 +548,8 @@ def merge_method(run: Interpreter, merge: Merge, name: str, node: ast.Call) -> V
     if name == "merge" and isinstance(source, Frame):
         condition = args.get("condition", 1)
         if isinstance(condition, Text):
-            deps = _condition(run, condition, source, "join")
+            bare = Text(_QUALIFIER.sub("", condition), condition.line)
+            deps = _condition(run, bare, source, "join")
             source = source.steered(deps, "JOIN")
         return merge._replace(frame=source)
     if name == "execute" and merge.frame is not None:

@@ -168,14 +168,13 @@ def _refer(run: Interpreter, text: Text, readable: str, lineage: SqlLineage) -> 
     for reference in find_references(readable, lineage, names, first_line=text.line):
         if HOLE in reference.dataset.name or HOLE in reference.field:
             continue
+        line = text.line if text.elsewhere else reference.line
         if reference.dataset.namespace == _VIEWS:
             view = run.views[reference.dataset.name]
-            run.recorder.names_column(
-                view, reference.field, reference.line, clause=reference.clause
-            )
+            run.recorder.names_column(view, reference.field, line, clause=reference.clause)
         else:
             dep = Dep(reference.dataset, reference.field, "IDENTITY")
-            run.recorder.refers(dep, reference.line, reference.clause)
+            run.recorder.refers(dep, line, reference.clause)
 
 
 _VIEWS = "\0view"  # no namespace of a dataset

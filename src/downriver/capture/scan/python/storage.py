@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from downriver.capture.scan.python.interpreter import Interpreter
 
 _FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "delta", "xml"})
+_BY_HAND = "a function of the user"
 _SETTING = frozenset({
     "mode", "partitionBy", "bucketBy", "sortBy", "outputMode", "trigger", "queryName", "schema",
     "using", "tableProperty", "partitionedBy", "clusterBy",
@@ -159,10 +160,13 @@ def write(run: Interpreter, writer: Writer, name: str, args: Args) -> Value:
     if name in ("save", "start") and writer.format in ("snowflake", "bigquery", "redshift"):
         table = first or writer.options.get("dbtable") or writer.options.get("table")
         return _write_table(run, writer, table, args.line)
+    if writer.format == _BY_HAND:
+        return writer
     if name in ("save", "start") or name in _FILE_FORMATS:
         return _write_path(run, writer.frame, first or writer.options.get("path"), args.line)
     if name in ("foreachBatch", "foreach"):
         run.recorder.cannot_see("opaque", f"what {name} writes is not followed", args.line)
+        return writer._replace(format=_BY_HAND)
     return writer
 
 

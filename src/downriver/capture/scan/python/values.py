@@ -30,17 +30,23 @@ UNKNOWN = Unknown()
 
 
 class Text(str):
-    """A text with the line it was written on; `maybe` when it names a column that may be absent."""
+    """A text with the line it was written on.
 
-    __slots__ = ("line", "maybe")
+    `maybe`: it names a column that may be absent. `elsewhere`: it comes from another file, and
+    `line` is where that file is named.
+    """
+
+    __slots__ = ("elsewhere", "line", "maybe")
     line: int
     maybe: bool
+    elsewhere: bool
 
-    def __new__(cls, text: str, line: int, *, maybe: bool = False) -> Text:
+    def __new__(cls, text: str, line: int, *, maybe: bool = False, elsewhere: bool = False) -> Text:
         """Make a text that knows its line."""
         made = super().__new__(cls, text)
         made.line = line
         made.maybe = maybe
+        made.elsewhere = elsewhere
         return made
 
     @property
