@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -123,9 +124,10 @@ class Registrar:
     def _own_names(self, asset: Registration, table: DatasetId | None) -> Names:
         """Return how names are found in the code of an asset: its own first."""
         find = self._names.find
+        called = {asset.name.casefold(), PurePosixPath(asset.source_ref).stem.casefold()}
 
         def found(name: str) -> DatasetId | None:
-            own = table is not None and short_name(name) == asset.name.casefold()
+            own = table is not None and short_name(name) in called
             return table if own else find(name)
 
         return msgspec.structs.replace(self._names, find=found)

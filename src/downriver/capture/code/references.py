@@ -46,6 +46,7 @@ _NO_ALIAS = frozenset({
     "or", "order", "outer", "pivot", "qualify", "right", "sample", "select", "semi", "set",
     "tablesample", "union", "unpivot", "using", "values", "when", "where", "window",
 })  # fmt: skip
+_BEFORE_TABLES = frozenset({"from", "join", "using", "update", "into"})
 _SET_OPERATIONS = frozenset({"union", "except", "intersect", "minus"})
 
 
@@ -198,10 +199,12 @@ class _Finder:
 
     def _find_tables(self) -> None:
         for at, token in enumerate(self._tokens):
-            if token.kind != "name" or token.text.lower() not in ("from", "join"):
+            word = token.text.lower() if token.kind == "name" else ""
+            if word not in _BEFORE_TABLES or (word == "using" and self._text(at + 1) == "("):
                 continue
             table, after = self._table_at(at + 1)
-            self._read_by.setdefault(token.query, []).append(table)
+            if word in ("from", "join", "using"):
+                self._read_by.setdefault(token.query, []).append(table)
             if table is not None:
                 self._aliases.setdefault(table.rpartition(".")[2].casefold(), table)
                 self._alias_at(after, table)

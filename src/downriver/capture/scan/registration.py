@@ -70,11 +70,11 @@ def read_code(
     hinted = msgspec.structs.replace(names, find=_hinted(asset, names.find))
     if asset.source is not None:
         path = asset.source_ref if asset.source_ref.endswith(_SUFFIXES) else _made_up_path(asset)
-        return scan_text(path, asset.source, hinted)
+        return scan_text(path, asset.source, hinted, as_models=not asset.is_job)
     path = asset.source_ref.removeprefix("./")
     if repository is None or not path.endswith(_SUFFIXES) or repository.find(path) is None:
         return None
-    return scan_repository(repository, hinted, only=[path])
+    return scan_repository(repository, hinted, only=[path], as_models=not asset.is_job)
 
 
 def _made_up_path(asset: Registration) -> str:

@@ -59,17 +59,22 @@ def scan_repository(
     names: Names,
     *,
     only: list[str] | None = None,
+    as_models: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ScanResult:
-    """Read a repository, or `only` some of its files with what the others tell about them."""
+    """Read a repository, or `only` some of its files with what the others tell about them.
+
+    A query that writes nothing is the model of its file's name `as_models`, and a script otherwise.
+    """
     files = list(repository.files())
-    return _Scan(repository, files, names).read(files if only is None else only, progress)
+    scan = _Scan(repository, files, names, as_models=as_models)
+    return scan.read(files if only is None else only, progress)
 
 
-def scan_text(path: str, text: str, names: Names) -> ScanResult:
+def scan_text(path: str, text: str, names: Names, *, as_models: bool = False) -> ScanResult:
     """Read one text as the file its path says it is."""
     result = ScanResult(files=1)
-    scan = _Scan(None, [], names)
+    scan = _Scan(None, [], names, as_models=as_models)
     scan.read_one(path, text, result)
     return result
 
@@ -77,8 +82,16 @@ def scan_text(path: str, text: str, names: Names) -> ScanResult:
 class _Scan:
     """One repository being read."""
 
-    def __init__(self, repository: Repository | None, files: list[str], names: Names) -> None:
+    def __init__(
+        self,
+        repository: Repository | None,
+        files: list[str],
+        names: Names,
+        *,
+        as_models: bool,
+    ) -> None:
         self._repository = repository
+        self._as_models = as_models
         self._names = names
         self._projects = find_projects(repository, files) if repository is not None else []
         self._models = {name.casefold() for project in self._projects for name in project.models}
@@ -169,8 +182,10 @@ class _Scan:
             result.problems.append(Problem(path, exc.lineno or 1, f"is not Python: {exc.msg}"))
         except YamlError as exc:
             result.problems.append(Problem(path, exc.line, f"is not YAML: {exc.reason}"))
-        except (ValueError, RecursionError) as exc:
-            result.problems.append(Problem(path, 1, str(exc) or "is nested too deeply"))
+        except ValueError as exc:
+            result.problems.append(Problem(path, 1, str(exc)))
+        except RecursionError:
+            result.problems.append(Problem(path, 1, "is nested too deeply to be followed"))
 
     def _around(self, path: str) -> Surroundings:
         repository = self._repository
@@ -194,7 +209,7 @@ class _Scan:
             return
         if project is not None and kind is not None:
             job = self._sql.read_dbt(path, text, project, kind)
-        elif "{{" in text and ("ref(" in text or "source(" in text):
+        elif self._as_models or ("{{" in text and ("ref(" in text or "source(" in text)):
             job = self._sql.read_dbt(path, text, _NO_PROJECT, "model")
         else:
             job = self._sql.read_script(path, text)

@@ -48,11 +48,12 @@ class SqlFiles:
         """Return the job of a model, snapshot, test or analysis of a dbt project."""
         name, table = model_names(path, text)
         job = self._job(path, name, "DBT", kind.upper())
-        target = self._dataset_for(table) if kind in _OWN_DATA else None
         template = project.template(table)
         lineage = parse_sql_lineage(
             text, dialect=self._dialect, schema=self._schema, template=template
         )
+        is_stored = kind in _OWN_DATA and not lineage.outputs
+        target = self._dataset_for(table) if is_stored else None
         job.dialect = lineage.dialect
         put_query(job, text, template)
         add_sql(job, lineage, self._dataset_for, result=target)

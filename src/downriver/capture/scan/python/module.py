@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,12 @@ from downriver.capture.scan.python.recorder import Recorder, Surroundings
 
 if TYPE_CHECKING:
     from downriver.capture.code import CodeJob
+
+
+# Code without any of these words touches no data we could follow.
+_CONCERNS_DATA = re.compile(
+    r"spark|pandas|airflow|feast|delta|sql|select\s|insert\s|execute|cursor", re.IGNORECASE
+)
 
 
 def read_module(path: str, source: str, around: Surroundings) -> list[CodeJob]:
@@ -22,6 +29,8 @@ def read_module(path: str, source: str, around: Surroundings) -> list[CodeJob]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an odd escape in their text is none of our business
         tree = ast.parse(source, filename=path)
+    if _CONCERNS_DATA.search(source) is None:
+        return []
     recorder = Recorder(path, source, around)
     Interpreter(recorder).run(tree)
     for job in recorder.jobs:

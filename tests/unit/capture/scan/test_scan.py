@@ -1,0 +1,110 @@
+"""A repository is read with care: nothing outside of it, nothing run, nothing lost to one fault."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from downriver.capture.scan import Names, Repository, scan_repository, scan_text
+from downriver.errors import InvalidRequestError
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ORDERS = Path(__file__).parents[4] / "examples" / "orders"
+
+
+@pytest.fixture
+def lineage(tmp_path: Path) -> Iterator[Lineage]:
+    with Lineage.open(str(tmp_path / "store")) as opened:
+        yield opened
+
+
+def test_a_repository_ends_as_one_graph(lineage: Lineage) -> None:
+    found = lineage.capture_scan(ORDERS)
+    assert not found.problems
+    reached = {node.name for node in lineage.trace("fct_orders").nodes}
+    assert reached >= {"daily_revenue_report.read_revenue", "jobs/customer_ltv"}
+    columns = {(n.name, n.field) for n in lineage.trace("raw.orders.order_total").nodes}
+    assert ("customer_ltv/features", "spend") in columns
+
+
+def test_code_joins_what_dbt_has_told(lineage: Lineage) -> None:
+    lineage.capture_dbt(ORDERS / "target")
+    lineage.capture_scan(ORDERS)
+    answer = lineage.trace("warehouse.raw.orders.order_total")
+    assert {node.namespace for node in answer.nodes} == {"postgres://orders", "s3://shop-models"}
+    assert [node.name for node in answer.nodes if node.field == "spend"]
+
+
+def test_nothing_is_run(tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    code = f"open({str(mark)!r}, 'w').write('x')\nimport os\nos.remove('{mark}')\n"
+    (tmp_path / "job.py").write_text(code)
+    scan_repository(Repository(tmp_path), Names(namespace="n"))
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "path", ["../outside.sql", "/etc/passwd", "link.sql", "folder/../../x.sql"]
+)
+def test_nothing_outside_is_read(tmp_path: Path, path: str) -> None:
+    (tmp_path / "outside.sql").write_text("select secret from t")
+    root = tmp_path / "repo"
+    root.mkdir()
+    (root / "link.sql").symlink_to(tmp_path / "outside.sql")
+    repository = Repository(root)
+    assert repository.find(path) is None
+    assert repository.read(path) is None
+
+
+def test_a_file_that_is_too_large_is_said_and_the_rest_is_read(tmp_path: Path) -> None:
+    (tmp_path / "huge.sql").write_text("-- x\n" * 1_000_000)
+    (tmp_path / "small.sql").write_text("insert into a select x from b")
+    found = scan_repository(Repository(tmp_path), Names(namespace="n"))
+    assert [problem.path for problem in found.problems] == ["huge.sql"]
+    assert [job.path for job in found.jobs] == ["small.sql"]
+
+
+def test_a_path_that_is_not_there_is_an_error(lineage: Lineage, tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequestError, match="no such file"):
+        lineage.capture_scan(tmp_path / "nope")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "",
+        "x = " + "(" * 90 + ")" * 90,
+        "while True:\n    spark.table('t')\n",
+        "def f(*a, **k): return f(*a, **k)\nf()\n",
+        "a, *b = 1, 2, 3\n(c := a)\n",
+        "spark.table()\nspark.read.load()\ndf.select(*x)\nspark.sql()\n",
+        "import pandas as pd\npd.read_sql()\npd.read_csv()[0]\npd.concat([])\npd.merge()\n",
+        "from airflow import DAG\nDAG()\nwith DAG('a') as d:\n    x >> y >> [1, 2]\n",
+        "from feast import *\nimport feast\nfeast.FeatureView()\nfeast.FeatureService(name='x')\n",
+        "match x:\n    case [1, *rest]: spark.table('a')\n    case {'k': v}: pass\n",
+        "class A(A): pass\nA().b.c()\n",
+        "from pyspark.sql import functions as F\n"
+        "spark.table('t').agg(F.sum()).groupBy().pivot().count()\n",
+        "spark.table('t')[None][1:2]['a']['b'] = 3\n",
+        "'%s %(a)s' % x\n'{} {0} {a}'.format()\nf'{x!r:>{y}}'\n",
+    ],
+)
+def test_code_that_makes_no_sense_is_no_fault(code: str) -> None:
+    assert scan_text("job.py", code, Names(namespace="n")).problems == []
+
+
+def test_events_of_a_scan_are_well_formed(lineage: Lineage) -> None:
+    found = lineage.capture_scan(ORDERS, dry_run=True)
+    for raw in found.events(0):
+        event = json.loads(raw)
+        if "job" in event:
+            facets = event["job"]["facets"]
+            assert facets["sourceCodeLocation"]["path"] == facets["downriver_code"]["path"]
+            assert facets["downriver_code"]["line"] >= 1
+    assert lineage.status().counts.events == 0
