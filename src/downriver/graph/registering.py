@@ -14,6 +14,7 @@ from downriver.capture.scan import (
     Repository,
     dataset_from,
     make_job,
+    may_be_at,
     read_code,
     ways_to_find,
 )
@@ -105,13 +106,17 @@ class Registrar:
     # Who it is
 
     def _dataset(self, asset: Registration) -> DatasetId:
-        ways = [*ways_to_find(asset.source_ref), asset.name]
-        for name in ways:
+        for name in ways_to_find(asset.source_ref):
             found = self._names.find(name)
-            if found is not None and (name != asset.name or _is_called(found, asset.name)):
+            if found is not None and may_be_at(found, asset.source_ref):
                 return found
-        named = dataset_from(asset.source_ref, self._names.namespace)
-        return named or DatasetId(self._names.namespace, asset.name)
+        named = dataset_from(asset.source_ref)
+        if named is not None:
+            return named
+        found = self._names.find(asset.name)
+        if found is not None and _is_called(found, asset.name):
+            return found
+        return DatasetId(self._names.namespace, asset.name)
 
     def _job(self, name: str) -> JobId:
         try:

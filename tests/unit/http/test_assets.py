@@ -182,3 +182,21 @@ def test_only_a_writer_may_register(lineage: Lineage) -> None:
     client = TestClient(build_app(lineage))
     client.headers["Authorization"] = f"Bearer {reader}"
     assert register(client, "table", "t").status_code == 403
+
+
+def test_a_table_is_not_taken_for_a_file_of_the_same_name(
+    client: TestClient, lineage: Lineage
+) -> None:
+    lineage.capture_sql("insert into x select a from raw.orders", job="j", namespace="s3://lake")
+    register(client, "table", "raw_orders", "postgres://warehouse/raw/orders")
+    tree = client.get("/v1/lineage/raw_orders").json()["graph"]
+    assert lines(tree) == ["[TABLE] raw_orders"]
+
+
+def test_a_table_is_the_one_the_catalog_knows(client: TestClient, lineage: Lineage) -> None:
+    lineage.capture_dbt(ORDERS / "target", namespace="postgres://db:5432")
+    register(client, "table", "raw_orders", "postgres://warehouse/raw/orders")
+    tree = client.get("/v1/lineage/raw_orders").json()["graph"]
+    assert lines(tree)[:3] == [
+        "[TABLE] raw_orders", " [DBT_MODEL] stg_orders", "  [DBT_MODEL] fct_orders",
+    ]  # fmt: skip

@@ -4,6 +4,7 @@ from downriver.capture.scan.registration import (
     Registration,
     dataset_from,
     make_job,
+    may_be_at,
     read_code,
     ways_to_find,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "ScanResult",
     "dataset_from",
     "make_job",
+    "may_be_at",
     "read_code",
     "scan_repository",
     "scan_text",

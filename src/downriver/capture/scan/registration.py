@@ -40,7 +40,7 @@ class Registration(msgspec.Struct, kw_only=True):
         return self.asset_type in JOB_TYPES
 
 
-def dataset_from(source_ref: str, namespace: str) -> DatasetId | None:
+def dataset_from(source_ref: str) -> DatasetId | None:
     """Return the dataset a URL names: `postgres://warehouse/raw/orders`, `s3://bucket/orders`."""
     scheme, separator, rest = source_ref.partition("://")
     if not separator:
@@ -58,6 +58,12 @@ def ways_to_find(source_ref: str) -> list[str]:
         return []
     parts = [part for part in rest.split("/") if part]
     return [source_ref, ".".join(parts), ".".join(parts[1:])] if len(parts) > 1 else [source_ref]
+
+
+def may_be_at(dataset: DatasetId, source_ref: str) -> bool:
+    """Whether a dataset can be what a URL names: nothing in a bucket is a table of a database."""
+    scheme = dataset.namespace.partition("://")[0]
+    return "://" not in dataset.namespace or source_ref.startswith(f"{scheme}://")
 
 
 def read_code(
