@@ -23,7 +23,6 @@ from downriver.capture.scan import (
 from downriver.capture.sql import SqlLineage, parse_sql_lineage
 from downriver.capture.sql.events import SqlJob, render_sql_event
 from downriver.errors import (
-    AmbiguousNameError,
     EntityNotFoundError,
     InvalidEventError,
     InvalidRequestError,
@@ -31,6 +30,7 @@ from downriver.errors import (
 from downriver.events.wire import parse_event, parse_time, render_time
 from downriver.graph import FOREVER, Entity, GraphIndex, Question, paths, resolve, trace
 from downriver.graph.assets import Assets, build_tree, find_asset
+from downriver.graph.catalog_names import CatalogNames
 from downriver.graph.registering import Registrar, answer
 from downriver.model.answers import Direction, Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from downriver.events import Event
-    from downriver.graph.identity import Identities
     from downriver.store import Receipt
 
 DEFAULT_LIMIT = 1000
@@ -158,7 +157,7 @@ class Lineage:
         The catalog tells the schemas of tables that `schema` does not.
         """
         with self.reading() as reader:
-            names = _CatalogNames(reader, self._graph.nodes.identities, namespace)
+            names = CatalogNames(reader, self._graph.nodes.identities, namespace)
 
             def columns_of(table: str) -> Sequence[str] | None:
                 given = (schema or {}).get(table)
@@ -255,7 +254,7 @@ class Lineage:
             return answer(done, Assets(reader, self._graph.nodes.identities))
 
     def _names(self, reader: Reader, namespace: str) -> Names:
-        known = _CatalogNames(reader, self._graph.nodes.identities, namespace)
+        known = CatalogNames(reader, self._graph.nodes.identities, namespace)
         return Names(namespace=namespace, find=known.find, columns_of=known.columns_of_dataset)
 
     def _known_namespace(self, tables: Sequence[str]) -> str | None:
@@ -403,46 +402,6 @@ class Lineage:
     def resolve(self, entity: str, reader: Reader) -> Entity:
         """Return what a name means, or raise an error that says what it might have meant."""
         return resolve(entity, reader, self._graph.nodes.identities)
-
-
-class _CatalogNames:
-    """Tables as SQL names them, as the catalog knows them."""
-
-    def __init__(self, reader: Reader, identities: Identities, namespace: str) -> None:
-        self._reader = reader
-        self._identities = identities
-        self._namespace = namespace
-        self._known: dict[str, Entity | None] = {}
-
-    def dataset_for(self, table: str) -> DatasetId:
-        """Return the one dataset a table name fits, or a new one in the namespace."""
-        return self.find(table) or DatasetId(self._namespace, table)
-
-    def find(self, table: str) -> DatasetId | None:
-        """Return the one dataset a table name fits."""
-        entity = self._find(table)
-        return entity.id if entity is not None and isinstance(entity.id, DatasetId) else None
-
-    def columns_of(self, table: str) -> list[str] | None:
-        """Return the columns of the current schema of a table, if one is known."""
-        entity = self._find(table)
-        columns = self._reader.schema(entity.node) if entity is not None else []
-        return [column.path for column in columns if "." not in column.path] or None
-
-    def columns_of_dataset(self, dataset: DatasetId) -> list[str] | None:
-        """Return the columns of the current schema of a dataset, if one is known."""
-        node = self._reader.find_node(dataset)
-        columns = self._reader.schema(node) if node is not None else []
-        return [column.path for column in columns if "." not in column.path] or None
-
-    def _find(self, table: str) -> Entity | None:
-        if table not in self._known:
-            try:
-                found = resolve(f"dataset:{table}", self._reader, self._identities)
-            except (EntityNotFoundError, AmbiguousNameError):
-                found = None
-            self._known[table] = found
-        return self._known[table]
 
 
 def _now() -> int:

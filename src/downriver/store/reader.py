@@ -271,8 +271,9 @@ class Reader:
             WHERE f.name = ? AND f.role = ? AND f.run = 0
             ORDER BY f.last_at, f.last_event, f.digest
         """
-        found = self._query(sql, (name, int(Role.NODE)))
-        return {node: unpack(bytes(body)) or b"{}" for node, body in found}
+        rows = self._query(sql, (name, int(Role.NODE)))
+        current = {node: unpack(bytes(body)) or b"{}" for node, body in rows}
+        return {node: body for node, body in current.items() if not _deleted(body)}
 
     def schema(self, dataset: int) -> list[Column]:
         """Return the columns of a dataset's current schema facet, in its order."""

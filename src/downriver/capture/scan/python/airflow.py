@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from downriver.capture.code import CodeJob
-    from downriver.capture.scan.python.calls import Args
+    from downriver.capture.scan.python.arguments import Args
     from downriver.capture.scan.python.interpreter import Interpreter
     from downriver.capture.scan.python.recorder import Recorder
 
@@ -66,7 +66,7 @@ class Airflow:
 
     def defined(self, run: Interpreter, function: Function) -> Function:
         """Take note of what a decorator was given."""
-        from downriver.capture.scan.python.calls import read_args
+        from downriver.capture.scan.python.arguments import read_args
 
         node = function.node
         if isinstance(node, ast.Lambda) or not (self.is_dag(function) or self.is_task(function)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from downriver.capture.scan.python.expression_text import expression_columns
 from downriver.capture.scan.python.frames import NOTHING, Deps, Frame, through
 from downriver.capture.scan.python.values import UNKNOWN, Col, Text, Use, Value
 
@@ -75,3 +76,25 @@ def _stronger(inner: str, outer: str) -> str:
     if outer not in order:
         return outer
     return inner if inner not in order else max(inner, outer, key=order.index)
+
+
+def deps_of(run: Interpreter, value: Value, frame: Frame, clause: Clause) -> Deps:
+    """Return what an argument depends on: a column, its name, or several."""
+    if isinstance(value, Text):
+        column = named_column(value, value.line, maybe=value.maybe)
+        return resolved(run, column, frame, clause)
+    found: Deps = NOTHING
+    for column in flat([value]):
+        found |= resolved(run, column, frame, clause)
+    if isinstance(value, (list, tuple)) and not isinstance(value, Col):
+        for part in value:
+            if isinstance(part, (Text, list)):
+                found |= deps_of(run, part, frame, clause)
+    return found
+
+
+def condition_deps(run: Interpreter, value: Value, frame: Frame, clause: Clause) -> Deps:
+    """Return what a condition looks at; a text is an expression, not a name."""
+    if isinstance(value, Text):
+        return resolved(run, united(expression_columns(value)), frame, clause)
+    return deps_of(run, value, frame, clause)

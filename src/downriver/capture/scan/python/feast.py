@@ -12,7 +12,7 @@ from downriver.capture.scan.python.values import Dotted, Object, Text, Value
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
-    from downriver.capture.scan.python.calls import Args
+    from downriver.capture.scan.python.arguments import Args
     from downriver.capture.scan.python.interpreter import Interpreter
 
 _VIEWS = frozenset({"FeatureView", "BatchFeatureView", "StreamFeatureView"})

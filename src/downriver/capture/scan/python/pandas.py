@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from downriver.capture.scan.python import storage
+from downriver.capture.scan.python.arguments import clause_args, line_of_call
 from downriver.capture.scan.python.columns import flat, mixed, resolved, united
 from downriver.capture.scan.python.expression_text import expression_columns
 from downriver.capture.scan.python.frames import NOTHING, UNKNOWN_FRAME, Deps, Frame
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from downriver.capture.code.job import Clause
-    from downriver.capture.scan.python.calls import Args
+    from downriver.capture.scan.python.arguments import Args
     from downriver.capture.scan.python.interpreter import Interpreter
 
 _READS_FILES = frozenset({
@@ -101,17 +102,6 @@ def _from_columns(run: Interpreter, given: Value) -> Frame:
     return Frame(columns=columns, library="pandas")
 
 
-def _args(run: Interpreter, node: ast.Call, clause: Clause) -> Args:
-    from downriver.capture.scan.python.calls import read_args
-
-    with run.recorder.clause(clause):
-        return read_args(run, node)
-
-
-def _line(node: ast.Call) -> int:
-    return node.func.end_lineno or node.lineno
-
-
 def _named(run: Interpreter, frame: Frame, value: Value, clause: Clause) -> Deps:
     """Return what columns depend on that are given by name, one or several."""
     found: Deps = NOTHING
@@ -126,7 +116,7 @@ def _named(run: Interpreter, frame: Frame, value: Value, clause: Clause) -> Deps
 
 
 def _assign(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    args = _args(run, node, "select")
+    args = clause_args(run, node, "select")
     made = frame
     for name, value in args.named.items():
         if isinstance(value, Function):
@@ -136,7 +126,7 @@ def _assign(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 
 
 def _rename(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    args = _args(run, node, "select")
+    args = clause_args(run, node, "select")
     names = args.get("columns") or args.get("mapper", 0)
     if not isinstance(names, dict):
         return frame
@@ -147,7 +137,7 @@ def _rename(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 
 
 def _drop(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    args = _args(run, node, "other")
+    args = clause_args(run, node, "other")
     given = args.get("columns") or (args.get("labels", 0) if args.get("axis", 1) else None)
     _named(run, frame, given, "other")
     names = given if isinstance(given, (list, tuple)) else [given]
@@ -155,7 +145,7 @@ def _drop(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 
 
 def _merge(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    args = _args(run, node, "join")
+    args = clause_args(run, node, "join")
     return _merged(run, frame, args.get("right", 0), args, shift=0)
 
 
@@ -169,7 +159,7 @@ def _merged(run: Interpreter, frame: Frame, other: Value, args: Args, *, shift: 
 
 
 def _group_by(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    args = _args(run, node, "group")
+    args = clause_args(run, node, "group")
     by = args.get("by", 0)
     keys: dict[str, Deps] = {}
     for name in by if isinstance(by, list) else [by]:
@@ -180,31 +170,8 @@ def _group_by(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     return Grouped(frame, keys)
 
 
-def aggregate(run: Interpreter, grouped: Grouped, name: str, args: Args) -> Frame:
-    """Return what aggregating grouped rows makes."""
-    from downriver.capture.scan.python.spark import aggregated
-
-    frame = grouped.frame
-    if grouped.only:
-        args = args._replace(given=[], named={})
-    made = aggregated(run, grouped, args)
-    for column in grouped.only:
-        run.recorder.names_column(frame, column, args.line, clause="select")
-        made = made.with_column(column, mixed([Col(frame.find(column))], "AGGREGATION").deps)
-    if not grouped.only and not args.all() and name not in ("size", "count"):
-        others = {k: v for k, v in frame.columns.items() if k not in grouped.keys}
-        for column, deps in others.items():
-            made = made.with_column(column, mixed([Col(deps)], "AGGREGATION").deps)
-        return made.only(made.columns, frame.stars)
-    if name in ("apply", "transform", "pipe") and not grouped.only:
-        run.recorder.cannot_see(
-            "opaque", f"what {name} does with each group is not followed", args.line
-        )
-    return made
-
-
 def _query(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    text = _args(run, node, "filter").get("expr", 0)
+    text = clause_args(run, node, "filter").get("expr", 0)
     if not isinstance(text, Text):
         return frame
     readable = Text(text.replace("==", "=").replace("@", ":"), text.line)
@@ -213,26 +180,26 @@ def _query(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 
 
 def _sort(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    by = _args(run, node, "order").get("by", 0)
+    by = clause_args(run, node, "order").get("by", 0)
     return frame.steered(_named(run, frame, by, "order"), "SORT")
 
 
 def _subset(clause: Clause, subtype: str) -> Callable[[Interpreter, Frame, ast.Call], Value]:
     def handle(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-        subset = _args(run, node, clause).get("subset", 0)
+        subset = clause_args(run, node, clause).get("subset", 0)
         return frame.steered(_named(run, frame, subset, clause), subtype)
 
     return handle
 
 
 def _keys_only(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    args = _args(run, node, "select")
+    args = clause_args(run, node, "select")
     _named(run, frame, args.get("keys", 0), "select")
     return frame
 
 
 def _same(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    args = _args(run, node, "select")
+    args = clause_args(run, node, "select")
     given = args.get("dtype", 0)
     for name in given if isinstance(given, dict) else ():
         if isinstance(name, Text):
@@ -241,42 +208,46 @@ def _same(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 
 
 def _to_sql(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    args = _args(run, node, "write")
+    args = clause_args(run, node, "write")
     name, schema = args.get("name", 0), args.get("schema", 2)
     if isinstance(name, Text) and isinstance(schema, Text):
         name = Text(f"{schema}.{name}", name.line)
-    storage.write_frame(run, frame, name, _line(node), is_path=False)
+    storage.write_frame(run, frame, name, line_of_call(node), is_path=False)
 
 
 def _to_file(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    args = _args(run, node, "write")
+    args = clause_args(run, node, "write")
     path = args.get("path", 0) or args.get("path_or_buf") or args.get("excel_writer")
     if path is None:
         return UNKNOWN  # returned as text
     chosen = args.get("columns")
     frame = _narrowed(run, frame, chosen)
-    storage.write_frame(run, frame, path, _line(node), is_path=True)
+    storage.write_frame(run, frame, path, line_of_call(node), is_path=True)
     return None
 
 
 def _to_gbq(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    args = _args(run, node, "write")
-    storage.write_frame(run, frame, args.get("destination_table", 0), _line(node), is_path=False)
+    args = clause_args(run, node, "write")
+    storage.write_frame(
+        run, frame, args.get("destination_table", 0), line_of_call(node), is_path=False
+    )
 
 
 def _pivot(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    args = _args(run, node, "group")
+    args = clause_args(run, node, "group")
     keys = _named(run, frame, args.get("index"), "group")
     keys |= _named(run, frame, args.get("columns"), "group")
     values = args.get("values")
     deps = mixed([Col(_named(run, frame, values, "select"))], "AGGREGATION").deps
-    run.recorder.cannot_see("pivot", "a pivot's columns are known only when it runs", _line(node))
+    run.recorder.cannot_see(
+        "pivot", "a pivot's columns are known only when it runs", line_of_call(node)
+    )
     columns = {str(name): frame.find(str(name)) for name in _texts(args.get("index"))}
     return frame.only({**columns, "*": deps}).steered(keys, "GROUP_BY")
 
 
 def _melt(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    args = _args(run, node, "select")
+    args = clause_args(run, node, "select")
     kept = _texts(args.get("id_vars", 0))
     values = _texts(args.get("value_vars", 1))
     _named(run, frame, [*kept, *values], "select")
@@ -294,7 +265,7 @@ def _texts(value: Value) -> list[Text]:
 
 def _apply(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     """`df.apply(lambda row: row["x"], axis=1)` names columns of the frame."""
-    args = _args(run, node, "select")
+    args = clause_args(run, node, "select")
     given = args.get("func", 0)
     if not isinstance(given, Function):
         return UNKNOWN

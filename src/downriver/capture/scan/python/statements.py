@@ -6,9 +6,9 @@ import ast
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from downriver.capture.scan.python.columns import deps_of
 from downriver.capture.scan.python.expressions import evaluate
 from downriver.capture.scan.python.frames import Frame
-from downriver.capture.scan.python.spark import deps_of
 from downriver.capture.scan.python.values import (
     UNKNOWN,
     Class,

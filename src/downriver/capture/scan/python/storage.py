@@ -15,7 +15,7 @@ from downriver.capture.scan.python.values import Reader, Text, Value, Writer
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
-    from downriver.capture.scan.python.calls import Args
+    from downriver.capture.scan.python.arguments import Args
     from downriver.capture.scan.python.interpreter import Interpreter
 
 _FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "delta", "xml"})

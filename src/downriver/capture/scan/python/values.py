@@ -132,6 +132,10 @@ class Presence(NamedTuple):
     negated: bool = False
 
 
+class Udf(NamedTuple):
+    """A function of the user that Spark calls with columns."""
+
+
 class Function(NamedTuple):
     """A function of the module, with the scope it was made in."""
 
