@@ -78,9 +78,12 @@ def read_code(
         path = asset.source_ref if asset.source_ref.endswith(_SUFFIXES) else _made_up_path(asset)
         return scan_text(path, asset.source, hinted, as_models=not asset.is_job)
     path = asset.source_ref.removeprefix("./")
-    if repository is None or not path.endswith(_SUFFIXES) or repository.find(path) is None:
+    if repository is None or not path.endswith(_SUFFIXES):
         return None
-    return scan_repository(repository, hinted, only=[path], as_models=not asset.is_job)
+    file = repository.find_ending(path)
+    if file is None:
+        return None
+    return scan_repository(repository, hinted, only=[file], as_models=not asset.is_job)
 
 
 def _made_up_path(asset: Registration) -> str:

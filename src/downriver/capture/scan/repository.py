@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from downriver.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 LARGEST = 2 * 2**20  # bytes; code that people write is smaller
 SUFFIXES = frozenset({".sql", ".py", ".ipynb", ".yml", ".yaml"})
@@ -21,6 +21,9 @@ _SKIPPED = frozenset({
 })  # fmt: skip
 
 
+Made = TypeVar("Made")
+
+
 class Repository:
     """A folder of code."""
 
@@ -29,6 +32,7 @@ class Repository:
             raise InvalidRequestError("PATH", f"{root}: no such file or directory")
         self.root = root.resolve()
         self._ignored = _ignore_patterns(self.root)
+        self._made: dict[str, tuple[object, Any]] = {}
 
     def files(self) -> Iterator[str]:
         """Yield the files there are to read, by path relative to the root, in order."""
@@ -58,6 +62,31 @@ class Repository:
         if file is None or file.stat().st_size > LARGEST:
             return None
         return file.read_bytes().decode("utf-8-sig", errors="replace")
+
+    def once(self, key: str, files: list[str], make: Callable[[], Made]) -> Made:
+        """Return what is made of files, made again only when one of them has changed."""
+        stamp = tuple((path, *self._stamp(path)) for path in files)
+        known = self._made.get(key)
+        if known is None or known[0] != stamp:
+            known = self._made[key] = (stamp, make())
+        made: Made = known[1]
+        return made
+
+    def _stamp(self, path: str) -> tuple[int, int]:
+        file = self.find(path)
+        if file is None:
+            return (0, 0)
+        found = file.stat()
+        return (found.st_mtime_ns, found.st_size)
+
+    def find_ending(self, path: str) -> str | None:
+        """Return the one file a path means: from the root, or else by the end of its own."""
+        if self.find(path) is not None:
+            return path
+        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+            return None
+        fitting = [file for file in self.files() if file.endswith(f"/{path}")]
+        return fitting[0] if len(fitting) == 1 else None
 
     def find_near(self, path: str, beside: str) -> str | None:
         """Return the path of a file another names: at the root, beside it, in a `sql` folder."""

@@ -93,7 +93,9 @@ class _Scan:
         self._repository = repository
         self._as_models = as_models
         self._names = names
-        self._projects = find_projects(repository, files) if repository is not None else []
+        self._projects: list[DbtProject] = []
+        if repository is not None:
+            self._projects = repository.once("dbt", files, lambda: find_projects(repository, files))
         self._models = {name.casefold() for project in self._projects for name in project.models}
         self._sql = SqlFiles(names.namespace, self._dataset_for, names.columns_of, names.dialect)
         self._feast = self._feast_project(files)

@@ -108,3 +108,35 @@ def test_events_of_a_scan_are_well_formed(lineage: Lineage) -> None:
             assert facets["sourceCodeLocation"]["path"] == facets["downriver_code"]["path"]
             assert facets["downriver_code"]["line"] >= 1
     assert lineage.status().counts.events == 0
+
+
+def test_a_file_is_found_by_the_end_of_its_path_when_only_one_fits(tmp_path: Path) -> None:
+    for folder in ("a/models", "b/models"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "a" / "models" / "x.sql").touch()
+    for folder in ("a", "b"):
+        (tmp_path / folder / "models" / "y.sql").touch()
+    repository = Repository(tmp_path)
+    assert repository.find_ending("models/x.sql") == "a/models/x.sql"
+    assert repository.find_ending("models/y.sql") is None
+    assert repository.find_ending("../a/models/x.sql") is None
+
+
+def test_what_is_made_of_files_is_made_again_when_they_change(tmp_path: Path) -> None:
+    file = tmp_path / "x.sql"
+    file.write_text("one")
+    repository = Repository(tmp_path)
+    made = [repository.once("k", ["x.sql"], lambda: object()) for _ in range(2)]
+    assert made[0] is made[1]
+    file.write_text("three")
+    assert repository.once("k", ["x.sql"], lambda: object()) is not made[0]
+
+
+def test_a_query_is_kept_as_the_job_s_own_when_it_is_all_the_job_does() -> None:
+    def sql(code: str) -> str:
+        (job,) = scan_text("job.py", code, Names(namespace="n")).jobs
+        return job.sql
+
+    assert sql('cur.execute("insert into a select x from b")') == "insert into a select x from b"
+    assert sql('spark.sql("select x from b").write.saveAsTable("a")') == ""
+    assert sql('spark.sql("select x from b"); spark.table("c")') == ""

@@ -109,21 +109,11 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         """Return the frame with rows that depend on more."""
         return msgspec.structs.replace(self, rows=self.rows | through(deps, subtype))
 
-    def beside(self, other: Frame) -> Frame:
-        """Return the columns of two frames side by side, as a join has them."""
-        columns = dict(self.columns)
-        for name, deps in other.columns.items():
-            columns[name] = columns.get(name, NOTHING) | deps
-        return self._joined(other, columns)
-
     def either(self, other: Frame) -> Frame:
-        """Return what holds of one frame or of the other."""
+        """Return the columns of both frames: one on top of the other, or side by side."""
         columns = dict(self.columns)
         for name, deps in other.columns.items():
             columns[name] = columns.get(name, NOTHING) | deps
-        return self._joined(other, columns)
-
-    def _joined(self, other: Frame, columns: dict[str, Deps]) -> Frame:
         return msgspec.structs.replace(
             self,
             columns=columns,

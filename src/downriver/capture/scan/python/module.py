@@ -34,7 +34,7 @@ def read_module(path: str, source: str, around: Surroundings) -> list[CodeJob]:
     recorder = Recorder(path, source, around)
     Interpreter(recorder).run(tree)
     for job in recorder.jobs:
-        if job.sql and (job.edges or job.references) and _has_frames(job):
+        if job.id in recorder.framed:
             job.sql, job.raw = "", None  # the query is not all the job does
     if _uses_spark(tree):
         recorder.script.integration = "SPARK"
@@ -42,11 +42,6 @@ def read_module(path: str, source: str, around: Surroundings) -> list[CodeJob]:
     if described and not recorder.script.description:
         recorder.script.description = described.splitlines()[0]
     return [job for job in recorder.jobs if _does_something(job)]
-
-
-def _has_frames(job: CodeJob) -> bool:
-    """Whether a job does more with data than run queries."""
-    return any(edge.confidence == "inferred" and not edge.expression for edge in job.edges)
 
 
 def _does_something(job: CodeJob) -> bool:

@@ -155,7 +155,7 @@ def _merged(run: Interpreter, frame: Frame, other: Value, args: Args, *, shift: 
     on = args.get("on", 2 + shift)
     left, right = args.get("left_on") or on, args.get("right_on") or on
     keys = _named(run, frame, left, "join") | _named(run, other, right, "join")
-    return frame.beside(other).steered(keys, "JOIN")
+    return frame.either(other).steered(keys, "JOIN")
 
 
 def _group_by(run: Interpreter, frame: Frame, node: ast.Call) -> Value:

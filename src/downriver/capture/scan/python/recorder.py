@@ -45,6 +45,7 @@ class Recorder:
         self.around = around
         self.jobs: list[CodeJob] = []
         self._lines = source.splitlines()
+        self.framed: set[JobId] = set()  # jobs that do more with data than run queries
         self._guards: list[frozenset[str] | None] = []  # None guards every column
         self._clauses: list[Clause] = ["select"]
         self.script = self.new_job(
@@ -98,6 +99,7 @@ class Recorder:
         """Note an output, made of a frame."""
         self.job.writes(dataset)
         if frame is not None:
+            self.framed.add(self.job.id)
             for source in frame.datasets():
                 self.job.reads(source)
             self.job.edges.extend(frame.edges(dataset))

@@ -168,7 +168,7 @@ def _join(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     how = args.get("how", 2)
     if isinstance(how, str) and how.replace("_", "") in ("leftsemi", "leftanti", "semi", "anti"):
         return frame.steered(deps | other.rows, "JOIN")
-    return frame.beside(other).steered(deps, "JOIN")
+    return frame.either(other).steered(deps, "JOIN")
 
 
 def beside_unknown(frame: Frame) -> Frame:
@@ -178,7 +178,7 @@ def beside_unknown(frame: Frame) -> Frame:
 
 def _cross_join(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     other = clause_args(run, node, "join").get("other", 0)
-    return frame.beside(other) if isinstance(other, Frame) else beside_unknown(frame)
+    return frame.either(other) if isinstance(other, Frame) else beside_unknown(frame)
 
 
 def _union(run: Interpreter, frame: Frame, node: ast.Call) -> Value:

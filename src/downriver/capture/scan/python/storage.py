@@ -37,6 +37,7 @@ def dataset_of(run: Interpreter, name: Text, *, is_path: bool) -> DatasetId:
 def read_dataset(run: Interpreter, dataset: DatasetId, library: str) -> Frame:
     """Note an input and return its data."""
     run.recorder.reads(dataset)
+    run.recorder.framed.add(run.recorder.job.id)
     return read_frame(dataset, run.recorder.around.columns_of, library)
 
 
