@@ -28,8 +28,8 @@ from downriver.errors import (
     InvalidRequestError,
 )
 from downriver.events.wire import parse_event, parse_time, render_time
-from downriver.graph import FOREVER, Entity, GraphIndex, Question, paths, resolve, trace
-from downriver.graph.assets import Assets, build_tree, find_asset
+from downriver.graph import FOREVER, Entity, GraphIndex, Question, paths, trace
+from downriver.graph.assets import Assets, build_tree, find_asset, resolve_any
 from downriver.graph.catalog_names import CatalogNames
 from downriver.graph.registering import Registrar, answer
 from downriver.model.answers import Direction, Paths, Trace
@@ -401,7 +401,7 @@ class Lineage:
 
     def resolve(self, entity: str, reader: Reader) -> Entity:
         """Return what a name means, or raise an error that says what it might have meant."""
-        return resolve(entity, reader, self._graph.nodes.identities)
+        return resolve_any(entity, reader, self._graph.nodes.identities)
 
 
 def _now() -> int:

@@ -144,37 +144,6 @@ class StatedBlindSpots(msgspec.Struct):
 BLIND_SPOTS = "downriver_blindSpots"
 
 
-class CodeReference(msgspec.Struct):
-    """A place in a job's code that names a column; `*` as field is every column.
-
-    `clause` is one of select, join, filter, group, order, write, read, test, doc, other.
-    A conditional use is one the code guards: it runs on without the column.
-    """
-
-    namespace: str = ""
-    name: str = ""
-    field: str = ""
-    line: int = 0
-    clause: str = "other"
-    conditional: bool = False
-    text: str = ""
-
-
-class Code(msgspec.Struct, omit_defaults=True):
-    """Our own facet of a job: where its code is, and which columns it names where.
-
-    `raw` is the text of the template that the query of the `sql` facet was rendered from.
-    """
-
-    path: str = ""
-    line: int = 0
-    references: list[CodeReference] | None = None
-    raw: str | None = None
-
-
-CODE = "downriver_code"
-
-
 class Asset(msgspec.Struct, omit_defaults=True):
     """Our own facet of a dataset or job: what it was registered as."""
 
@@ -307,11 +276,6 @@ def _shape(kind: Any) -> _Shape:
 def read_blind_spots(body: bytes) -> list[StatedBlindSpot]:
     """Return what a job says could not be seen of it."""
     return read_facet(body, StatedBlindSpots).spots or []
-
-
-def read_code(body: bytes) -> Code:
-    """Return where a job's code is and what it refers to."""
-    return read_facet(body, Code)
 
 
 def read_asset(body: bytes) -> Asset:

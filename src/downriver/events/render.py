@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from downriver import __version__
-from downriver.events.facets import Asset, Code
+from downriver.events.code import Code
+from downriver.events.facets import Asset
 from downriver.events.wire import render_time
 from downriver.model.ids import DatasetId, JobId
 
@@ -34,7 +35,10 @@ def dataset(dataset_id: DatasetId, facets: Facets | None = None) -> dict[str, An
 
 def code_facet(code: Code) -> dict[str, Any]:
     """Return our facet that tells where a job's code is and which columns it names."""
-    return facet("DownriverCode", "1-0-0", **msgspec.to_builtins(code))
+    content = msgspec.to_builtins(code)
+    if not code.raw:
+        del content["raw"]
+    return facet("DownriverCode", "1-0-0", **content)
 
 
 def asset_facet(asset: Asset) -> dict[str, Any]:

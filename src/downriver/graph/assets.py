@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from downriver.errors import AmbiguousNameError, EntityNotFoundError
 from downriver.events.facets import ASSET, read_asset
 from downriver.graph.resolve import Entity, resolve
-from downriver.model.assets import AssetNode, AssetRef
+from downriver.model.assets import ASSET_PREFIX, AssetNode, AssetRef
 from downriver.model.ids import DatasetId, JobId, short_name
 
 if TYPE_CHECKING:
@@ -34,13 +35,22 @@ class _JobType(msgspec.Struct):
 
 
 def find_asset(text: str, reader: Reader, identities: Identities) -> Entity:
-    """Return the dataset or job an asset's id, its name, or any other name means."""
-    for number, asset in _registered(reader).items():
-        if asset.id == text:
-            return Entity(reader.nodes([number])[number], number)
-    named = [n for n, asset in _registered(reader).items() if asset.name == text]
-    if len({identities.canonical(number) for number in named}) == 1:
-        return Entity(reader.nodes([named[0]])[named[0]], named[0])
+    """Return what an asset's id means, the name it was registered under, or any other name."""
+    try:
+        return resolve_any(text, reader, identities)
+    except (EntityNotFoundError, AmbiguousNameError):
+        named = [n for n, asset in _registered(reader).items() if asset.name == text]
+        if len({identities.canonical(number) for number in named}) == 1:
+            return Entity(reader.nodes([named[0]])[named[0]], named[0])
+        raise
+
+
+def resolve_any(text: str, reader: Reader, identities: Identities) -> Entity:
+    """Return what a name means, or the id of an asset; assets are looked at only for such ids."""
+    if text.startswith(ASSET_PREFIX):
+        for number, asset in _registered(reader).items():
+            if asset.id == text:
+                return Entity(reader.nodes([number])[number], number)
     return resolve(text, reader, identities)
 
 

@@ -17,9 +17,12 @@ JOB_TYPES = ("dag", "task", "spark_job", "script", "job", "pipeline", "function"
 ASSET_TYPES = (*DATASET_TYPES, *JOB_TYPES)
 
 
+ASSET_PREFIX = "asset_"
+
+
 def asset_id(node: NodeId, digits: int = 8) -> str:
     """Return the id of an asset: short, and the same whenever the same thing is registered."""
-    return f"asset_{hashlib.sha256(str(node).encode()).hexdigest()[:digits]}"
+    return f"{ASSET_PREFIX}{hashlib.sha256(str(node).encode()).hexdigest()[:digits]}"
 
 
 class AssetRef(msgspec.Struct, kw_only=True):

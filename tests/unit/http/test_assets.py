@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.unit.http.test_app import TestClient
 
-from downriver.events.facets import CODE, read_code
+from downriver.events.code import read_code
 from downriver.http import build_app
 from downriver.service import Lineage
 
@@ -92,9 +92,10 @@ def test_the_code_says_which_columns_are_used_and_how(client: TestClient, lineag
     with lineage.reading() as reader:
 
         def uses(job: str) -> dict[str, bool]:
-            body = reader.facets(lineage.resolve(f"job:{job}", reader).node)[CODE]
+            code = read_code(reader.facets(lineage.resolve(f"job:{job}", reader).node))
+            assert code is not None
             used: dict[str, bool] = {}
-            for reference in read_code(body).references or ():
+            for reference in code.references or ():
                 sure = not reference.conditional
                 used[reference.field] = used.get(reference.field, False) or sure
             return used
@@ -104,6 +105,15 @@ def test_the_code_says_which_columns_are_used_and_how(client: TestClient, lineag
         assert "*" in uses("customer_ltv_model")
     traced = lineage.trace("raw_orders.order_total")
     assert [node.field for node in traced.nodes] == ["order_total"] * 3 + ["spend"]
+
+
+def test_every_question_may_be_asked_by_the_asset_s_id(
+    client: TestClient, lineage: Lineage
+) -> None:
+    asset = register_pipeline(client)["stg_orders"]
+    assert lineage.trace(asset["id"]).root.name == "stg_orders"
+    assert client.get("/v1/trace", params={"entity": asset["id"]}).status_code == 200
+    assert client.get("/v1/trace", params={"entity": "asset_00000000"}).status_code == 404
 
 
 def test_registering_again_changes_nothing_of_who_it_is(client: TestClient) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from downriver.events.facets import BLIND_SPOTS, CODE, Code, CodeReference
+from downriver.events.code import CODE, Code, CodeReference
+from downriver.events.facets import BLIND_SPOTS
 from downriver.events.render import (
     Facets,
     code_facet,
@@ -154,7 +155,9 @@ def _job_name(job: JobId) -> dict[str, str]:
 
 def _code(job: CodeJob) -> Code:
     kept = sorted(job.references, key=lambda r: (r.line, r.dataset, r.field))[:_MOST_REFERENCES]
-    return Code(path=job.path, line=job.line, references=[_reference(r) for r in kept], raw=job.raw)
+    return Code(
+        path=job.path, line=job.line, references=[_reference(r) for r in kept], raw=job.raw or ""
+    )
 
 
 def _reference(reference: Reference) -> CodeReference:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from downriver.capture.code import CodeJob, Edge, Reference, Spot, render_job
-from downriver.events.facets import BLIND_SPOTS, CODE, read_blind_spots, read_code
+from downriver.events.code import read_code
+from downriver.events.facets import BLIND_SPOTS, read_blind_spots
 from downriver.events.fold import fold
 from downriver.events.wire import parse_event
 from downriver.model.facts import EdgeKind, EdgeSeen
@@ -36,7 +37,8 @@ def test_code_and_blind_spots_can_be_read_again() -> None:
     )
     made = job(references=[reference], spots=[Spot("opaque", "an RDD", 9)], raw="{{ x }}")
     facets = facets_of(made)
-    code = read_code(facets[CODE])
+    code = read_code(facets)
+    assert code is not None
     assert (code.path, code.line, code.raw) == ("jobs/j.py", 3, "{{ x }}")
     (kept,) = code.references or ()
     assert (kept.namespace, kept.name, kept.field) == ("db", "s", "a")

@@ -11,7 +11,7 @@ import pytest
 from tests.unit.capture.dbt.large_project import write_project
 
 from downriver.errors import InvalidRequestError
-from downriver.events.facets import CODE, read_code
+from downriver.events.code import Code, read_code
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -31,6 +31,12 @@ def job_facets(lineage: Lineage, name: str) -> dict[str, bytes]:
         return reader.facets(lineage.resolve(f"job:{name}", reader).node)
 
 
+def code_of(facets: dict[str, bytes]) -> Code:
+    code = read_code(facets)
+    assert code is not None
+    return code
+
+
 def test_columns_are_traced_from_the_source_to_the_mart(lineage: Lineage) -> None:
     found = lineage.capture_dbt(ORDERS / "target")
     assert found.counts == {"models": 2, "sources": 1, "tests": 3}
@@ -46,7 +52,7 @@ def test_columns_are_traced_from_the_source_to_the_mart(lineage: Lineage) -> Non
 def test_a_job_says_where_its_code_is_and_which_columns_it_names(lineage: Lineage) -> None:
     lineage.capture_dbt(ORDERS / "target", project_dir=ORDERS)
     facets = job_facets(lineage, "orders.fct_orders")
-    code = read_code(facets[CODE])
+    code = code_of(facets)
     assert (code.path, code.line) == ("models/marts/fct_orders.sql", 1)
     text = (ORDERS / code.path).read_text().splitlines()
     assert {(r.field, r.clause) for r in code.references or ()} >= {
@@ -65,7 +71,7 @@ def test_a_job_says_where_its_code_is_and_which_columns_it_names(lineage: Lineag
 
 def test_a_test_names_its_column_at_its_line_in_the_yaml(lineage: Lineage) -> None:
     lineage.capture_dbt(ORDERS / "target", project_dir=ORDERS)
-    code = read_code(job_facets(lineage, "orders.fct_orders.test")[CODE])
+    code = code_of(job_facets(lineage, "orders.fct_orders.test"))
     lines = (ORDERS / "models" / "marts" / "schema.yml").read_text().splitlines()
     tested = {r.field: lines[r.line - 1].strip() for r in code.references or ()}
     assert tested == {"order_id": "- name: order_id", "order_total": "- name: order_total"}
@@ -128,7 +134,7 @@ def test_a_manifest_cannot_make_us_read_other_files(lineage: Lineage, tmp_path: 
     nodes = {"test.p.x": test, "model.p.t": model}
     (project / "manifest.json").write_text(json.dumps({"nodes": nodes}))
     lineage.capture_dbt(project, project_dir=project)
-    code = read_code(job_facets(lineage, "s.p.t.test")[CODE])
+    code = code_of(job_facets(lineage, "s.p.t.test"))
     assert [r.line for r in code.references or ()] == [1]
 
 
