@@ -311,8 +311,7 @@ class Lineage:
         with self.reading() as reader:
             identities = self._graph.nodes.identities
             found = find_asset(asset, reader, identities)
-            whole = found._replace(column=None)
-            traced = trace(self._graph, reader, whole, question)
+            traced = trace(self._graph, reader, found, question)
             root = build_tree(traced, Assets(reader, identities), reader)
         return AssetTree(
             id=root.id,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from downriver.errors import AmbiguousNameError, EntityNotFoundError
 from downriver.events.facets import ASSET, read_asset
 from downriver.graph.resolve import Entity, resolve
 from downriver.model.assets import ASSET_PREFIX, AssetNode, AssetRef
@@ -36,13 +35,13 @@ class _JobType(msgspec.Struct):
 
 def find_asset(text: str, reader: Reader, identities: Identities) -> Entity:
     """Return what an asset's id means, the name it was registered under, or any other name."""
-    try:
-        return resolve_any(text, reader, identities)
-    except (EntityNotFoundError, AmbiguousNameError):
-        named = [n for n, asset in _registered(reader).items() if asset.name == text]
-        if len({identities.canonical(number) for number in named}) == 1:
-            return Entity(reader.nodes([named[0]])[named[0]], named[0])
-        raise
+    registered = _registered(reader)
+    named = [n for n, asset in registered.items() if text in (asset.id, asset.name)]
+    if len({identities.canonical(number) for number in named}) != 1:
+        found = resolve_any(text, reader, identities)
+        # Of several names of one thing, the one that was registered.
+        named = [n for n in identities.group(found.node) if n in registered] or [found.node]
+    return Entity(reader.nodes([named[0]])[named[0]], named[0])
 
 
 def resolve_any(text: str, reader: Reader, identities: Identities) -> Entity:
