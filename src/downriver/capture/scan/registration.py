@@ -126,6 +126,7 @@ def make_job(asset: Registration, job_id: JobId, found: ScanResult | None) -> Co
     written = [part for part in parts if part.sql]
     if len(written) == 1:
         job.sql, job.dialect, job.raw = written[0].sql, written[0].dialect, written[0].raw
+        job.line = written[0].line
     for node in asset.upstream.values():
         if isinstance(node, DatasetId):
             job.reads(node)

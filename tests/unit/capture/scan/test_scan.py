@@ -140,3 +140,11 @@ def test_a_query_is_kept_as_the_job_s_own_when_it_is_all_the_job_does() -> None:
     assert sql('cur.execute("insert into a select x from b")') == "insert into a select x from b"
     assert sql('spark.sql("select x from b").write.saveAsTable("a")') == ""
     assert sql('spark.sql("select x from b"); spark.table("c")') == ""
+
+
+def test_a_job_that_is_one_query_begins_where_its_query_does() -> None:
+    code = 'X = 1\n\nQUERY = """\ninsert into a\nselect x from b"""\ncur.execute(QUERY)\n'
+    (job,) = scan_text("job.py", code, Names(namespace="n")).jobs
+    (reference, *_) = [r for r in job.references if r.field == "x" and r.clause == "select"]
+    assert (job.line, reference.line) == (3, 5)
+    assert "select x" in job.sql.splitlines()[reference.line - job.line]

@@ -34,8 +34,11 @@ def read_module(path: str, source: str, around: Surroundings) -> list[CodeJob]:
     recorder = Recorder(path, source, around)
     Interpreter(recorder).run(tree)
     for job in recorder.jobs:
+        queries = recorder.queries.get(job.id, [])
         if job.id in recorder.framed:
             job.sql, job.raw = "", None  # the query is not all the job does
+        elif len(queries) == 1 and not queries[0].elsewhere:
+            job.line = around.line_of(queries[0].line)  # lines of the query count from here
     if _uses_spark(tree):
         recorder.script.integration = "SPARK"
     described = ast.get_docstring(tree)

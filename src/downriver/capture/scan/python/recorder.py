@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from downriver.capture.code.job import Clause
     from downriver.capture.scan.python.frames import Dep, Frame
+    from downriver.capture.scan.python.values import Text
 
 _LONGEST_LINE = 200
 
@@ -46,6 +47,7 @@ class Recorder:
         self.jobs: list[CodeJob] = []
         self._lines = source.splitlines()
         self.framed: set[JobId] = set()  # jobs that do more with data than run queries
+        self.queries: dict[JobId, list[Text]] = {}
         self._guards: list[frozenset[str] | None] = []  # None guards every column
         self._clauses: list[Clause] = ["select"]
         self.script = self.new_job(

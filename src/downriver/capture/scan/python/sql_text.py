@@ -76,6 +76,7 @@ def _is_view(run: Interpreter, table: str) -> bool:
 
 def _keep_text(run: Interpreter, text: Text, readable: str, lineage: SqlLineage) -> None:
     job = run.recorder.job
+    run.recorder.queries.setdefault(job.id, []).append(text)
     job.sql = f"{job.sql};\n\n{readable}" if job.sql else readable
     job.dialect = lineage.dialect
     if readable != str(text) and job.raw is None:
