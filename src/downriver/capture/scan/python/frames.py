@@ -49,16 +49,23 @@ class Star(NamedTuple):
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """A data frame. `is_known` tells whether we know where its data comes from."""
+    """A data frame. `is_known` tells whether we know where its data comes from.
+
+    `aliases` are the frames it was joined from, as expressions call them: `o.id`.
+    """
 
     columns: dict[str, Deps] = {}
     stars: tuple[Star, ...] = ()
     rows: Deps = NOTHING
     library: str = "spark"
     is_known: bool = True
+    aliases: dict[str, Frame] = {}
 
     def find(self, name: str) -> Deps:
-        """Return what a column is made of; a name like `o.id` is one of `id`."""
+        """Return what a column is made of; `o.id` is the `id` of what goes by `o`, or just `id`."""
+        alias, _, rest = name.partition(".")
+        if rest and alias.casefold() in self.aliases:
+            return self.aliases[alias.casefold()].find(rest)
         for candidate in dict.fromkeys((name, name.rpartition(".")[2])):
             for known, deps in self.columns.items():
                 if known.casefold() == candidate.casefold():
@@ -90,6 +97,25 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         kept = {k: v for k, v in self.columns.items() if k.casefold() not in gone}
         return self._with(kept, self._stars_without(gone))
 
+    def without_part(self, name: str, gone: Deps) -> Frame:
+        """Drop a column that one of the joined frames has, and leave those the others have."""
+        left = self.find(name) - gone
+        datasets = {dep.dataset for dep in gone}
+        columns = {k: v for k, v in self.columns.items() if k.casefold() != name.casefold()}
+        if left and len(columns) < len(self.columns):
+            columns[name] = left
+        hidden = frozenset({name.casefold()})
+        stars = tuple(
+            star._replace(without=star.without | hidden) if star.dataset in datasets else star
+            for star in self.stars
+        )
+        return self._with(columns, stars)
+
+    def called(self, alias: str) -> Frame:
+        """Return the frame under a name that expressions may use."""
+        bare = msgspec.structs.replace(self, aliases={})
+        return msgspec.structs.replace(self, aliases={**self.aliases, alias.casefold(): bare})
+
     def renamed(self, names: Mapping[str, str]) -> Frame:
         """Rename columns."""
         wanted = {old.casefold(): new for old, new in names.items()}
@@ -120,6 +146,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
             stars=tuple(dict.fromkeys([*self.stars, *other.stars])),
             rows=self.rows | other.rows,
             is_known=self.is_known and other.is_known,
+            aliases={**self.aliases, **other.aliases},
         )
 
     def _with(self, columns: dict[str, Deps], stars: tuple[Star, ...]) -> Frame:

@@ -163,7 +163,9 @@ class Interpreter:
                 continue
             for node in kind.node.body:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
-                    return Function(node, kind.scope, instance)
+                    decorators = tuple(ast.unparse(d) for d in node.decorator_list)
+                    owner = None if "staticmethod" in decorators else instance
+                    return Function(node, kind.scope, owner, decorators)
             waiting += kind.bases
         return None
 

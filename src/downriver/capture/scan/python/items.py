@@ -86,7 +86,8 @@ def _of_object(run: Interpreter, instance: Object, name: str) -> Value:
         return instance.fields[name]
     method = run.method(instance, name)
     if method is not None:
-        return method
+        is_property = any("property" in decorator for decorator in method.decorators)
+        return run.call(method, (), {}) if is_property else method
     if isinstance(instance.kind, Class) and name in instance.kind.scope.names:
         return instance.kind.scope.names[name]
     return Session() if is_session_name(name) else UNKNOWN

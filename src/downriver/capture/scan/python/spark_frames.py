@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from downriver.capture.scan.python.interpreter import Interpreter
 
 _PASSING = frozenset({
-    "cache", "persist", "unpersist", "repartition", "coalesce", "alias", "hint", "checkpoint",
+    "cache", "persist", "unpersist", "repartition", "coalesce", "hint", "checkpoint",
     "localCheckpoint", "sample", "limit", "distinct", "fillna", "fill", "replace",
     "repartitionByRange",
     "withWatermark", "exceptAll", "subtract", "intersect", "toDF", "offset", "observe", "copy",
@@ -143,10 +143,20 @@ def _renamed(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 def _drop(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "other")
     names = [value for value in args.given if isinstance(value, Text)]
-    names += [Text(c.name, line_of_call(node)) for c in args.given if isinstance(c, Col) and c.name]
     for name in names:  # Spark drops what is not there without a word
         run.recorder.names_column(frame, name, name.line, clause="other", maybe=True)
-    return frame.without(names)
+    made = frame.without(names)
+    for column in args.given:
+        if isinstance(column, Col):
+            with run.recorder.guarded(None):
+                gone = resolved(run, column, frame, "other")
+            made = made.without_part(column.name, gone)
+    return made
+
+
+def _alias(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    name = clause_args(run, node, "other").get("alias", 0)
+    return frame.called(name) if isinstance(name, Text) else frame
 
 
 def _filter(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
@@ -264,6 +274,7 @@ METHODS: dict[str, Callable[[Interpreter, Frame, ast.Call], Value]] = {
     "withColumnRenamed": _renamed,
     "withColumnsRenamed": _renamed,
     "drop": _drop,
+    "alias": _alias,
     "filter": _filter,
     "where": _filter,
     "join": _join,
