@@ -25,11 +25,15 @@ def free_port() -> int:
 
 
 @contextmanager
-def running_server(store: Path | str, **settings: str) -> Iterator[str]:
+def running_server(
+    store: Path | str, *, repo: Path | None = None, **settings: str
+) -> Iterator[str]:
     """Start `downriver serve` on a store and yield its URL."""
     port = free_port()
+    command = [sys.executable, "-m", "downriver", "serve", "--port", str(port)]
+    options = ["--store", str(store), *([] if repo is None else ["--repo", str(repo)])]
     process = subprocess.Popen(
-        [sys.executable, "-m", "downriver", "serve", "--port", str(port), "--store", str(store)],
+        [*command, *options],
         env={**os.environ, **settings},
         stderr=subprocess.DEVNULL,
     )

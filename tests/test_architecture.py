@@ -54,7 +54,7 @@ ONLY_IN = {
     "click": ("cli",),
     "rich": ("cli",),
 }
-SHARED_BY_SOURCES = frozenset({"emit", "frames", "mlflow", "models", "sql"})
+SHARED_BY_SOURCES = frozenset({"code", "emit", "frames", "mlflow", "models", "sql"})
 MODEL_LIBRARIES = sys.stdlib_module_names | {"__future__", "msgspec", "downriver"}
 VAGUE_NAMES = frozenset(
     {"utils", "util", "common", "helpers", "helper", "manager", "managers", "misc"}
@@ -188,7 +188,7 @@ def check_model(module: Module) -> Iterator[str]:
 
 
 def check_sources(module: Module) -> Iterator[str]:
-    """A source of lineage knows no other source: share through emit, frames, models or sql."""
+    """A source of lineage knows no other: share through emit, code, frames, models or sql."""
     if module.room != "capture":
         return
     this_source = module.path.with_suffix("").parts[1]

@@ -4,6 +4,7 @@ DownriverError
 ├── InvalidEventError          an event that cannot be read; the producer mends it
 ├── EventTooLargeError         an event over the size limit
 ├── InvalidRequestError        a parameter or option that makes no sense
+├── InvalidAssetError          an asset that cannot be registered as described
 ├── EntityNotFoundError        no such dataset, column or job; near matches are offered
 ├── AmbiguousNameError         a name that means several things; the candidates are listed
 ├── StoreError                 the store cannot be used
@@ -55,6 +56,15 @@ class EventTooLargeError(DownriverError):
 
 class InvalidRequestError(DownriverError):
     """A parameter, option or setting that makes no sense. `field` names it."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class InvalidAssetError(DownriverError):
+    """An asset that cannot be registered as described. `field` names what is wrong."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")

@@ -12,17 +12,28 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from downriver import settings
+from downriver.capture.dbt import DbtCapture, capture_dbt, read_artifacts, relation_names
+from downriver.capture.scan import (
+    Names,
+    Registration,
+    Repository,
+    ScanResult,
+    scan_repository,
+)
 from downriver.capture.sql import SqlLineage, parse_sql_lineage
 from downriver.capture.sql.events import SqlJob, render_sql_event
 from downriver.errors import (
-    AmbiguousNameError,
     EntityNotFoundError,
     InvalidEventError,
     InvalidRequestError,
 )
 from downriver.events.wire import parse_event, parse_time, render_time
-from downriver.graph import FOREVER, Entity, GraphIndex, Question, paths, resolve, trace
+from downriver.graph import FOREVER, Entity, GraphIndex, Question, paths, trace
+from downriver.graph.assets import Assets, build_tree, find_asset, resolve_any
+from downriver.graph.catalog_names import CatalogNames
+from downriver.graph.registering import Registrar, answer
 from downriver.model.answers import Direction, Paths, Trace
+from downriver.model.assets import AssetTree, RegisteredAsset
 from downriver.model.ids import DatasetId, JobId
 from downriver.store import (
     ApiKey,
@@ -41,14 +52,16 @@ from downriver.store import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
+    from pathlib import Path
     from types import TracebackType
 
     from downriver.events import Event
-    from downriver.graph.identity import Identities
     from downriver.store import Receipt
 
 DEFAULT_LIMIT = 1000
 DEFAULT_NAMESPACE = "default"
+DBT_NAMESPACE = "dbt"
+_BATCH = 500  # events written at once
 
 
 class Status(msgspec.Struct, kw_only=True):
@@ -71,16 +84,27 @@ class SqlCapture(msgspec.Struct, kw_only=True):
 class Lineage:
     """Everything Downriver can do with one store. Safe to share between threads."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, repository: Repository | None = None) -> None:
         self.store = store
+        self.repository = repository  # whose code registered assets are found in
         self._graph = GraphIndex(store)
         self._writer: GroupCommit | None = None
         self._starting_writer = threading.Lock()
 
     @classmethod
-    def open(cls, location: str | None = None, *, create: bool = True) -> Lineage:
-        """Open the store at `location`, else DOWNRIVER_STORE, else the nearest `.downriver/`."""
-        return cls(open_store(location, create=create))
+    def open(
+        cls,
+        location: str | None = None,
+        *,
+        create: bool = True,
+        repository: Path | None = None,
+    ) -> Lineage:
+        """Open the store at `location`, else DOWNRIVER_STORE, else the nearest `.downriver/`.
+
+        The code of registered assets is found in `repository`, and nowhere else.
+        """
+        code = None if repository is None else Repository(repository)
+        return cls(open_store(location, create=create), code)
 
     def __enter__(self) -> Lineage:
         return self
@@ -133,7 +157,7 @@ class Lineage:
         The catalog tells the schemas of tables that `schema` does not.
         """
         with self.reading() as reader:
-            names = _CatalogNames(reader, self._graph.nodes.identities, namespace)
+            names = CatalogNames(reader, self._graph.nodes.identities, namespace)
 
             def columns_of(table: str) -> Sequence[str] | None:
                 given = (schema or {}).get(table)
@@ -141,11 +165,10 @@ class Lineage:
 
             found = parse_sql_lineage(sql, dialect=dialect, schema=columns_of)
             job_id = JobId(namespace, job or _job_name(found, sql))
-            now = time.time_ns() // 1000
             event = render_sql_event(
                 found,
                 SqlJob(job_id, sql, description, path),
-                now,
+                _now(),
                 names.dataset_for,
                 run=str(uuid.uuid4()) if ran else None,
             )
@@ -153,6 +176,101 @@ class Lineage:
         if registered:
             self.ingest([event])
         return SqlCapture(job=str(job_id), lineage=found, registered=registered)
+
+    def capture_dbt(
+        self,
+        target: Path,
+        *,
+        namespace: str | None = None,
+        job_namespace: str = DBT_NAMESPACE,
+        project_dir: Path | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> DbtCapture:
+        """Read what dbt left in a target directory and register it.
+
+        Without a namespace, tables go where the catalog knows tables of these names.
+        """
+        artifacts = read_artifacts(target)
+        found = capture_dbt(
+            artifacts,
+            namespace=namespace or self._known_namespace(relation_names(artifacts)),
+            job_namespace=job_namespace,
+            project_dir=project_dir,
+            now=_now(),
+            progress=progress,
+        )
+        if not dry_run:
+            self._ingest_many(found.events)
+        return found
+
+    def capture_scan(
+        self,
+        path: Path,
+        *,
+        dialect: str | None = None,
+        namespace: str = DEFAULT_NAMESPACE,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> ScanResult:
+        """Read a repository without running it, and register what its code says it does."""
+        repository = Repository(path)
+        with self.reading() as reader:
+            names = msgspec.structs.replace(self._names(reader, namespace), dialect=dialect)
+            found = scan_repository(repository, names, progress=progress)
+        if not dry_run:
+            self._ingest_many(list(found.events(_now())))
+        return found
+
+    def register_asset(
+        self,
+        asset_type: str,
+        name: str,
+        *,
+        source_ref: str = "",
+        upstream_assets: Sequence[str] = (),
+        source: str | None = None,
+        namespace: str = DEFAULT_NAMESPACE,
+    ) -> RegisteredAsset:
+        """Register a dataset or job by hand; what its code reads and writes is found there.
+
+        The code is `source`, or the file that `source_ref` names in the repository, if there is
+        one.
+        """
+        with self.reading() as reader:
+            identities = self._graph.nodes.identities
+            names = self._names(reader, namespace)
+            registrar = Registrar(reader, identities, names, self.repository)
+            asset = Registration(
+                asset_type=asset_type,
+                name=name,
+                source_ref=source_ref,
+                upstream=registrar.upstream(upstream_assets),
+                source=source,
+            )
+            done = registrar.register(asset, _now())
+        self.ingest(done.events)
+        with self.reading() as reader:
+            return answer(done, Assets(reader, self._graph.nodes.identities))
+
+    def _names(self, reader: Reader, namespace: str) -> Names:
+        known = CatalogNames(reader, self._graph.nodes.identities, namespace)
+        return Names(namespace=namespace, find=known.find, columns_of=known.columns_of_dataset)
+
+    def _known_namespace(self, tables: Sequence[str]) -> str | None:
+        """Return the one namespace in which the catalog has datasets of these whole names."""
+        with self.store.reader() as reader:
+            known = {
+                node.namespace
+                for table in tables
+                for node in reader.nodes_named(table).values()
+                if isinstance(node, DatasetId) and node.name == table
+            }
+        return known.pop() if len(known) == 1 else None
+
+    def _ingest_many(self, events: Sequence[bytes]) -> None:
+        for start in range(0, len(events), _BATCH):
+            self.ingest(events[start : start + _BATCH])
 
     @property
     def waiting(self) -> int:
@@ -184,6 +302,25 @@ class Lineage:
             if (start.column is None) != (end.column is None):
                 raise InvalidRequestError("target", "give two columns, or none")
             return paths(self._graph, reader, start, end, question)
+
+    def asset_tree(
+        self, asset: str, direction: Direction | str = Direction.DOWNSTREAM, *, depth: int | None
+    ) -> AssetTree:
+        """Answer with the assets below and above one, nested."""
+        question = _question(direction, depth, None, DEFAULT_LIMIT)
+        with self.reading() as reader:
+            identities = self._graph.nodes.identities
+            found = find_asset(asset, reader, identities)
+            traced = trace(self._graph, reader, found, question)
+            root = build_tree(traced, Assets(reader, identities), reader)
+        return AssetTree(
+            id=root.id,
+            direction=question.direction.value,
+            depth=depth,
+            graph=root,
+            complete=traced.complete,
+            blind_spots=traced.blind_spots,
+        )
 
     def find_event(self, digest: str) -> bytes:
         """Return an event as it was sent, by the SHA-256 that evidence names it by."""
@@ -263,40 +400,11 @@ class Lineage:
 
     def resolve(self, entity: str, reader: Reader) -> Entity:
         """Return what a name means, or raise an error that says what it might have meant."""
-        return resolve(entity, reader, self._graph.nodes.identities)
+        return resolve_any(entity, reader, self._graph.nodes.identities)
 
 
-class _CatalogNames:
-    """Tables as SQL names them, as the catalog knows them."""
-
-    def __init__(self, reader: Reader, identities: Identities, namespace: str) -> None:
-        self._reader = reader
-        self._identities = identities
-        self._namespace = namespace
-        self._known: dict[str, Entity | None] = {}
-
-    def dataset_for(self, table: str) -> DatasetId:
-        """Return the one dataset a table name fits, or a new one in the namespace."""
-        entity = self._find(table)
-        if entity is None:
-            return DatasetId(self._namespace, table)
-        assert isinstance(entity.id, DatasetId)  # noqa: S101
-        return entity.id
-
-    def columns_of(self, table: str) -> list[str] | None:
-        """Return the columns of the current schema of a table, if one is known."""
-        entity = self._find(table)
-        columns = self._reader.schema(entity.node) if entity is not None else []
-        return [column.path for column in columns if "." not in column.path] or None
-
-    def _find(self, table: str) -> Entity | None:
-        if table not in self._known:
-            try:
-                found = resolve(f"dataset:{table}", self._reader, self._identities)
-            except (EntityNotFoundError, AmbiguousNameError):
-                found = None
-            self._known[table] = found
-        return self._known[table]
+def _now() -> int:
+    return time.time_ns() // 1000
 
 
 def _job_name(found: SqlLineage, sql: str) -> str:

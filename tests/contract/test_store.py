@@ -977,6 +977,24 @@ class TestFacets:
         with store.reader() as reader:
             assert self.facets(reader, "a") == {"tags": b'{"x": 1}'}
 
+    def test_a_facet_is_found_on_every_node_that_has_it_now(self, store):
+        def at(day: int, name: str, facet: Json) -> Event:
+            return parsed(dataset_event(name, {"acme": facet}, at=f"2026-01-0{day}T00:00:00Z"))
+
+        store.append([at(2, "a", {"n": 2}), at(1, "a", {"n": 1}), at(1, "b", {"n": 3})])
+        store.append([at(2, "b", {"_deleted": True}), parsed(job_event("j", facets={"acme": {}}))])
+        with store.reader() as reader:
+            found = reader.facets_named("acme")
+            names = {node.name: found[n] for n, node in reader.nodes(found).items()}
+        assert names == {"a": b'{"n": 2}', "j": b"{}"}
+
+    def test_the_writers_of_a_dataset_are_jobs(self, store):
+        store.append([parsed(run_event("load", inputs=[dataset("a")], outputs=[dataset("b")]))])
+        with store.reader() as reader:
+            written = reader.writers_of(reader.find_node(DatasetId(DATABASE, "b")))
+            read = reader.writers_of(reader.find_node(DatasetId(DATABASE, "a")))
+        assert (written, read) == ([JobId(JOBS, "load")], [])
+
     def test_the_schema_is_the_current_one_and_old_columns_stay_known(self, store):
         store.append(
             [

@@ -11,6 +11,8 @@ import msgspec
 import typer
 from rich.markup import escape
 
+from downriver.cli.capture_dbt import dbt
+from downriver.cli.capture_scan import scan
 from downriver.cli.output import JsonOption, StoreOption, err, out, print_json, progress_bar
 from downriver.errors import InvalidRequestError
 from downriver.service import DEFAULT_NAMESPACE, Lineage, SqlCapture
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from downriver.capture.sql import ColumnEdge, SqlLineage
 
 app = typer.Typer(help="Read lineage from what you already have.", no_args_is_help=True)
+app.command("dbt")(dbt)
+app.command("scan")(scan)
 
 
 @app.callback()

@@ -144,6 +144,18 @@ class StatedBlindSpots(msgspec.Struct):
 BLIND_SPOTS = "downriver_blindSpots"
 
 
+class Asset(msgspec.Struct, omit_defaults=True):
+    """Our own facet of a dataset or job: what it was registered as."""
+
+    id: str = ""
+    assetType: str = ""  # noqa: N815
+    name: str = ""
+    sourceRef: str = ""  # noqa: N815
+
+
+ASSET = "downriver_asset"
+
+
 class SchemaField(msgspec.Struct):
     """A column, possibly with columns inside."""
 
@@ -264,6 +276,11 @@ def _shape(kind: Any) -> _Shape:
 def read_blind_spots(body: bytes) -> list[StatedBlindSpot]:
     """Return what a job says could not be seen of it."""
     return read_facet(body, StatedBlindSpots).spots or []
+
+
+def read_asset(body: bytes) -> Asset:
+    """Return what a node was registered as."""
+    return read_facet(body, Asset)
 
 
 def schema_columns(body: bytes) -> list[Column]:

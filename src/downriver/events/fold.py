@@ -71,6 +71,7 @@ class _Folding:
         job = f.job_id(wire.namespace, wire.name)
         self._see(NodeSeen(job))
         self._facets(Role.NODE, job, None, wire.facets)
+        self._job_order(job, wire.facets or {})  # code declares it without a run
         run = self._run(job, event)
         spoken_for = self._job_lineage(job, wire.facets)
         for item in event.inputs or ():

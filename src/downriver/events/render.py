@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 
 from downriver import __version__
+from downriver.events.code import Code
+from downriver.events.facets import Asset
 from downriver.events.wire import render_time
 from downriver.model.ids import DatasetId, JobId
 
@@ -37,6 +39,31 @@ def dataset(
         **({"inputFacets": input_facets} if input_facets else {}),
         **({"outputFacets": output_facets} if output_facets else {}),
     }
+
+
+def code_facet(code: Code) -> dict[str, Any]:
+    """Return our facet that tells where a job's code is and which columns it names."""
+    content = msgspec.to_builtins(code)
+    if not code.raw:
+        del content["raw"]
+    return facet("DownriverCode", "1-0-0", **content)
+
+
+def asset_facet(asset: Asset) -> dict[str, Any]:
+    """Return our facet that tells what a dataset or job was registered as."""
+    return facet("DownriverAsset", "1-0-0", **msgspec.to_builtins(asset))
+
+
+def render_dataset_event(dataset_id: DatasetId, at: int, facets: Facets) -> bytes:
+    """Return a DatasetEvent: what is known of a dataset, whoever writes it."""
+    return msgspec.json.encode(
+        {
+            "eventTime": render_time(at),
+            "producer": PRODUCER,
+            "schemaURL": f"{_SPEC}/DatasetEvent",
+            "dataset": dataset(dataset_id, facets),
+        }
+    )
 
 
 def render_job_event(

@@ -17,6 +17,7 @@ from downriver.http.auth import Doorkeeper
 from downriver.http.context import Context, json_response
 from downriver.http.openapi import describe
 from downriver.model.answers import Paths, Trace
+from downriver.model.assets import AssetTree, RegisteredAsset
 from downriver.service import Status
 from downriver.store import KeyRole
 
@@ -84,6 +85,22 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         query=("nodeId", "depth"),
     ),
     Endpoint(
+        "POST",
+        "/v1/lineage/trace",
+        v1.post_asset,
+        KeyRole.WRITER,
+        {201: RegisteredAsset, 413: _ERROR, 422: _ERROR, 503: _ERROR},
+        body=v1.AssetRequest,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/lineage/{id}",
+        v1.get_asset_tree,
+        KeyRole.READER,
+        {200: AssetTree, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        query=("direction", "depth"),
+    ),
+    Endpoint(
         "GET",
         "/v1/trace",
         v1.get_trace,
@@ -110,7 +127,13 @@ def build_app(lineage: Lineage) -> Starlette:
     doorkeeper = Doorkeeper(lineage)
     app = Starlette(
         routes=[
-            Route(e.path, _guarded(e, doorkeeper), methods=[e.method], name=e.handler.__name__)
+            Route(
+                # The id of a dataset may hold slashes.
+                e.path.replace("{id}", "{id:path}"),
+                _guarded(e, doorkeeper),
+                methods=[e.method],
+                name=e.handler.__name__,
+            )
             for e in ENDPOINTS
         ],
         exception_handlers={

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _STATUSES: tuple[tuple[type[errors.DownriverError], int], ...] = (
     (errors.InvalidEventError, 400),
     (errors.InvalidRequestError, 400),
+    (errors.InvalidAssetError, 422),
     (errors.EventTooLargeError, 413),
     (errors.EntityNotFoundError, 404),
     (errors.AmbiguousNameError, 409),

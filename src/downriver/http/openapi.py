@@ -27,14 +27,15 @@ _REQUIRED = ("entity", "nodeId", "source", "target")
 _MEANINGS = {
     200: "OK", 201: "Stored", 204: "All stored", 400: "The request makes no sense",
     404: "Nothing has this name", 409: "The name means several things",
-    413: "The body is too large", 503: "Overloaded; try again",
+    413: "The body is too large", 422: "The asset cannot be registered",
+    503: "Overloaded; try again",
 }  # fmt: skip
 
 
 def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of these routes."""
     listed = list(endpoints)
-    types = {kind for e in listed for kind in e.statuses.values() if kind not in (None, dict)}
+    types = {kind for e in listed for kind in (*e.statuses.values(), e.body) if _is_named(kind)}
     _, components = msgspec.json.schema_components(
         types, ref_template="#/components/schemas/{name}"
     )
@@ -58,10 +59,13 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "summary": (endpoint.handler.__doc__ or "").strip().splitlines()[0],
         "responses": {str(s): _response(s, kind) for s, kind in endpoint.statuses.items()},
     }
-    if endpoint.query:
-        operation["parameters"] = [_parameter(name) for name in endpoint.query]
+    parameters = [_parameter(name) for name in endpoint.query]
+    if "{id}" in endpoint.path:
+        parameters.append(_ID)
+    if parameters:
+        operation["parameters"] = parameters
     if endpoint.body is not None:
-        schema = {"type": "array" if endpoint.body is list else "object"}
+        schema = _body(endpoint.body)
         operation["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": schema}},
@@ -69,6 +73,25 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     if endpoint.role is not None:
         operation["security"] = [{"key": []}, {}]
     return operation
+
+
+_ID = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "description": "An asset's id or name, or the id of a dataset or job.",
+    "schema": {"type": "string"},
+}
+
+
+def _is_named(kind: type[Any] | None) -> bool:
+    return kind not in (None, dict, list)
+
+
+def _body(kind: type[Any]) -> dict[str, Any]:
+    if _is_named(kind):
+        return {"$ref": f"#/components/schemas/{kind.__name__}"}
+    return {"type": "array" if kind is list else "object"}
 
 
 def _parameter(name: str) -> dict[str, Any]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from starlette.concurrency import run_in_threadpool
 
+from downriver.errors import InvalidAssetError, InvalidEventError
+from downriver.events.wire import decode
+from downriver.http.body import read_body
 from downriver.http.context import context_of, json_response, query_number, query_text
 from downriver.service import DEFAULT_LIMIT
 
@@ -14,7 +18,49 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 _DEEPEST = 10_000
+_DEFAULT_TREE_DEPTH = 10
 _MOST_NODES = 100_000
+
+
+class AssetRequest(msgspec.Struct, kw_only=True):
+    """An asset to register. `source` is its code, where the server has no repository to look in."""
+
+    asset_type: str
+    name: str
+    source_ref: str = ""
+    upstream_assets: list[str] | None = None
+    source: str | None = None
+
+
+async def post_asset(request: Request) -> Response:
+    """Register an asset and what it depends on; its code is read for what it does not say."""
+    context = context_of(request)
+    body = await read_body(request, context.max_body)
+    try:
+        asset = decode(body, AssetRequest)
+    except InvalidEventError as exc:
+        raise InvalidAssetError(exc.field or "body", exc.reason) from exc
+    answer = await run_in_threadpool(
+        context.lineage.register_asset,
+        asset.asset_type,
+        asset.name,
+        source_ref=asset.source_ref,
+        upstream_assets=asset.upstream_assets or (),
+        source=asset.source,
+    )
+    return json_response(answer, 201)
+
+
+async def get_asset_tree(request: Request) -> Response:
+    """Return the assets below and above one, nested: `?direction=&depth=`."""
+    depth = query_number(request, "depth", _DEFAULT_TREE_DEPTH, _DEEPEST)
+    answer = await run_in_threadpool(
+        context_of(request).lineage.asset_tree,
+        request.path_params["id"],
+        request.query_params.get("direction", "downstream"),
+        depth=depth,
+    )
+    return json_response(answer)
 
 
 async def get_trace(request: Request) -> Response:

@@ -189,6 +189,12 @@ class Reader:
             "SELECT target FROM edges WHERE kind = ? AND source = ?", EdgeKind.WRITES, job
         )
 
+    def writers_of(self, dataset: int) -> list[NodeId]:
+        """Return the jobs that write a dataset."""
+        return self._neighbours(
+            "SELECT source FROM edges WHERE kind = ? AND target = ?", EdgeKind.WRITES, dataset
+        )
+
     def _neighbours(self, sql: str, kind: EdgeKind, node: int) -> list[NodeId]:
         ids = [row[0] for row in self._query(sql, (int(kind), node))]
         return sorted(self.nodes(ids).values(), key=str)
@@ -257,6 +263,17 @@ class Reader:
         """.strip()
         rows = sorted(self._by_ids(sql, nodes), key=lambda row: (row[2], *map(bytes, row[3:])))
         return {node: unpack(bytes(body)) or b"{}" for node, body, *_ in rows}
+
+    def facets_named(self, name: str) -> dict[int, bytes]:
+        """Return the current facet of a name, as sent, of every node that has one."""
+        sql = """
+            SELECT f.node, b.body FROM facets f JOIN bodies b ON b.digest = f.digest
+            WHERE f.name = ? AND f.role = ? AND f.run = 0
+            ORDER BY f.last_at, f.last_event, f.digest
+        """
+        rows = self._query(sql, (name, int(Role.NODE)))
+        current = {node: unpack(bytes(body)) or b"{}" for node, body in rows}
+        return {node: body for node, body in current.items() if not _deleted(body)}
 
     def schema(self, dataset: int) -> list[Column]:
         """Return the columns of a dataset's current schema facet, in its order."""

@@ -1,0 +1,7 @@
+"""Lineage from the files dbt leaves in its target directory, without dbt."""
+
+from downriver.capture.dbt.artifacts import read_artifacts
+from downriver.capture.dbt.naming import Naming
+from downriver.capture.dbt.project import DbtCapture, capture_dbt, relation_names
+
+__all__ = ["DbtCapture", "Naming", "capture_dbt", "read_artifacts", "relation_names"]

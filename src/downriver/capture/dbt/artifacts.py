@@ -1,0 +1,99 @@
+"""The files of a target directory, read as tolerantly as their many versions need."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from downriver.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_VERSION = re.compile(r"/v(\d+)(?:\.json)?$")
+
+
+class Artifacts(msgspec.Struct, kw_only=True):
+    """What dbt wrote; what it did not write is empty."""
+
+    manifest: dict[str, Any]
+    catalog: dict[str, Any]
+    run_results: dict[str, Any]
+    sources: dict[str, Any]
+
+    @property
+    def version(self) -> int:
+        """The version of the manifest's format, 0 when it does not say."""
+        found = _VERSION.search(text(self.metadata.get("dbt_schema_version")))
+        return int(found[1]) if found else 0
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the manifest says of itself."""
+        return mapping(self.manifest.get("metadata"))
+
+    def resources(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Return the manifest's entries of a kind, such as `nodes`, by their unique id."""
+        found = mapping(self.manifest.get(kind))
+        return {key: value for key, value in found.items() if isinstance(value, dict)}
+
+
+def read_artifacts(target: Path) -> Artifacts:
+    """Read a target directory; only the manifest must be there."""
+    manifest = target / "manifest.json" if target.is_dir() else target
+    if not manifest.is_file():
+        raise InvalidRequestError(
+            "TARGET_DIR",
+            f"{target}: there is no manifest.json; give dbt's target directory, "
+            "which `dbt compile` or `dbt build` fills",
+        )
+    read = _read(manifest)
+    if not isinstance(read.get("nodes"), dict):
+        raise InvalidRequestError("TARGET_DIR", f"{manifest}: is no dbt manifest: it has no nodes")
+    folder = manifest.parent
+    return Artifacts(
+        manifest=read,
+        catalog=_read_if_there(folder / "catalog.json"),
+        run_results=_read_if_there(folder / "run_results.json"),
+        sources=_read_if_there(folder / "sources.json"),
+    )
+
+
+def _read_if_there(path: Path) -> dict[str, Any]:
+    return _read(path) if path.is_file() else {}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = msgspec.json.decode(path.read_bytes())
+    except OSError as exc:
+        raise InvalidRequestError("TARGET_DIR", f"{path}: {exc.strerror}") from exc
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise InvalidRequestError("TARGET_DIR", f"{path}: is not valid JSON: {exc}") from exc
+    if not isinstance(content, dict):
+        raise InvalidRequestError("TARGET_DIR", f"{path}: is no dbt artifact: it holds no object")
+    return content
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Return a value that should be an object, or an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def entries(value: object) -> list[dict[str, Any]]:
+    """Return the objects of a value that should be a list of them."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text(value: object) -> str:
+    """Return a value that should be text, or nothing."""
+    return value if isinstance(value, str) else ""
+
+
+def texts(value: object) -> list[str]:
+    """Return the texts of a value that should be one or a list of them."""
+    if isinstance(value, str):
+        return [value] if value else []
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

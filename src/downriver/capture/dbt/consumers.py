@@ -1,0 +1,237 @@
+"""Exposures, semantic models, metrics and saved queries: what reads tables and is none."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from downriver.capture.code import CodeJob, Edge, Reference
+from downriver.capture.dbt.artifacts import Artifacts, entries, mapping, text, texts
+from downriver.capture.dbt.nodes import Node, owners_of, tags_of
+from downriver.capture.sql import parse_sql_lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from downriver.capture.dbt.models import Models
+    from downriver.capture.dbt.naming import Naming
+    from downriver.capture.dbt.places import Places
+    from downriver.model.ids import DatasetId
+
+_FOLDERS = {
+    "dashboard": "dashboards", "notebook": "notebooks", "analysis": "analyses", "ml": "ml",
+    "application": "applications",
+}  # fmt: skip
+_DIMENSION = re.compile(r"(?:Dimension|TimeDimension|Entity)\(\s*['\"](?:\w+__)*(\w+)['\"]")
+_METRIC_CALL = re.compile(r"\bmetric\(\s*['\"](\w+)['\"]\s*\)")
+
+
+class Consumers:
+    """Reads what a project says of those who use its tables."""
+
+    def __init__(
+        self, artifacts: Artifacts, nodes: Mapping[str, Node], models: Models, places: Places
+    ) -> None:
+        self._artifacts = artifacts
+        self._nodes = nodes
+        self._models = models
+        self._places = places
+        self._measures: dict[str, DatasetId] = {}
+        self._dimensions: dict[str, DatasetId] = {}
+
+    def read(self, naming: Naming) -> Iterator[CodeJob]:
+        """Yield a job for each, semantic models before the metrics made of them."""
+        for key, raw in self._artifacts.resources("semantic_models").items():
+            yield self._semantic_model(key, raw, naming)
+        for key, raw in self._artifacts.resources("metrics").items():
+            yield self._metric(key, raw, naming)
+        for key, raw in self._artifacts.resources("saved_queries").items():
+            yield self._saved_query(key, raw, naming)
+        for key, raw in self._artifacts.resources("exposures").items():
+            yield self._exposure(key, raw, naming)
+
+    def _job(self, key: str, raw: dict[str, Any], kind: str, naming: Naming) -> CodeJob:
+        path = text(raw.get("original_file_path"))
+        job = CodeJob(
+            id=naming.consumer_job(key),
+            integration="DBT",
+            kind=kind,
+            path=path,
+            line=self._places.line(path, text(raw.get("name"))),
+            description=text(raw.get("description")) or text(raw.get("label")),
+            owners=owners_of(raw),
+            tags=tags_of(raw),
+        )
+        for parent in texts(mapping(raw.get("depends_on")).get("nodes")):
+            self._read_parent(job, parent, naming)
+        return job
+
+    def _read_parent(self, job: CodeJob, key: str, naming: Naming) -> None:
+        node = self._nodes.get(key)
+        if node is not None:
+            stored = [node] if node.is_stored else self._models.parents(node)
+            for parent in stored:
+                job.reads(naming.dataset(parent))
+            return
+        folder = {"metric": "metrics", "semantic_model": "semantic_models"}.get(key.split(".")[0])
+        if folder is not None:
+            job.reads(naming.consumer(folder, key.rpartition(".")[2]))
+
+    def _exposure(self, key: str, raw: dict[str, Any], naming: Naming) -> CodeJob:
+        job = self._job(key, raw, "EXPOSURE", naming)
+        folder = _FOLDERS.get(text(raw.get("type")), "exposures")
+        job.writes(naming.consumer(folder, text(raw.get("name"))))
+        return job
+
+    def _semantic_model(self, key: str, raw: dict[str, Any], naming: Naming) -> CodeJob:
+        job = self._job(key, raw, "SEMANTIC_MODEL", naming)
+        target = naming.consumer("semantic_models", text(raw.get("name")))
+        job.writes(target)
+        table = self._table(raw)
+        for kind in ("entities", "dimensions", "measures"):
+            for part in entries(raw.get(kind)):
+                name = text(part.get("name"))
+                expression = str(part.get("expr") or name)
+                self._derive(job, table, expression, target, name, text(part.get("agg")))
+                known = self._measures if kind == "measures" else self._dimensions
+                known[name] = target
+        return job
+
+    def _table(self, raw: dict[str, Any]) -> str:
+        """Return the table a semantic model or an old metric is over."""
+        relation = mapping(raw.get("node_relation"))
+        named = (relation.get(part) for part in ("database", "schema_name", "alias"))
+        table = ".".join(part for part in map(text, named) if part)
+        if table:
+            return table
+        parents = texts(mapping(raw.get("depends_on")).get("nodes"))
+        node = self._nodes.get(parents[0]) if parents else None
+        return node.relation if node is not None else ""
+
+    def _derive(
+        self,
+        job: CodeJob,
+        table: str,
+        expression: str,
+        target: DatasetId,
+        name: str,
+        agg: str = "",
+        clause: str = "select",
+    ) -> None:
+        """Add the columns an expression is made of."""
+        quoted = ".".join(f'"{part}"' for part in table.split("."))
+        # Read, never run.
+        found = parse_sql_lineage(
+            f"select {expression} as made from {quoted}",  # noqa: S608
+            dialect="postgres",
+            schema=self._models.columns_of,
+        )
+        for edge in found.column_edges:
+            source = self._models.dataset_for(edge.source.table)
+            subtype = "AGGREGATION" if agg else edge.subtype
+            if clause == "filter":
+                subtype = "FILTER"
+            job.edges.append(
+                Edge(
+                    source=source, source_field=edge.source.column, target=target,
+                    target_field="*" if clause == "filter" else name, subtype=subtype,
+                    confidence=edge.resolution, expression=expression,
+                )
+            )  # fmt: skip
+            job.refers(
+                Reference(
+                    dataset=source, field=edge.source.column, line=job.line,
+                    clause="filter" if clause == "filter" else "select", text=expression,
+                )
+            )  # fmt: skip
+
+    # Metrics
+
+    def _metric(self, key: str, raw: dict[str, Any], naming: Naming) -> CodeJob:
+        job = self._job(key, raw, "METRIC", naming)
+        name = text(raw.get("name"))
+        target = naming.consumer("metrics", name)
+        job.writes(target)
+        if "type_params" in raw:
+            self._semantic_metric(job, raw, name, target, naming)
+        else:
+            self._old_metric(job, raw, name, target, naming)
+        return job
+
+    def _old_metric(
+        self, job: CodeJob, raw: dict[str, Any], name: str, target: DatasetId, naming: Naming
+    ) -> None:
+        """A metric of manifests before semantic models: an expression over a model."""
+        table, expression = self._table(raw), text(raw.get("expression")) or text(raw.get("sql"))
+        for other in _METRIC_CALL.findall(expression):
+            self._from(job, naming.consumer("metrics", other), other, target, name)
+        if table and expression and "metric(" not in expression:
+            agg = text(raw.get("calculation_method")) or text(raw.get("type"))
+            self._derive(job, table, expression, target, name, agg or "sum")
+        for part in [text(raw.get("timestamp")), *texts(raw.get("dimensions"))]:
+            if table and part:
+                self._derive(job, table, part, target, "*", clause="filter")
+        for condition in entries(raw.get("filters")):
+            if table and text(condition.get("field")):
+                column = text(condition.get("field"))
+                self._derive(job, table, column, target, "*", clause="filter")
+
+    def _semantic_metric(
+        self, job: CodeJob, raw: dict[str, Any], name: str, target: DatasetId, naming: Naming
+    ) -> None:
+        params = mapping(raw.get("type_params"))
+        for measure in _measure_names(params):
+            if measure in self._measures:
+                job.reads(self._measures[measure])
+                self._from(job, self._measures[measure], measure, target, name)
+        inputs = [params.get("numerator"), params.get("denominator"), *_list(params.get("metrics"))]
+        for metric in map(mapping, inputs):
+            other = text(metric.get("name"))
+            if other:
+                job.reads(naming.consumer("metrics", other))
+                self._from(job, naming.consumer("metrics", other), other, target, name)
+        for where in _filters(raw):
+            for dimension in _DIMENSION.findall(where):
+                if dimension in self._dimensions:
+                    source = self._dimensions[dimension]
+                    job.edges.append(
+                        Edge(
+                            source=source, source_field=dimension, target=target,
+                            target_field="*", subtype="FILTER", expression=where,
+                        )
+                    )  # fmt: skip
+
+    def _from(
+        self, job: CodeJob, source: DatasetId, field: str, target: DatasetId, name: str
+    ) -> None:
+        job.edges.append(
+            Edge(
+                source=source, source_field=field, target=target, target_field=name,
+                subtype="AGGREGATION",
+            )
+        )  # fmt: skip
+        job.refers(Reference(dataset=source, field=field, line=job.line, clause="select"))
+
+    def _saved_query(self, key: str, raw: dict[str, Any], naming: Naming) -> CodeJob:
+        job = self._job(key, raw, "SAVED_QUERY", naming)
+        target = naming.consumer("saved_queries", text(raw.get("name")))
+        job.writes(target)
+        for metric in texts(mapping(raw.get("query_params")).get("metrics")):
+            job.reads(naming.consumer("metrics", metric))
+            self._from(job, naming.consumer("metrics", metric), metric, target, metric)
+        return job
+
+
+def _measure_names(params: dict[str, Any]) -> list[str]:
+    given = [params.get("measure"), *_list(params.get("input_measures"))]
+    named = [text(mapping(measure).get("name")) or text(measure) for measure in given]
+    return list(dict.fromkeys(name for name in named if name))
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _filters(raw: dict[str, Any]) -> list[str]:
+    found = mapping(raw.get("filter")).get("where_filters")
+    return [text(part.get("where_sql_template")) for part in entries(found)]

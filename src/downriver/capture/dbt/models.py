@@ -1,0 +1,316 @@
+"""Models, snapshots, seeds and analyses as jobs, with column lineage from their SQL."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from downriver.capture.code import (
+    CodeJob,
+    Column,
+    Edge,
+    Reference,
+    Spot,
+    TableNames,
+    add_sql,
+    find_references,
+    put_query,
+)
+from downriver.capture.dbt.artifacts import Artifacts, text, texts
+from downriver.capture.dbt.nodes import Node, catalog_columns
+from downriver.capture.sql import ColumnEdge, ColumnRef, SqlLineage, Template, parse_sql_lineage
+from downriver.model.ids import DatasetId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from downriver.capture.dbt.naming import Naming
+
+_KINDS = {"model": "MODEL", "snapshot": "SNAPSHOT", "seed": "SEED", "analysis": "ANALYSIS"}
+_INCREMENTAL = re.compile(r"\bis_incremental\s*\(")
+_SNAPSHOT_COLUMNS = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
+
+
+class Models:
+    """Reads the SQL of one project, parents first, so that inferred schemas flow down."""
+
+    def __init__(self, artifacts: Artifacts, nodes: Mapping[str, Node], naming: Naming) -> None:
+        self._nodes = nodes
+        self._naming = naming
+        self._stored = [node for node in nodes.values() if node.is_stored]
+        self._ids = {node.relation.casefold(): naming.dataset(node) for node in self._stored}
+        self.called = _called(nodes)
+        self._called_folded = {key.casefold(): table for key, table in self.called.items()}
+        self._macros = {
+            key: text(raw.get("macro_sql")) for key, raw in artifacts.resources("macros").items()
+        }
+        self._needed = {
+            key: texts(raw.get("depends_on", {}).get("macros"))
+            for key, raw in artifacts.resources("macros").items()
+            if isinstance(raw.get("depends_on"), dict)
+        }
+        self.columns: dict[str, list[Column]] = {}  # by relation, case folded
+        self._ephemeral: dict[str, SqlLineage] = {}  # by name, case folded
+        for node in self._stored:
+            known = catalog_columns(artifacts, node) or (node.columns if node.contract else [])
+            if known:
+                self.columns[node.relation.casefold()] = known
+
+    def read(self, node: Node) -> CodeJob:
+        """Return the job of a node; an ephemeral model writes nothing, readers look through it."""
+        job = self._job(node)
+        if node.kind == "seed":
+            job.writes(self._naming.dataset(node))
+        elif node.language != "sql":
+            self._read_opaque(node, job, f"a model in {node.language}: its columns are not read")
+        elif node.compiled or node.raw:
+            self._read_sql(node, job)
+        else:
+            self._read_opaque(node, job, "the manifest holds no SQL of it")
+        return job
+
+    def dataset_for(self, table: str) -> DatasetId:
+        """Return the dataset a table name in SQL means."""
+        return self._ids.get(table.casefold()) or DatasetId(self._naming.namespace, table)
+
+    def columns_of(self, table: str) -> Sequence[str] | None:
+        """Return the columns of a table, as far as they are known."""
+        known = self.columns.get(table.casefold())
+        return None if known is None else [column.name for column in known]
+
+    def parents(self, node: Node) -> list[Node]:
+        """Return the tables a node depends on, ephemeral models looked through."""
+        found: dict[str, Node] = {}
+        waiting, seen = list(node.depends_on), set[str]()
+        while waiting:
+            parent = self._nodes.get(waiting.pop(0))
+            if parent is None or parent.id in seen:
+                continue
+            seen.add(parent.id)
+            if parent.is_stored:
+                found[parent.id] = parent
+            else:
+                waiting += parent.depends_on
+        return list(found.values())
+
+    def _job(self, node: Node) -> CodeJob:
+        return CodeJob(
+            id=self._naming.job(node),
+            integration="DBT",
+            kind="EPHEMERAL" if node.materialized == "ephemeral" else _KINDS[node.kind],
+            path=node.path,
+            description=node.description,
+            owners=node.owners,
+            tags=node.tags,
+        )
+
+    def _read_opaque(self, node: Node, job: CodeJob, why: str) -> None:
+        for parent in self.parents(node):
+            job.reads(self._naming.dataset(parent))
+        if node.is_stored:
+            job.writes(self._naming.dataset(node))
+        job.cannot_see(Spot("not_read", why, 1))
+
+    def _read_sql(self, node: Node, job: CodeJob) -> None:
+        target = self._naming.dataset(node) if node.is_stored else None
+        parsed = self._parse(node)
+        if target is None:
+            self._ephemeral[node.relation.casefold()] = parsed
+        lineage = _into(parsed, node.relation)
+        written = node.raw or node.compiled
+        job.dialect = lineage.dialect
+        if node.compiled:
+            job.sql, job.raw = node.compiled, node.raw or None
+        else:
+            put_query(job, node.raw, self.template(node))
+        self._infer(node, lineage)
+        through = self._look_through(lineage, node.relation)
+        add_sql(job, _without_itself(through, node.relation), self.dataset_for, result=target)
+        if target is None:
+            job.outputs, job.edges = [], []
+        if lineage.blind_spots:
+            for parent in self.parents(node):
+                job.reads(self._naming.dataset(parent))
+        unstored = {self.dataset_for(name) for name in lineage.inputs if self._is_ephemeral(name)}
+        for reference in find_references(written, lineage, self.table_names(node)):
+            if reference.dataset != target and reference.dataset not in unstored:
+                job.refers(reference)
+        if node.kind == "snapshot" and target is not None:
+            _add_snapshot_columns(node, job, target)
+
+    def table_names(self, node: Node) -> TableNames:
+        """Return how tables are called in a node's code."""
+        return TableNames(self.dataset_for, self._called_folded, node.relation)
+
+    def _is_ephemeral(self, table: str) -> bool:
+        return table.casefold() in self._ephemeral
+
+    # From a node to its lineage
+
+    def _parse(self, node: Node) -> SqlLineage:
+        """Return the lineage of a node's query: as compiled, else as its template renders."""
+        if not node.compiled:
+            return self._parse_text(node, node.raw)
+        found = self._parse_text(node, node.compiled)
+        if _INCREMENTAL.search(node.raw):
+            return _with_increments(found, self._parse_text(node, node.raw))
+        return found
+
+    def _parse_text(self, node: Node, sql: str) -> SqlLineage:
+        return parse_sql_lineage(
+            sql,
+            dialect=self._naming.dialect,
+            schema=self.columns_of,
+            template=self.template(node),
+        )
+
+    def template(self, node: Node) -> Template:
+        """Return what is known of a node's surroundings."""
+        return Template(this=node.relation, names=self.called, macros=self._macro_texts(node))
+
+    def _macro_texts(self, node: Node) -> tuple[str, ...]:
+        """Return the macros a node needs, without those of dbt itself, whose names we know."""
+        found: dict[str, str] = {}
+        waiting = list(node.macros)
+        while waiting:
+            key = waiting.pop()
+            package = key.split(".")[1] if key.count(".") >= 2 else ""
+            own = not (package.startswith("dbt_") or package == "dbt")
+            if key not in found and own and key in self._macros:
+                found[key] = self._macros[key]
+                waiting += self._needed.get(key, ())
+        return tuple(found.values())
+
+    def _look_through(self, lineage: SqlLineage, target: str) -> SqlLineage:
+        """Return a lineage that reaches real tables in place of ephemeral models."""
+        statements = list(lineage.statements)
+        waiting, used = list(lineage.inputs), dict[str, SqlLineage]()
+        while waiting:
+            name = waiting.pop()
+            found = self._ephemeral.get(name.casefold())
+            if found is not None and name not in used and name.casefold() != target.casefold():
+                used[name] = _into(found, name)
+                waiting += found.inputs
+        if not used:
+            return lineage
+        for ephemeral in used.values():
+            statements = [*ephemeral.statements, *statements]
+        parts = [*used.values(), lineage]
+        return SqlLineage(
+            dialect=lineage.dialect,
+            dialect_guessed=lineage.dialect_guessed,
+            statements=statements,
+            inputs=list(dict.fromkeys(name for part in parts for name in part.inputs)),
+            outputs=list(dict.fromkeys(name for part in parts for name in part.outputs)),
+            column_edges=sorted({edge for part in parts for edge in part.column_edges}),
+            dataset_edges=sorted({edge for part in parts for edge in part.dataset_edges}),
+            blind_spots=[spot for part in parts for spot in part.blind_spots],
+        ).end_to_end()
+
+    def _infer(self, node: Node, lineage: SqlLineage) -> None:
+        """Remember the columns a query makes, unless the database or a contract told them."""
+        key = node.relation.casefold()
+        if key in self.columns or not node.is_stored:
+            return
+        names = lineage.statements[-1].columns if lineage.statements else []
+        if node.kind == "snapshot" and names:
+            names = [*names, *_SNAPSHOT_COLUMNS]
+        is_open = any(edge.target.column == "*" for edge in lineage.column_edges)
+        if names and not is_open:
+            described = {column.name.casefold(): column for column in node.columns}
+            self.columns[key] = [
+                msgspec.structs.replace(described.get(name.casefold(), Column(name)), name=name)
+                for name in names
+            ]
+
+
+def _called(nodes: Mapping[str, Node]) -> dict[str, str]:
+    """Return the table that each `ref` and `source` means, as templates write them."""
+    called: dict[str, str] = {}
+    for node in nodes.values():
+        if node.kind == "source":
+            called[f"{node.source_name}.{node.name}"] = node.relation
+        elif node.kind in ("model", "seed", "snapshot"):
+            if node.version:
+                called[f"{node.name}_v{node.version}"] = node.relation
+            if not node.version or node.is_latest:
+                called[node.name] = node.relation
+    return called
+
+
+def _into(lineage: SqlLineage, table: str) -> SqlLineage:
+    """Return the lineage of a query as that of filling a table with its result."""
+
+    def filled(edges: list[ColumnEdge]) -> list[ColumnEdge]:
+        return [
+            edge
+            if edge.target.table
+            else msgspec.structs.replace(edge, target=ColumnRef(table, edge.target.column))
+            for edge in edges
+        ]
+
+    return msgspec.structs.replace(
+        lineage,
+        statements=[
+            msgspec.structs.replace(
+                statement,
+                outputs=statement.outputs or [table],
+                column_edges=filled(statement.column_edges),
+                dataset_edges=filled(statement.dataset_edges),
+            )
+            for statement in lineage.statements
+        ],
+        outputs=[*lineage.outputs, table] if table not in lineage.outputs else lineage.outputs,
+        column_edges=filled(lineage.column_edges),
+        dataset_edges=filled(lineage.dataset_edges),
+    )
+
+
+def _with_increments(full: SqlLineage, template: SqlLineage) -> SqlLineage:
+    """Add what an incremental run reads besides, when the template could be rendered."""
+    if any(spot.kind == "template" for spot in template.blind_spots):
+        return full
+    return msgspec.structs.replace(
+        full,
+        inputs=list(dict.fromkeys([*full.inputs, *template.inputs])),
+        column_edges=sorted({*full.column_edges, *template.column_edges}),
+        dataset_edges=sorted({*full.dataset_edges, *template.dataset_edges}),
+    )
+
+
+def _without_itself(lineage: SqlLineage, table: str) -> SqlLineage:
+    """An incremental model looks at what it holds already: that is no lineage from elsewhere."""
+    own = table.casefold()
+    return msgspec.structs.replace(
+        lineage,
+        inputs=[name for name in lineage.inputs if name.casefold() != own],
+        outputs=[name for name in lineage.outputs if name.casefold() != own],
+        column_edges=[e for e in lineage.column_edges if e.source.table.casefold() != own],
+        dataset_edges=[e for e in lineage.dataset_edges if e.source.table.casefold() != own],
+    )
+
+
+def _add_snapshot_columns(node: Node, job: CodeJob, target: DatasetId) -> None:
+    """A snapshot adds columns of its own, made from the key and the column that tells changes."""
+    config = node.config
+    watched = texts(config.get("updated_at")) or texts(config.get("check_cols"))
+    if watched in (["all"], []):
+        watched = []
+    for column in [*watched, *texts(config.get("unique_key"))]:
+        for edge in [e for e in job.edges if e.target_field.casefold() == column.casefold()]:
+            made = _SNAPSHOT_COLUMNS if column in watched else _SNAPSHOT_COLUMNS[:1]
+            job.edges += [_made(edge, name, target) for name in made]
+            job.refers(
+                Reference(
+                    dataset=edge.source, field=edge.source_field, line=1, clause="other",
+                    text=f"snapshot config: {column}",
+                )
+            )  # fmt: skip
+
+
+def _made(edge: Edge, name: str, target: DatasetId) -> Edge:
+    return msgspec.structs.replace(
+        edge, target=target, target_field=name, subtype="TRANSFORMATION", expression=""
+    )

@@ -1,0 +1,250 @@
+"""A whole dbt project as events: what is declared, what ran, and how its tests came out."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from downriver.capture.code import (
+    CodeJob,
+    Column,
+    DatasetNote,
+    render_dataset_note,
+    render_job,
+    render_run,
+)
+from downriver.capture.dbt.artifacts import Artifacts, entries, mapping, text
+from downriver.capture.dbt.consumers import Consumers
+from downriver.capture.dbt.models import Models
+from downriver.capture.dbt.naming import Naming, default_namespace
+from downriver.capture.dbt.nodes import Node, list_nodes
+from downriver.capture.dbt.order import in_order
+from downriver.capture.dbt.places import Places
+from downriver.capture.dbt.quality import (
+    PASSED,
+    Result,
+    Tests,
+    assertions_input,
+    freshness_input,
+    list_results,
+)
+from downriver.errors import InvalidEventError
+from downriver.events.render import render_run_event
+from downriver.events.wire import parse_time
+from downriver.model.ids import DatasetId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+_BUILT = frozenset({"model", "seed", "snapshot", "analysis"})
+_PLURALS = {"analysis": "analyses"}
+_STATES = {"success": "COMPLETE", "pass": "COMPLETE", "error": "FAIL", "fail": "FAIL"}
+
+
+class DbtSpot(msgspec.Struct, frozen=True):
+    """Something of a project that could not be seen through."""
+
+    path: str
+    line: int
+    kind: str
+    message: str
+
+
+class DbtCapture(msgspec.Struct, kw_only=True):
+    """What was read from a target directory."""
+
+    project: str
+    dbt_version: str
+    manifest_version: int
+    adapter: str
+    namespace: str
+    counts: dict[str, int]
+    column_edges: int
+    blind_spots: list[DbtSpot]
+    jobs: list[CodeJob]
+    events: list[bytes]
+
+
+def relation_names(artifacts: Artifacts) -> list[str]:
+    """Return the full names of a project's tables, for finding out where they are known."""
+    return [node.relation for node in list_nodes(artifacts) if node.is_stored]
+
+
+def capture_dbt(
+    artifacts: Artifacts,
+    *,
+    namespace: str | None,
+    job_namespace: str,
+    project_dir: Path | None,
+    now: int,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> DbtCapture:
+    """Read a project. `now` dates what the files do not date themselves."""
+    naming = make_naming(artifacts, namespace, job_namespace)
+    reading = _Reading(artifacts, naming, Places(project_dir))
+    reading.read(progress)
+    at = _time(text(artifacts.metadata.get("generated_at")), now)
+    return DbtCapture(
+        project=naming.project,
+        dbt_version=text(artifacts.metadata.get("dbt_version")),
+        manifest_version=artifacts.version,
+        adapter=naming.adapter,
+        namespace=naming.namespace,
+        counts=reading.counts(),
+        column_edges=len({edge for job in reading.jobs for edge in job.edges}),
+        blind_spots=[
+            DbtSpot(job.path, spot.line, spot.kind, spot.message)
+            for job in reading.jobs
+            for spot in job.spots
+        ],
+        jobs=reading.jobs,
+        events=[*reading.declared(at), *reading.observed(at)],
+    )
+
+
+def make_naming(artifacts: Artifacts, namespace: str | None, job_namespace: str) -> Naming:
+    """Return the names of a project, in a namespace of its own unless one is given."""
+    adapter = text(artifacts.metadata.get("adapter_type"))
+    project = text(artifacts.metadata.get("project_name")) or _first_package(artifacts)
+    return Naming(
+        project=project,
+        adapter=adapter,
+        namespace=namespace or default_namespace(adapter, project),
+        job_namespace=job_namespace,
+    )
+
+
+def _first_package(artifacts: Artifacts) -> str:
+    """Return the project's name from a manifest that does not say: that of most of its models."""
+    packages = Counter(
+        text(raw.get("package_name"))
+        for raw in artifacts.resources("nodes").values()
+        if raw.get("resource_type") == "model"
+    )
+    return packages.most_common(1)[0][0] if packages else "dbt"
+
+
+class _Reading:
+    """One project being read."""
+
+    def __init__(self, artifacts: Artifacts, naming: Naming, places: Places) -> None:
+        self._artifacts = artifacts
+        self._naming = naming
+        self._nodes = {node.id: node for node in list_nodes(artifacts)}
+        self._models = Models(artifacts, self._nodes, naming)
+        self._tests = Tests(self._nodes, self._models, places)
+        self._consumers = Consumers(artifacts, self._nodes, self._models, places)
+        self._built: dict[str, CodeJob] = {}
+        self.jobs: list[CodeJob] = []
+
+    def read(self, progress: Callable[[int, int], None]) -> None:
+        built = [node for node in in_order(self._nodes) if node.kind in _BUILT]
+        for done, node in enumerate(built, 1):
+            self._built[node.id] = self._models.read(node)
+            progress(done, len(built))
+        self.jobs = [
+            *self._built.values(),
+            *self._consumers.read(self._naming),
+            *self._tests.jobs(self._naming),
+        ]
+
+    def counts(self) -> dict[str, int]:
+        found = Counter(_PLURALS.get(node.kind, f"{node.kind}s") for node in self._nodes.values())
+        for kind in ("exposures", "metrics", "semantic_models", "saved_queries"):
+            found[kind] = len(self._artifacts.resources(kind))
+        return {kind: number for kind, number in sorted(found.items()) if number}
+
+    # Events
+
+    def declared(self, at: int) -> Iterator[bytes]:
+        """Yield what the code declares: sources, then every job with what it fills."""
+        notes = {
+            self._naming.dataset(n): self._note(n) for n in self._nodes.values() if n.is_stored
+        }
+        for node in self._nodes.values():
+            if node.kind == "source":
+                yield render_dataset_note(self._note(node), at)
+        for job in self.jobs:
+            yield render_job(job, at, notes)
+
+    def observed(self, at: int) -> Iterator[bytes]:
+        """Yield what a run was seen to do, when the directory tells of one."""
+        results = list_results(self._artifacts)
+        metadata = mapping(self._artifacts.run_results.get("metadata"))
+        ran_at = _time(text(metadata.get("generated_at")), at)
+        invocation = text(metadata.get("invocation_id"))
+        for result in results:
+            if result.id in self._built and result.status in _STATES:
+                yield from self._run(result, invocation, ran_at)
+        yield from self._assertions({r.id: r for r in results}, invocation, ran_at)
+        yield from self._freshness(at)
+
+    def _run(self, result: Result, invocation: str, at: int) -> Iterator[bytes]:
+        job = self._built[result.id]
+        run = _run_id(invocation, result.id, at)
+        if result.started:
+            started = _time(result.started, at)
+            yield render_run_event(job.id, run, "START", started, inputs=[], outputs=[])
+        yield render_run(job, run, _STATES[result.status], _time(result.completed, at))
+
+    def _assertions(self, results: dict[str, Result], invocation: str, at: int) -> Iterator[bytes]:
+        for key, tests in self._tests.of.items():
+            node = self._nodes[key]
+            tested = assertions_input(self._naming.dataset(node), tests, results)
+            if tested is None:
+                continue
+            failed = any(_has_failed(test, results) for test in tests)
+            job = self._naming.job(node, ".test")
+            run = _run_id(invocation, f"{key}.test", at)
+            state = "FAIL" if failed else "COMPLETE"
+            yield render_run_event(job, run, state, at, inputs=[tested], outputs=[])
+
+    def _freshness(self, at: int) -> Iterator[bytes]:
+        for raw in entries(self._artifacts.sources.get("results")):
+            node = self._nodes.get(text(raw.get("unique_id")))
+            if node is None:
+                continue
+            checked = _time(text(raw.get("snapshotted_at")), at)
+            job = self._naming.job(node, ".freshness")
+            state = "FAIL" if text(raw.get("status")) in ("error", "runtime error") else "COMPLETE"
+            run = _run_id("freshness", node.id, checked)
+            tested = freshness_input(self._naming.dataset(node), raw)
+            yield render_run_event(job, run, state, checked, inputs=[tested], outputs=[])
+
+    def _note(self, node: Node) -> DatasetNote:
+        alias = self._naming.alias(node)
+        columns = self._models.columns.get(node.relation.casefold()) or node.columns
+        spelled = {column.name.casefold(): column.name for column in columns}
+        return DatasetNote(
+            id=self._naming.dataset(node),
+            columns=[column for column in columns if column != Column("")],
+            description=node.description,
+            owners=node.owners,
+            tags=node.tags,
+            column_tags={spelled.get(c.casefold(), c): t for c, t in node.column_tags.items()},
+            aliases=[alias] if isinstance(alias, DatasetId) else [],
+        )
+
+
+def _has_failed(test: Node, results: dict[str, Result]) -> bool:
+    """Tell whether a test failed; one that only warns does not fail what it tests."""
+    result = results.get(test.id)
+    return result is not None and result.status not in {*PASSED, "warn", "skipped"}
+
+
+def _run_id(invocation: str, key: str, at: int) -> str:
+    """Return the id of a run: the same whenever the same files are read."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"dbt:{invocation or at}:{key}"))
+
+
+def _time(written: str, otherwise: int) -> int:
+    if not written:
+        return otherwise
+    try:
+        return parse_time(written, "generated_at")
+    except InvalidEventError:
+        return otherwise

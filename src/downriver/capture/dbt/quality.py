@@ -1,0 +1,187 @@
+"""Tests and freshness: what a project asserts of its tables, and how that came out."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from downriver.capture.code import CodeJob, Reference, add_sql, find_references
+from downriver.capture.dbt.artifacts import Artifacts, entries, mapping, text
+from downriver.capture.sql import parse_sql_lineage
+from downriver.events.render import dataset, facet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from downriver.capture.dbt.models import Models
+    from downriver.capture.dbt.naming import Naming
+    from downriver.capture.dbt.nodes import Node
+    from downriver.capture.dbt.places import Places
+    from downriver.model.ids import DatasetId
+
+_REF = re.compile(r"ref\(\s*['\"]([^'\"]+)['\"]")
+_SOURCE = re.compile(r"source\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]")
+PASSED = frozenset({"pass", "success"})
+
+
+class Tests:
+    """The tests of one project, by the table they are of."""
+
+    def __init__(self, nodes: Mapping[str, Node], models: Models, places: Places) -> None:
+        self._nodes = nodes
+        self._models = models
+        self._places = places
+        self.of: defaultdict[str, list[Node]] = defaultdict(list)
+        for node in nodes.values():
+            if node.kind == "test" and node.test:
+                tested = self.tested(node)
+                if tested is not None:
+                    self.of[tested.id].append(node)
+
+    def tested(self, test: Node) -> Node | None:
+        """Return the table a test is of: where it is attached, else the last it depends on."""
+        if test.attached_to in self._nodes:
+            return self._nodes[test.attached_to]
+        stored = [self._nodes[k] for k in test.depends_on if k in self._nodes]
+        stored = [node for node in stored if node.is_stored]
+        named = _REF.search(str(mapping(test.test.get("kwargs")).get("model")))
+        for node in stored:
+            if named is not None and node.name == named[1]:
+                return node
+        return stored[-1] if stored else None
+
+    def jobs(self, naming: Naming) -> Iterator[CodeJob]:
+        """Yield a job for the tests of each table, and one for each test that is a query."""
+        for key, tests in self.of.items():
+            yield self._job(self._nodes[key], tests, naming)
+        for node in self._nodes.values():
+            if node.kind == "test" and not node.test and (node.compiled or node.raw):
+                yield self._singular(node, naming)
+
+    def _job(self, tested: Node, tests: list[Node], naming: Naming) -> CodeJob:
+        table = naming.dataset(tested)
+        path = tests[0].path
+        job = CodeJob(
+            id=naming.job(tested, ".test"),
+            integration="DBT",
+            kind="TEST",
+            path=path,
+            line=self._places.line(path, tested.name),
+            owners=tested.owners,
+            tags=tested.tags,
+            inputs=[table],
+        )
+        for test in tests:
+            self._refer(job, test, tested, table)
+        return job
+
+    def _refer(self, job: CodeJob, test: Node, tested: Node, table: DatasetId) -> None:
+        arguments = mapping(test.test.get("kwargs"))
+        column = test.column_name or text(arguments.get("column_name"))
+        line = self._places.line(test.path, tested.name, column)
+        shown = self._places.text(test.path, line) or text(test.test.get("name"))
+        if column:
+            job.refers(Reference(dataset=table, field=column, line=line, clause="test", text=shown))
+        other = self._related(text(arguments.get("to")))
+        field = text(arguments.get("field"))
+        if other is not None and field:
+            job.reads(other)
+            job.refers(Reference(dataset=other, field=field, line=line, clause="test", text=shown))
+
+    def _related(self, to: str) -> DatasetId | None:
+        """Return the table a relationships test compares with."""
+        ref, source = _REF.search(to), _SOURCE.search(to)
+        key = ref[1] if ref is not None else ".".join(source.groups()) if source else ""
+        table = self._models.called.get(key)
+        return None if table is None else self._models.dataset_for(table)
+
+    def _singular(self, node: Node, naming: Naming) -> CodeJob:
+        job = CodeJob(
+            id=naming.consumer_job(node.id),
+            integration="DBT",
+            kind="TEST",
+            path=node.path,
+            description=node.description,
+            sql=node.compiled or node.raw,
+            raw=node.raw if node.compiled and node.raw else None,
+        )
+        lineage = parse_sql_lineage(
+            job.sql, dialect=naming.dialect, schema=self._models.columns_of,
+            template=self._models.template(node),
+        )  # fmt: skip
+        job.dialect = lineage.dialect
+        add_sql(job, lineage, self._models.dataset_for)
+        names = self._models.table_names(node)
+        for reference in find_references(node.raw or job.sql, lineage, names):
+            job.refers(reference)
+        return job
+
+
+class Result:
+    """How one node of a run came out."""
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        self.id = text(raw.get("unique_id"))
+        self.status = text(raw.get("status"))
+        self.failures = raw.get("failures")
+        self.message = text(raw.get("message"))
+        self.rows = mapping(raw.get("adapter_response")).get("rows_affected")
+        timing = next((t for t in entries(raw.get("timing")) if t.get("name") == "execute"), {})
+        self.started = text(timing.get("started_at"))
+        self.completed = text(timing.get("completed_at"))
+
+
+def list_results(artifacts: Artifacts) -> list[Result]:
+    """Return the results of the run the target directory tells of."""
+    return [Result(raw) for raw in entries(artifacts.run_results.get("results"))]
+
+
+def assertions_input(
+    table: DatasetId, tests: list[Node], results: Mapping[str, Result]
+) -> dict[str, Any] | None:
+    """Return a tested table with how its tests came out, None when none of them ran."""
+    ran = [(test, results[test.id]) for test in tests if test.id in results]
+    ran = [(test, result) for test, result in ran if result.status != "skipped"]
+    if not ran:
+        return None
+    assertions = [_assertion(test, result) for test, result in ran]
+    facets = {
+        "dataQualityAssertions": facet(
+            "DataQualityAssertionsDatasetFacet", "1-1-0", assertions=assertions
+        )
+    }
+    return {**dataset(table), "inputFacets": facets}
+
+
+def _assertion(test: Node, result: Result) -> dict[str, Any]:
+    severity = text(test.config.get("severity")).lower() or "error"
+    found: dict[str, Any] = {
+        "assertion": text(test.test.get("name")) or test.name,
+        "success": result.status in PASSED,
+        "severity": severity,
+    }
+    column = test.column_name or text(mapping(test.test.get("kwargs")).get("column_name"))
+    if column:
+        found["column"] = column
+    if isinstance(result.failures, int):
+        found["actual"] = str(result.failures)
+    return found
+
+
+def freshness_input(table: DatasetId, raw: dict[str, Any]) -> dict[str, Any]:
+    """Return a source with how fresh its data was found to be."""
+    status = text(raw.get("status"))
+    assertion = {
+        "assertion": "freshness",
+        "success": status == "pass",
+        "severity": "warn" if status == "warn" else "error",
+    }
+    if text(raw.get("max_loaded_at")):
+        assertion["actual"] = text(raw.get("max_loaded_at"))
+    facets = {
+        "dataQualityAssertions": facet(
+            "DataQualityAssertionsDatasetFacet", "1-1-0", assertions=[assertion]
+        )
+    }
+    return {**dataset(table), "inputFacets": facets}

@@ -1,0 +1,27 @@
+"""A repository read without running it: SQL, Python, notebooks, dbt and Feast files."""
+
+from downriver.capture.scan.registration import (
+    Registration,
+    dataset_from,
+    make_job,
+    may_be_at,
+    read_code,
+    ways_to_find,
+)
+from downriver.capture.scan.repository import Repository
+from downriver.capture.scan.scanner import Names, Problem, ScanResult, scan_repository, scan_text
+
+__all__ = [
+    "Names",
+    "Problem",
+    "Registration",
+    "Repository",
+    "ScanResult",
+    "dataset_from",
+    "make_job",
+    "may_be_at",
+    "read_code",
+    "scan_repository",
+    "scan_text",
+    "ways_to_find",
+]

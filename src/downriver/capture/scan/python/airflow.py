@@ -1,0 +1,309 @@
+"""Airflow: DAGs, their tasks, the data these name, and the order they run in."""
+
+from __future__ import annotations
+
+import ast
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from downriver.capture.scan.places import dataset_at
+from downriver.capture.scan.python.frames import Frame
+from downriver.capture.scan.python.sql_text import looks_like_sql, run_sql
+from downriver.capture.scan.python.values import (
+    UNKNOWN,
+    Dag,
+    Dotted,
+    Function,
+    Object,
+    Task,
+    Text,
+    Value,
+)
+from downriver.model.ids import DatasetId, JobId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from downriver.capture.code import CodeJob
+    from downriver.capture.scan.python.arguments import Args
+    from downriver.capture.scan.python.interpreter import Interpreter
+    from downriver.capture.scan.python.recorder import Recorder
+
+_QUERIES = ("sql", "query", "hql", "bql", "select_sql", "insert_sql", "configuration", "params_sql")
+_RUN_ELSEWHERE = (
+    "Bash", "Docker", "Kubernetes", "SparkSubmit", "Databricks", "Dataproc", "Emr", "Glue", "SSH",
+    "Ecs", "CloudRun", "Livy", "Papermill", "Lambda", "Batch", "DbtCloud",
+)  # fmt: skip
+_URIS = frozenset({"Dataset", "Asset", "DatasetAlias", "AssetAlias"})
+
+
+class _Group(NamedTuple):
+    """A task group: the tasks in it carry its name."""
+
+    prefix: str
+
+
+class Airflow:
+    """The DAGs of one file."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._dags: list[Dag] = []  # the innermost last
+        self._groups: list[_Group] = []
+        self._owners: dict[JobId, list[str]] = {}
+        self._jobs: dict[JobId, CodeJob] = {}
+        self._options: dict[ast.AST, Args] = {}  # what decorators were given
+
+    # DAGs
+
+    def is_dag(self, function: Function) -> bool:
+        """Whether a function is decorated as a DAG."""
+        return any(name.endswith((".dag", "decorators.dag")) for name in function.decorators)
+
+    def is_task(self, function: Function) -> bool:
+        """Whether a function is decorated as a task."""
+        return any(".task" in f".{n}" and _of_airflow(n) for n in function.decorators)
+
+    def defined(self, run: Interpreter, function: Function) -> Function:
+        """Take note of what a decorator was given."""
+        from downriver.capture.scan.python.arguments import read_args
+
+        node = function.node
+        if isinstance(node, ast.Lambda) or not (self.is_dag(function) or self.is_task(function)):
+            return function
+        for decorator in node.decorator_list:
+            if isinstance(decorator, ast.Call):
+                self._options[node] = read_args(run, decorator)
+        return function
+
+    def run_dag(
+        self,
+        run: Interpreter,
+        function: Function,
+        args: Sequence[Value],
+        options: Mapping[str, Value],
+    ) -> Value:
+        """Follow a function that is a DAG."""
+        given = self._options.get(function.node)
+        name = given.get("dag_id", 0) if given is not None else None
+        dag = self._dag(name if isinstance(name, str) else function.name, given, _line(function))
+        self._dags.append(dag)
+        try:
+            run.call(function, args, options)
+        finally:
+            self._dags.pop()
+        return dag
+
+    def _dag(self, name: str, args: Args | None, line: int) -> Dag:
+        recorder = self._recorder
+        job_id = JobId(recorder.around.namespace, name)
+        if job_id not in self._jobs:
+            job = self._jobs[job_id] = recorder.new_job(job_id, "AIRFLOW", "DAG", line)
+            if args is not None:
+                job.owners = self._owners[job_id] = _owners(args)
+                job.tags = [tag for tag in args.get("tags") or [] if isinstance(tag, str)]
+                described = args.get("description") or args.get("doc_md")
+                job.description = str(described) if isinstance(described, str) else ""
+                for dataset in self._datasets(args.get("schedule")):
+                    job.reads(dataset)
+        return Dag(job_id)
+
+    def enter(self, value: Value) -> int:
+        """Enter a `with DAG(…)` or a task group; how many there are to leave again."""
+        if isinstance(value, Dag):
+            self._dags.append(value)
+            return 1
+        if isinstance(value, _Group):
+            self._groups.append(value)
+            return -1
+        return 0
+
+    def leave(self, entered: int) -> None:
+        """Leave what was entered."""
+        if entered > 0:
+            self._dags.pop()
+        elif entered < 0:
+            self._groups.pop()
+
+    # Tasks
+
+    def made(self, run: Interpreter, target: Dotted, args: Args) -> Value | None:
+        """Return a DAG, task, group or order made by a call; None when it is none of these."""
+        if target.last in ("chain", "chain_linear") and _of_airflow(target.name):
+            return self._chain(args.given)
+        if target.last == "cross_downstream" and _of_airflow(target.name):
+            self.order(args.get("", 0), args.get("", 1), reverse=False)
+            return UNKNOWN
+        if target.last == "TaskGroup":
+            name = args.get("group_id", 0)
+            return _Group(f"{name}." if isinstance(name, str) else "")
+        if target.last == "DAG" and _of_airflow(target.name):
+            name = args.get("dag_id", 0)
+            named = str(name) if isinstance(name, str) else _stem(self._recorder.path)
+            return self._dag(named, args, args.line)
+        if isinstance(args.get("task_id"), Text) and target.last[:1].isupper():
+            return self._operator(run, target.last, args)
+        return None
+
+    def _operator(self, run: Interpreter, kind: str, args: Args) -> Task:
+        job = self._task(args.get("task_id"), args, args.line)
+        with self._recorder.inside(job):
+            self._follow_queries(run, args)
+            function = args.get("python_callable")
+            if isinstance(function, Function):
+                given, named = args.get("op_args"), args.get("op_kwargs")
+                run.call(
+                    function,
+                    given if isinstance(given, list) else [],
+                    {str(k): v for k, v in named.items()} if isinstance(named, dict) else {},
+                )
+            self._transfer(run, kind, args)
+            elsewhere = any(word in kind for word in _RUN_ELSEWHERE)
+            if elsewhere and not job.inputs and not job.outputs:
+                self._recorder.cannot_see(
+                    "runs_elsewhere", f"what a {kind} runs is not followed", args.line
+                )
+        return Task(job.id)
+
+    def _task(self, name: Value, args: Args, line: int) -> CodeJob:
+        dag = args.get("dag")
+        if not isinstance(dag, Dag):
+            dag = self._dags[-1] if self._dags else self._dag(_stem(self._recorder.path), None, 1)
+        prefix = "".join(group.prefix for group in self._groups)
+        job_id = JobId(dag.job.namespace, f"{dag.job.name}.{prefix}{name}")
+        job = self._recorder.new_job(job_id, "AIRFLOW", "TASK", line)
+        job.parent = dag.job
+        job.owners = _owners(args) or self._owners.get(dag.job, [])
+        self._jobs[job_id] = job
+        for dataset in self._datasets(args.get("inlets")):
+            job.reads(dataset)
+        for dataset in self._datasets(args.get("outlets")):
+            job.writes(dataset)
+        return job
+
+    def _follow_queries(self, run: Interpreter, args: Args) -> None:
+        for name in _QUERIES:
+            for text in _texts(args.get(name)):
+                query = self._query(text, args.line)
+                if query is not None and looks_like_sql(query):
+                    run_sql(run, query)
+
+    def _query(self, text: Text, line: int) -> Text | None:
+        """Return a query as it is written; one in a file makes that file the task's code."""
+        if not text.strip().endswith((".sql", ".hql")):
+            return text
+        found = self._recorder.around.read_file(str(text).strip())
+        if found is None:
+            self._recorder.cannot_see("missing_file", f"the query {text} is not here", line)
+            return None
+        job = self._recorder.job
+        if job.path != self._recorder.path and job.path != found.path:
+            return Text(found.text, line, elsewhere=True)  # several files; the first one counts
+        job.path, job.line = found.path, 1
+        return Text(found.text, 1)
+
+    def _transfer(self, run: Interpreter, kind: str, args: Args) -> None:
+        """Operators that copy files into tables and tables into files."""
+        around = self._recorder.around
+        if kind.startswith(("S3To", "GCSTo")):
+            bucket = args.get("s3_bucket") or args.get("bucket")
+            keys = args.get("s3_key") or args.get("source_objects")
+            scheme = "s3" if kind.startswith("S3") else "gs"
+            for key in keys if isinstance(keys, list) else [keys]:
+                if isinstance(bucket, str) and isinstance(key, str):
+                    self._recorder.reads(dataset_at(f"{scheme}://{bucket}/{key}"))
+            table = args.get("destination_project_dataset_table") or args.get("table")
+            schema = args.get("schema")
+            if isinstance(table, str):
+                whole = f"{schema}.{table}" if isinstance(schema, str) else str(table)
+                self._recorder.writes(around.dataset_for(whole), None)
+
+    def call_task(self, run: Interpreter, function: Function, args: Args) -> Task:
+        """Follow a call of a function that is a task."""
+        given = self._options.get(function.node) or args._replace(given=[], named={})
+        name = given.get("task_id")
+        job = self._task(name if isinstance(name, str) else function.name, given, _line(function))
+        for value in args.all():
+            self.order(value, Task(job.id), reverse=False)
+        with self._recorder.inside(job):
+            returned = run.call(function, args.given, args.named)
+        return Task(job.id, returned if isinstance(returned, (str, list, dict, Frame)) else UNKNOWN)
+
+    # Order
+
+    def order(self, left: Value, right: Value, *, reverse: bool) -> bool:
+        """Note that tasks run after others; False when these are no tasks."""
+        before, after = _tasks(left), _tasks(right)
+        if reverse:
+            before, after = after, before
+        for task in after:
+            job = self._jobs.get(task.job)
+            for other in before:
+                if job is not None and other.job not in job.after and other.job != job.id:
+                    job.after.append(other.job)
+        return bool(before and after)
+
+    def _chain(self, steps: list[Value]) -> Value:
+        for first, second in pairwise(steps):
+            self.order(first, second, reverse=False)
+        return UNKNOWN
+
+    def _datasets(self, value: Value) -> list[DatasetId]:
+        """Return the datasets inlets, outlets or a schedule name."""
+        found: list[DatasetId] = []
+        for item in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(item, Object) and isinstance(item.kind, Dotted):
+                found += self._dataset(item)
+            elif isinstance(item, Text) and "://" in item:
+                found.append(dataset_at(str(item)))
+        return found
+
+    def _dataset(self, item: Object) -> list[DatasetId]:
+        assert isinstance(item.kind, Dotted)  # noqa: S101
+        place = item.argument("uri") or item.argument("url") or item.argument("name")
+        if item.kind.last in _URIS or item.kind.last == "File":
+            return [dataset_at(str(place))] if isinstance(place, str) else []
+        if item.kind.last == "Table":
+            parts = [item.argument(name, -1) for name in ("database", "cluster", "name")]
+            table = ".".join(str(part) for part in (parts[0], parts[2]) if isinstance(part, str))
+            return [self._recorder.around.dataset_for(table)] if table else []
+        return []
+
+
+def _of_airflow(name: str) -> bool:
+    return name.partition(".")[0] in ("airflow", "cosmos") or "airflow" in name or name in (
+        "task", "dag", "DAG", "chain",
+    )  # fmt: skip
+
+
+def _tasks(value: Value) -> list[Task]:
+    if isinstance(value, Task):
+        return [value]
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return [task for item in value for task in _tasks(item)]
+    return []
+
+
+def _texts(value: Value) -> list[Text]:
+    """Return the texts of an argument: one, several, or those called query inside."""
+    if isinstance(value, Text):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [text for item in value for text in _texts(item)]
+    if isinstance(value, dict):
+        return [text for key in ("query", "sql") for text in _texts(value.get(key))]
+    return []
+
+
+def _owners(args: Args) -> list[str]:
+    defaults = args.get("default_args")
+    owner = args.get("owner") or (defaults.get("owner") if isinstance(defaults, dict) else None)
+    return [str(owner)] if isinstance(owner, str) else []
+
+
+def _line(function: Function) -> int:
+    return function.node.lineno
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].rpartition(".")[0]

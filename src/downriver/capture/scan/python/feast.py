@@ -1,0 +1,129 @@
+"""Feast: feature views as datasets made of their sources, feature services as their readers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.capture.code import Edge
+from downriver.capture.scan.places import dataset_at
+from downriver.capture.scan.python.frames import Dep, Frame, read_frame
+from downriver.capture.scan.python.sql_text import run_sql
+from downriver.capture.scan.python.values import Dotted, Object, Text, Value
+from downriver.model.ids import DatasetId, JobId
+
+if TYPE_CHECKING:
+    from downriver.capture.scan.python.arguments import Args
+    from downriver.capture.scan.python.interpreter import Interpreter
+
+_VIEWS = frozenset({"FeatureView", "BatchFeatureView", "StreamFeatureView"})
+
+
+def make(run: Interpreter, kind: str, args: Args) -> Object:
+    """Return what a call of Feast makes; feature views and services are noted as jobs."""
+    made = Object(Dotted(f"feast.{kind}"), tuple(args.given), args.named)
+    name = args.get("name", 0)
+    if kind in _VIEWS and isinstance(name, Text):
+        _view(run, str(name), args)
+    elif kind == "FeatureService" and isinstance(name, Text):
+        _service(run, str(name), args)
+    return made
+
+
+def _view(run: Interpreter, name: str, args: Args) -> None:
+    recorder = run.recorder
+    job = recorder.new_job(
+        JobId(recorder.around.namespace, f"feast.{name}"), "FEAST", "FEATURE_VIEW", args.line
+    )
+    job.owners = [str(args.get("owner"))] if isinstance(args.get("owner"), str) else []
+    job.description = str(args.get("description") or "")
+    target = _dataset(run, name)
+    job.writes(target)
+    with recorder.inside(job):
+        source = args.get("source") or args.get("batch_source")
+        frame = _source(run, source)
+        if frame is None:
+            recorder.cannot_see("unknown_source", "its source is not known", args.line)
+            return
+        for field, line in _fields(args):
+            recorder.names_column(frame, field, line, clause="select")
+            for dep in frame.find(field):
+                job.edges.append(_edge(dep, target, field))
+        for column in _times(source):
+            recorder.names_column(frame, column, column.line, clause="filter")
+            for dep in frame.find(column):
+                job.edges.append(_edge(dep._replace(subtype="FILTER"), target, "*"))
+
+
+def _edge(dep: Dep, target: DatasetId, field: str) -> Edge:
+    return Edge(
+        source=dep.dataset, source_field=dep.field, target=target, target_field=field,
+        subtype=dep.subtype, confidence="inferred",
+    )  # fmt: skip
+
+
+def _dataset(run: Interpreter, name: str) -> DatasetId:
+    return DatasetId(f"feast://{run.recorder.around.project}", name)
+
+
+def _fields(args: Args) -> list[tuple[str, int]]:
+    """Return the columns a view takes from its source: its features and its entities' keys."""
+    found: list[tuple[str, int]] = []
+    for field in args.get("schema") or args.get("features") or []:
+        name = field.argument("name") if isinstance(field, Object) else None
+        if isinstance(name, Text):
+            found.append((str(name), name.line))
+    entities = args.get("entities")
+    for entity in entities if isinstance(entities, list) else []:
+        if isinstance(entity, Object):
+            keys = entity.argument("join_keys", -1) or [entity.argument("join_key", -1)]
+            keys = [k for k in keys if isinstance(k, Text)] or [entity.argument("name")]
+            found += [(str(key), args.line) for key in keys if isinstance(key, str)]
+    return found
+
+
+def _times(source: Value) -> list[Text]:
+    if not isinstance(source, Object):
+        return []
+    if isinstance(source.argument("batch_source", -1), Object):
+        return _times(source.argument("batch_source", -1))
+    names = ("timestamp_field", "event_timestamp_column", "created_timestamp_column")
+    given = [source.argument(name, -1) for name in names]
+    return [column for column in given if isinstance(column, Text) and column]
+
+
+def _source(run: Interpreter, source: Value) -> Frame | None:
+    if not isinstance(source, Object):
+        return None
+    inner = source.argument("batch_source", -1)
+    if isinstance(inner, Object):
+        return _source(run, inner)
+    query = source.argument("query", -1)
+    if isinstance(query, Text):
+        return run_sql(run, query)
+    path = source.argument("path", -1)
+    if isinstance(path, Text) and not path.has_holes:
+        return _read(run, dataset_at(str(path)))
+    table = source.argument("table", -1) or source.argument("table_ref", -1)
+    if isinstance(table, Text) and not table.has_holes:
+        parts = [source.argument("database", -1), source.argument("schema", -1), table]
+        whole = ".".join(str(part) for part in parts if isinstance(part, str) and part)
+        return _read(run, run.recorder.around.dataset_for(whole))
+    return None
+
+
+def _read(run: Interpreter, dataset: DatasetId) -> Frame:
+    run.recorder.reads(dataset)
+    return read_frame(dataset, run.recorder.around.columns_of, "spark")
+
+
+def _service(run: Interpreter, name: str, args: Args) -> None:
+    recorder = run.recorder
+    job = recorder.new_job(
+        JobId(recorder.around.namespace, f"feast.{name}"), "FEAST", "FEATURE_SERVICE", args.line
+    )
+    features = args.get("features", 1)
+    for view in features if isinstance(features, list) else []:
+        view_name = view.argument("name") if isinstance(view, Object) else None
+        if isinstance(view_name, str):
+            job.reads(_dataset(run, str(view_name)))
+    job.writes(_dataset(run, f"feature_services/{name}"))

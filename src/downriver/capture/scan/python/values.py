@@ -1,0 +1,220 @@
+"""What an expression in Python may be, as far as code tells without running it.
+
+Plain values (numbers, lists, dictionaries, tuples, None) stand for themselves; text is `Text`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Mapping
+
+    from downriver.capture.scan.python.frames import Deps, Frame
+    from downriver.model.ids import DatasetId, JobId
+
+Value: TypeAlias = Any
+
+HOLE = "unknown_at_run"  # stands in a text for what only a run knows
+
+
+class Unknown:
+    """What cannot be known. Whatever is made from it is unknown too."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = Unknown()
+
+
+class Text(str):
+    """A text with the line it was written on.
+
+    `maybe`: it names a column that may be absent. `elsewhere`: it comes from another file, and
+    `line` is where that file is named.
+    """
+
+    __slots__ = ("elsewhere", "line", "maybe")
+    line: int
+    maybe: bool
+    elsewhere: bool
+
+    def __new__(cls, text: str, line: int, *, maybe: bool = False, elsewhere: bool = False) -> Text:
+        """Make a text that knows its line."""
+        made = super().__new__(cls, text)
+        made.line = line
+        made.maybe = maybe
+        made.elsewhere = elsewhere
+        return made
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether a part of it is known only when it runs."""
+        return HOLE in self
+
+
+class Dotted(NamedTuple):
+    """Something imported, by its full name: `pyspark.sql.functions.col`."""
+
+    name: str
+
+    @property
+    def last(self) -> str:
+        """The last part of the name."""
+        return self.name.rpartition(".")[2]
+
+
+class Use(NamedTuple):
+    """A column by name, of the frame it will be used on, and how it is used."""
+
+    name: str
+    subtype: str
+    line: int
+    maybe: bool = False
+
+
+class Col(NamedTuple):
+    """An expression over columns: of frames that are known already, and of one to come."""
+
+    deps: Deps
+    uses: tuple[Use, ...] = ()
+    name: str = ""
+    generated: bool = False  # has a name of its own making, as `sum(x)`
+
+
+class Grouped(NamedTuple):
+    """Rows grouped by keys, before they are aggregated."""
+
+    frame: Frame
+    keys: Mapping[str, Deps]
+    only: tuple[str, ...] = ()  # columns picked before aggregating, as pandas allows
+
+
+class Session(NamedTuple):
+    """A SparkSession, or something used like one."""
+
+
+class Reader(NamedTuple):
+    """`spark.read` with what was set on it."""
+
+    format: str = ""
+    options: Mapping[str, Value] = {}
+
+
+class Writer(NamedTuple):
+    """`df.write` with what was set on it; `table` is set by `df.writeTo`."""
+
+    frame: Frame
+    format: str = ""
+    options: Mapping[str, Value] = {}
+    table: str = ""
+
+
+class Merge(NamedTuple):
+    """A Delta table, and what is merged into it."""
+
+    table: DatasetId
+    frame: Frame | None = None
+
+
+class ColumnNames(NamedTuple):
+    """`df.columns`, or a list made of it."""
+
+    frame: Frame
+
+
+class Presence(NamedTuple):
+    """The answer to whether a frame has some columns."""
+
+    names: frozenset[str]
+    negated: bool = False
+
+
+class Udf(NamedTuple):
+    """A function of the user that Spark calls with columns."""
+
+
+class Function(NamedTuple):
+    """A function of the module, with the scope it was made in."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    scope: Scope
+    owner: Object | None = None
+    decorators: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its name, if it has one."""
+        return getattr(self.node, "name", "<lambda>")
+
+
+class Class(NamedTuple):
+    """A class of the module."""
+
+    node: ast.ClassDef
+    scope: Scope
+    bases: tuple[Value, ...] = ()
+
+
+class Object:
+    """An instance of a class of the module, or what a call of something imported returns."""
+
+    def __init__(
+        self,
+        kind: Class | Dotted,
+        args: tuple[Value, ...] = (),
+        options: Mapping[str, Value] | None = None,
+    ) -> None:
+        self.kind = kind
+        self.args = args
+        self.options = dict(options or {})
+        self.fields: dict[str, Value] = {}
+
+    def argument(self, name: str, position: int = 0) -> Value:
+        """Return an argument it was made with, by name or else by position."""
+        if name in self.options:
+            return self.options[name]
+        return self.args[position] if 0 <= position < len(self.args) else None
+
+
+class Dag(NamedTuple):
+    """An Airflow DAG."""
+
+    job: JobId
+
+
+class Task(NamedTuple):
+    """A task of a DAG; as a value it is also what the task returns."""
+
+    job: JobId
+    returns: Value = UNKNOWN
+
+
+class Scope:
+    """Names and what they stand for, inside other scopes."""
+
+    __slots__ = ("names", "outer")
+
+    def __init__(self, outer: Scope | None = None, names: dict[str, Value] | None = None) -> None:
+        self.outer = outer
+        self.names = names if names is not None else {}
+
+    def find(self, name: str) -> Value | None:
+        """Return what a name stands for, None when nothing here or around defines it."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.outer
+        return None
+
+    def has(self, name: str) -> bool:
+        """Whether the name is defined here or around."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return True
+            scope = scope.outer
+        return False

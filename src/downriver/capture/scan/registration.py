@@ -1,0 +1,150 @@
+"""An asset someone registers: its identity, and what its code is found to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from downriver.capture.code import CodeJob
+from downriver.capture.scan.places import dataset_at
+from downriver.capture.scan.scanner import Names, ScanResult, scan_repository, scan_text
+from downriver.model.assets import JOB_TYPES
+from downriver.model.ids import DatasetId, JobId, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from downriver.capture.scan.repository import Repository
+
+_INTEGRATIONS = {
+    "dag": ("AIRFLOW", "DAG"), "task": ("AIRFLOW", "TASK"), "spark_job": ("SPARK", "JOB"),
+    "dbt_model": ("DBT", "MODEL"),
+}  # fmt: skip
+_STORAGE = frozenset({"s3", "s3a", "gs", "hdfs", "abfs", "abfss", "file", "wasbs", "dbfs"})
+_SUFFIXES = (".sql", ".py", ".ipynb")
+
+
+class Registration(msgspec.Struct, kw_only=True):
+    """What is said of an asset. `upstream` are the datasets and jobs it says it depends on."""
+
+    asset_type: str
+    name: str
+    source_ref: str = ""
+    upstream: dict[str, DatasetId | JobId] = {}
+    source: str | None = None
+
+    @property
+    def is_job(self) -> bool:
+        """Whether this is something that runs rather than something that holds data."""
+        return self.asset_type in JOB_TYPES
+
+
+def dataset_from(source_ref: str) -> DatasetId | None:
+    """Return the dataset a URL names: `postgres://warehouse/raw/orders`, `s3://bucket/orders`."""
+    scheme, separator, rest = source_ref.partition("://")
+    if not separator:
+        return None
+    if scheme.lower() in _STORAGE:
+        return dataset_at(source_ref)
+    host, _, path = rest.strip("/").partition("/")
+    return DatasetId(f"{scheme.lower()}://{host}", path.replace("/", ".")) if path else None
+
+
+def ways_to_find(source_ref: str) -> list[str]:
+    """Return the names under which a catalog may know what a URL names."""
+    _, separator, rest = source_ref.partition("://")
+    if not separator:
+        return []
+    parts = [part for part in rest.split("/") if part]
+    return [source_ref, ".".join(parts), ".".join(parts[1:])] if len(parts) > 1 else [source_ref]
+
+
+def may_be_at(dataset: DatasetId, source_ref: str) -> bool:
+    """Whether a dataset can be what a URL names: nothing in a bucket is a table of a database."""
+    scheme = dataset.namespace.partition("://")[0]
+    return "://" not in dataset.namespace or source_ref.startswith(f"{scheme}://")
+
+
+def read_code(
+    asset: Registration, repository: Repository | None, names: Names
+) -> ScanResult | None:
+    """Read the code of an asset: what came with it, or its file in the repository; None is none.
+
+    A file outside of the repository is never read.
+    """
+    hinted = msgspec.structs.replace(names, find=_hinted(asset, names.find))
+    if asset.source is not None:
+        path = asset.source_ref if asset.source_ref.endswith(_SUFFIXES) else _made_up_path(asset)
+        return scan_text(path, asset.source, hinted, as_models=not asset.is_job)
+    path = asset.source_ref.removeprefix("./")
+    if repository is None or not path.endswith(_SUFFIXES):
+        return None
+    file = repository.find_ending(path)
+    if file is None:
+        return None
+    return scan_repository(repository, hinted, only=[file], as_models=not asset.is_job)
+
+
+def _made_up_path(asset: Registration) -> str:
+    ending = ".sql" if asset.asset_type in ("dbt_model", "table", "view") else ".py"
+    return f"{asset.name}{ending}"
+
+
+def _hinted(
+    asset: Registration, find: Callable[[str], DatasetId | None]
+) -> Callable[[str], DatasetId | None]:
+    """Return how tables in code are found: first among what the asset says is upstream of it."""
+
+    def found(table: str) -> DatasetId | None:
+        wanted = table.casefold()
+        fitting = {
+            node
+            for name, node in asset.upstream.items()
+            if isinstance(node, DatasetId) and _may_mean(wanted, name, node)
+        }
+        return fitting.pop() if len(fitting) == 1 else find(table)
+
+    return found
+
+
+def _may_mean(wanted: str, name: str, node: DatasetId) -> bool:
+    known = node.name.casefold().replace("/", ".")
+    ends = f".{wanted}".endswith(f".{known}") or f".{known}".endswith(f".{wanted}")
+    return ends or short_name(wanted) in (name.casefold(), short_name(known))
+
+
+def make_job(asset: Registration, job_id: JobId, found: ScanResult | None) -> CodeJob:
+    """Return one job for an asset: all that its code does, and what it says it depends on."""
+    integration, kind = _INTEGRATIONS.get(asset.asset_type, ("ASSET", asset.asset_type.upper()))
+    job = CodeJob(id=job_id, integration=integration, kind=kind, path="", line=1)
+    parts = found.jobs if found is not None else []
+    if parts:
+        job.path, job.line = parts[0].path, min(part.line for part in parts)
+    for part in parts:
+        _add(job, part)
+    written = [part for part in parts if part.sql]
+    if len(written) == 1:
+        job.sql, job.dialect, job.raw = written[0].sql, written[0].dialect, written[0].raw
+        job.line = written[0].line
+    for node in asset.upstream.values():
+        if isinstance(node, DatasetId):
+            job.reads(node)
+        elif node not in job.after:
+            job.after.append(node)
+    return job
+
+
+def _add(job: CodeJob, part: CodeJob) -> None:
+    for dataset in part.inputs:
+        job.reads(dataset)
+    for dataset in part.outputs:
+        job.writes(dataset)
+    for reference in part.references:
+        job.refers(reference)
+    for spot in part.spots:
+        job.cannot_see(spot)
+    job.edges += part.edges
+    job.owners = list(dict.fromkeys([*job.owners, *part.owners]))
+    job.tags = list(dict.fromkeys([*job.tags, *part.tags]))
+    job.description = job.description or part.description

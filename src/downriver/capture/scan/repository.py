@@ -1,0 +1,126 @@
+"""Which files of a repository are read, and how: never one outside of it."""
+
+from __future__ import annotations
+
+import os
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from downriver.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LARGEST = 2 * 2**20  # bytes; code that people write is smaller
+SUFFIXES = frozenset({".sql", ".py", ".ipynb", ".yml", ".yaml"})
+_SKIPPED = frozenset({
+    ".git", ".hg", ".svn", ".venv", "venv", "env", ".tox", ".nox", "node_modules", "__pycache__",
+    ".mypy_cache", ".pytest_cache", ".ruff_cache", "dbt_packages", "dbt_modules", "site-packages",
+    ".ipynb_checkpoints", ".downriver", "build", "dist", ".eggs", ".idea", ".vscode", ".terraform",
+})  # fmt: skip
+
+
+Made = TypeVar("Made")
+
+
+class Repository:
+    """A folder of code."""
+
+    def __init__(self, root: Path) -> None:
+        if not root.exists():
+            raise InvalidRequestError("PATH", f"{root}: no such file or directory")
+        self.root = root.resolve()
+        self._ignored = _ignore_patterns(self.root)
+        self._made: dict[str, tuple[object, Any]] = {}
+
+    def files(self) -> Iterator[str]:
+        """Yield the files there are to read, by path relative to the root, in order."""
+        if self.root.is_file():
+            yield self.root.name
+            return
+        for folder, folders, names in os.walk(self.root):
+            here = Path(folder).relative_to(self.root)
+            is_dbt = "dbt_project.yml" in names
+            folders[:] = sorted(
+                name for name in folders if not self._is_skipped(here / name, is_dbt=is_dbt)
+            )
+            for name in sorted(names):
+                path = here / name
+                if path.suffix.lower() in SUFFIXES and not self._is_ignored(path):
+                    yield path.as_posix()
+
+    def find(self, path: str) -> Path | None:
+        """Return a file of the repository; None when there is none, or it lies outside."""
+        base = self.root if self.root.is_dir() else self.root.parent
+        file = (base / path).resolve()
+        return file if file.is_relative_to(base) and file.is_file() else None
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file; None when there is none, it lies outside or is too large."""
+        file = self.find(path)
+        if file is None or file.stat().st_size > LARGEST:
+            return None
+        return file.read_bytes().decode("utf-8-sig", errors="replace")
+
+    def once(self, key: str, files: list[str], make: Callable[[], Made]) -> Made:
+        """Return what is made of files, made again only when one of them has changed."""
+        stamp = tuple((path, *self._stamp(path)) for path in files)
+        known = self._made.get(key)
+        if known is None or known[0] != stamp:
+            known = self._made[key] = (stamp, make())
+        made: Made = known[1]
+        return made
+
+    def _stamp(self, path: str) -> tuple[int, int]:
+        file = self.find(path)
+        if file is None:
+            return (0, 0)
+        found = file.stat()
+        return (found.st_mtime_ns, found.st_size)
+
+    def find_ending(self, path: str) -> str | None:
+        """Return the one file a path means: from the root, or else by the end of its own."""
+        if self.find(path) is not None:
+            return path
+        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+            return None
+        fitting = [file for file in self.files() if file.endswith(f"/{path}")]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def find_near(self, path: str, beside: str) -> str | None:
+        """Return the path of a file another names: at the root, beside it, in a `sql` folder."""
+        folder = PurePosixPath(beside).parent
+        for place in (path, f"{folder}/{path}", f"{folder}/sql/{path}", f"sql/{path}"):
+            if self.find(place) is not None:
+                return PurePosixPath(place).as_posix()
+        return None
+
+    def _is_skipped(self, folder: Path, *, is_dbt: bool) -> bool:
+        name = folder.name
+        if name in _SKIPPED or (is_dbt and name in ("target", "logs")):
+            return True
+        return (self.root / folder).is_symlink() or self._is_ignored(folder)
+
+    def _is_ignored(self, path: Path) -> bool:
+        """Whether the root's .gitignore names a path; the last pattern that fits decides."""
+        ignored = False
+        for pattern in self._ignored:
+            if _fits(pattern.lstrip("!"), path):
+                ignored = not pattern.startswith("!")
+        return ignored
+
+
+def _ignore_patterns(root: Path) -> list[str]:
+    file = root / ".gitignore"
+    if not file.is_file():
+        return []
+    lines = file.read_text("utf-8", errors="replace").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def _fits(pattern: str, path: Path) -> bool:
+    bare = pattern.rstrip("/")
+    if "/" in bare:
+        return fnmatch(path.as_posix(), bare.lstrip("/"))
+    return fnmatch(path.name, bare)

@@ -1,0 +1,252 @@
+"""A repository, file by file, into jobs; what cannot be read is said, and the rest is read."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from downriver.capture.code import CodeJob, Column, DatasetNote, render_dataset_note, render_job
+from downriver.capture.scan.dbt_project import DbtProject, find_projects, project_of
+from downriver.capture.scan.dbt_yaml import PropertyFile, is_property_file
+from downriver.capture.scan.notebooks import from_databricks, read_notebook
+from downriver.capture.scan.python import FileText, Surroundings, read_module
+from downriver.capture.scan.repository import LARGEST, Repository
+from downriver.capture.scan.sql_files import SqlFiles, in_order
+from downriver.capture.scan.yaml_lines import YamlError, load_yaml
+from downriver.model.ids import DatasetId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A file, or a part of one, that could not be read."""
+
+    path: str
+    line: int
+    reason: str
+
+
+class ScanResult(msgspec.Struct, kw_only=True):
+    """What reading a repository found."""
+
+    files: int
+    jobs: list[CodeJob] = []
+    notes: list[DatasetNote] = []
+    problems: list[Problem] = []
+
+    def events(self, at: int) -> Iterator[bytes]:
+        """Yield what was found as events."""
+        for note in self.notes:
+            yield render_dataset_note(note, at)
+        for job in self.jobs:
+            yield render_job(job, at)
+
+
+class Names(msgspec.Struct, kw_only=True):
+    """How what is found is identified: `find` knows the tables that are known already."""
+
+    namespace: str
+    find: Callable[[str], DatasetId | None] = lambda table: None
+    columns_of: Callable[[DatasetId], list[str] | None] = lambda dataset: None
+    dialect: str | None = None
+
+
+def scan_repository(
+    repository: Repository,
+    names: Names,
+    *,
+    only: list[str] | None = None,
+    as_models: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> ScanResult:
+    """Read a repository, or `only` some of its files with what the others tell about them.
+
+    A query that writes nothing is the model of its file's name `as_models`, and a script otherwise.
+    """
+    files = list(repository.files())
+    scan = _Scan(repository, files, names, as_models=as_models)
+    return scan.read(files if only is None else only, progress)
+
+
+def scan_text(path: str, text: str, names: Names, *, as_models: bool = False) -> ScanResult:
+    """Read one text as the file its path says it is."""
+    result = ScanResult(files=1)
+    scan = _Scan(None, [], names, as_models=as_models)
+    scan.read_one(path, text, result)
+    return result
+
+
+class _Scan:
+    """One repository being read."""
+
+    def __init__(
+        self,
+        repository: Repository | None,
+        files: list[str],
+        names: Names,
+        *,
+        as_models: bool,
+    ) -> None:
+        self._repository = repository
+        self._as_models = as_models
+        self._names = names
+        self._projects: list[DbtProject] = []
+        if repository is not None:
+            self._projects = repository.once("dbt", files, lambda: find_projects(repository, files))
+        self._models = {name.casefold() for project in self._projects for name in project.models}
+        self._sql = SqlFiles(names.namespace, self._dataset_for, names.columns_of, names.dialect)
+        self._feast = self._feast_project(files)
+
+    def read(self, files: list[str], progress: Callable[[int, int], None]) -> ScanResult:
+        result = ScanResult(files=len(files))
+        for done, path in enumerate(self._ordered(files), 1):
+            text = self._text(path, result)
+            if text is not None:
+                self.read_one(path, text, result)
+            progress(done, len(files))
+        # A query that a task runs is that task, not a script beside it.
+        run_by_tasks = {job.path for job in result.jobs if job.kind == "TASK"}
+        result.jobs = [
+            job for job in result.jobs if job.kind != "SCRIPT" or job.path not in run_by_tasks
+        ]
+        return result
+
+    def _dataset_for(self, table: str) -> DatasetId:
+        """Return what a table name means: a known dataset, a model of this repository, a new one.
+
+        A model has no schema in its own files, so `analytics.orders` is the model `orders`.
+        """
+        last = table.rpartition(".")[2]
+        named = last if last.casefold() in self._models else table
+        return (
+            self._names.find(table)
+            or self._names.find(named)
+            or DatasetId(self._names.namespace, named)
+        )
+
+    def _text(self, path: str, result: ScanResult) -> str | None:
+        assert self._repository is not None  # noqa: S101
+        text = self._repository.read(path)
+        if text is None:
+            reason = f"is larger than {LARGEST // 2**20} MB, or is gone"
+            result.problems.append(Problem(path, 1, reason))
+        return text
+
+    def _ordered(self, files: list[str]) -> list[str]:
+        """Return files with dbt models after those they refer to."""
+        models = [p for p in files if p.endswith(".sql") and self._dbt_kind(p)[1] == "model"]
+        texts = {p: (self._repository.read(p) or "") for p in models if self._repository}
+        rest = [path for path in files if path not in texts]
+        return [*rest, *in_order(texts)]
+
+    def _dbt_kind(self, path: str) -> tuple[DbtProject | None, str | None]:
+        project = project_of(path, self._projects)
+        return project, project.kind_of(path) if project is not None else None
+
+    def _feast_project(self, files: list[str]) -> str:
+        for path in files:
+            if PurePosixPath(path).name == "feature_store.yaml" and self._repository is not None:
+                try:
+                    content = load_yaml(self._repository.read(path) or "")
+                except YamlError:
+                    continue
+                if isinstance(content, dict) and isinstance(content.get("project"), str):
+                    return str(content["project"])
+        return "feast"
+
+    # One file
+
+    def read_one(self, path: str, text: str, result: ScanResult) -> None:
+        """Read a file into the result, or say why it cannot be read."""
+        found = ScanResult(files=1)
+        self._read_into(path, text, found)
+        result.jobs += [_plain(job) for job in found.jobs]
+        result.notes += [_plain(note) for note in found.notes]
+        result.problems += found.problems
+
+    def _read_into(self, path: str, text: str, result: ScanResult) -> None:
+        suffix = PurePosixPath(path).suffix.lower()
+        try:
+            if suffix == ".sql":
+                self._read_sql(path, text, result)
+            elif suffix == ".py":
+                result.jobs += read_module(path, from_databricks(text), self._around(path))
+            elif suffix == ".ipynb":
+                notebook = read_notebook(text)
+                around = msgspec.structs.replace(self._around(path), line_of=notebook.line_of)
+                result.jobs += read_module(path, notebook.source, around)
+            else:
+                self._read_yaml(path, text, result)
+        except SyntaxError as exc:
+            result.problems.append(Problem(path, exc.lineno or 1, f"is not Python: {exc.msg}"))
+        except YamlError as exc:
+            result.problems.append(Problem(path, exc.line, f"is not YAML: {exc.reason}"))
+        except ValueError as exc:
+            result.problems.append(Problem(path, 1, str(exc)))
+        except RecursionError:
+            result.problems.append(Problem(path, 1, "is nested too deeply to be followed"))
+
+    def _around(self, path: str) -> Surroundings:
+        repository = self._repository
+
+        def read_file(other: str) -> FileText | None:
+            place = None if repository is None else repository.find_near(other, path)
+            text = None if place is None or repository is None else repository.read(place)
+            return None if place is None or text is None else FileText(place, text)
+
+        return Surroundings(
+            namespace=self._names.namespace,
+            dataset_for=self._dataset_for,
+            columns_of=self._names.columns_of,
+            read_file=read_file,
+            project=self._feast,
+        )
+
+    def _read_sql(self, path: str, text: str, result: ScanResult) -> None:
+        project, kind = self._dbt_kind(path)
+        if kind == "macro":
+            return
+        if project is not None and kind is not None:
+            job = self._sql.read_dbt(path, text, project, kind)
+        elif self._as_models or ("{{" in text and ("ref(" in text or "source(" in text)):
+            job = self._sql.read_dbt(path, text, _NO_PROJECT, "model")
+        else:
+            job = self._sql.read_script(path, text)
+        if job.inputs or job.outputs or job.spots:
+            result.jobs.append(job)
+            result.notes += self._made(job)
+
+    def _made(self, job: CodeJob) -> list[DatasetNote]:
+        """Return the columns a model was seen to make, where nothing better is known."""
+        return [
+            DatasetNote(id=target, columns=[Column(name) for name in columns])
+            for target in job.outputs
+            if (columns := self._sql.made.get(target)) and not self._names.columns_of(target)
+        ]
+
+    def _read_yaml(self, path: str, text: str, result: ScanResult) -> None:
+        project, kind = self._dbt_kind(path)
+        is_settings = PurePosixPath(path).name in ("dbt_project.yml", "feature_store.yaml")
+        if not is_settings and (project is None or kind is None):
+            return  # other people's YAML is none of our business
+        content = load_yaml(text)
+        if project is not None and is_property_file(content):
+            file = PropertyFile(
+                path, content, self._names.namespace, self._dataset_for, project.names
+            )
+            result.jobs += file.jobs()
+            result.notes += file.notes()
+
+
+Found = TypeVar("Found", CodeJob, DatasetNote)
+
+
+def _plain(found: Found) -> Found:
+    """Return the same with plain texts in place of those that know their line."""
+    return msgspec.convert(msgspec.to_builtins(found, enc_hook=str), type(found))
+
+
+_NO_PROJECT = DbtProject(root=".", name="", folders={}, variables={})

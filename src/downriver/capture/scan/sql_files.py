@@ -1,0 +1,98 @@
+"""`.sql` files: scripts, and the models, snapshots and tests of dbt projects."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from downriver.capture.code import CodeJob, TableNames, add_sql, find_references, put_query
+from downriver.capture.scan.dbt_project import DbtProject, model_names
+from downriver.capture.sql import parse_sql_lineage
+from downriver.model.ids import DatasetId, JobId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_REF = re.compile(r"\bref\(\s*(?:['\"][^'\"]+['\"]\s*,\s*)?['\"]([^'\"]+)['\"]")
+_OWN_DATA = frozenset({"model", "snapshot"})
+
+
+class SqlFiles:
+    """Reads SQL files; what a dbt model makes is known to those read after it."""
+
+    def __init__(
+        self,
+        namespace: str,
+        dataset_for: Callable[[str], DatasetId],
+        columns_of: Callable[[DatasetId], list[str] | None],
+        dialect: str | None,
+    ) -> None:
+        self._namespace = namespace
+        self._dataset_for = dataset_for
+        self._columns_of = columns_of
+        self._dialect = dialect
+        self.made: dict[DatasetId, list[str]] = {}
+
+    def read_script(self, path: str, text: str) -> CodeJob:
+        """Return the job of a file that is run as it is."""
+        job = self._job(path, path.rpartition(".")[0], "SQL", "SCRIPT")
+        lineage = parse_sql_lineage(text, dialect=self._dialect, schema=self._schema)
+        job.dialect = lineage.dialect
+        put_query(job, text)
+        add_sql(job, lineage, self._dataset_for)
+        for reference in find_references(text, lineage, TableNames(self._dataset_for)):
+            job.refers(reference)
+        return job
+
+    def read_dbt(self, path: str, text: str, project: DbtProject, kind: str) -> CodeJob:
+        """Return the job of a model, snapshot, test or analysis of a dbt project."""
+        name, table = model_names(path, text)
+        job = self._job(path, name, "DBT", kind.upper())
+        template = project.template(table)
+        lineage = parse_sql_lineage(
+            text, dialect=self._dialect, schema=self._schema, template=template
+        )
+        is_stored = kind in _OWN_DATA and not lineage.outputs
+        target = self._dataset_for(table) if is_stored else None
+        job.dialect = lineage.dialect
+        put_query(job, text, template)
+        add_sql(job, lineage, self._dataset_for, result=target)
+        if target is not None:
+            job.inputs = [dataset for dataset in job.inputs if dataset != target]
+            job.edges = [edge for edge in job.edges if edge.source != target]
+            if lineage.statements and not any(e.target.column == "*" for e in lineage.column_edges):
+                self.made[target] = lineage.statements[-1].columns
+        called = {key.casefold(): meant for key, meant in project.names.items()}
+        for reference in find_references(
+            text, lineage, TableNames(self._dataset_for, called, table)
+        ):
+            if reference.dataset != target:
+                job.refers(reference)
+        return job
+
+    def _job(self, path: str, name: str, integration: str, kind: str) -> CodeJob:
+        job_id = JobId(self._namespace, name)
+        return CodeJob(id=job_id, integration=integration, kind=kind, path=path)
+
+    def _schema(self, table: str) -> Sequence[str] | None:
+        dataset = self._dataset_for(table)
+        return self.made.get(dataset) or self._columns_of(dataset)
+
+
+def in_order(models: dict[str, str]) -> list[str]:
+    """Return the paths of models, each after those it refers to; given path and text of each."""
+    by_name = {model_names(path, text)[0]: path for path, text in models.items()}
+    done: dict[str, None] = {}
+    for path in models:
+        waiting = [(path, False)]
+        begun: set[str] = set()
+        while waiting:
+            current, ready = waiting.pop()
+            if ready:
+                done[current] = None
+            elif current not in done and current not in begun:
+                begun.add(current)
+                waiting.append((current, True))
+                named = _REF.findall(models[current])
+                waiting += [(by_name[name], False) for name in named if name in by_name]
+    return list(done)

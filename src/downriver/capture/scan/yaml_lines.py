@@ -1,0 +1,60 @@
+"""YAML with the line each value is on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from downriver.capture.scan.python.values import Text
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times as fast
+
+
+class YamlError(Exception):
+    """A file that is no YAML: where, and why."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line = line
+        self.reason = reason
+
+
+def load_yaml(text: str) -> Any:
+    """Return the first document of a file: dictionaries and lists of texts that know their line.
+
+    Anchors are followed; numbers and truths are texts too. Raises `YamlError`.
+    """
+    try:
+        node = _compose(text)
+    except yaml.MarkedYAMLError as exc:
+        line = exc.problem_mark.line + 1 if exc.problem_mark is not None else 1
+        raise YamlError(line, str(exc.problem or "is no YAML")) from exc
+    except yaml.YAMLError as exc:
+        raise YamlError(1, str(exc).splitlines()[0]) from exc
+    return None if node is None else _value(node, 0)
+
+
+def _compose(text: str) -> yaml.Node | None:
+    try:
+        return yaml.compose(text, Loader=_LOADER)
+    except yaml.YAMLError:
+        # Its own loader says the same of an error wherever it runs.
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+
+
+_DEEPEST = 50
+
+
+def _value(node: yaml.Node, depth: int) -> Any:
+    if depth > _DEEPEST:
+        return None
+    if isinstance(node, yaml.MappingNode):
+        return {
+            Text(str(key.value), key.start_mark.line + 1): _value(value, depth + 1)
+            for key, value in node.value
+            if isinstance(key, yaml.ScalarNode)
+        }
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(item, depth + 1) for item in node.value]
+    return Text(str(node.value), node.start_mark.line + 1)

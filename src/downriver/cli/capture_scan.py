@@ -1,0 +1,88 @@
+"""`downriver capture scan`: lineage from code that is read, not run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from rich.markup import escape
+
+from downriver.cli.output import JsonOption, StoreOption, err, out, print_json, progress_bar
+from downriver.service import DEFAULT_NAMESPACE, Lineage
+
+if TYPE_CHECKING:
+    from downriver.capture.scan import ScanResult
+
+_SHOWN = 20
+
+
+def scan(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A repository, folder or file.")],
+    dialect: Annotated[
+        str | None, typer.Option("--dialect", help="The dialect of its SQL; guessed if left out.")
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", help="Where tables live that the catalog does not know.")
+    ] = DEFAULT_NAMESPACE,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show, register nothing.")] = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Read SQL, PySpark, pandas, Airflow, notebooks, dbt and Feast files, and run none of them.
+
+    What cannot be read is reported by file and line, and the rest goes in. Exit code 1 when there
+    was any.
+    """
+    with Lineage.open(store) as lineage, progress_bar("files") as bar:
+        task = bar.add_task("Reading", total=None)
+        found = lineage.capture_scan(
+            path,
+            dialect=dialect,
+            namespace=namespace,
+            dry_run=dry_run,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    if json:
+        print_json({**msgspec.to_builtins(found), "registered": not dry_run})
+    else:
+        _show(found, registered=not dry_run)
+    if found.problems:
+        raise typer.Exit(1)
+
+
+def _show(found: ScanResult, *, registered: bool) -> None:
+    for job in found.jobs:
+        place = f"{job.path}:{job.line}"
+        out.print(f"[bold]{escape(job.id.name)}[/] [dim]{job.kind.lower()} · {escape(place)}[/]")
+        if job.inputs:
+            out.print(f"  reads  {escape(', '.join(d.name for d in job.inputs))}")
+        if job.outputs:
+            out.print(f"  writes {escape(', '.join(d.name for d in job.outputs))}")
+    spots = [(job.path, spot) for job in found.jobs for spot in job.spots]
+    for path, spot in spots[:_SHOWN]:
+        where = escape(f"{path}:{spot.line}")
+        err.print(f"  [yellow]?[/] {where}: {escape(spot.kind)}: {escape(spot.message)}")
+    if len(spots) > _SHOWN:
+        err.print(f"  [yellow]?[/] … and {len(spots) - _SHOWN} more; --json lists them all")
+    for problem in found.problems[:_SHOWN]:
+        err.print(f"[red]{escape(f'{problem.path}:{problem.line}')}[/]: {escape(problem.reason)}")
+    out.print(_summary(found, len(spots), registered=registered))
+
+
+def _summary(found: ScanResult, spots: int, *, registered: bool) -> str:
+    kinds = Counter(job.integration.lower() for job in found.jobs)
+    counted = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+    edges = len({edge for job in found.jobs for edge in job.edges})
+    references = sum(len(job.references) for job in found.jobs)
+    words = [
+        f"{found.files} files",
+        f"{len(found.jobs)} jobs ({counted})" if found.jobs else "no jobs",
+        f"{edges} column edges",
+        f"{references} references",
+        f"{spots} blind spots",
+        "registered" if registered else "not registered",
+    ]
+    return " · ".join(words)

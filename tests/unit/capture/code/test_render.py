@@ -1,0 +1,62 @@
+"""A job read from code says the same after a trip over the wire."""
+
+from __future__ import annotations
+
+import json
+
+from downriver.capture.code import CodeJob, Edge, Reference, Spot, render_job
+from downriver.events.code import read_code
+from downriver.events.facets import BLIND_SPOTS, read_blind_spots
+from downriver.events.fold import fold
+from downriver.events.wire import parse_event
+from downriver.model.facts import EdgeKind, EdgeSeen
+from downriver.model.ids import DatasetId, JobId
+
+SOURCE, TARGET, OTHER = (DatasetId("db", name) for name in ("s", "t", "u"))
+
+
+def job(**changes: object) -> CodeJob:
+    edge = Edge(
+        source=SOURCE, source_field="a", target=TARGET, target_field="b", subtype="IDENTITY"
+    )
+    made = {
+        "id": JobId("n", "j"), "integration": "PYTHON", "kind": "SCRIPT", "path": "jobs/j.py",
+        "line": 3, "inputs": [SOURCE], "outputs": [TARGET], "edges": [edge],
+    }  # fmt: skip
+    return CodeJob(**{**made, **changes})
+
+
+def facets_of(made: CodeJob) -> dict[str, bytes]:
+    facets = json.loads(render_job(made, 0))["job"]["facets"]
+    return {name: json.dumps(body).encode() for name, body in facets.items()}
+
+
+def test_code_and_blind_spots_can_be_read_again() -> None:
+    reference = Reference(
+        dataset=SOURCE, field="a", line=7, clause="filter", conditional=True, text="df.a"
+    )
+    made = job(references=[reference], spots=[Spot("opaque", "an RDD", 9)], raw="{{ x }}")
+    facets = facets_of(made)
+    code = read_code(facets)
+    assert code is not None
+    assert (code.path, code.line, code.raw) == ("jobs/j.py", 3, "{{ x }}")
+    (kept,) = code.references or ()
+    assert (kept.namespace, kept.name, kept.field) == ("db", "s", "a")
+    assert (kept.line, kept.clause, kept.conditional, kept.text) == (7, "filter", True, "df.a")
+    assert [(s.kind, s.line) for s in read_blind_spots(facets[BLIND_SPOTS])] == [("opaque", 9)]
+
+
+def test_parents_and_order_are_declared_without_a_run() -> None:
+    made = job(parent=JobId("n", "dag"), after=[JobId("n", "before")])
+    seen = fold(parse_event(render_job(made, 0))).sightings
+    assert EdgeSeen(EdgeKind.PARENT, JobId("n", "dag"), JobId("n", "j"), None) in seen
+    assert EdgeSeen(EdgeKind.PRECEDES, JobId("n", "before"), JobId("n", "j"), None) in seen
+
+
+def test_two_outputs_are_not_joined_all_with_all() -> None:
+    edge = Edge(source=OTHER, source_field="c", target=OTHER, target_field="c", subtype="FILTER")
+    entries = json.loads(
+        facets_of(job(outputs=[TARGET, OTHER], edges=[*job().edges, edge]))["lineage"]
+    )
+    fed = {e["name"]: {i["name"] for i in e["inputs"]} for e in entries["entries"]}
+    assert fed == {"t": {"s"}, "u": {"u"}}

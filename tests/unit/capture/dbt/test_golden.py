@@ -1,0 +1,28 @@
+"""Every golden target directory is read as was written down for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.unit.capture.dbt.golden import FOLDER, UPDATE, load, read_case, update
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CASES = sorted(FOLDER.glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_the_directory_is_read_as_written_down(path: Path, tmp_path: Path) -> None:
+    case = load(path)
+    found = read_case(case, tmp_path)
+    if UPDATE:
+        update(path, found)
+    else:
+        assert found == case["expected"]
+
+
+def test_the_cases_span_the_versions_of_the_manifest() -> None:
+    versions = {path.stem.split("_")[0] for path in CASES}
+    assert {"v7", "v8", "v9", "v10", "v11", "v12"} <= versions

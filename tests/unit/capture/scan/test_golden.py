@@ -1,0 +1,28 @@
+"""Every golden piece of code is read as was written down for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.unit.capture.scan.golden import UPDATE, load_cases, read_case, update
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CASES = load_cases()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_code_is_read_as_written_down(name: str, tmp_path: Path) -> None:
+    found = read_case(CASES[name], tmp_path)
+    if UPDATE:
+        update(name, found)
+    else:
+        assert found == CASES[name].expected
+
+
+def test_there_are_cases_of_every_topic() -> None:
+    topics = {name.partition("/")[0] for name in CASES}
+    assert topics >= {"airflow", "constants", "dbt", "feast", "notebooks", "pandas", "spark", "sql"}
+    assert len(CASES) >= 30

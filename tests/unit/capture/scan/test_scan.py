@@ -1,0 +1,150 @@
+"""A repository is read with care: nothing outside of it, nothing run, nothing lost to one fault."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from downriver.capture.scan import Names, Repository, scan_repository, scan_text
+from downriver.errors import InvalidRequestError
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ORDERS = Path(__file__).parents[4] / "examples" / "orders"
+
+
+@pytest.fixture
+def lineage(tmp_path: Path) -> Iterator[Lineage]:
+    with Lineage.open(str(tmp_path / "store")) as opened:
+        yield opened
+
+
+def test_a_repository_ends_as_one_graph(lineage: Lineage) -> None:
+    found = lineage.capture_scan(ORDERS)
+    assert not found.problems
+    reached = {node.name for node in lineage.trace("fct_orders").nodes}
+    assert reached >= {"daily_revenue_report.read_revenue", "jobs/customer_ltv"}
+    columns = {(n.name, n.field) for n in lineage.trace("raw.orders.order_total").nodes}
+    assert ("customer_ltv/features", "spend") in columns
+
+
+def test_code_joins_what_dbt_has_told(lineage: Lineage) -> None:
+    lineage.capture_dbt(ORDERS / "target")
+    lineage.capture_scan(ORDERS)
+    answer = lineage.trace("warehouse.raw.orders.order_total")
+    assert {node.namespace for node in answer.nodes} == {"postgres://orders", "s3://shop-models"}
+    assert [node.name for node in answer.nodes if node.field == "spend"]
+
+
+def test_nothing_is_run(tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    code = f"open({str(mark)!r}, 'w').write('x')\nimport os\nos.remove('{mark}')\n"
+    (tmp_path / "job.py").write_text(code)
+    scan_repository(Repository(tmp_path), Names(namespace="n"))
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "path", ["../outside.sql", "/etc/passwd", "link.sql", "folder/../../x.sql"]
+)
+def test_nothing_outside_is_read(tmp_path: Path, path: str) -> None:
+    (tmp_path / "outside.sql").write_text("select secret from t")
+    root = tmp_path / "repo"
+    root.mkdir()
+    (root / "link.sql").symlink_to(tmp_path / "outside.sql")
+    repository = Repository(root)
+    assert repository.find(path) is None
+    assert repository.read(path) is None
+
+
+def test_a_file_that_is_too_large_is_said_and_the_rest_is_read(tmp_path: Path) -> None:
+    (tmp_path / "huge.sql").write_text("-- x\n" * 1_000_000)
+    (tmp_path / "small.sql").write_text("insert into a select x from b")
+    found = scan_repository(Repository(tmp_path), Names(namespace="n"))
+    assert [problem.path for problem in found.problems] == ["huge.sql"]
+    assert [job.path for job in found.jobs] == ["small.sql"]
+
+
+def test_a_path_that_is_not_there_is_an_error(lineage: Lineage, tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequestError, match="no such file"):
+        lineage.capture_scan(tmp_path / "nope")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "",
+        "x = " + "(" * 90 + ")" * 90,
+        "while True:\n    spark.table('t')\n",
+        "def f(*a, **k): return f(*a, **k)\nf()\n",
+        "a, *b = 1, 2, 3\n(c := a)\n",
+        "spark.table()\nspark.read.load()\ndf.select(*x)\nspark.sql()\n",
+        "import pandas as pd\npd.read_sql()\npd.read_csv()[0]\npd.concat([])\npd.merge()\n",
+        "from airflow import DAG\nDAG()\nwith DAG('a') as d:\n    x >> y >> [1, 2]\n",
+        "from feast import *\nimport feast\nfeast.FeatureView()\nfeast.FeatureService(name='x')\n",
+        "match x:\n    case [1, *rest]: spark.table('a')\n    case {'k': v}: pass\n",
+        "class A(A): pass\nA().b.c()\n",
+        "from pyspark.sql import functions as F\n"
+        "spark.table('t').agg(F.sum()).groupBy().pivot().count()\n",
+        "spark.table('t')[None][1:2]['a']['b'] = 3\n",
+        "'%s %(a)s' % x\n'{} {0} {a}'.format()\nf'{x!r:>{y}}'\n",
+    ],
+)
+def test_code_that_makes_no_sense_is_no_fault(code: str) -> None:
+    assert scan_text("job.py", code, Names(namespace="n")).problems == []
+
+
+def test_events_of_a_scan_are_well_formed(lineage: Lineage) -> None:
+    found = lineage.capture_scan(ORDERS, dry_run=True)
+    for raw in found.events(0):
+        event = json.loads(raw)
+        if "job" in event:
+            facets = event["job"]["facets"]
+            assert facets["sourceCodeLocation"]["path"] == facets["downriver_code"]["path"]
+            assert facets["downriver_code"]["line"] >= 1
+    assert lineage.status().counts.events == 0
+
+
+def test_a_file_is_found_by_the_end_of_its_path_when_only_one_fits(tmp_path: Path) -> None:
+    for folder in ("a/models", "b/models"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "a" / "models" / "x.sql").touch()
+    for folder in ("a", "b"):
+        (tmp_path / folder / "models" / "y.sql").touch()
+    repository = Repository(tmp_path)
+    assert repository.find_ending("models/x.sql") == "a/models/x.sql"
+    assert repository.find_ending("models/y.sql") is None
+    assert repository.find_ending("../a/models/x.sql") is None
+
+
+def test_what_is_made_of_files_is_made_again_when_they_change(tmp_path: Path) -> None:
+    file = tmp_path / "x.sql"
+    file.write_text("one")
+    repository = Repository(tmp_path)
+    made = [repository.once("k", ["x.sql"], lambda: object()) for _ in range(2)]
+    assert made[0] is made[1]
+    file.write_text("three")
+    assert repository.once("k", ["x.sql"], lambda: object()) is not made[0]
+
+
+def test_a_query_is_kept_as_the_job_s_own_when_it_is_all_the_job_does() -> None:
+    def sql(code: str) -> str:
+        (job,) = scan_text("job.py", code, Names(namespace="n")).jobs
+        return job.sql
+
+    assert sql('cur.execute("insert into a select x from b")') == "insert into a select x from b"
+    assert sql('spark.sql("select x from b").write.saveAsTable("a")') == ""
+    assert sql('spark.sql("select x from b"); spark.table("c")') == ""
+
+
+def test_a_job_that_is_one_query_begins_where_its_query_does() -> None:
+    code = 'X = 1\n\nQUERY = """\ninsert into a\nselect x from b"""\ncur.execute(QUERY)\n'
+    (job,) = scan_text("job.py", code, Names(namespace="n")).jobs
+    (reference, *_) = [r for r in job.references if r.field == "x" and r.clause == "select"]
+    assert (job.line, reference.line) == (3, 5)
+    assert "select x" in job.sql.splitlines()[reference.line - job.line]
