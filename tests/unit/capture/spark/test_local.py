@@ -36,7 +36,7 @@ def path_without_java(folder: Path) -> str:
     for place in os.environ["PATH"].split(os.pathsep):
         for tool in Path(place).glob("*") if place else ():
             link = folder / tool.name
-            if tool.name != "java" and not link.exists():
+            if tool.name != "java" and not link.exists() and not link.is_symlink():
                 link.symlink_to(tool)
     return str(folder)
 
