@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -13,11 +13,14 @@ import pytest
 from psycopg import sql
 
 from tests.postgres import PostgresUnavailableError, running_postgres
+from tests.spark import SparkUnavailableError, running_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 POSTGRES_MISSING = pytest.StashKey[str]()
+SPARK_MISSING = pytest.StashKey[str]()
 
 
 @pytest.fixture(scope="session")
@@ -48,10 +51,31 @@ def _administer(url: str, statement: sql.Composed) -> None:
         connection.execute(statement)
 
 
+@pytest.fixture(scope="session")
+def spark_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the tests' Spark keeps its warehouse and everything else."""
+    return tmp_path_factory.mktemp("spark").resolve()
+
+
+@pytest.fixture(scope="session")
+def spark(pytestconfig: pytest.Config, spark_folder: Path) -> Iterator[Any]:
+    """One Spark session for the whole run. Without Java, its tests are skipped; in CI they fail."""
+    with ExitStack() as stack:
+        try:
+            session = stack.enter_context(running_spark(spark_folder))
+        except SparkUnavailableError as exc:
+            if os.environ.get("CI") == "true":
+                pytest.fail(str(exc), pytrace=False)
+            pytestconfig.stash[SPARK_MISSING] = str(exc)
+            pytest.skip(str(exc))
+        yield session
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say it loudly when the PostgreSQL tests did not run."""
-    if reason := config.stash.get(POSTGRES_MISSING, None):
-        terminalreporter.section("the PostgreSQL tests DID NOT RUN", red=True, bold=True)
-        terminalreporter.line(reason, red=True)
+    """Say it loudly when tests did not run for want of a server."""
+    for name, missing in (("PostgreSQL", POSTGRES_MISSING), ("Spark", SPARK_MISSING)):
+        if reason := config.stash.get(missing, None):
+            terminalreporter.section(f"the {name} tests DID NOT RUN", red=True, bold=True)
+            terminalreporter.line(reason, red=True)
