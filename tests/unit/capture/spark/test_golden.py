@@ -18,6 +18,9 @@ from tests.spark_golden import DELTA, HIVE, PLAIN, expected, load_cases, show_di
 if TYPE_CHECKING:
     from tests.spark_golden import Case, GoldenSession
 
+# PySpark leaves the socket over which rows come to Python to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket.socket:ResourceWarning")
+
 ROOT = Path(__file__).parents[4]
 VENVS = ROOT / ".venv"
 CASES = load_cases()
