@@ -74,8 +74,8 @@ def spark(pytestconfig: pytest.Config, spark_folder: Path) -> Iterator[Any]:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say it loudly when tests did not run for want of a server."""
-    for name, missing in (("PostgreSQL", POSTGRES_MISSING), ("Spark", SPARK_MISSING)):
+    """Say it loudly when the tests of a real part did not run."""
+    for part, missing in (("PostgreSQL", POSTGRES_MISSING), ("Spark", SPARK_MISSING)):
         if reason := config.stash.get(missing, None):
-            terminalreporter.section(f"the {name} tests DID NOT RUN", red=True, bold=True)
+            terminalreporter.section(f"the {part} tests DID NOT RUN", red=True, bold=True)
             terminalreporter.line(reason, red=True)

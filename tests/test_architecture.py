@@ -54,7 +54,7 @@ ONLY_IN = {
     "click": ("cli",),
     "rich": ("cli",),
 }
-SHARED_BY_SOURCES = frozenset({"emit", "frames", "models", "sql"})
+SHARED_BY_SOURCES = frozenset({"emit", "frames", "mlflow", "models", "sql"})
 MODEL_LIBRARIES = sys.stdlib_module_names | {"__future__", "msgspec", "downriver"}
 VAGUE_NAMES = frozenset(
     {"utils", "util", "common", "helpers", "helper", "manager", "managers", "misc"}

@@ -26,7 +26,7 @@ def track(
     `.downriver/`. `job` and `namespace` name the application. Tracking twice changes nothing.
     """
     known = getattr(spark, _TRACKED, None)
-    if isinstance(known, TrackedSession):
+    if isinstance(known, TrackedSession) and known.is_open:
         return known
     session = TrackedSession(
         spark,

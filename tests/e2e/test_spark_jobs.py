@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 PIPELINE = Path(__file__).parent / "spark" / "orders.py"
+RANKED = "warehouse:default.ranked"  # a table goes by its name, not its path
 SPARK_SUBMIT = [
     *("spark-submit", "--master", "local[2]"),
     *("--conf", "spark.ui.enabled=false", "--conf", "spark.sql.shuffle.partitions=2"),
@@ -96,9 +97,9 @@ def test_a_job_submitted_without_a_change_is_captured_by_column(ours: Path) -> N
         "ranked.amount": {"orders:amount"},
         "ranked.nth": set(),  # decided by columns, made of none
         "ranked.size": {"orders:status"},
-        "latest.customer_id": {"ranked:customer_id", "customers:id"},
-        "latest.twice": {"ranked:amount"},
-        "latest.status": {"ranked:status", "customers:name"},
+        "latest.customer_id": {f"{RANKED}:customer_id", "customers:id"},
+        "latest.twice": {f"{RANKED}:amount"},
+        "latest.status": {f"{RANKED}:status", "customers:name"},
     }
 
 

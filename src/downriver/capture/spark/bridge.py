@@ -27,9 +27,16 @@ class Bridge:
         self.frames = frames
         self._harvester = harvester
         self._returned: dict[int, Callable[[], Origins]] = {}
-        spark.createDataFrame = self._following(spark.createDataFrame)
+        self._spark = spark
+        self._create = spark.createDataFrame
+        spark.createDataFrame = self._following(self._create)
         setattr(spark, _BRIDGE, weakref.ref(self))
         _watch_to_pandas()
+
+    def leave(self) -> None:
+        """Follow the session's frames no longer."""
+        self._spark.createDataFrame = self._create
+        setattr(self._spark, _BRIDGE, _nobody)
 
     def origins_of(self, first_id: int) -> Origins | None:
         """Return where local data comes from, by the id of its first column in a plan."""
@@ -71,6 +78,10 @@ class Bridge:
         self._returned[ids(leaf.output())[0]] = known
 
 
+def _nobody() -> None:
+    return None
+
+
 def _watch_to_pandas() -> None:
     """Have `toPandas` mark what it returns, where the session is tracked."""
     kind = _frame_class()
@@ -93,7 +104,7 @@ def _marking(to_pandas: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def marked(self: Any) -> Any:
         frame = to_pandas(self)
         with guarded("following a Spark frame into pandas"):
-            found = getattr(self.sparkSession, _BRIDGE, lambda: None)()
+            found = getattr(self.sparkSession, _BRIDGE, _nobody)()
             if found is not None:
                 found.left(frame, self)
         return frame

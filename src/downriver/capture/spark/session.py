@@ -10,15 +10,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.emit import guarded
-from downriver.capture.frames import Frames, Origins, made_in_code, render_frame_write
-from downriver.capture.models import TrackedModel, feature_names, read_training, render_training
+from downriver.capture.frames import Frames, Origins
 from downriver.capture.spark.bridge import Bridge
 from downriver.capture.spark.capture import Capture
 from downriver.capture.spark.context import read_context
 from downriver.capture.spark.events import Engine
 from downriver.capture.spark.harvester import Harvester
+from downriver.capture.spark.learning import Learning
 from downriver.capture.spark.listener import QueryListener, Registration
-from downriver.capture.spark.naming import name_path, short_name
 from downriver.capture.spark.streaming import Streams
 from downriver.errors import InvalidRequestError, MissingDependencyError
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from downriver.capture.emit import Emitter
+    from downriver.capture.models import TrackedModel
     from downriver.capture.spark.java import Java
 
 _LARGEST_PLAN = 200_000  # operators times columns: tens of seconds of a core
@@ -33,38 +33,43 @@ _SECONDS_TO_FLUSH = 30.0
 
 
 class TrackedSession:
-    """A Spark session whose queries are captured until it stops."""
+    """A Spark session whose queries are captured, until it is stopped or this is closed."""
 
     def __init__(
         self, spark: Any, emitter: Emitter, *, job: str | None, namespace: str | None
     ) -> None:
         session = _java_session(spark)
+        context = spark.sparkContext
         self.spark = spark
-        context = read_context(
-            lambda key: str(spark.conf.get(key, "") or ""),
-            os.environ,
-            app=spark.sparkContext.appName,
-            job=job,
-            namespace=namespace,
-        )
-        engine = Engine(spark.version, spark.sparkContext.applicationId)
-        self._context = context
-        self._bus = spark.sparkContext._jsc.sc().listenerBus()
-        self._harvester = Harvester(
-            session, spark.sparkContext._gateway.jvm, largest_plan=_LARGEST_PLAN
-        )
+        self._bus = context._jsc.sc().listenerBus()
+        self._harvester = Harvester(session, context._gateway.jvm, largest_plan=_LARGEST_PLAN)
         self._bridge = Bridge(spark, self._harvester, Frames())
-        self.capture = Capture(context, engine, emitter, self._origins_of)
-        self._streams = Streams(spark, self._harvester, self.capture)
-        self._streams.listen()
-        self._registration = Registration(
-            session, spark.sparkContext._gateway, QueryListener(self._report)
+        self.capture = Capture(
+            read_context(
+                lambda key: str(spark.conf.get(key, "") or ""),
+                os.environ,
+                app=context.appName,
+                job=job,
+                namespace=namespace,
+            ),
+            Engine(spark.version, context.applicationId),
+            emitter,
+            self._origins_of,
         )
-        self._ended = False
+        self._application = self.capture.context
+        self._learning = Learning(self._bridge.frames, self.capture)
+        self._streams = Streams(spark, self._harvester, self.capture)
+        self._registration = Registration(session, context._gateway, QueryListener(self._report))
+        self._open = True
         self._stop = spark.stop
-        spark.stop = self._stop_and_end
+        spark.stop = self._stop_and_close
         atexit.register(self._exit)
-        self.capture.begin(context)
+        self.capture.begin(self._application)
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether queries are still captured."""
+        return self._open
 
     @contextmanager
     def block(self, job: str) -> Iterator[None]:
@@ -77,13 +82,12 @@ class TrackedSession:
         try:
             yield
         except BaseException as exc:
-            error = f"{type(exc).__name__}: {exc}"
+            error = _text(exc)
             raise
         finally:
-            with guarded("ending a block"):
-                self._drain()
-                self.capture.context = outer
-                self.capture.end(inner, error)
+            self._drain()
+            self.capture.context = outer
+            self.capture.end(inner, error)
 
     def model(
         self,
@@ -101,41 +105,36 @@ class TrackedSession:
         learned, or its name. The model is a dataset with a column for each feature and one for
         what it predicts.
         """
-        frames = self._bridge.frames
-        tracked = TrackedModel(name, feature_names(estimator, features), frames)
-        with guarded("registering a model"):
-            file = None if path is None else name_path(os.path.abspath(path))
-            training = read_training(
-                frames, name, estimator, features, target, metrics=metrics, file=file
-            )
-            part = self.capture.context.within(name)
-            self.capture.emit(*render_training(training, part.own.job, part.own.run, part.facets()))
-        return tracked
+        return self._learning.model(name, estimator, features, target, path=path, metrics=metrics)
 
     def wrote(self, frame: Any, path: str) -> None:
         """Say that a pandas frame was written to a file; Spark's own writes need no word."""
-        with guarded("registering a pandas write"):
-            file = name_path(os.path.abspath(path))
-            names = [str(column) for column in frame.columns]
-            origins = made_in_code(self._bridge.frames.origins(frame), names)
-            part = self.capture.context.within(short_name(file))
-            own = part.own
-            self.capture.emit(render_frame_write(file, origins, own.job, own.run, part.facets()))
+        self._learning.wrote(frame, path)
 
     def flush(self, timeout: float = _SECONDS_TO_FLUSH) -> bool:
         """Wait until all that happened so far is in the store, or spooled."""
         self._drain()
+        self._learning.take_logged()
         return self.capture.flush(timeout)
 
     def close(self, error: str = "") -> None:
         """Stop capturing, and say how the application ended."""
-        if self._ended:
+        if not self._open:
             return
-        self._ended = True
+        self._drain()
+        with guarded("leaving a Spark session"):
+            self._registration.remove()
+            self._streams.leave()
+        self._end(error)
+
+    def _end(self, error: str) -> None:
+        self._open = False
         atexit.unregister(self._exit)
-        with guarded("ending the capture of a session"):
-            self.capture.end(self._context, error)
-            self.capture.flush(_SECONDS_TO_FLUSH)
+        self._bridge.leave()
+        self.spark.stop = self._stop
+        self._learning.take_logged()
+        self.capture.end(self._application, error)
+        self.capture.flush(_SECONDS_TO_FLUSH)
 
     def _origins_of(self, first_id: int) -> Origins | None:
         """Return where rows come from that a plan shows as local data."""
@@ -151,16 +150,20 @@ class TrackedSession:
         with guarded("waiting for Spark's listener bus"):
             self._bus.waitUntilEmpty(int(_SECONDS_TO_FLUSH * 1000))
 
-    def _stop_and_end(self) -> None:
+    def _stop_and_close(self) -> None:
         failure = sys.exc_info()[1]  # a `finally` that stops Spark on the way out of an error
         self._stop()  # delivers what the listener bus still holds
-        self.close("" if failure is None else f"{type(failure).__name__}: {failure}")
+        if self._open:
+            self._end("" if failure is None else _text(failure))
 
     def _exit(self) -> None:
         """A job that ends without stopping Spark: its last queries are still on the bus."""
         failure = getattr(sys, "last_value", None)
-        self._drain()
-        self.close("" if failure is None else f"{type(failure).__name__}: {failure}")
+        self.close("" if failure is None else _text(failure))
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _java_session(spark: Any) -> Java:

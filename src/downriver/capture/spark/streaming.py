@@ -48,32 +48,12 @@ class Streams:
         self._known: dict[str, Stream] = {}
         self._origins: dict[int, Origins] = {}
         self._lock = threading.Lock()
+        self._listener = _listener(self)
+        spark.streams.addListener(self._listener)
 
-    def listen(self) -> None:
-        """Begin to follow the session's streaming queries."""
-        from pyspark.sql.streaming.listener import StreamingQueryListener
-
-        streams = self
-
-        class Listener(StreamingQueryListener):
-            """Passes on what Spark reports of streams."""
-
-            def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-                with guarded("following a stream that started"):
-                    streams._start(str(event.id), str(event.runId), event.name or "")
-
-            def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-                with guarded("following a stream"):
-                    streams._advance(str(event.progress.runId), event.progress.numInputRows)
-
-            def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-                del event
-
-            def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-                with guarded("following a stream that ended"):
-                    streams._end(str(event.runId), event.exception or "")
-
-        self._spark.streams.addListener(Listener())
+    def leave(self) -> None:
+        """Follow the session's streams no longer."""
+        self._spark.streams.removeListener(self._listener)
 
     def origins_of(self, first_id: int) -> Origins | None:
         """Return where the rows that a stream hands to `foreachBatch` come from."""
@@ -84,14 +64,16 @@ class Streams:
                 self._read(stream)
         return self._origins.get(first_id)
 
-    def _start(self, query_id: str, run: str, name: str) -> None:
+    def start(self, query_id: str, run: str, name: str) -> None:
+        """Take a query that started."""
         found = self._spark.streams.get(query_id)
         if found is None:
             return
         with self._lock:
             self._known[run] = Stream(found._jsq.streamingQuery(), run, name)
 
-    def _advance(self, run: str, rows: int) -> None:
+    def advance(self, run: str, rows: int) -> None:
+        """Take the rows of a batch."""
         stream = self._known.get(run)
         if stream is None:
             return
@@ -102,7 +84,8 @@ class Streams:
         self._tell(stream, "RUNNING", "")
         stream.told_at = time.monotonic()
 
-    def _end(self, run: str, error: str) -> None:
+    def end(self, run: str, error: str) -> None:
+        """Take a query that ended, for an error or not."""
         stream = self._known.get(run)
         if stream is None:
             return
@@ -143,6 +126,31 @@ class Streams:
         context = Context(RunRef(job, stream.run), outer.own, outer.root or outer.parent)
         engine = self._capture.engine._replace(streaming=True)
         self._capture.emit(render_state(harvest, lineage, context, engine, state))
+
+
+def _listener(streams: Streams) -> Any:
+    """Return what Spark reports a session's streams to; its class exists once PySpark does."""
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    class Listener(StreamingQueryListener):
+        """Passes on what Spark reports."""
+
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+            with guarded("following a stream that started"):
+                streams.start(str(event.id), str(event.runId), event.name or "")
+
+        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+            with guarded("following a stream"):
+                streams.advance(str(event.progress.runId), event.progress.numInputRows)
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            del event
+
+        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+            with guarded("following a stream that ended"):
+                streams.end(str(event.runId), event.exception or "")
+
+    return Listener()
 
 
 def _name(harvest: Harvest) -> str:

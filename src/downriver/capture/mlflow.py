@@ -1,0 +1,54 @@
+"""Models that MLflow logged by itself (autologging), found where a program uses MLflow."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class LoggedRun(NamedTuple):
+    """A finished MLflow run that fitted an estimator."""
+
+    run: str
+    model: str
+    estimator: str
+    features: tuple[str, ...]
+    metrics: dict[str, float]
+
+
+def find_logged_runs(since_ms: int) -> Iterator[LoggedRun]:
+    """Yield the autologged runs since a moment; none where MLflow was never imported."""
+    mlflow = sys.modules.get("mlflow")
+    if mlflow is None or mlflow.last_active_run() is None:
+        return
+    client = mlflow.MlflowClient()
+    experiment = client.get_experiment(mlflow.last_active_run().info.experiment_id)
+    found = client.search_runs(
+        [experiment.experiment_id], filter_string=f"attributes.start_time >= {since_ms}"
+    )
+    for run in found:
+        estimator = run.data.tags.get("estimator_name", "")
+        if "mlflow.autologging" in run.data.tags and estimator and run.info.status == "FINISHED":
+            yield LoggedRun(
+                run.info.run_id,
+                f"{experiment.name}.{estimator}",  # a run's own name is another one every time
+                estimator,
+                _features(run),
+                dict(run.data.metrics),
+            )
+
+
+def _features(run: Any) -> tuple[str, ...]:
+    """Return the columns of the dataset a run was fitted on, as MLflow noted them."""
+    for given in run.inputs.dataset_inputs if run.inputs is not None else ():
+        schema = msgspec.json.decode(given.dataset.schema or "{}")
+        columns = schema.get("mlflow_colspec", []) if isinstance(schema, dict) else []
+        names = tuple(str(column["name"]) for column in columns if column.get("name"))
+        if names:
+            return names
+    return ()

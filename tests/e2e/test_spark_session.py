@@ -1,0 +1,203 @@
+"""What a tracked session promises, on a real Spark: frames, models, blocks, streams, the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import downriver.spark
+from downriver.errors import InvalidRequestError
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from downriver.spark import TrackedSession
+
+pytestmark = [  # PySpark's own: it leaves sockets of toPandas to the collector of garbage
+    pytest.mark.filterwarnings("ignore:The copy keyword is deprecated"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return str(tmp_path / "store")
+
+
+@pytest.fixture
+def tracker(spark: Any, store: str) -> Iterator[TrackedSession]:
+    """A session of its own on the shared Spark, tracked into a store of its own."""
+    session = downriver.spark.track(spark.newSession(), job="app", namespace="tests", to=store)
+    yield session
+    session.close()
+
+
+@pytest.fixture
+def features(tracker: TrackedSession, tmp_path: Path) -> str:
+    path = str(tmp_path / "features")
+    tracker.spark.range(40).selectExpr(
+        "id", "id % 7 AS logins", "id % 3 AS tickets", "id % 2 AS churned"
+    ).write.parquet(path)
+    return path
+
+
+def upstream(store: str, column: str) -> set[str]:
+    """Return the columns that feed a column, by the last part of their dataset's name."""
+    with Lineage.open(store) as lineage:
+        answer = lineage.trace(column, "upstream")
+    return {node.id.rpartition("/")[2] for node in answer.nodes if node.depth}
+
+
+def states(store: str, job: str) -> list[str]:
+    with Lineage.open(store) as lineage, lineage.reading() as reader:
+        return [run.state.name for run in reader.runs(lineage.resolve(job, reader).node, 10)]
+
+
+def test_a_model_connects_its_features_to_its_predictions(
+    tracker: TrackedSession, features: str, store: str, tmp_path: Path
+) -> None:
+    frame = tracker.spark.read.parquet(features).where("id > 1").toPandas()
+    given = frame[["logins", "tickets"]]
+    fitted = LogisticRegression().fit(given, frame["churned"])
+    model = tracker.model(
+        "churn_v3", fitted, features=given, target=frame["churned"], path=str(tmp_path / "m.joblib")
+    )
+    frame["probability"] = fitted.predict_proba(given)[:, 1]
+    model.predicted(frame, "probability")
+    predictions = frame[["id", "probability"]]
+    tracker.spark.createDataFrame(predictions).write.parquet(str(tmp_path / "predictions"))
+    tracker.flush()
+    assert upstream(store, "predictions.probability") == {
+        "column:model:churn_v3:prediction",
+        *("features:logins", "features:tickets", "features:churned", "features:id"),
+    }
+    assert upstream(store, "predictions.id") == {"features:id"}
+    assert upstream(store, "churn_v3.logins") == {"features:logins", "features:id"}
+
+
+def test_a_frame_written_by_pandas_is_connected_by_a_word(
+    tracker: TrackedSession, features: str, store: str, tmp_path: Path
+) -> None:
+    frame = tracker.spark.read.parquet(features).select("id", "logins").toPandas()
+    frame.to_parquet(tmp_path / "copy.parquet")  # its attrs go into the file as JSON
+    tracker.wrote(frame, str(tmp_path / "copy.parquet"))
+    tracker.flush()
+    assert upstream(store, "copy.parquet.logins") == {"features:logins"}
+
+
+def test_a_column_made_in_pandas_may_use_any_of_the_others(
+    tracker: TrackedSession, features: str, store: str, tmp_path: Path
+) -> None:
+    frame = tracker.spark.read.parquet(features).select("logins", "tickets").toPandas()
+    frame["ratio"] = frame["logins"] / (frame["tickets"] + 1)
+    tracker.spark.createDataFrame(frame).write.parquet(str(tmp_path / "ratios"))
+    tracker.flush()
+    assert upstream(store, "ratios.ratio") == {"features:logins", "features:tickets"}
+    assert upstream(store, "ratios.logins") == {"features:logins"}
+
+
+@pytest.mark.filterwarnings("ignore")  # MLflow's own
+def test_a_run_that_mlflow_logged_by_itself_is_a_model(
+    tracker: TrackedSession,
+    features: str,
+    store: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import mlflow
+
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    mlflow.set_tracking_uri(f"file://{tmp_path}/mlruns")
+    mlflow.set_experiment("churn")
+    mlflow.sklearn.autolog(silent=True)
+    try:
+        frame = tracker.spark.read.parquet(features).toPandas()
+        LogisticRegression().fit(frame[["logins", "tickets"]], frame["churned"])
+    finally:
+        mlflow.sklearn.autolog(disable=True)
+    tracker.flush()
+    tracker.flush()  # a run is taken once
+    assert upstream(store, "churn.LogisticRegression.prediction") == {
+        "features:logins",
+        "features:tickets",
+    }
+    assert states(store, "job:app.churn.LogisticRegression") == ["COMPLETE"]
+
+
+def test_a_block_is_a_run_of_a_job_of_its_own(
+    tracker: TrackedSession, features: str, store: str, tmp_path: Path
+) -> None:
+    with tracker.block("nightly.copy"):
+        tracker.spark.read.parquet(features).write.parquet(str(tmp_path / "copy"))
+    tracker.flush()
+    assert states(store, "job:nightly.copy") == ["COMPLETE"]
+    assert states(store, "job:nightly.copy.copy") == ["COMPLETE"]
+
+
+def test_a_block_that_raises_is_a_run_that_failed(tracker: TrackedSession, store: str) -> None:
+    with pytest.raises(ZeroDivisionError), tracker.block("nightly.broken"):
+        raise ZeroDivisionError
+    tracker.flush()
+    assert states(store, "job:nightly.broken") == ["FAIL"]
+
+
+def test_a_stream_and_what_foreach_batch_writes_lead_back_to_its_source(
+    tracker: TrackedSession, features: str, store: str, tmp_path: Path
+) -> None:
+    stream = (
+        tracker.spark.readStream.schema("id long, logins long, tickets long, churned long")
+        .parquet(features)
+        .where("tickets > 0")
+        .selectExpr("id", "logins + 1 AS more")
+    )
+    out, each = str(tmp_path / "out"), str(tmp_path / "each")
+
+    def write(frame: Any, _: int) -> None:
+        frame.selectExpr("more * 2 AS twice").write.mode("append").parquet(each)
+
+    for at, writer in enumerate(
+        (
+            stream.writeStream.format("parquet").option("path", out),
+            stream.writeStream.foreachBatch(write),
+        )
+    ):
+        query = (
+            writer.option("checkpointLocation", str(tmp_path / f"checkpoint{at}"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination(60)
+    tracker.flush()
+    assert upstream(store, "out.more") == {"features:logins", "features:tickets"}
+    assert upstream(store, "each.twice") == {"features:logins", "features:tickets"}
+    assert states(store, "job:app.out") == ["COMPLETE"]
+
+
+def test_tracking_twice_changes_nothing(tracker: TrackedSession, store: str) -> None:
+    assert downriver.spark.track(tracker.spark, to=store) is tracker
+
+
+def test_a_session_that_was_left_is_as_it_was(
+    spark: Any, store: str, features: str, tracker: TrackedSession, tmp_path: Path
+) -> None:
+    session = spark.newSession()
+    before = session.createDataFrame
+    downriver.spark.track(session, to=store).close()
+    assert session.createDataFrame == before
+    session.read.parquet(features).write.parquet(str(tmp_path / "unseen"))
+    tracker.flush()
+    with Lineage.open(store) as lineage:
+        assert "unseen" not in str(lineage.trace("features").nodes)
+
+
+def test_a_connect_session_is_told_what_works_instead() -> None:
+    class ConnectSession:
+        """As Spark Connect's session is: without a JVM."""
+
+    with pytest.raises(InvalidRequestError, match="Spark Connect session has no JVM"):
+        downriver.spark.track(ConnectSession())
