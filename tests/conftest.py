@@ -20,6 +20,7 @@ from tests.spark import SparkUnavailableError, running_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 POSTGRES_MISSING = pytest.StashKey[str]()
 SPARK_MISSING = pytest.StashKey[str]()
@@ -47,20 +48,6 @@ def postgres_url(pytestconfig: pytest.Config) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
-    """A real Spark, one for all tests. Without one, its tests are skipped; in CI they fail."""
-    with ExitStack() as stack:
-        try:
-            session = stack.enter_context(running_spark(tmp_path_factory.mktemp("spark")))
-        except SparkUnavailableError as exc:
-            if os.environ.get("CI") == "true":
-                pytest.fail(str(exc), pytrace=False)
-            pytestconfig.stash[SPARK_MISSING] = str(exc)
-            pytest.skip(str(exc))
-        yield session
-
-
 @pytest.fixture
 def postgres_database(postgres_url: str) -> Iterator[str]:
     """The URL of an empty database, dropped after the test."""
@@ -73,6 +60,26 @@ def postgres_database(postgres_url: str) -> Iterator[str]:
 def _administer(url: str, statement: sql.Composed) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(statement)
+
+
+@pytest.fixture(scope="session")
+def spark_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the tests' Spark keeps its warehouse and everything else."""
+    return tmp_path_factory.mktemp("spark").resolve()
+
+
+@pytest.fixture(scope="session")
+def spark(pytestconfig: pytest.Config, spark_folder: Path) -> Iterator[Any]:
+    """One Spark session for the whole run. Without Java, its tests are skipped; in CI they fail."""
+    with ExitStack() as stack:
+        try:
+            session = stack.enter_context(running_spark(spark_folder))
+        except SparkUnavailableError as exc:
+            if os.environ.get("CI") == "true":
+                pytest.fail(str(exc), pytrace=False)
+            pytestconfig.stash[SPARK_MISSING] = str(exc)
+            pytest.skip(str(exc))
+        yield session
 
 
 def pytest_terminal_summary(

@@ -42,10 +42,12 @@ class Harvester:
         if action != _SEVERAL:
             return [self._one(action, analyzed, executed, duration_ns, error)]
         parts = list(each(analyzed.children()))
-        runs = [None] * len(parts) if executed is None else list(each(executed.children()))
+        runs = [] if executed is None else list(each(executed.children()))
+        if len(runs) != len(parts):  # how they ran is not known one by one
+            runs = [None] * len(parts)
         return [
             self._one("command", part, run, duration_ns, error)
-            for part, run in zip(parts, runs, strict=False)
+            for part, run in zip(parts, runs, strict=True)
         ]
 
     def _one(

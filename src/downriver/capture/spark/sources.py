@@ -46,7 +46,8 @@ class Sources:
 
     def relation(self, node: Node) -> Relation:
         """Return the columns of a leaf, each its own source."""
-        output = node.trees("output")
+        # A table of Hive has its columns in two fields.
+        output = node.trees("output") or [*node.trees("dataCols"), *node.trees("partitionCols")]
         if not output:
             return Relation([])
         leaf = self._leaves.get((output[0].id, node.kind == "LogicalRDD"))
