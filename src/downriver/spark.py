@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from downriver import settings
 from downriver.capture.spark import TrackedSession
+from downriver.capture.spark.local import local_session
 from downriver.sending import open_emitter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["TrackedSession", "track", "tracked"]
+__all__ = ["TrackedSession", "local_session", "track", "tracked"]
 
 _TRACKED = "_downriver"
 
