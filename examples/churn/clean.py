@@ -1,0 +1,61 @@
+"""Make the sources trustworthy: one row a thing, one spelling, no nonsense."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+
+def clean_customers(customers: DataFrame) -> DataFrame:
+    """Return each customer once, with one spelling of the plan and without a name."""
+    return customers.dropDuplicates(["customer_id"]).select(
+        "customer_id",
+        "country",
+        F.lower(F.trim("plan")).alias("plan"),
+        "signup_date",
+        "churned",
+    )
+
+
+def clean_usage(usage_logs: DataFrame) -> DataFrame:
+    """Return each customer's weeks, with a duration that a week can hold."""
+    return usage_logs.where(F.col("customer_id").isNotNull()).select(
+        "customer_id",
+        "week",
+        "last_login",
+        "sessions",
+        F.least("minutes", F.lit(7 * 24 * 60.0)).alias("minutes"),
+    )
+
+
+def clean_tickets(support_tickets: DataFrame) -> DataFrame:
+    """Return the tickets, each with whether it was urgent."""
+    return support_tickets.dropDuplicates(["ticket_id"]).select(
+        "ticket_id",
+        "customer_id",
+        F.to_date("opened_at").alias("opened_on"),
+        (F.col("priority") == "urgent").alias("urgent"),
+        "hours_to_answer",
+    )
+
+
+def clean_invoices(invoices: DataFrame) -> DataFrame:
+    """Return what was paid: a refund is no payment."""
+    return invoices.where("amount > 0").select(
+        "invoice_id",
+        "customer_id",
+        "paid_on",
+        "amount",
+        F.datediff("paid_on", "issued_on").alias("days_to_pay"),
+    )
+
+
+# Of each source: what it is called once it is clean, and what cleans it.
+CLEANERS: dict[str, tuple[str, Callable[[DataFrame], DataFrame]]] = {
+    "customers": ("customers", clean_customers),
+    "usage_logs": ("usage", clean_usage),
+    "support_tickets": ("tickets", clean_tickets),
+    "invoices": ("payments", clean_invoices),
+}

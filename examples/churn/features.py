@@ -1,0 +1,66 @@
+"""One row a customer: what a model may learn from."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+NAMES = [
+    "tenure_days",
+    "days_since_last_login",
+    "minutes_4w_avg",
+    "minutes_trend",
+    "support_tickets",
+    "urgent_tickets",
+    "avg_hours_to_answer",
+    "avg_days_to_pay",
+    "monthly_spend",
+]
+TARGET = "churned"
+
+
+def build_features(
+    customers: DataFrame, usage: DataFrame, tickets: DataFrame, payments: DataFrame, today: date
+) -> DataFrame:
+    """Return the features of every customer, also of those who never logged in or wrote."""
+    joined = (
+        customers.join(usage_features(usage, today), "customer_id", "left")
+        .join(ticket_features(tickets), "customer_id", "left")
+        .join(payment_features(payments), "customer_id", "left")
+        .withColumn("tenure_days", F.datediff(F.lit(today), "signup_date"))
+    )
+    return joined.select("customer_id", "plan", *NAMES, TARGET).na.fill(0, NAMES)
+
+
+def usage_features(usage: DataFrame, today: date) -> DataFrame:
+    """Return how long ago a customer was seen, and how use has changed lately."""
+    weeks = Window.partitionBy("customer_id").orderBy("week")
+    rolling = usage.withColumn("recent", F.avg("minutes").over(weeks.rowsBetween(-3, 0)))
+    return (
+        rolling.groupBy("customer_id")
+        .agg(
+            F.datediff(F.lit(today), F.max("last_login")).alias("days_since_last_login"),
+            F.max_by("recent", "week").alias("minutes_4w_avg"),
+            F.avg("minutes").alias("minutes_avg"),
+        )
+        .withColumn("minutes_trend", F.col("minutes_4w_avg") / (F.col("minutes_avg") + 1))
+    )
+
+
+def ticket_features(tickets: DataFrame) -> DataFrame:
+    """Return how much a customer had to complain about."""
+    return tickets.groupBy("customer_id").agg(
+        F.count("ticket_id").alias("support_tickets"),
+        F.count_if("urgent").alias("urgent_tickets"),
+        F.avg("hours_to_answer").alias("avg_hours_to_answer"),
+    )
+
+
+def payment_features(payments: DataFrame) -> DataFrame:
+    """Return how much a customer pays, and how willingly."""
+    return payments.groupBy("customer_id").agg(
+        F.avg("days_to_pay").alias("avg_days_to_pay"),
+        F.avg("amount").alias("monthly_spend"),
+    )

@@ -1,0 +1,36 @@
+"""Where everything is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Lake:
+    """The folders of the pipeline, and the database of the billing system beside them."""
+
+    root: Path
+    jdbc_driver: str = "org.apache.derby.iapi.jdbc.AutoloadedDriver"  # ships with Spark
+
+    def raw(self, name: str) -> str:
+        """Return where a source exports to."""
+        return str(self.root / "raw" / name)
+
+    def clean(self, name: str) -> str:
+        """Return where a source is kept once it can be trusted."""
+        return str(self.root / "clean" / name)
+
+    def table(self, name: str) -> str:
+        """Return where a table that people use is kept."""
+        return str(self.root / "gold" / name)
+
+    @property
+    def model(self) -> Path:
+        """The file of the trained model."""
+        return self.root / "models" / "churn.joblib"
+
+    @property
+    def billing_url(self) -> str:
+        """The database of the billing system."""
+        return f"jdbc:derby:{self.root / 'billing'};create=true"
