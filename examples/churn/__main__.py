@@ -1,4 +1,4 @@
-"""Which customers will leave? A pipeline on Spark, its lineage captured by one line: `track(spark)`.
+"""Which customers will leave? A pipeline on Spark, tracked by one line: `track(spark)`.
 
     python examples/churn [FOLDER]
 
@@ -11,17 +11,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from pyspark.sql import DataFrame, SparkSession
+
 import clean
 import features
 import ingest
 import model
 import raw
 import revenue
+from downriver.spark import TrackedSession, local_session, track, tracked
 from lake import Lake
 from progress import report, stage
-from pyspark.sql import DataFrame, SparkSession
-
-from downriver.spark import TrackedSession, local_session, track, tracked
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
     stage("start Spark")
     spark = start(lake)
     try:
-        report("Spark", spark.version)
+        report(f"Spark {spark.version}")
         stage("generate raw data")
         report(**raw.generate(spark, lake))
         run(spark, track(spark), lake)
@@ -68,7 +68,7 @@ def run(spark: SparkSession, tracker: TrackedSession, lake: Lake) -> None:
     with tracked(spark, job="churn.features"):
         built = features.build_features(**tables, today=raw.TODAY)
         built.write.mode("overwrite").parquet(lake.table("churn_features"))
-        report(*features.NAMES)
+        report(features=len(features.NAMES))
 
     stage("train the model")
     with tracked(spark, job="churn.train"):

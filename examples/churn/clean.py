@@ -37,7 +37,7 @@ def clean_tickets(support_tickets: DataFrame) -> DataFrame:
         "customer_id",
         F.to_date("opened_at").alias("opened_on"),
         (F.col("priority") == "urgent").alias("urgent"),
-        "hours_to_answer",
+        "hours_waited",
     )
 
 

@@ -14,24 +14,25 @@ NAMES = [
     "minutes_trend",
     "support_tickets",
     "urgent_tickets",
-    "avg_hours_to_answer",
+    "avg_hours_waited",
     "avg_days_to_pay",
     "monthly_spend",
 ]
 TARGET = "churned"
+COUNTS = ["support_tickets", "urgent_tickets"]
 
 
 def build_features(
     customers: DataFrame, usage: DataFrame, tickets: DataFrame, payments: DataFrame, today: date
 ) -> DataFrame:
-    """Return the features of every customer, also of those who never logged in or wrote."""
+    """Return the features of every customer; who never wrote has no tickets, not unknown ones."""
     joined = (
         customers.join(usage_features(usage, today), "customer_id", "left")
         .join(ticket_features(tickets), "customer_id", "left")
         .join(payment_features(payments), "customer_id", "left")
         .withColumn("tenure_days", F.datediff(F.lit(today), "signup_date"))
     )
-    return joined.select("customer_id", "plan", *NAMES, TARGET).na.fill(0, NAMES)
+    return joined.select("customer_id", "plan", *NAMES, TARGET).na.fill(0, COUNTS)
 
 
 def usage_features(usage: DataFrame, today: date) -> DataFrame:
@@ -54,7 +55,7 @@ def ticket_features(tickets: DataFrame) -> DataFrame:
     return tickets.groupBy("customer_id").agg(
         F.count("ticket_id").alias("support_tickets"),
         F.count_if("urgent").alias("urgent_tickets"),
-        F.avg("hours_to_answer").alias("avg_hours_to_answer"),
+        F.avg("hours_waited").alias("avg_hours_waited"),
     )
 
 

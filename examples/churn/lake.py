@@ -23,7 +23,7 @@ class Lake:
 
     def table(self, name: str) -> str:
         """Return where a table that people use is kept."""
-        return str(self.root / "gold" / name)
+        return str(self.root / name)
 
     @property
     def model(self) -> Path:

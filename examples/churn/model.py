@@ -8,6 +8,7 @@ from typing import NamedTuple
 import joblib
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.model_selection import train_test_split
@@ -31,7 +32,7 @@ class Trained(NamedTuple):
 def train(tracker: TrackedSession, features: DataFrame, path: Path) -> Trained:
     """Fit the model on three quarters of the customers, and measure it on the others."""
     known, unseen = train_test_split(to_table(features), test_size=0.25, random_state=7)
-    estimator = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+    estimator = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())
     estimator.fit(known[NAMES], known[TARGET])
     metrics = measure(estimator, unseen)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -105,7 +105,7 @@ def make_usage(
 def make_tickets(
     random: np.random.Generator, customers: pd.DataFrame, unhappiness: np.ndarray
 ) -> pd.DataFrame:
-    """Return what customers complained about, and how long an answer took."""
+    """Return what customers complained about, and how long they waited for an answer."""
     who = np.repeat(np.arange(len(customers)), random.poisson(4 * unhappiness))
     days = random.integers(0, 180, len(who))
     return pd.DataFrame(
@@ -114,7 +114,7 @@ def make_tickets(
             "customer_id": customers["customer_id"].to_numpy()[who],
             "opened_at": pd.Timestamp(TODAY) - pd.to_timedelta(days, unit="D"),
             "priority": random.choice(PRIORITIES, len(who), p=[0.4, 0.45, 0.15]),
-            "hours_to_answer": random.gamma(2.0, 9.0, len(who)).round(1),
+            "hours_waited": random.gamma(2.0, 9.0, len(who)).round(1),
         }
     )
 
@@ -134,7 +134,9 @@ def make_invoices(
             "invoice_id": np.arange(1, len(who) + 1),
             "customer_id": customers["customer_id"].to_numpy()[who],
             "issued_on": issued,
-            "paid_on": [day + timedelta(days=int(by)) for day, by in zip(issued, late, strict=True)],
+            "paid_on": [
+                day + timedelta(days=int(by)) for day, by in zip(issued, late, strict=True)
+            ],
             "amount": np.where(refunded, -price, price),
         }
     )

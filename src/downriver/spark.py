@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from downriver import settings
+from downriver.capture.models import TrackedModel
 from downriver.capture.spark import TrackedSession
 from downriver.capture.spark.local import local_session
 from downriver.sending import open_emitter
@@ -13,7 +14,7 @@ from downriver.sending import open_emitter
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["TrackedSession", "local_session", "track", "tracked"]
+__all__ = ["TrackedModel", "TrackedSession", "local_session", "track", "tracked"]
 
 _TRACKED = "_downriver"
 
