@@ -68,7 +68,7 @@ def run(spark: SparkSession, tracker: TrackedSession, lake: Lake) -> None:
     with tracked(spark, job="churn.features"):
         built = features.build_features(**tables, today=raw.TODAY)
         built.write.mode("overwrite").parquet(lake.table("churn_features"))
-        report(features=len(features.NAMES))
+        report(f"{len(features.NAMES)} features a customer")
 
     stage("train the model")
     with tracked(spark, job="churn.train"):

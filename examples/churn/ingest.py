@@ -38,7 +38,7 @@ def profile_of(name: str, source: DataFrame) -> DataFrame:
     nulls = [F.count_if(F.col(column).isNull()).alias(column) for column in source.columns]
     return (
         source.agg(F.count("*").alias("rows"), *nulls)
-        .unpivot("rows", source.columns, "column", "nulls")
+        .unpivot("rows", tuple(source.columns), "column", "nulls")
         .select(F.lit(name).alias("source"), "column", "rows", "nulls")
     )
 

@@ -1,27 +1,53 @@
-"""`downriver demo`: a shop's pipeline, from its database to a dashboard and a model."""
+"""`downriver demo`: a churn pipeline on Spark, and what its lineage tells."""
 
 from __future__ import annotations
 
-from importlib import resources
+import importlib.metadata
+import os
+import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from subprocess import PIPE, Popen
+from typing import IO, TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 from rich.markup import escape
 
-from downriver.cli.output import out
-from downriver.cli.trace import show_trace
-from downriver.events.files import read_events
+import downriver
+from downriver import settings
+from downriver.capture.spark.local import find_java
+from downriver.cli.demo_screens import (
+    LakeNames,
+    join_traces,
+    show_breakage,
+    show_flows,
+    show_origins,
+)
+from downriver.cli.output import out, render_json
+from downriver.errors import DownriverError, MissingDependencyError
 from downriver.graph.draw import render_mermaid
-from downriver.model.answers import Direction
+from downriver.model.answers import Direction, Trace
 from downriver.service import Lineage
 from downriver.store.locate import FOLDER
 
 if TYPE_CHECKING:
-    from downriver.store import Receipt
+    from collections.abc import Iterable
 
 _STORE = f"{FOLDER}/demo"
-_DIAGRAM = "lineage.mmd"
+_NEEDS = ("pyspark", "pandas", "pyarrow", "scikit-learn")
+_SOURCES = ("raw/customers", "raw/usage_logs", "raw/support_tickets", "INVOICES")
+_PREDICTION = "churn_predictions.churn_probability"
+_RENAMED = "usage_logs.last_login"
+_LAST_LINES = 5
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """What the demo writes for programs: the answers it shows."""
+
+    graph: Trace
+    origins: Trace
+    breakage: Trace
 
 
 def demo(
@@ -29,33 +55,108 @@ def demo(
         str, typer.Option("--store", metavar="WHERE", help="Where to keep the demo's lineage.")
     ] = _STORE,
 ) -> None:
-    """Ingest a shipped set of events into .downriver/demo and trace them. Safe to repeat."""
-    with Lineage.open(location) as lineage:
-        receipts = _ingest_shipped_events(lineage)
-        new = sum(not receipt.duplicate for receipt in receipts)
-        out.rule("[bold]1 · events in[/]", align="left")
-        out.print(f"{len(receipts)} OpenLineage events of a shop's pipeline, {new} of them new")
-        out.rule("[bold]2 · what breaks if shop.public.orders changes?[/]", align="left")
-        show_trace(lineage.trace("shop.public.orders"))
-        out.rule("[bold]3 · where does predicted_ltv come from?[/]", align="left")
-        show_trace(lineage.trace("predictions/customer_ltv.predicted_ltv", Direction.UPSTREAM))
-        out.rule("[bold]4 · a diagram, and proof that nothing was altered[/]", align="left")
-        diagram = Path(location) / _DIAGRAM
-        if diagram.parent.is_dir():
-            diagram.write_text(render_mermaid(lineage.trace("fct_orders", Direction.BOTH)), "utf-8")
-            out.print(f"Mermaid diagram of fct_orders: {escape(str(diagram))}")
+    """Run a churn pipeline on local Spark, and show the lineage it leaves. Safe to repeat."""
+    _check_installed()
+    folder = _folder(location)
+    lake = folder / "lake"
+    out.rule("[bold]1 · a churn pipeline runs on Spark[/]", align="left")
+    run_pipeline(_find_example("churn"), lake, location, folder / "pipeline.log")
+    with Lineage.open(location, create=False) as lineage:
+        report = _ask(lineage)
+        _show(report, LakeNames(lake))
+        _write(report, folder)
         checked = lineage.verify()
-        out.print(f"log: {checked.entries} entries, chain {'intact' if checked.ok else 'BROKEN'}")
-    out.rule("[bold]next[/]", align="left")
-    where = f"--store {escape(location)}"
-    out.print(
-        f"[cyan]downriver trace revenue_daily.revenue_eur --upstream {where}[/]\n"
-        f"[cyan]downriver serve {where}[/]   then point OPENLINEAGE_URL at it",
+    chain = "[green]chain intact[/]" if checked.ok else "[red]chain BROKEN[/]"
+    out.print(f"log      {checked.entries} events, {chain}")
+    _show_next(location)
+
+
+def run_pipeline(example: Path, lake: Path, location: str, log: Path) -> None:
+    """Run an example as anyone would, show its stages, and raise if it fails."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    environment = {k: v for k, v in os.environ.items() if k != settings.URL.name}
+    environment[settings.STORE.name] = _absolute(location)
+    command = [sys.executable, str(example), str(lake)]
+    with log.open("w", encoding="utf-8") as errors:
+        process = Popen(command, stdout=PIPE, stderr=errors, text=True, env=environment)  # noqa: S603
+        with process:
+            assert process.stdout is not None  # noqa: S101
+            stage = _show_stages(process.stdout)
+    if process.returncode:
+        last = log.read_text("utf-8").splitlines()[-_LAST_LINES:]
+        raise DownriverError(f"the pipeline failed at {stage!r}; {log} says:\n" + "\n".join(last))
+
+
+def _show_stages(lines: Iterable[str] | IO[str]) -> str:
+    """Show each stage while it runs and what came of it; return the last one."""
+    stage, begun = "", time.monotonic()
+    with out.status("") as status:
+        for line in lines:
+            text = line.rstrip()
+            if text.startswith(" "):
+                took = f"{time.monotonic() - begun:5.1f} s"
+                out.print(f"[green]✓[/] {stage:22} [dim]{took}[/]  {escape(text.strip())}")
+            else:
+                stage, begun = text, time.monotonic()
+                status.update(f"{escape(stage)} …")
+    return stage
+
+
+def _ask(lineage: Lineage) -> Report:
+    return Report(
+        graph=join_traces([lineage.trace(source) for source in _SOURCES]),
+        origins=lineage.trace(_PREDICTION, Direction.UPSTREAM),
+        breakage=lineage.trace(_RENAMED),
     )
 
 
-def _ingest_shipped_events(lineage: Lineage) -> list[Receipt]:
-    shipped = resources.files("downriver.cli") / "demo_events.jsonl"
-    with shipped.open("rb") as stream:
-        found = list(read_events(stream, "demo_events.jsonl"))
-    return lineage.ingest([item.event for item in found if item.event is not None])
+def _show(report: Report, names: LakeNames) -> None:
+    out.rule("[bold]2 · the graph it left behind[/]", align="left")
+    show_flows(report.graph, names)
+    out.rule("[bold]3 · where does churn_probability come from?[/]", align="left")
+    show_origins(report.origins, names)
+    out.rule(f"[bold]4 · what breaks if {_RENAMED} is renamed?[/]", align="left")
+    show_breakage(report.breakage, names)
+
+
+def _write(report: Report, folder: Path) -> None:
+    out.rule("[bold]5 · to keep and to share[/]", align="left")
+    diagram, answers = folder / "lineage.mmd", folder / "report.json"
+    diagram.write_text(render_mermaid(report.graph), "utf-8")
+    answers.write_text(render_json(report), "utf-8")
+    out.print(f"diagram  [cyan]{escape(str(diagram))}[/]  Mermaid, for a README or a pull request")
+    out.print(f"report   [cyan]{escape(str(answers))}[/]  these answers, with evidence, as JSON")
+
+
+def _show_next(location: str) -> None:
+    out.rule("[bold]next[/]", align="left")
+    where = f"--store {escape(location)}"
+    out.print(f"[cyan]downriver serve {where}[/]  [dim]# the graph in the browser and over HTTP[/]")
+    out.print(f"[cyan]downriver trace daily_revenue --upstream {where}[/]")
+
+
+def _check_installed() -> None:
+    """Raise an error that says what to install, before anything starts."""
+    for package in _NEEDS:
+        try:
+            importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError as exc:
+            raise MissingDependencyError(package, "demo") from exc
+    find_java(importlib.metadata.version("pyspark"))
+
+
+def _find_example(name: str) -> Path:
+    """Return an example's folder: that of a checkout, or the copy inside an installed package."""
+    package = Path(downriver.__file__).parent
+    checkout = package.parents[1] / "examples" / name
+    return checkout if checkout.is_dir() else package / "examples" / name
+
+
+def _folder(location: str) -> Path:
+    """Return where the demo keeps its files: beside its store, if that is a place here."""
+    path = Path(_STORE if "://" in location else location).expanduser()
+    return path.parent if path.suffix == ".db" else path
+
+
+def _absolute(location: str) -> str:
+    return location if "://" in location else str(Path(location).expanduser().resolve())

@@ -1,0 +1,276 @@
+"""What the demo shows: a pipeline's flows, a column's origins, what a rename breaks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from rich.cells import cell_len
+from rich.markup import escape, render
+
+from downriver.cli.output import out
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from downriver.model.answers import Trace, TraceNode
+
+_ARROW_BACK = "[dim]←[/]"
+_MODELS = "model"  # the namespace of trained models
+
+
+class LakeNames:
+    """Names without the folder that everything of the demo is in."""
+
+    def __init__(self, lake: Path) -> None:
+        self._prefix = f"{lake.resolve()}/"
+
+    def dataset(self, node: TraceNode) -> str:
+        """Return what to call a dataset, or that of a column."""
+        _, found, inside = node.namespace.partition(self._prefix)
+        name = node.name.removeprefix(self._prefix)
+        return f"{inside}.{name}" if found else name
+
+    def datasets(self, nodes: Sequence[TraceNode]) -> str:
+        """Return what to call several datasets; those of one folder name it once."""
+        by_folder: defaultdict[str, list[str]] = defaultdict(list)
+        for name in map(self.dataset, nodes):
+            folder, slash, last = name.rpartition("/")
+            by_folder[folder + slash].append(last)
+        return ", ".join(folder + ", ".join(names) for folder, names in by_folder.items())
+
+
+def join_traces(traces: Sequence[Trace]) -> Trace:
+    """Return one trace with all that several found."""
+    nodes = {node.id: node for trace in traces for node in trace.nodes}
+    edges = {(e.source, e.target, e.kind): e for trace in traces for e in trace.edges}
+    return msgspec.structs.replace(
+        traces[0],
+        nodes=list(nodes.values()),
+        edges=list(edges.values()),
+        complete=all(trace.complete for trace in traces),
+        blind_spots=[spot for trace in traces for spot in trace.blind_spots],
+        omitted_count=sum(trace.omitted_count for trace in traces),
+    )
+
+
+# Every job, with what it reads and writes
+
+
+class _Flow(NamedTuple):
+    job: TraceNode
+    reads: list[TraceNode]
+    writes: list[TraceNode]
+
+
+def show_flows(trace: Trace, names: LakeNames) -> None:
+    """Print a line for each job that writes something, in the order data flows."""
+    flows = _in_order(_flows(trace))
+    rows = [
+        (
+            f"[bold cyan]{escape(names.datasets(flow.writes))}[/]",
+            f"[yellow]{escape(flow.job.name)}[/]",
+            f"[cyan]{escape(names.datasets(flow.reads))}[/]",
+        )
+        for flow in flows
+    ]
+    _print_aligned(rows, f" {_ARROW_BACK} ")
+    datasets = {node.id for flow in flows for node in (*flow.reads, *flow.writes)}
+    _print_completeness(trace, f"{len(datasets)} datasets, {len(flows)} jobs")
+
+
+def _flows(trace: Trace) -> list[_Flow]:
+    nodes = {node.id: node for node in trace.nodes}
+    jobs = {node.id: _Flow(node, [], []) for node in trace.nodes if node.kind == "job"}
+    for edge in sorted(trace.edges, key=lambda edge: (edge.source, edge.target)):
+        if edge.target in jobs:
+            jobs[edge.target].reads.append(nodes[edge.source])
+        elif edge.source in jobs:
+            jobs[edge.source].writes.append(nodes[edge.target])
+    return [flow for flow in jobs.values() if flow.writes]
+
+
+def _in_order(flows: list[_Flow]) -> list[_Flow]:
+    """Sort so that what a job reads is written above it, as far as there is no cycle."""
+    waiting, ordered = sorted(flows, key=lambda flow: flow.job.name), list[_Flow]()
+    while waiting:
+        unwritten = {node.id for flow in waiting for node in flow.writes}
+        ready = [f for f in waiting if not any(node.id in unwritten for node in f.reads)]
+        ordered += ready or waiting
+        waiting = [flow for flow in waiting if flow not in ordered]
+    return ordered
+
+
+# Where a column's value comes from
+
+
+class _Chain(NamedTuple):
+    """Columns that come one from the other, up to where several meet."""
+
+    columns: list[TraceNode]
+    branches: list[_Chain]
+
+
+def show_origins(trace: Trace, names: LakeNames) -> None:
+    """Print where a column's value comes from, each chain without branches on one line."""
+    steps = _Steps(trace, upstream=True)
+    top = _grow(trace.root, steps)
+    out.print(f" {_ARROW_BACK} ".join(_cells(top, names)))
+    _print_aligned(_branch_rows(top, names, ""), f" {_ARROW_BACK} ")
+    sources = [node for node in trace.nodes if not steps.beyond(node) and steps.reaches(node)]
+    tables = sorted({names.dataset(node) for node in sources})
+    deciding = sum(node.derivation == "INDIRECT" for node in trace.nodes)
+    _print_completeness(
+        trace,
+        f"[bold]{len(sources)}[/] columns of [bold]{len(tables)}[/] sources carry its value; "
+        f"{deciding} more columns decide which rows (joins, filters, groups)",
+    )
+
+
+def _grow(node: TraceNode, steps: _Steps) -> _Chain:
+    chain = [node]
+    while len(following := steps.beyond(chain[-1])) == 1:
+        chain.append(following[0])
+    return _Chain(chain, [_grow(each, steps) for each in following])
+
+
+def _branch_rows(chain: _Chain, names: LakeNames, indent: str) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for branch in _unfolded(chain):
+        last = branch is chain.branches[-1]
+        first, *others = _cells(branch, names)
+        rows.append((f"[dim]{indent}{'└── ' if last else '├── '}[/]{first}", *others))
+        rows += _branch_rows(branch, names, indent + ("    " if last else "│   "))
+    return rows
+
+
+def _cells(chain: _Chain, names: LakeNames) -> list[str]:
+    cells = [_shown(names.dataset(node), [node]) for node in chain.columns]
+    if chain.branches and not _unfolded(chain):
+        ends = [branch.columns[0] for branch in chain.branches]
+        cells.append(_shown(names.dataset(ends[0]), ends))
+    return cells
+
+
+def _unfolded(chain: _Chain) -> list[_Chain]:
+    """Return the branches that need lines of their own: not those that end in one dataset."""
+    ends = [branch.columns[0] for branch in chain.branches if len(branch.columns) == 1]
+    one = {(node.namespace, node.name) for node in ends}
+    return [] if len(ends) == len(chain.branches) and len(one) == 1 else chain.branches
+
+
+def _shown(dataset: str, columns: list[TraceNode]) -> str:
+    fields = ", ".join(escape(node.field or "") for node in columns)
+    return f"[cyan]{escape(dataset)}[/].[bold]{fields}[/]"
+
+
+# What depends on a column
+
+
+def show_breakage(trace: Trace, names: LakeNames) -> None:
+    """Print every table and model that depends on a column, and the way that leads there."""
+    steps = _Steps(trace, upstream=False)
+    ways = _ways(trace.root, steps)
+    first = {edge.job for edge in trace.edges if edge.source == trace.root.id and edge.job}
+    touched = _by_dataset(trace, names)
+    touched = dict(sorted(touched.items(), key=lambda item: len(ways[item[1][0].id])))
+    jobs = ", ".join(f"[yellow]{escape(job.rpartition(':')[2])}[/]" for job in sorted(first))
+    out.print(f"[red]{len(first)}[/] jobs read it by name: {jobs}")
+    rows = [
+        (
+            f"[red]✗[/] {'model' if columns[0].namespace == _MODELS else 'table'}",
+            f"[bold cyan]{escape(dataset)}[/]",
+            ", ".join(escape(node.field or "") for node in columns),
+            _way(ways[columns[0].id], names),
+        )
+        for dataset, columns in touched.items()
+    ]
+    _print_aligned(rows, "  ")
+    _print_completeness(trace, f"[bold red]{len(touched)}[/] tables and models break downriver")
+
+
+def _by_dataset(trace: Trace, names: LakeNames) -> dict[str, list[TraceNode]]:
+    touched: defaultdict[str, list[TraceNode]] = defaultdict(list)
+    for node in sorted(trace.nodes, key=lambda node: (node.depth, node.id)):
+        if node.id != trace.root.id:
+            touched[names.dataset(node)].append(node)
+    return touched
+
+
+def _ways(root: TraceNode, steps: _Steps) -> dict[str, list[TraceNode]]:
+    """Return the columns on the way to each, breadth first."""
+    ways = {root.id: [root]}
+    waiting = [root]
+    while waiting:
+        node = waiting.pop(0)
+        for following in steps.beyond(node):
+            if following.id not in ways:
+                ways[following.id] = [*ways[node.id], following]
+                waiting.append(following)
+    return ways
+
+
+def _way(columns: list[TraceNode], names: LakeNames) -> str:
+    between = [f"[cyan]{escape(names.dataset(node))}[/]" for node in columns[1:-1]]
+    return f"[dim]via[/] {' [dim]→[/] '.join(between)}" if between else ""
+
+
+# What they share
+
+
+class _Steps:
+    """The steps of a trace away from its root, without those that a longer way makes redundant."""
+
+    def __init__(self, trace: Trace, *, upstream: bool) -> None:
+        self._nodes = {node.id: node for node in trace.nodes}
+        self._next: defaultdict[str, set[str]] = defaultdict(set)
+        for edge in trace.edges:
+            if upstream and edge.type != "DIRECT":
+                continue
+            near, far = (edge.target, edge.source) if upstream else (edge.source, edge.target)
+            self._next[near].add(far)
+        self._beyond: dict[str, set[str]] = {}
+        self._reached = {trace.root.id, *self._all_beyond(trace.root.id)}
+
+    def reaches(self, node: TraceNode) -> bool:
+        """Tell whether a node is one step or more from the root."""
+        return node.id in self._reached
+
+    def beyond(self, node: TraceNode) -> list[TraceNode]:
+        """Return the next nodes, in the order of their names."""
+        following = self._next[node.id]
+        further = {far for each in following for far in self._all_beyond(each)}
+        return [self._nodes[far] for far in sorted(following - further)]
+
+    def _all_beyond(self, node: str) -> set[str]:
+        if node not in self._beyond:
+            self._beyond[node] = set()  # ends a walk around a cycle
+            following = self._next[node]
+            self._beyond[node] = following.union(*(self._all_beyond(each) for each in following))
+        return self._beyond[node]
+
+
+def _print_aligned(rows: Sequence[tuple[str, ...]], between: str) -> None:
+    """Print rows of marked-up cells, each column as wide as its widest cell."""
+    widths: defaultdict[int, int] = defaultdict(int)
+    for row in rows:
+        for at, cell in enumerate(row):
+            widths[at] = max(widths[at], _width(cell))
+    for row in rows:
+        cells = [cell + " " * (widths[at] - _width(cell)) for at, cell in enumerate(row[:-1])]
+        out.print(between.join([*cells, row[-1]]))
+
+
+def _width(cell: str) -> int:
+    return cell_len(render(cell, emoji=False).plain)
+
+
+def _print_completeness(trace: Trace, summary: str) -> None:
+    if trace.complete:
+        out.print(f"[green]complete[/] · {summary}")
+        return
+    out.print(f"[yellow]incomplete[/] · {summary}")
+    for spot in trace.blind_spots:
+        out.print(f"  [yellow]?[/] {escape(spot.entity)}: {escape(spot.message)}")
