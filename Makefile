@@ -16,7 +16,7 @@ help: ## List the targets
 setup: $(VENV)/.dev ## Create .venv with Downriver and its development tools
 	@:
 
-demo: $(VENV)/.app ## Ingest a pipeline's events and trace them
+demo: $(VENV)/.demo ## Run a churn pipeline on Spark and show its lineage
 	@$(BIN)/downriver demo
 
 test: $(VENV)/.dev ## Run the tests; ARGS="-k name" passes options to pytest
@@ -35,7 +35,7 @@ serve: $(VENV)/.app ## Start the server
 
 clean: ## Remove .venv, caches and build output
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	@find src tests bench -type d -name __pycache__ -prune -exec rm -rf {} +
+	@find src tests bench examples -type d -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp is written last, so an interrupted set-up starts over instead of passing for a finished one.
 
@@ -52,6 +52,11 @@ $(VENV)/.app: $(VENV)/.created pyproject.toml
 	@$(PIP) install --editable '.[$(EXTRAS)]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.app
+$(VENV)/.demo: $(VENV)/.app
+	@echo "Installing what the demo needs: Spark, a Java for it, scikit-learn." >&2
+	@$(PIP) install --editable '.[$(EXTRAS),demo]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
 	@$(PIP) install --group dev
 	@touch $@

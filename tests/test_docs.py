@@ -2,7 +2,7 @@
 
 A ```console block is a session: lines after `$ ` are typed, the rest is what they print, where a
 line `…` stands for any lines. A ```python block is run as a script. All blocks of a page share one
-empty working directory. A page's server runs on a free port in place of 5000.
+working directory, empty but for `examples`. A page's server runs on a free port in place of 5000.
 
 DOWNRIVER_UPDATE_DOCS=1 writes what the commands really print into the pages.
 """
@@ -130,6 +130,7 @@ class Session:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        (folder / "examples").symlink_to(ROOT / "examples")
         self.port = free_port()
         self.servers: list[subprocess.Popen[bytes]] = []
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("DOWNRIVER", "OPENLINE"))}

@@ -56,7 +56,8 @@ def demo(
     ] = _STORE,
 ) -> None:
     """Run a churn pipeline on local Spark, and show the lineage it leaves. Safe to repeat."""
-    _check_installed()
+    check_installed(_NEEDS)
+    find_java(importlib.metadata.version("pyspark"))
     folder = _folder(location)
     lake = folder / "lake"
     out.rule("[bold]1 · a churn pipeline runs on Spark[/]", align="left")
@@ -135,14 +136,13 @@ def _show_next(location: str) -> None:
     out.print(f"[cyan]downriver trace daily_revenue --upstream {where}[/]")
 
 
-def _check_installed() -> None:
+def check_installed(packages: Iterable[str]) -> None:
     """Raise an error that says what to install, before anything starts."""
-    for package in _NEEDS:
+    for package in packages:
         try:
             importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError as exc:
             raise MissingDependencyError(package, "demo") from exc
-    find_java(importlib.metadata.version("pyspark"))
 
 
 def _find_example(name: str) -> Path:

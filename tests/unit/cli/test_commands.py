@@ -131,14 +131,6 @@ def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
     assert downriver("status", "--store", "empty.db", cwd=tmp_path).returncode == 2
 
 
-def test_the_demo_does_not_hide_the_store_above(tmp_path: Path) -> None:
-    downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN))
-    child = tmp_path / "child"
-    child.mkdir()
-    downriver("demo", cwd=child)
-    assert "stg.orders" in downriver("trace", "raw.orders", cwd=child).stdout
-
-
 def test_evidence_can_be_looked_at(tmp_path: Path) -> None:
     downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN))
     answer = json.loads(downriver("trace", "raw.orders", "--json", cwd=tmp_path).stdout)
@@ -259,14 +251,6 @@ def test_serve_refuses_other_machines_without_keys(tmp_path: Path) -> None:
     done = downriver("serve", "--host", "0.0.0.0", cwd=tmp_path)
     assert done.returncode == 2
     assert "keys create" in done.stderr
-
-
-def test_the_demo_can_be_repeated(tmp_path: Path) -> None:
-    first = downriver("demo", cwd=tmp_path)
-    assert first.returncode == 0, first.stderr
-    assert "36 of them new" in first.stdout
-    again = downriver("demo", cwd=tmp_path)
-    assert again.stdout.replace("0 of them new", "36 of them new") == first.stdout
 
 
 def test_a_setting_that_makes_no_sense_is_an_error(tmp_path: Path) -> None:
