@@ -60,7 +60,7 @@ def demo(
     find_java(importlib.metadata.version("pyspark"))
     folder = _folder(location)
     lake = folder / "lake"
-    out.rule("[bold]1 · a churn pipeline runs on Spark[/]", align="left")
+    _title("1 · a churn pipeline runs on Spark")
     run_pipeline(_find_example("churn"), lake, location, folder / "pipeline.log")
     with Lineage.open(location, create=False) as lineage:
         report = _ask(lineage)
@@ -112,16 +112,16 @@ def _ask(lineage: Lineage) -> Report:
 
 
 def _show(report: Report, names: LakeNames) -> None:
-    out.rule("[bold]2 · the graph it left behind[/]", align="left")
+    _title("2 · the graph it left behind")
     show_flows(report.graph, names)
-    out.rule("[bold]3 · where does churn_probability come from?[/]", align="left")
+    _title("3 · where does churn_probability come from?")
     show_origins(report.origins, names)
-    out.rule(f"[bold]4 · what breaks if {_RENAMED} is renamed?[/]", align="left")
+    _title(f"4 · what breaks if {_RENAMED} is renamed?")
     show_breakage(report.breakage, names)
 
 
 def _write(report: Report, folder: Path) -> None:
-    out.rule("[bold]5 · to keep and to share[/]", align="left")
+    _title("5 · to keep and to share")
     diagram, answers = folder / "lineage.mmd", folder / "report.json"
     diagram.write_text(render_mermaid(report.graph), "utf-8")
     answers.write_text(render_json(report), "utf-8")
@@ -129,8 +129,13 @@ def _write(report: Report, folder: Path) -> None:
     out.print(f"report   [cyan]{escape(str(answers))}[/]  these answers, with evidence, as JSON")
 
 
+def _title(text: str) -> None:
+    out.print()
+    out.rule(f"[bold]{escape(text)}[/]", align="left")
+
+
 def _show_next(location: str) -> None:
-    out.rule("[bold]next[/]", align="left")
+    _title("next")
     where = f"--store {escape(location)}"
     out.print(f"[cyan]downriver serve {where}[/]  [dim]# the graph in the browser and over HTTP[/]")
     out.print(f"[cyan]downriver trace daily_revenue --upstream {where}[/]")

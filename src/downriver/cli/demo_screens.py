@@ -12,7 +12,7 @@ from rich.markup import escape, render
 from downriver.cli.output import out
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from downriver.model.answers import Trace, TraceNode
@@ -170,51 +170,53 @@ def _shown(dataset: str, columns: list[TraceNode]) -> str:
 
 
 def show_breakage(trace: Trace, names: LakeNames) -> None:
-    """Print every table and model that depends on a column, and the way that leads there."""
-    steps = _Steps(trace, upstream=False)
-    ways = _ways(trace.root, steps)
-    first = {edge.job for edge in trace.edges if edge.source == trace.root.id and edge.job}
+    """Print every table and model that depends on a column, below what it depends on."""
+    readers = {edge.job for edge in trace.edges if edge.source == trace.root.id and edge.job}
+    jobs = ", ".join(f"[yellow]{escape(job.rpartition(':')[2])}[/]" for job in sorted(readers))
+    reads = "job reads" if len(readers) == 1 else "jobs read"
+    out.print(f"[red]{len(readers)}[/] {reads} it by name: {jobs}")
     touched = _by_dataset(trace, names)
-    touched = dict(sorted(touched.items(), key=lambda item: len(ways[item[1][0].id])))
-    jobs = ", ".join(f"[yellow]{escape(job.rpartition(':')[2])}[/]" for job in sorted(first))
-    out.print(f"[red]{len(first)}[/] jobs read it by name: {jobs}")
-    rows = [
-        (
-            f"[red]✗[/] {'model' if columns[0].namespace == _MODELS else 'table'}",
-            f"[bold cyan]{escape(dataset)}[/]",
-            ", ".join(escape(node.field or "") for node in columns),
-            _way(ways[columns[0].id], names),
-        )
-        for dataset, columns in touched.items()
-    ]
-    _print_aligned(rows, "  ")
+    origin = names.dataset(trace.root)
+    below: defaultdict[str, list[str]] = defaultdict(list)
+    for dataset, above in _depends_on(trace, names).items():
+        below[above].append(dataset)
+    out.print(_shown(origin, [trace.root]))
+    for line in _breakage_lines(origin, below, touched, ""):
+        out.print(line)
     _print_completeness(trace, f"[bold red]{len(touched)}[/] tables and models break downriver")
+
+
+def _breakage_lines(
+    dataset: str, below: dict[str, list[str]], touched: dict[str, list[TraceNode]], indent: str
+) -> Iterator[str]:
+    for each in below.get(dataset, ()):
+        last = each == below[dataset][-1]
+        columns = touched[each]
+        model = " [magenta]model[/]" if columns[0].namespace == _MODELS else ""
+        branch = f"[dim]{indent}{'└── ' if last else '├── '}[/]"
+        yield f"{branch}[red]✗[/] {_shown(each, columns)}{model}"
+        yield from _breakage_lines(each, below, touched, indent + ("    " if last else "│   "))
 
 
 def _by_dataset(trace: Trace, names: LakeNames) -> dict[str, list[TraceNode]]:
     touched: defaultdict[str, list[TraceNode]] = defaultdict(list)
-    for node in sorted(trace.nodes, key=lambda node: (node.depth, node.id)):
+    for node in sorted(trace.nodes, key=lambda node: node.id):
         if node.id != trace.root.id:
             touched[names.dataset(node)].append(node)
     return touched
 
 
-def _ways(root: TraceNode, steps: _Steps) -> dict[str, list[TraceNode]]:
-    """Return the columns on the way to each, breadth first."""
-    ways = {root.id: [root]}
-    waiting = [root]
+def _depends_on(trace: Trace, names: LakeNames) -> dict[str, str]:
+    """Return of each dataset the one before it on the way from the root, breadth first."""
+    steps = _Steps(trace, upstream=False)
+    before = {names.dataset(trace.root): ""}
+    waiting = [trace.root]
     while waiting:
         node = waiting.pop(0)
-        for following in steps.beyond(node):
-            if following.id not in ways:
-                ways[following.id] = [*ways[node.id], following]
-                waiting.append(following)
-    return ways
-
-
-def _way(columns: list[TraceNode], names: LakeNames) -> str:
-    between = [f"[cyan]{escape(names.dataset(node))}[/]" for node in columns[1:-1]]
-    return f"[dim]via[/] {' [dim]→[/] '.join(between)}" if between else ""
+        following = [each for each in steps.beyond(node) if names.dataset(each) not in before]
+        before.update((names.dataset(each), names.dataset(node)) for each in following)
+        waiting += following
+    return before
 
 
 # What they share
