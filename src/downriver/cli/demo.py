@@ -137,7 +137,7 @@ def _title(text: str) -> None:
 def _show_next(location: str) -> None:
     _title("next")
     where = f"--store {escape(location)}"
-    out.print(f"[cyan]downriver serve {where}[/]  [dim]# the graph in the browser and over HTTP[/]")
+    out.print(f"[cyan]downriver serve {where}[/]  [dim]# the same answers over HTTP[/]")
     out.print(f"[cyan]downriver trace daily_revenue --upstream {where}[/]")
 
 
