@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,6 +36,11 @@ def each(sequence: Java) -> Iterator[Java]:
 def value_of(option: Java) -> Java | None:
     """Return what a Scala Option holds."""
     return option.get() if option.isDefined() else None
+
+
+def decoded(uri: Java) -> str:
+    """Return a java.net.URI as the path of a file has it: `a b`, not `a%20b`."""
+    return unquote(str(uri.toString()))
 
 
 def texts(sequence: Java) -> list[str]:

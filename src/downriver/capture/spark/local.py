@@ -57,15 +57,22 @@ def local_session(app_name: str, *, cores: int | str = "*", conf: Mapping[str, s
         from pyspark.sql import SparkSession
     except ImportError as exc:
         raise MissingDependencyError("pyspark", "spark") from exc
-    java = find_java(pyspark.__version__)
     folder = Path(tempfile.mkdtemp(prefix="downriver-spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
     for key, value in _configuration(folder, conf).items():
         builder = builder.config(key, value)
-    home = str(_java_home(java, folder))
-    with _environment({"JAVA_HOME": home, "PYSPARK_PYTHON": sys.executable}):
+    with _environment(spark_environment(pyspark.__version__, folder)):
         return builder.getOrCreate()
+
+
+def spark_environment(spark_version: str, folder: Path) -> dict[str, str]:
+    """Return the environment that Spark, `spark-submit` too, is to be started in.
+
+    `folder` is to be kept as long as Spark starts.
+    """
+    home = _java_home(find_java(spark_version), folder)
+    return {"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
 
 
 def find_java(spark_version: str) -> Path:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from downriver.capture.spark.harvest import Leaf, Place
-from downriver.capture.spark.java import Java, class_name, each, ids, simple_name, texts, value_of
+from downriver.capture.spark.java import (
+    Java,
+    class_name,
+    decoded,
+    each,
+    ids,
+    simple_name,
+    texts,
+    value_of,
+)
 from downriver.capture.spark.naming import name_jdbc, name_path, name_paths
 from downriver.model.ids import DatasetId
 
@@ -53,7 +62,7 @@ class Places:
         if location is None:  # a table about to be made
             location = self._catalog.defaultTablePath(identifier)
         provider = str(value_of(table.provider()) or "")
-        place = name_path(str(location.toString()))
+        place = name_path(decoded(location))
         return Place(place, self.named(identifier), provider, "spark_catalog")
 
     def named(self, identifier: Java) -> DatasetId:

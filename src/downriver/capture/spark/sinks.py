@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.capture.spark.harvest import Place, Sink
-from downriver.capture.spark.java import Java, each, simple_name, texts, value_of
+from downriver.capture.spark.java import Java, decoded, each, simple_name, texts, value_of
 from downriver.capture.spark.naming import name_jdbc, name_path
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _files(command: Java, places: Places) -> Write:
 
 def _directory(command: Java, places: Places) -> Write:
     location = value_of(command.storage().locationUri())
-    place = Place(name_path(str(location.toString() if location is not None else "")))
+    place = Place(name_path(decoded(location) if location is not None else ""))
     return Write(Sink(place, None, "OVERWRITE", wraps=True), command.query())
 
 
