@@ -66,7 +66,7 @@ COUNTED = ("datasets", "jobs", "edges", "columns", "column_edges")
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    return run_demo(tmp_path_factory.mktemp("demo"))
+    return run_demo(tmp_path_factory.mktemp("a demo"))
 
 
 @pytest.fixture(scope="module")
