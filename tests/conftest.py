@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import ExitStack
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -12,6 +14,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from downriver.capture.spark.local import spark_environment
 from tests.postgres import PostgresUnavailableError, running_postgres
 from tests.spark import SparkUnavailableError, running_spark
 
@@ -20,6 +23,14 @@ if TYPE_CHECKING:
 
 POSTGRES_MISSING = pytest.StashKey[str]()
 SPARK_MISSING = pytest.StashKey[str]()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def java_for_spark(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Where the machine has no Java, whatever starts Spark gets the one of the wheel."""
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        folder = tmp_path_factory.mktemp("java")
+        os.environ.update(spark_environment(version("pyspark"), folder))
 
 
 @pytest.fixture(scope="session")
