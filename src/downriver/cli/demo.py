@@ -14,7 +14,6 @@ import msgspec
 import typer
 from rich.markup import escape
 
-import downriver
 from downriver import settings
 from downriver.capture.spark.local import find_java
 from downriver.cli.demo_screens import (
@@ -152,7 +151,7 @@ def check_installed(packages: Iterable[str]) -> None:
 
 def _find_example(name: str) -> Path:
     """Return an example's folder: that of a checkout, or the copy inside an installed package."""
-    package = Path(downriver.__file__).parent
+    package = Path(__file__).parents[1]
     checkout = package.parents[1] / "examples" / name
     return checkout if checkout.is_dir() else package / "examples" / name
 
