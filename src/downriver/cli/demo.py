@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 _STORE = f"{FOLDER}/demo"
 _NEEDS = ("pyspark", "pandas", "pyarrow", "scikit-learn")
-_SOURCES = ("raw/customers", "raw/usage_logs", "raw/support_tickets", "INVOICES")
+_SOURCES = ("raw/customers", "raw/usage_logs", "raw/support_tickets", "billing:INVOICES")
 _PREDICTION = "churn_predictions.churn_probability"
-_RENAMED = "usage_logs.last_login"
+_RENAMED = "raw/usage_logs.last_login"
 _LAST_LINES = 5
 
 
@@ -62,9 +62,10 @@ def demo(
     _title("1 · a churn pipeline runs on Spark")
     run_pipeline(_find_example("churn"), lake, location, folder / "pipeline.log")
     with Lineage.open(location, create=False) as lineage:
-        report = _ask(lineage)
-        _show(report, LakeNames(lake))
-        _write(report, folder)
+        names = LakeNames(lake)
+        report = _ask(lineage, names)
+        _show(report, names)
+        _write(report, names, folder)
         checked = lineage.verify()
     chain = "[green]chain intact[/]" if checked.ok else "[red]chain BROKEN[/]"
     out.print(f"log      {checked.entries} events, {chain}")
@@ -89,7 +90,7 @@ def run_pipeline(example: Path, lake: Path, location: str, log: Path) -> None:
 
 def _show_stages(lines: Iterable[str] | IO[str]) -> str:
     """Show each stage while it runs and what came of it; return the last one."""
-    stage, begun = "", time.monotonic()
+    stage, begun = "its start", time.monotonic()
     with out.status("") as status:
         for line in lines:
             text = line.rstrip()
@@ -102,11 +103,11 @@ def _show_stages(lines: Iterable[str] | IO[str]) -> str:
     return stage
 
 
-def _ask(lineage: Lineage) -> Report:
+def _ask(lineage: Lineage, names: LakeNames) -> Report:
     return Report(
-        graph=join_traces([lineage.trace(source) for source in _SOURCES]),
-        origins=lineage.trace(_PREDICTION, Direction.UPSTREAM),
-        breakage=lineage.trace(_RENAMED),
+        graph=join_traces([lineage.trace(names.full(source)) for source in _SOURCES]),
+        origins=lineage.trace(names.full(_PREDICTION), Direction.UPSTREAM),
+        breakage=lineage.trace(names.full(_RENAMED)),
     )
 
 
@@ -115,14 +116,14 @@ def _show(report: Report, names: LakeNames) -> None:
     show_flows(report.graph, names)
     _title("3 · where does churn_probability come from?")
     show_origins(report.origins, names)
-    _title(f"4 · what breaks if {_RENAMED} is renamed?")
+    _title(f"4 · what breaks if {_RENAMED.removeprefix('raw/')} is renamed?")
     show_breakage(report.breakage, names)
 
 
-def _write(report: Report, folder: Path) -> None:
+def _write(report: Report, names: LakeNames, folder: Path) -> None:
     _title("5 · to keep and to share")
     diagram, answers = folder / "lineage.mmd", folder / "report.json"
-    diagram.write_text(render_mermaid(report.graph), "utf-8")
+    diagram.write_text(render_mermaid(names.shortened(report.graph)), "utf-8")
     answers.write_text(render_json(report), "utf-8")
     out.print(f"diagram  [cyan]{escape(str(diagram))}[/]  Mermaid, for a README or a pull request")
     out.print(f"report   [cyan]{escape(str(answers))}[/]  these answers, with evidence, as JSON")

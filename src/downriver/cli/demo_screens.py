@@ -27,6 +27,17 @@ class LakeNames:
     def __init__(self, lake: Path) -> None:
         self._prefix = f"{lake.resolve()}/"
 
+    def full(self, short: str) -> str:
+        """Return the whole name of what is called `raw/orders`, or of `database:TABLE`."""
+        database, colon, table = short.partition(":")
+        where = f"{self._prefix}{database}"
+        return f"dataset:derby:{where}:{table}" if colon else where
+
+    def shortened(self, trace: Trace) -> Trace:
+        """Return a trace whose datasets go by their short names."""
+        nodes = [msgspec.structs.replace(node, name=self.dataset(node)) for node in trace.nodes]
+        return msgspec.structs.replace(trace, root=nodes[0], nodes=nodes)
+
     def dataset(self, node: TraceNode) -> str:
         """Return what to call a dataset, or that of a column."""
         _, found, inside = node.namespace.partition(self._prefix)
