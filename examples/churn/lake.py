@@ -11,7 +11,7 @@ class Lake:
     """The folders of the pipeline, and the database of the billing system beside them."""
 
     root: Path
-    jdbc_driver: str = "org.apache.derby.iapi.jdbc.AutoloadedDriver"  # ships with Spark
+    jdbc_driver: str = "org.apache.derby.jdbc.EmbeddedDriver"  # ships with Spark
 
     def raw(self, name: str) -> str:
         """Return where a source exports to."""

@@ -151,7 +151,10 @@ def render_picture(ansi: str) -> str:
 
 def test_a_pipeline_that_fails_is_an_error_that_says_where(tmp_path: Path) -> None:
     example = tmp_path / "example.py"
-    example.write_text("print('clean', flush=True)\nraise SystemExit('no such column: plan')\n")
+    stack = "\\tat java.lang.Thread.run\\n" * 9
+    example.write_text(
+        f"print('clean', flush=True)\nraise SystemExit('no such column: plan\\n{stack}')\n"
+    )
     with pytest.raises(DownriverError, match=r"failed at 'clean'(.|\n)*no such column: plan"):
         run_pipeline(example, tmp_path / "lake", str(tmp_path), tmp_path / "log" / "pipeline.log")
 

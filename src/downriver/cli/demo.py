@@ -84,8 +84,13 @@ def run_pipeline(example: Path, lake: Path, location: str, log: Path) -> None:
             assert process.stdout is not None  # noqa: S101
             stage = _show_stages(process.stdout)
     if process.returncode:
-        last = log.read_text("utf-8").splitlines()[-_LAST_LINES:]
-        raise DownriverError(f"the pipeline failed at {stage!r}; {log} says:\n" + "\n".join(last))
+        raise DownriverError(f"the pipeline failed at {stage!r}; {log} says:\n{_last_words(log)}")
+
+
+def _last_words(log: Path) -> str:
+    """Return the end of a log without the stack of Java's calls."""
+    lines = [line for line in log.read_text("utf-8").splitlines() if line.strip()]
+    return "\n".join([line for line in lines if not line.startswith("\tat ")][-_LAST_LINES:])
 
 
 def _show_stages(lines: Iterable[str] | IO[str]) -> str:

@@ -33,11 +33,11 @@ def fake_java(folder: Path, version: str) -> Path:
 def path_without_java(folder: Path) -> str:
     """A PATH with what Spark's scripts need and no `java`."""
     folder.mkdir()
-    for place in os.environ["PATH"].split(os.pathsep):
-        for tool in Path(place).glob("*") if place else ():
-            link = folder / tool.name
-            if tool.name != "java" and not link.exists() and not link.is_symlink():
-                link.symlink_to(tool)
+    places = [Path(place) for place in reversed(os.environ["PATH"].split(os.pathsep)) if place]
+    tools = {tool.name: tool for place in places for tool in place.glob("*")}
+    for name, tool in tools.items():
+        if name != "java":
+            (folder / name).symlink_to(tool)
     return str(folder)
 
 
