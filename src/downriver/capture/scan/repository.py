@@ -96,6 +96,21 @@ class Repository:
                 return PurePosixPath(place).as_posix()
         return None
 
+    def find_module(self, name: str, level: int, beside: str) -> str | None:
+        """Return the file of a Python module as another one imports it, None if it is not here."""
+        folder = PurePosixPath(beside).parent
+        if level:
+            bases = [[folder, *folder.parents][min(level - 1, len(folder.parents))]]
+        else:
+            bases = [*reversed(folder.parents), folder, PurePosixPath("src")]
+        inside = name.replace(".", "/")
+        for base in dict.fromkeys(bases):
+            for place in (f"{inside}.py", f"{inside}/__init__.py") if inside else ("__init__.py",):
+                found = (base / place).as_posix()
+                if self.find(found) is not None:
+                    return found
+        return None
+
     def _is_skipped(self, folder: Path, *, is_dbt: bool) -> bool:
         name = folder.name
         if name in _SKIPPED or (is_dbt and name in ("target", "logs")):
