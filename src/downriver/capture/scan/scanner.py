@@ -12,7 +12,7 @@ from downriver.capture.scan.dbt_project import DbtProject, find_projects, projec
 from downriver.capture.scan.dbt_yaml import PropertyFile, is_property_file
 from downriver.capture.scan.notebooks import from_databricks, read_notebook
 from downriver.capture.scan.python import FileText, Surroundings, read_module
-from downriver.capture.scan.repository import LARGEST, Repository
+from downriver.capture.scan.repository import LARGEST, Repository, find_module
 from downriver.capture.scan.sql_files import SqlFiles, in_order
 from downriver.capture.scan.yaml_lines import YamlError, load_yaml
 from downriver.model.ids import DatasetId
@@ -99,6 +99,7 @@ class _Scan:
         self._models = {name.casefold() for project in self._projects for name in project.models}
         self._sql = SqlFiles(names.namespace, self._dataset_for, names.columns_of, names.dialect)
         self._feast = self._feast_project(files)
+        self._files = frozenset(files)
         self._imported: set[str] = set()
 
     def read(self, files: list[str], progress: Callable[[int, int], None]) -> ScanResult:
@@ -202,19 +203,20 @@ class _Scan:
             text = None if place is None or repository is None else repository.read(place)
             return None if place is None or text is None else FileText(place, text)
 
-        def find_module(name: str, level: int) -> FileText | None:
-            place = None if repository is None else repository.find_module(name, level, path)
-            if place is not None and place != path:
-                self._imported.add(place)
-            text = None if place is None or repository is None else repository.read(place)
-            return None if place is None or text is None else FileText(place, text)
+        def imported(name: str, level: int) -> FileText | None:
+            place = find_module(name, level, path, self._files)
+            if place is None or place == path or repository is None:
+                return None
+            self._imported.add(place)
+            text = repository.read(place)
+            return None if text is None else FileText(place, text)
 
         return Surroundings(
             namespace=self._names.namespace,
             dataset_for=self._dataset_for,
             columns_of=self._names.columns_of,
             read_file=read_file,
-            find_module=find_module,
+            find_module=imported,
             project=self._feast,
         )
 
