@@ -253,6 +253,8 @@ def _for(run: Interpreter, node: ast.For | ast.AsyncFor) -> Outcome:
     items = evaluate(run, node.iter)
     if isinstance(items, dict):
         items = list(items)
+    if isinstance(items, Frame):  # pandas reads large files in pieces
+        items = [items]
     rounds = items[:_MOST_ROUNDS] if isinstance(items, (list, tuple)) else [UNKNOWN]
     for item in rounds:
         bind(run, node.target, item)
