@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.errors import AmbiguousNameError, EntityNotFoundError
-from downriver.graph.resolve import Entity, resolve
+from downriver.graph.resolve import Entity, find_entity
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
@@ -45,9 +44,6 @@ class CatalogNames:
 
     def _find(self, table: str) -> Entity | None:
         if table not in self._known:
-            try:
-                found = resolve(f"dataset:{table}", self._reader, self._identities)
-            except (EntityNotFoundError, AmbiguousNameError):
-                found = None
-            self._known[table] = found
+            # Many are unknown: looking for what is spelled like each would take too long.
+            self._known[table] = find_entity(f"dataset:{table}", self._reader, self._identities)
         return self._known[table]

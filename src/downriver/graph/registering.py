@@ -22,7 +22,7 @@ from downriver.errors import AmbiguousNameError, EntityNotFoundError, InvalidAss
 from downriver.events.facets import ASSET, Asset
 from downriver.events.render import Facets, asset_facet, dataset, facet, render_dataset_event
 from downriver.graph.assets import Assets, find_asset, is_taken
-from downriver.graph.resolve import resolve
+from downriver.graph.resolve import find_entity
 from downriver.model.answers import BlindSpot
 from downriver.model.assets import ASSET_TYPES, RegisteredAsset, asset_id
 from downriver.model.ids import DatasetId, JobId, short_name
@@ -119,12 +119,10 @@ class Registrar:
         return DatasetId(self._names.namespace, asset.name)
 
     def _job(self, name: str) -> JobId:
-        try:
-            found = resolve(f"job:{name}", self._reader, self._identities).id
-        except (EntityNotFoundError, AmbiguousNameError):
-            found = None
-        is_same = isinstance(found, JobId) and _is_called(found, name)
-        return found if is_same and isinstance(found, JobId) else JobId(self._names.namespace, name)
+        entity = find_entity(f"job:{name}", self._reader, self._identities)
+        if entity is not None and isinstance(entity.id, JobId) and _is_called(entity.id, name):
+            return entity.id
+        return JobId(self._names.namespace, name)
 
     def _own_names(self, asset: Registration, table: DatasetId | None) -> Names:
         """Return how names are found in the code of an asset: its own first."""

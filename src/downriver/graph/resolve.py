@@ -52,15 +52,29 @@ class _Search(NamedTuple):
 def resolve(text: str, reader: Reader, identities: Identities) -> Entity:
     """Return what `text` names, or raise an error that says what it might have meant."""
     text = text.strip()
+    found = _meant_by(text, reader, identities)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise AmbiguousNameError(text, sorted(str(entity.id) for entity in found))
+    raise EntityNotFoundError(text, _near(_search(text, reader, identities)))
+
+
+def find_entity(text: str, reader: Reader, identities: Identities) -> Entity | None:
+    """Return what `text` names, None when that is nothing or several things."""
+    found = _meant_by(text.strip(), reader, identities)
+    return found[0] if len(found) == 1 else None
+
+
+def _meant_by(text: str, reader: Reader, identities: Identities) -> list[Entity]:
+    """Return everything the first rule finds that finds anything."""
     for rule in _RULES:
         found = _one_per_identity(rule(_search(text, reader, identities)), identities)
         # dbt gives a model's job and table one name. The data is meant; `job:` says otherwise.
         found = [entity for entity in found if not isinstance(entity.id, JobId)] or found
-        if len(found) == 1:
-            return found[0]
         if found:
-            raise AmbiguousNameError(text, sorted(str(entity.id) for entity in found))
-    raise EntityNotFoundError(text, _near(_search(text, reader, identities)))
+            return found
+    return []
 
 
 def _search(text: str, reader: Reader, identities: Identities) -> _Search:

@@ -33,11 +33,12 @@ _VERSION = re.compile(r"\bv(?:ersion)?\s*=\s*['\"]?(\w+)")
 _SILENT_TAG = re.compile(r"\{[{%]-?\s*(?:config|snapshot|set|if|elif|else|end\w+|for)\b")
 _CLAUSES: Mapping[str, Clause] = {
     "select": "select", "returning": "select",
-    "from": "read", "join": "read", "apply": "read", "into": "write", "table": "write",
+    "from": "read", "join": "read", "apply": "read",
+    "into": "write", "insert": "write", "table": "write",
     "update": "write", "set": "write", "on": "join", "using": "join",
     "where": "filter", "having": "filter", "qualify": "filter", "filter": "filter",
     "group": "group", "partition": "group", "order": "order", "sort": "order",
-    "cluster": "order", "distribute": "order", "values": "other", "limit": "other",
+    "cluster": "order", "distribute": "order", "values": "select", "limit": "other",
     "when": "select", "union": "other", "except": "other", "intersect": "other",
 }  # fmt: skip
 _NO_ALIAS = frozenset({

@@ -10,7 +10,6 @@ import msgspec
 
 from downriver.capture.code import (
     CodeJob,
-    Column,
     DatasetNote,
     render_dataset_note,
     render_job,
@@ -217,11 +216,12 @@ class _Reading:
 
     def _note(self, node: Node) -> DatasetNote:
         alias = self._naming.alias(node)
-        columns = self._models.columns.get(node.relation.casefold()) or node.columns
+        # Only if these are all: those that a project documents are often a few of many.
+        columns = self._models.columns.get(node.relation.casefold(), [])
         spelled = {column.name.casefold(): column.name for column in columns}
         return DatasetNote(
             id=self._naming.dataset(node),
-            columns=[column for column in columns if column != Column("")],
+            columns=columns,
             description=node.description,
             owners=node.owners,
             tags=node.tags,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from downriver.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Container, Iterator
 
 LARGEST = 2 * 2**20  # bytes; code that people write is smaller
 SUFFIXES = frozenset({".sql", ".py", ".ipynb", ".yml", ".yaml"})
@@ -124,3 +124,19 @@ def _fits(pattern: str, path: Path) -> bool:
     if "/" in bare:
         return fnmatch(path.as_posix(), bare.lstrip("/"))
     return fnmatch(path.name, bare)
+
+
+def find_module(name: str, level: int, beside: str, files: Container[str]) -> str | None:
+    """Return which of some files is a Python module as another file imports it."""
+    folder = PurePosixPath(beside).parent
+    if level:
+        bases = [[folder, *folder.parents][min(level - 1, len(folder.parents))]]
+    else:
+        bases = [*reversed(folder.parents), folder, PurePosixPath("src")]
+    inside = name.replace(".", "/")
+    for base in dict.fromkeys(bases):
+        for place in (f"{inside}.py", f"{inside}/__init__.py") if inside else ("__init__.py",):
+            found = (base / place).as_posix()
+            if found in files:
+                return found
+    return None

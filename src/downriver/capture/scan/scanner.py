@@ -12,7 +12,7 @@ from downriver.capture.scan.dbt_project import DbtProject, find_projects, projec
 from downriver.capture.scan.dbt_yaml import PropertyFile, is_property_file
 from downriver.capture.scan.notebooks import from_databricks, read_notebook
 from downriver.capture.scan.python import FileText, Surroundings, read_module
-from downriver.capture.scan.repository import LARGEST, Repository
+from downriver.capture.scan.repository import LARGEST, Repository, find_module
 from downriver.capture.scan.sql_files import SqlFiles, in_order
 from downriver.capture.scan.yaml_lines import YamlError, load_yaml
 from downriver.model.ids import DatasetId
@@ -99,6 +99,8 @@ class _Scan:
         self._models = {name.casefold() for project in self._projects for name in project.models}
         self._sql = SqlFiles(names.namespace, self._dataset_for, names.columns_of, names.dialect)
         self._feast = self._feast_project(files)
+        self._files = frozenset(files)
+        self._imported: set[str] = set()
 
     def read(self, files: list[str], progress: Callable[[int, int], None]) -> ScanResult:
         result = ScanResult(files=len(files))
@@ -107,12 +109,16 @@ class _Scan:
             if text is not None:
                 self.read_one(path, text, result)
             progress(done, len(files))
-        # A query that a task runs is that task, not a script beside it.
         run_by_tasks = {job.path for job in result.jobs if job.kind == "TASK"}
-        result.jobs = [
-            job for job in result.jobs if job.kind != "SCRIPT" or job.path not in run_by_tasks
-        ]
+        result.jobs = [job for job in result.jobs if self._is_own(job, run_by_tasks)]
         return result
+
+    def _is_own(self, job: CodeJob, run_by_tasks: set[str]) -> bool:
+        """A query that a task runs is that task; a helper others import is what they do with it."""
+        if job.kind != "SCRIPT":
+            return True
+        is_helper = job.path in self._imported and not job.inputs and not job.outputs
+        return job.path not in run_by_tasks and not is_helper
 
     def _dataset_for(self, table: str) -> DatasetId:
         """Return what a table name means: a known dataset, a model of this repository, a new one.
@@ -197,11 +203,20 @@ class _Scan:
             text = None if place is None or repository is None else repository.read(place)
             return None if place is None or text is None else FileText(place, text)
 
+        def imported(name: str, level: int) -> FileText | None:
+            place = find_module(name, level, path, self._files)
+            if place is None or place == path or repository is None:
+                return None
+            self._imported.add(place)
+            text = repository.read(place)
+            return None if text is None else FileText(place, text)
+
         return Surroundings(
             namespace=self._names.namespace,
             dataset_for=self._dataset_for,
             columns_of=self._names.columns_of,
             read_file=read_file,
+            find_module=imported,
             project=self._feast,
         )
 

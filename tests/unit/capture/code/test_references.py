@@ -48,6 +48,10 @@ def found(sql: str) -> list[tuple[str, str, int, str]]:
         ]),
         # What is written is named too.
         ("insert into u (x)\nselect a from t", [("u", "x", 1, "write"), ("t", "a", 2, "select")]),
+        ("merge into u using s on u.id = s.id\nwhen not matched then insert (x) values (s.a)", [
+            ("u", "id", 1, "join"), ("s", "id", 1, "join"),
+            ("u", "x", 2, "write"), ("s", "a", 2, "select"),
+        ]),
         ("update u set x = s.a\nfrom s where u.id = s.id", [
             ("u", "x", 1, "write"), ("s", "a", 1, "select"),
             ("u", "id", 2, "filter"), ("s", "id", 2, "filter"),

@@ -16,6 +16,7 @@ from downriver.capture.scan.python import (
 from downriver.capture.scan.python.arguments import Args, line_of_call, read_args
 from downriver.capture.scan.python.columns import flat, mixed
 from downriver.capture.scan.python.frames import Frame
+from downriver.capture.scan.python.items import attribute
 from downriver.capture.scan.python.values import (
     UNKNOWN,
     Class,
@@ -25,6 +26,7 @@ from downriver.capture.scan.python.values import (
     Function,
     Grouped,
     Merge,
+    Module,
     Object,
     Reader,
     Session,
@@ -57,6 +59,7 @@ def _callable(run: Interpreter, target: Value, node: ast.Call) -> Value:
     match target:
         case Function():
             args = read_args(run, node)
+            run.line = args.line
             if run.airflow.is_task(target):
                 return run.airflow.call_task(run, target, args)
             if any(name.endswith("udf") for name in target.decorators):
@@ -66,6 +69,7 @@ def _callable(run: Interpreter, target: Value, node: ast.Call) -> Value:
             return run.call(target, args.given, args.named)
         case Class():
             args = read_args(run, node)
+            run.line = args.line
             return run.instantiate(target, args.given, args.named)
         case Dotted():
             return libraries.imported(run, target, node)
@@ -78,6 +82,8 @@ def _callable(run: Interpreter, target: Value, node: ast.Call) -> Value:
 
 
 def _method(run: Interpreter, base: Value, name: str, node: ast.Call) -> Value:
+    if isinstance(base, Module):
+        return _callable(run, attribute(run, base, name, node.func), node)
     if isinstance(base, Dotted):
         return libraries.imported(run, Dotted(f"{base.name}.{name}"), node)
     for kind, handle in _METHODS:
@@ -91,6 +97,7 @@ def _on_object(run: Interpreter, base: Object, name: str, node: ast.Call) -> Val
     method = run.method(base, name)
     if method is not None:
         args = read_args(run, node)
+        run.line = args.line
         return run.call(method, args.given, args.named)
     args = read_args(run, node)
     if isinstance(base.kind, Dotted) and base.kind.name in ("open", "pathlib.Path"):

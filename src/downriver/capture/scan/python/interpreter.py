@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from downriver.capture.scan.python.airflow import Airflow
 from downriver.capture.scan.python.frames import UNKNOWN_FRAME, Frame
+from downriver.capture.scan.python.modules import Modules
 from downriver.capture.scan.python.values import (
     UNKNOWN,
     Class,
@@ -36,6 +37,8 @@ class Interpreter:
         self.scope = Scope()
         self.views: dict[str, Frame] = {}
         self.airflow = Airflow(recorder)
+        self.modules = Modules()
+        self.line = 1  # of the call that is being followed
         self.returned: list[Value] = []
         self._running: list[ast.AST] = []
         self._called: set[ast.AST] = set()
@@ -88,7 +91,10 @@ class Interpreter:
         returned_before, self.returned = self.returned, []
         self._running.append(node)
         try:
-            return self._body(node)
+            if not function.scope.path:
+                return self._body(node)
+            with self.recorder.elsewhere(self.line):
+                return self._body(node)
         finally:
             self._running.pop()
             self.scope, self.returned = before, returned_before

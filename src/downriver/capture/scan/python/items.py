@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from downriver.capture.scan.python.columns import column_of, mixed, resolved
 from downriver.capture.scan.python.frames import Frame
+from downriver.capture.scan.python.modules import imported_value
 from downriver.capture.scan.python.values import (
     HOLE,
     UNKNOWN,
@@ -14,6 +15,7 @@ from downriver.capture.scan.python.values import (
     ColumnNames,
     Dotted,
     Grouped,
+    Module,
     Object,
     Reader,
     Session,
@@ -37,7 +39,7 @@ _NO_COLUMNS = frozenset(
 )  # fmt: skip
 
 
-def attribute(run: Interpreter, base: Value, name: str, node: ast.Attribute) -> Value:
+def attribute(run: Interpreter, base: Value, name: str, node: ast.expr) -> Value:
     """Return an attribute of a value."""
     from downriver.capture.scan.python.interpreter import is_session_name
 
@@ -46,6 +48,8 @@ def attribute(run: Interpreter, base: Value, name: str, node: ast.Attribute) -> 
             return _of_frame(run, base, name, node)
         case Dotted():
             return Dotted(f"{base.name}.{name}")
+        case Module():
+            return imported_value(base.scope.names.get(name, UNKNOWN), node.lineno)
         case Session():
             return Reader() if name in ("read", "readStream") else base
         case Object():
@@ -64,7 +68,7 @@ def attribute(run: Interpreter, base: Value, name: str, node: ast.Attribute) -> 
             return UNKNOWN
 
 
-def _of_frame(run: Interpreter, frame: Frame, name: str, node: ast.Attribute) -> Value:
+def _of_frame(run: Interpreter, frame: Frame, name: str, node: ast.expr) -> Value:
     if name in _COLUMN_LISTS:
         return ColumnNames(frame)
     if name in ("write", "writeStream"):

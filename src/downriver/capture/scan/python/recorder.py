@@ -34,6 +34,7 @@ class Surroundings(msgspec.Struct, kw_only=True):
     dataset_for: Callable[[str], DatasetId]
     columns_of: Callable[[DatasetId], list[str] | None] = lambda dataset: None
     read_file: Callable[[str], FileText | None] = lambda path: None
+    find_module: Callable[[str, int], FileText | None] = lambda name, level: None
     project: str = "feast"
     line_of: Callable[[int], int] = lambda line: line
 
@@ -50,6 +51,7 @@ class Recorder:
         self.queries: dict[JobId, list[Text]] = {}
         self._guards: list[frozenset[str] | None] = []  # None guards every column
         self._clauses: list[Clause] = ["select"]
+        self._called_at: int | None = None  # while code of another file is followed
         self.script = self.new_job(
             JobId(around.namespace, _script_name(path)), "PYTHON", "SCRIPT", 1
         )
@@ -91,6 +93,16 @@ class Recorder:
         finally:
             self._guards.pop()
 
+    @contextmanager
+    def elsewhere(self, line: int) -> Iterator[None]:
+        """Say that what follows is in another file, called from this line of ours."""
+        before = self._called_at
+        self._called_at = line if before is None else before
+        try:
+            yield
+        finally:
+            self._called_at = before
+
     # What was seen
 
     def reads(self, dataset: DatasetId) -> None:
@@ -121,6 +133,7 @@ class Recorder:
 
     def refers(self, origin: Dep, line: int, clause: Clause, *, maybe: bool = False) -> None:
         """Note a reference to a column of a dataset."""
+        line = self._called_at or line
         self.job.refers(
             Reference(
                 dataset=origin.dataset,
@@ -134,7 +147,7 @@ class Recorder:
 
     def cannot_see(self, kind: str, message: str, line: int) -> None:
         """Note a blind spot."""
-        self.job.cannot_see(Spot(kind, message, self.around.line_of(line)))
+        self.job.cannot_see(Spot(kind, message, self.around.line_of(self._called_at or line)))
 
     def text(self, line: int) -> str:
         """Return a line of the source."""

@@ -35,6 +35,7 @@ _AIRFLOW_VALUE = re.compile(
     r"|run_id|(?:execution_date|logical_date|data_interval_start|data_interval_end|dag_run|macros"
     r"|prev_\w+|next_\w+|ti|task_instance|params|var)\b[^}]*)\s*-?\}\}"
 )
+_QUOTED = re.compile(r"'(?:[^']|'')*'")
 _PARAMETER = re.compile(r"%\((\w+)\)s|(?<![\w%])%s\b")
 
 
@@ -90,7 +91,7 @@ def _note_spots(run: Interpreter, text: Text, lineage: SqlLineage) -> None:
         run.recorder.cannot_see(
             "dynamic_name", "the query names a table that only a run knows", text.line
         )
-    elif text.has_holes:
+    elif HOLE in _QUOTED.sub("''", text):  # a value that is unknown hides nothing
         run.recorder.cannot_see(
             "dynamic_sql", "a part of the query is known only when it runs", text.line
         )

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from downriver.capture.scan.python.columns import deps_of
 from downriver.capture.scan.python.expressions import evaluate
 from downriver.capture.scan.python.frames import Frame
+from downriver.capture.scan.python.modules import imported_value
 from downriver.capture.scan.python.values import (
     UNKNOWN,
     Class,
     Dotted,
     Function,
+    Module,
     Object,
     Presence,
     Scope,
@@ -63,17 +65,31 @@ def _expression(run: Interpreter, node: ast.Expr) -> Outcome:
 def _import(run: Interpreter, node: ast.Import) -> Outcome:
     for alias in node.names:
         name = alias.name if alias.asname else alias.name.partition(".")[0]
-        run.scope.names[alias.asname or name] = Dotted(name)
+        known = run.modules.load(run, name, 0)
+        run.scope.names[alias.asname or name] = Dotted(name) if known is None else Module(known)
     return _GOES_ON
 
 
 def _import_from(run: Interpreter, node: ast.ImportFrom) -> Outcome:
+    known = run.modules.load(run, node.module or "", node.level)
     for alias in node.names:
-        if alias.name != "*":
-            run.scope.names[alias.asname or alias.name] = Dotted(f"{node.module}.{alias.name}")
+        if known is not None and alias.name == "*":
+            found = {n: imported_value(v, node.lineno) for n, v in known.names.items()}
+            run.scope.names.update({n: v for n, v in found.items() if not n.startswith("_")})
+        elif alias.name != "*":
+            run.scope.names[alias.asname or alias.name] = _imported(run, node, alias.name, known)
         elif node.module == "pyspark.sql.functions":
             run.scope.names.update({n: Dotted(f"{node.module}.{n}") for n in _STAR_FUNCTIONS})
     return _GOES_ON
+
+
+def _imported(run: Interpreter, node: ast.ImportFrom, name: str, known: Scope | None) -> Value:
+    """Return what is imported: from another file of the repository, such a file, or by name."""
+    if known is not None and name in known.names:
+        return imported_value(known.names[name], node.lineno)
+    whole = f"{node.module}.{name}" if node.module else name
+    inner = run.modules.load(run, whole, node.level)
+    return Dotted(whole) if inner is None else Module(inner)
 
 
 _STAR_FUNCTIONS = (
@@ -237,6 +253,8 @@ def _for(run: Interpreter, node: ast.For | ast.AsyncFor) -> Outcome:
     items = evaluate(run, node.iter)
     if isinstance(items, dict):
         items = list(items)
+    if isinstance(items, Frame):  # pandas reads large files in pieces
+        items = [items]
     rounds = items[:_MOST_ROUNDS] if isinstance(items, (list, tuple)) else [UNKNOWN]
     for item in rounds:
         bind(run, node.target, item)

@@ -179,6 +179,12 @@ class Object:
         return self.args[position] if 0 <= position < len(self.args) else None
 
 
+class Module(NamedTuple):
+    """Another file of the repository."""
+
+    scope: Scope
+
+
 class Dag(NamedTuple):
     """An Airflow DAG."""
 
@@ -193,13 +199,16 @@ class Task(NamedTuple):
 
 
 class Scope:
-    """Names and what they stand for, inside other scopes."""
+    """Names and what they stand for, inside other scopes; `path` is set if the file is another."""
 
-    __slots__ = ("names", "outer")
+    __slots__ = ("names", "outer", "path")
 
-    def __init__(self, outer: Scope | None = None, names: dict[str, Value] | None = None) -> None:
+    def __init__(
+        self, outer: Scope | None = None, names: dict[str, Value] | None = None, path: str = ""
+    ) -> None:
         self.outer = outer
         self.names = names if names is not None else {}
+        self.path: str = path or (outer.path if outer is not None else "")
 
     def find(self, name: str) -> Value | None:
         """Return what a name stands for, None when nothing here or around defines it."""
