@@ -22,7 +22,9 @@ from downriver.errors import (
 )
 from downriver.events.wire import parse_event, parse_time, render_time
 from downriver.graph import FOREVER, Entity, GraphIndex, Question, paths, resolve, trace
+from downriver.impact import Proposed, World, analyse
 from downriver.model.answers import Direction, Paths, Trace
+from downriver.model.changes import Change, with_dataset
 from downriver.model.ids import DatasetId, JobId
 from downriver.store import (
     ApiKey,
@@ -45,7 +47,8 @@ if TYPE_CHECKING:
 
     from downriver.events import Event
     from downriver.graph.identity import Identities
-    from downriver.store import Receipt
+    from downriver.model.verdicts import Impact
+    from downriver.store import Receipt, StoreState
 
 DEFAULT_LIMIT = 1000
 DEFAULT_NAMESPACE = "default"
@@ -76,6 +79,7 @@ class Lineage:
         self._graph = GraphIndex(store)
         self._writer: GroupCommit | None = None
         self._starting_writer = threading.Lock()
+        self._world: tuple[StoreState, World] | None = None
 
     @classmethod
     def open(cls, location: str | None = None, *, create: bool = True) -> Lineage:
@@ -184,6 +188,28 @@ class Lineage:
             if (start.column is None) != (end.column is None):
                 raise InvalidRequestError("target", "give two columns, or none")
             return paths(self._graph, reader, start, end, question)
+
+    def impact(self, changes: Sequence[Change]) -> Impact:
+        """Answer what changes do to everyone downstream, and to those who write there."""
+        with self.reading() as reader:
+            proposed = [Proposed(*self._resolved(change, reader)) for change in changes]
+            return analyse(proposed, self._world_of(reader))
+
+    def _resolved(self, change: Change, reader: Reader) -> tuple[Change, int]:
+        entity = self.resolve(change.dataset, reader)
+        if not isinstance(entity.id, DatasetId):
+            raise InvalidRequestError("dataset", f"{entity.id} is no dataset")
+        named = with_dataset(change, entity.id.name)
+        return named, self._graph.nodes.identities.canonical(entity.node)
+
+    def _world_of(self, reader: Reader) -> World:
+        """Return the catalog as simulations see it; what was parsed is kept while it holds."""
+        state = reader.state()
+        if self._world is None or self._world[0] != state:
+            self._world = (state, World(self._graph))
+        world = self._world[1]
+        world.reader = reader
+        return world
 
     def find_event(self, digest: str) -> bytes:
         """Return an event as it was sent, by the SHA-256 that evidence names it by."""

@@ -106,7 +106,9 @@ class Expressions:
                 return Column(name, found.deps, "", found.fields)
         if isinstance(inner, _STRUCTS):
             return self._struct(inner, name, scope)
-        return Column(name, self.of(inner, scope), fields=None)
+        computed = Column(name, self.of(inner, scope), fields=None)
+        self._walker.listener.computed(inner, computed)
+        return computed
 
     def _children(self, node: exp.Expression, scope: Scope) -> Deps:
         deps: Deps = {}
@@ -146,6 +148,11 @@ class Expressions:
 
     def find(self, node: exp.Expression, scope: Scope) -> Column | None:
         """Resolve `column`, `source.column`, `db.source.column` or `column.field`."""
+        found = self._resolve(node, scope)
+        self._walker.listener.column(node, scope, found)
+        return found
+
+    def _resolve(self, node: exp.Expression, scope: Scope) -> Column | None:
         parts = [self._walker.name(part) for part in node.parts]
         if len(parts) == 1:
             return self._plain(parts[0], scope)

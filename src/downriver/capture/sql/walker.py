@@ -18,6 +18,7 @@ from downriver.capture.sql.deps import (
     steering,
 )
 from downriver.capture.sql.expressions import Expressions
+from downriver.capture.sql.listening import SILENT, Listener
 from downriver.capture.sql.matching import matched
 from downriver.capture.sql.pivots import pivot
 from downriver.capture.sql.relations import (
@@ -113,6 +114,7 @@ class Walker:
         self.inputs: dict[TableName, None] = {}
         self.blind_spots: list[str] = []
         self.variables: AbstractSet[str] = frozenset()  # names that are no columns, in lower case
+        self.listener: Listener = SILENT
         # Reads a statement that stands where a query does, and returns what decides its rows.
         self.on_write: Callable[[exp.Expression, Scope | None], Deps] | None = None
 
@@ -276,6 +278,7 @@ class Walker:
         )
         if compared:
             self._compare_rows(relations, rows)
+        self.listener.united(node, relations, result)
         if any(node.args.get(part) is not None for part in ("order", "limit", "offset")):
             scope = Scope(outer, {})
             scope.sources["\x00"] = result
@@ -577,6 +580,8 @@ class Walker:
         for more in join.expressions:  # ARRAY JOIN xs AS x, ys AS y
             self.add_source(more, scope, rows)
         using = [self.name(column) for column in join.args.get("using") or ()]
+        for column in join.args.get("using") or ():
+            self.listener.using(column, before, relation)
         if str(join.args.get("method") or "").upper() == "NATURAL":
             using = _shared_names(before, relation)
             for side in (*before, relation):
@@ -830,6 +835,7 @@ class Walker:
         self, star: exp.Star, found: list[Column | Star], scope: Scope
     ) -> list[Column | Star]:
         """Apply EXCEPT, REPLACE and RENAME to the columns of a star."""
+        self.listener.star(star, found)
         dropped = {self.name(_identifier(c)) for c in star.args.get("except_") or ()}
         replaced = {
             self.name(alias.args["alias"]): self.expressions.of(alias.this, scope)

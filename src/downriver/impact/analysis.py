@@ -1,0 +1,263 @@
+"""From changes to effects: what is hurt is passed on, process by process, until nothing is new."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from downriver.events.wire import render_time
+from downriver.graph.stated import stated_blind_spots
+from downriver.impact.delta import ABSENT, Delta, Kind
+from downriver.impact.proposal import Proposed, propose
+from downriver.impact.result import Result
+from downriver.impact.simulate import simulate
+from downriver.impact.without_sql import weigh, weigh_writer
+from downriver.model.answers import BlindSpot
+from downriver.model.changes import change_type
+from downriver.model.verdicts import Effect, Impact, Outcome, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from downriver.impact.world import Process, World
+
+_MOST_VISITS = 6  # of one process: data that goes in circles comes to rest before
+
+_SEVERITIES = {
+    Outcome.FAILS: Severity.BREAKING,
+    Outcome.LOSES: Severity.BREAKING,
+    Outcome.MAY_FAIL: Severity.WARNING,
+    Outcome.CHANGES: Severity.WARNING,
+    Outcome.STALE: Severity.WARNING,
+    Outcome.DEPRECATED: Severity.WARNING,
+    Outcome.UNTOUCHED: Severity.NONE,
+}
+
+
+def analyse(changes: Sequence[Proposed], world: World) -> Impact:
+    """Return what changes do to everyone downstream of them, and to those who write there."""
+    return _Analysis(changes, world).impact()
+
+
+class _Analysis:
+    def __init__(self, changes: Sequence[Proposed], world: World) -> None:
+        self._changes = changes
+        self._world = world
+        self._proposal = propose(changes, world)
+        self._deltas: dict[int, Delta] = dict(self._proposal.deltas)
+        self._hops: dict[int, int] = dict.fromkeys(self._deltas, 0)  # of datasets
+        self._depth: dict[int, int] = {}  # of processes
+        self._results: dict[int, Result] = {}
+        self._filled: dict[tuple[int, int], Delta] = {}  # by process and dataset
+
+    def impact(self) -> Impact:
+        self._spread()
+        self._ask_writers()
+        self._blame_givers()
+        effects = [self._effect(key, result) for key, result in self._hurt()]
+        effects.sort(key=_by_weight)
+        spots = self._blind_spots()
+        datasets = [self._world.dataset(node) for node in self._proposal.deltas]
+        return Impact(
+            changes=[str(change.change) for change in self._changes],
+            change_types=[change_type(change.change) for change in self._changes],
+            targets=[str(dataset.id) for dataset in datasets],
+            effects=effects,
+            untouched=len(self._results) - len(effects),
+            complete=not spots,
+            blind_spots=spots,
+            target_tags=sorted({tag for d in datasets for tag in self._tags_of(d.node)}),
+            owners=list(dict.fromkeys(owner for d in datasets for owner in d.owners)),
+        )
+
+    # Going downstream
+
+    def _spread(self) -> None:
+        waiting: list[tuple[int, int]] = []
+        visits: Counter[int] = Counter()
+        for node in self._deltas:
+            self._wake(node, waiting)
+        while waiting:
+            _, key = heapq.heappop(waiting)
+            visits[key] += 1
+            if visits[key] > _MOST_VISITS:
+                continue
+            process = self._world.process(key)
+            result = self._evaluate(process)
+            self._results[key] = result
+            for node, delta in result.outputs.items():
+                if node not in process.inputs and self._fill(key, node, delta):
+                    self._wake(node, waiting)
+
+    def _wake(self, node: int, waiting: list[tuple[int, int]]) -> None:
+        hops = self._hops[node] + 1
+        for key in self._world.consumers(node):
+            self._depth[key] = min(self._depth.get(key, hops), hops)
+            if (hops, key) not in waiting:
+                heapq.heappush(waiting, (hops, key))
+
+    def _evaluate(self, process: Process) -> Result:
+        reading = self._world.reading(process)
+        if reading is not None and reading.understood and self._covers(process, reading.inputs):
+            return simulate(reading, self._world, self._deltas)
+        return weigh(process, self._world, self._deltas)
+
+    def _covers(self, process: Process, inputs: set[int]) -> bool:
+        """Tell whether the SQL names every changed input: else part of the logic is elsewhere."""
+        return all(node in inputs for node in process.inputs if node in self._deltas)
+
+    def _fill(self, key: int, node: int, delta: Delta) -> bool:
+        """Take in what a process does to a dataset; True when that is news."""
+        self._filled[(key, node)] = delta
+        merged = Delta()
+        if node in self._proposal.deltas:
+            merged.merge(self._proposal.deltas[node])
+        for writer in self._world.writers(node):
+            filled = self._filled.get((writer, node))
+            if filled is not None:
+                merged.merge(filled)
+        hops = self._depth[key]
+        known = self._deltas.get(node)
+        self._deltas[node] = merged
+        self._hops[node] = min(self._hops.get(node, hops), hops)
+        return known is None or not merged.same_as(known)
+
+    # Those who write where something changes
+
+    def _ask_writers(self) -> None:
+        for node, delta in self._proposal.deltas.items():
+            for key in self._world.writers(node):
+                if key in self._results or not _concerns_writers(delta):
+                    continue
+                process = self._world.process(key)
+                reading = self._world.reading(process)
+                if reading is None or not reading.understood:
+                    result = weigh_writer(process, self._world, node, delta)
+                elif any(
+                    output.replaces and reading.output_node(output) == node
+                    for output in reading.found.outputs
+                ):
+                    continue  # it makes the dataset anew: it is where the change is made
+                else:
+                    result = simulate(reading, self._world, {node: delta})
+                if result.outcome is not Outcome.UNTOUCHED:
+                    self._results[key] = result
+                    self._depth[key] = 1
+
+    # Who only passes on what others then miss
+
+    def _blame_givers(self) -> None:
+        """A job that runs, but loses a column that others read, breaks them: say so there too."""
+        self._breaking: dict[int, str] = {}
+        for key, result in self._results.items():
+            if result.outcome is not Outcome.CHANGES:
+                continue
+            for node, delta in result.outputs.items():
+                missing = delta.columns(*ABSENT)
+                hurt = [self._world.process(k).id.name for k in self._broken_readers(node)]
+                if missing and hurt:
+                    columns = ", ".join(missing)
+                    self._breaking[key] = f"passes on the loss of {columns}, which {hurt[0]} reads"
+
+    def _broken_readers(self, node: int) -> Iterable[int]:
+        for key in self._world.consumers(node):
+            result = self._results.get(key)
+            if result is not None and result.outcome in (Outcome.FAILS, Outcome.LOSES):
+                yield key
+
+    # Telling
+
+    def _hurt(self) -> Iterable[tuple[int, Result]]:
+        for key, result in self._results.items():
+            if result.outcome is not Outcome.UNTOUCHED:
+                yield key, result
+
+    def _effect(self, key: int, result: Result) -> Effect:
+        process = self._world.process(key)
+        outputs = [self._world.dataset(node) for node in process.outputs]
+        named = self._shown(process)
+        tags = process.tags.union(*(dataset.tags for dataset in outputs))
+        owners = [*process.owners, *(owner for d in outputs for owner in d.owners)]
+        severity, reason = _SEVERITIES[result.outcome], result.reason
+        if key in self._breaking:
+            severity, reason = Severity.BREAKING, self._breaking[key]
+        if result.outcome in (Outcome.FAILS, Outcome.LOSES) and self._only_if_there(result):
+            severity = Severity.WARNING
+        last_run = self._world.last_run(process)
+        columns = [reference.column for reference in result.references if reference.column]
+        return Effect(
+            consumer=str(named),
+            name=named.name,
+            asset_type=process.type if process.type != "job" else _word_for(outputs),
+            severity=severity,
+            outcome=result.outcome,
+            basis=result.basis,
+            reason=reason,
+            affected_references=list(dict.fromkeys(columns)),
+            references=result.references,
+            hops=self._depth[key],
+            path=list(result.trail),
+            writes=[str(dataset.id) for dataset in outputs],
+            owners=list(dict.fromkeys(owners)),
+            tags=sorted(tags),
+            certified="certified" in tags,
+            last_run=None if last_run is None else render_time(last_run),
+        )
+
+    def _only_if_there(self, result: Result) -> bool:
+        return bool(result.references) and all(r.conditional for r in result.references)
+
+    def _shown(self, process: Process) -> object:
+        """A query and the one dataset it makes are one thing, known by the dataset's name."""
+        if process.type in ("dbt_model", "sql") and len(process.outputs) == 1:
+            return self._world.dataset(process.outputs[0]).id
+        return process.id
+
+    def _tags_of(self, node: int) -> set[str]:
+        dataset = self._world.dataset(node)
+        touched = {column for column, _ in self._proposal.deltas[node].touches}
+        found = set(dataset.tags)
+        for column in touched:
+            found |= dataset.column_tags.get(column, frozenset())
+        return found
+
+    def _blind_spots(self) -> list[BlindSpot]:
+        jobs = [key for key in self._results if key > 0]
+        reader = self._world.reader
+        assert reader is not None  # noqa: S101
+        stated = stated_blind_spots(reader, jobs)
+        said = {spot.entity for spot in stated}
+        unread = [
+            BlindSpot(kind="unread_sql", entity=str(process.id), message=message)
+            for process in map(self._world.process, jobs)
+            if process.script is not None and str(process.id) not in said
+            for message in process.script.unread[:3]
+        ]
+        weak = [
+            BlindSpot(
+                kind="no_column_lineage",
+                entity=str(self._world.process(key).id),
+                message="reads what is hurt, but which columns it uses is unknown",
+            )
+            for key, result in self._hurt()
+            if result.basis == "table_edges" and result.outcome is not Outcome.DEPRECATED
+        ]
+        return [*self._proposal.blind_spots, *stated, *unread, *weak]
+
+
+def _concerns_writers(delta: Delta) -> bool:
+    kinds = (*ABSENT, Kind.REQUIRED, Kind.ADDED)
+    return delta.gone is not None or bool(delta.columns(*kinds))
+
+
+def _word_for(outputs: list[object]) -> str:
+    types = [getattr(dataset, "type", "") for dataset in outputs]
+    return next((kind for kind in types if kind), "job")
+
+
+_WEIGHTS = {Severity.BREAKING: 0, Severity.WARNING: 1, Severity.NONE: 2}
+
+
+def _by_weight(effect: Effect) -> tuple[int, int, str]:
+    return (_WEIGHTS[effect.severity], effect.hops, effect.name)

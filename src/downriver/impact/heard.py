@@ -1,0 +1,210 @@
+"""What a walk over SQL looks up, kept: references, what does not resolve, and types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlglot import exp
+
+from downriver.capture.sql.deps import NOTHING, Deps, Kind, TableName
+from downriver.capture.sql.listening import Listener
+from downriver.capture.sql.relations import Column, Star
+from downriver.impact.inference import check_call, common_type, literal_type, result_type
+from downriver.impact.types import UNKNOWN, ColumnType, parse_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlglot.dialects.dialect import Dialect
+
+    from downriver.capture.sql.relations import Relation
+    from downriver.capture.sql.scope import Scope
+    from downriver.impact.script import Tables
+
+
+class Problem(NamedTuple):
+    """Something a database would refuse: where, and which name."""
+
+    kind: str
+    node: exp.Expression | None
+    name: str
+
+
+class Lookup(NamedTuple):
+    """A column that was looked up: where, and the base columns it means."""
+
+    node: exp.Expression
+    name: str
+    bases: tuple[tuple[TableName, str], ...]
+
+
+class Heard(Listener):
+    """Keeps what one reading of a script says."""
+
+    def __init__(self, dialect: Dialect, tables: Tables) -> None:
+        self._dialect = dialect
+        self._tables = tables
+        self.lookups: list[Lookup] = []
+        self.problems: dict[tuple[str, int], Problem] = {}
+        self.plain_names: set[str] = set()  # that no table name stands before
+        self.starred: set[TableName] = set()
+        self.unread = False
+        # A column's dependencies are one object wherever the column goes: it tells who it is.
+        self._nodes: dict[int, exp.Expression] = {}
+        self._types: dict[int, ColumnType] = {}
+        self._found: dict[int, Column] = {}
+        self._alive: list[Deps] = []
+
+    # What the walk tells
+
+    def column(self, node: exp.Expression, scope: Scope, found: Column | None) -> None:
+        """Keep a lookup, and note when it finds nothing or too much."""
+        parts = node.parts
+        name = str(parts[-1].name)
+        if len(parts) == 1:
+            self.plain_names.add(name.casefold())
+            if _is_ambiguous(name, scope):
+                self.problem("ambiguous", node, name)
+        if found is None:
+            self.problem("missing_column", node, name)
+            return
+        self._found[id(node)] = found
+        bases = tuple(
+            (table, column) for (table, column, kind, _) in found.deps if kind == Kind.IDENTITY
+        )
+        self.lookups.append(Lookup(node, name, bases))
+
+    def using(self, name: exp.Expression, before: Sequence[Relation], joined: Relation) -> None:
+        """USING needs its column on both sides."""
+        text = str(name.name)
+        left = [column for side in before if (column := side.find(text)) is not None]
+        right = joined.find(text)
+        if not left or right is None:
+            self.problem("missing_column", name, text)
+        for column in [*left, *([right] if right is not None else [])]:
+            bases = tuple((t, c) for (t, c, kind, _) in column.deps if kind == Kind.IDENTITY)
+            self.lookups.append(Lookup(name, text, bases))
+
+    def star(self, star: exp.Expression, items: Sequence[Column | Star]) -> None:
+        """What EXCEPT, REPLACE and RENAME name must be there."""
+        known = {item.name.casefold() for item in items if isinstance(item, Column)}
+        for item in items:
+            if isinstance(item, Star):
+                self.starred.add(item.table)
+            else:
+                self.starred.update(table for table, _, _, _ in item.deps)
+        is_open = any(isinstance(item, Star) for item in items)
+        for part in ("except_", "replace", "rename"):
+            for named in star.args.get(part) or ():
+                self._named_in_star(part, named, items, known, is_open)
+
+    def _named_in_star(
+        self,
+        part: str,
+        named: exp.Expression,
+        items: Sequence[Column | Star],
+        known: set[str],
+        is_open: bool,
+    ) -> None:
+        inner = named
+        if isinstance(named, exp.Alias):
+            inner = named.args["alias"] if part == "replace" else named.this
+        name = str(inner.name)
+        if name.casefold() in known:
+            for item in items:
+                if isinstance(item, Column) and item.name.casefold() == name.casefold():
+                    bases = tuple((t, c) for (t, c, kind, _) in item.deps if kind == Kind.IDENTITY)
+                    self.lookups.append(Lookup(inner, name, bases))
+        elif not is_open:
+            self.problem("missing_column", inner, name)
+        elif any(isinstance(i, Star) and name.casefold() in i.dropped for i in items):
+            self.problem("missing_column", inner, name)
+
+    def computed(self, node: exp.Expression, column: Column) -> None:
+        """Remember what a column is computed by, for its type."""
+        if column.deps is not NOTHING and column.deps:
+            self._nodes[id(column.deps)] = node
+            self._alive.append(column.deps)
+
+    def united(self, node: exp.Expression, branches: Sequence[Relation], result: Relation) -> None:
+        """The branches of a set operation have as many columns as each other."""
+        if any(branch.open for branch in branches) or node.args.get("by_name"):
+            return
+        counts = {len(branch.items) for branch in branches}
+        if len(counts) > 1:
+            self.problem("arity", node, "queries with different numbers of columns")
+            return
+        for at, item in enumerate(result.items):
+            if isinstance(item, Column) and item.deps:
+                types = [self.type_of_column(branch.columns[at]) for branch in branches]
+                self._types[id(item.deps)] = common_type(types)
+                self._alive.append(item.deps)
+
+    def missing_table(self, table: TableName) -> None:
+        """A table is named that is gone."""
+        name = ".".join(table)
+        self.problems.setdefault(("missing_table", hash(table)), Problem("missing_table", None, name))
+
+    def problem(self, kind: str, node: exp.Expression, name: str) -> None:
+        """Note something a database would refuse."""
+        self.problems.setdefault((kind, id(node)), Problem(kind, node, name))
+
+    # Types
+
+    def type_of_column(self, column: Column) -> ColumnType:
+        """Return a column's type as far as it is known."""
+        key = id(column.deps)
+        known = self._types.get(key)
+        if known is not None:
+            return known
+        node = self._nodes.get(key)
+        if node is not None:
+            found = self.type_of(node)
+        else:
+            found = self._base_type(column.deps)
+        if column.deps:
+            self._types[key] = found
+        return found
+
+    def _base_type(self, deps: Deps) -> ColumnType:
+        types = []
+        for table, column, kind, _ in deps:
+            if kind != Kind.IDENTITY:
+                return UNKNOWN
+            text = self._tables.shape(table).types.get(column.casefold(), "")
+            types.append(parse_type(text))
+        return common_type(types)
+
+    def type_of(self, node: exp.Expression) -> ColumnType:
+        """Return the type of an expression, noting what has no meaning for the types it has."""
+        if isinstance(node, exp.Column):
+            found = self._found.get(id(node))
+            return UNKNOWN if found is None else self.type_of_column(found)
+        literal = literal_type(node)
+        if literal is not None:
+            return literal
+        if isinstance(node, (exp.Alias, exp.Paren, exp.Distinct, exp.Ordered)) and node.this:
+            return self.type_of(node.this)
+        return result_type(node, self.type_of)
+
+    def check_types(self, trees: Sequence[exp.Expression]) -> None:
+        """Note every operator and function that is given a type it cannot take."""
+        for tree in trees:
+            for node in tree.walk():
+                complaint = check_call(node, self.type_of)
+                if complaint:
+                    self.problem("type", node, complaint)
+
+
+def _is_ambiguous(name: str, scope: Scope) -> bool:
+    """Tell whether two tables of the innermost scope that has a name have it both."""
+    current: Scope | None = scope
+    folded = name.casefold()
+    while current is not None:
+        if folded in current.merged or name in current.merged:
+            return False
+        having = sum(1 for source in current.sources.values() if source.known(name) is not None)
+        if having:
+            return having > 1
+        current = current.outer
+    return False

@@ -1,0 +1,275 @@
+"""The SQL of one job, parsed once, and read under any schemas: what resolves, what comes out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from sqlglot import exp
+
+from downriver.capture.sql.context import Context
+from downriver.capture.sql.deps import NOTHING, Deps, TableName
+from downriver.capture.sql.dialects import get_dialect, guess_dialect
+from downriver.capture.sql.jinja import Template, is_template, render_template
+from downriver.capture.sql.limits import Budget, Limits, OverLimitError
+from downriver.capture.sql.parsing import Reader
+from downriver.capture.sql.relations import Column, Relation, Star
+from downriver.capture.sql.statements import read_statement
+from downriver.capture.sql.temporary import TemporaryTables
+from downriver.capture.sql.walker import Walker
+from downriver.impact.heard import Heard, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from sqlglot.dialects.dialect import Dialect
+
+    from downriver.capture.sql.effects import Effect, Written
+    from downriver.impact.types import ColumnType
+
+RESULT: TableName = ("",)  # what a query returns: a dbt model's table, a dashboard's numbers
+_REPLACING = frozenset({"CREATE TABLE AS", "CREATE VIEW", "SELECT INTO", "CLONE", "SELECT"})
+_FAULTS = (AttributeError, IndexError, KeyError, TypeError, ValueError, AssertionError)
+_FEWER_VALUES_ALLOWED = frozenset({"postgres", "redshift", "sqlite"})
+
+
+class TableShape(NamedTuple):
+    """The columns a table has at one moment; an open one has others too, except those `without`."""
+
+    columns: Sequence[str] = ()
+    types: dict[str, str] = {}
+    required: frozenset[str] = frozenset()
+    open: bool = False
+    without: frozenset[str] = frozenset()
+    gone: bool = False
+
+
+class Tables(Protocol):
+    """Tells the shape of tables, as SQL names them."""
+
+    def shape(self, table: TableName) -> TableShape:
+        """Return what is known of a table."""
+
+
+class OutColumn(NamedTuple):
+    """A column that a script fills."""
+
+    name: str
+    deps: Deps
+    type: ColumnType
+
+
+class Output(NamedTuple):
+    """What a script does to one table; it `replaces` the table or changes the one that is there."""
+
+    table: TableName
+    columns: list[OutColumn]
+    rows: Deps
+    open: bool
+    replaces: bool
+    stars: frozenset[TableName]
+
+
+class ScriptReading(NamedTuple):
+    """What a script says under some schemas."""
+
+    heard: Heard
+    outputs: list[Output]
+    inputs: frozenset[TableName]
+
+    @property
+    def problems(self) -> dict[tuple[str, int], Problem]:
+        """What would end in an error."""
+        return self.heard.problems
+
+
+class Statement(NamedTuple):
+    """A parsed statement and the first line it stands on."""
+
+    tree: exp.Expression
+    line: int
+
+
+class Script:
+    """One job's SQL. `unread` says which statements could not be parsed."""
+
+    def __init__(self, sql: str, dialect: str | None) -> None:
+        budget = Budget(Limits())
+        self.unread: list[str] = []
+        self.sql = sql
+        texts = [sql]
+        if is_template(sql):
+            rendered = render_template(sql, Template(), budget)
+            texts = rendered.texts
+            self.unread += [spot.message for spot in rendered.blind_spots]
+        self.texts = texts
+        name = guess_dialect(texts[-1]) if not dialect else dialect
+        self.dialect: Dialect = get_dialect(name)
+        self.dialect_name = type(self.dialect).__name__.lower()
+        self._scripts = [list(self._parse(text, budget)) for text in texts]
+
+    @property
+    def statements(self) -> list[Statement]:
+        """Every statement, of each way the template can be rendered."""
+        return [statement for script in self._scripts for statement in script]
+
+    def _parse(self, text: str, budget: Budget) -> Iterable[Statement]:
+        reader = Reader(self.dialect, budget)
+        for parsed in reader.read(text):
+            for spot in parsed.blind_spots:
+                self.unread.append(f"line {spot.line or parsed.line}: {spot.message}")
+            if parsed.tree is not None:
+                yield Statement(parsed.tree, parsed.line)
+        self._variables = set(reader.variables)
+
+    def read(self, tables: Tables) -> ScriptReading:
+        """Read every statement in order, under these schemas."""
+        heard = Heard(self.dialect, tables)
+        outputs: list[Output] = []
+        inputs: set[TableName] = set()
+        for script in self._scripts:
+            reading = _Reading(self, tables, heard)
+            for statement in script:
+                outputs += reading.statement(statement.tree)
+            inputs |= reading.inputs
+        return ScriptReading(heard, outputs, frozenset(inputs))
+
+    @property
+    def variables(self) -> set[str]:
+        """Names that are no columns."""
+        return self._variables
+
+
+class _Reading:
+    """One pass over a script: what earlier statements made, later ones use."""
+
+    def __init__(self, script: Script, tables: Tables, heard: Heard) -> None:
+        self._script = script
+        self._tables = tables
+        self._heard = heard
+        self._temporary = TemporaryTables(script.dialect)
+        self._budget = Budget(Limits())
+        self.inputs: set[TableName] = set()
+
+    def statement(self, tree: exp.Expression) -> list[Output]:
+        views = _Views(self._temporary.relations, self._tables)
+        walker = Walker(self._script.dialect, self._columns_of, views, self._budget)
+        walker.variables = self._script.variables
+        walker.listener = self._heard
+        context = Context(walker, self._columns_of, self._temporary.relations)
+        self._budget.renew()
+        try:
+            effect = read_statement(tree, context)
+        except (RecursionError, OverLimitError, *_FAULTS):
+            self._heard.unread = True
+            return []
+        if effect is None:
+            return []
+        self.inputs.update(walker.inputs)
+        self.inputs.update(views.opened)
+        self._check_writes(tree, effect)
+        return self._outputs(effect)
+
+    def _columns_of(self, table: TableName) -> Sequence[str] | None:
+        shape = self._tables.shape(table)
+        if shape.gone:
+            self._heard.missing_table(table)
+            return None
+        return None if shape.open else shape.columns
+
+    def _outputs(self, effect: Effect) -> list[Output]:
+        written = list(effect.written)
+        if effect.result is not None:
+            written.append(_as_written(effect.result))
+        if effect.lifecycle is not None:
+            return []
+        kept = self._temporary.keep(effect, written)
+        replaces = effect.kind in _REPLACING
+        for one in kept if replaces and effect.result is None else ():
+            # Later statements of the script see through what it makes itself.
+            self._temporary.relations[one.table] = Relation(list(one.columns), dict(one.rows))
+        return [self._output(one, replaces) for one in kept]
+
+    def _output(self, written: Written, replaces: bool) -> Output:
+        columns = [
+            OutColumn(item.name, item.deps, self._heard.type_of_column(item))
+            for item in written.columns
+            if isinstance(item, Column)
+        ]
+        stars = frozenset(item.table for item in written.columns if isinstance(item, Star))
+        return Output(written.table, columns, written.rows, bool(stars), replaces, stars)
+
+    # What a database refuses to write
+
+    def _check_writes(self, tree: exp.Expression, effect: Effect) -> None:
+        if effect.kind not in ("INSERT", "UPDATE", "MERGE"):
+            return
+        for written in effect.written:
+            if written.table in self._temporary.relations:
+                continue
+            shape = self._tables.shape(written.table)
+            if shape.gone:
+                self._heard.missing_table(written.table)
+            elif not shape.open:
+                self._check_target(tree, effect, written, shape)
+
+    def _check_target(
+        self, tree: exp.Expression, effect: Effect, written: Written, shape: TableShape
+    ) -> None:
+        known = {column.casefold() for column in shape.columns}
+        names = [item.name for item in written.columns if isinstance(item, Column)]
+        is_open = any(isinstance(item, Star) for item in written.columns)
+        listed = isinstance(tree, exp.Insert) and isinstance(tree.this, exp.Schema)
+        by_position = isinstance(tree, exp.Insert) and not listed and not tree.args.get("by_name")
+        if by_position:
+            if not is_open and not self._fits(len(names), len(shape.columns)):
+                message = f"{len(names)} columns for the {len(shape.columns)} of the table"
+                self._heard.problem("arity", tree, message)
+            return
+        if listed and not is_open and len(names) != len(tree.this.expressions):
+            self._heard.problem("arity", tree, f"{len(names)} values for the columns listed")
+        for name in names:
+            if name.casefold() not in known:
+                self._heard.problem("missing_column", _written_node(tree, name), name)
+        filled = {name.casefold() for name in names}
+        if effect.kind == "INSERT" and not is_open:
+            for column in sorted(shape.required - filled):
+                self._heard.problem("required", tree, column)
+
+    def _fits(self, given: int, wanted: int) -> bool:
+        if self._script.dialect_name in _FEWER_VALUES_ALLOWED:
+            return given <= wanted
+        return given == wanted
+
+
+class _Views(dict[TableName, Relation]):
+    """Tables that are seen through, and open ones of which some columns are known to be gone."""
+
+    def __init__(self, temporary: dict[TableName, Relation], tables: Tables) -> None:
+        super().__init__()
+        self._temporary = temporary
+        self._tables = tables
+        self.opened: set[TableName] = set()
+
+    def get(self, table: TableName, default: object = None) -> Relation | None:  # type: ignore[override]
+        relation = self._temporary.get(table)
+        if relation is not None:
+            return relation
+        shape = self._tables.shape(table)
+        if shape.open and shape.without:
+            self.opened.add(table)
+            return Relation([Star(table, shape.without)], NOTHING)
+        return None
+
+
+def _as_written(result: Relation) -> Written:
+    from downriver.capture.sql.effects import Written
+
+    return Written(RESULT, result.items, result.rows)
+
+
+def _written_node(tree: exp.Expression, name: str) -> exp.Expression:
+    """Return the place where a statement names a column it writes."""
+    for identifier in tree.find_all(exp.Identifier):
+        if str(identifier.this).casefold() == name.casefold():
+            return identifier
+    return tree

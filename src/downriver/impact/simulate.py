@@ -1,0 +1,422 @@
+"""SQL under changed schemas: does it still resolve, and what becomes of what it fills?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from downriver.capture.sql.deps import Kind as DepKind
+from downriver.impact.delta import ABSENT, HURT, VALUES, Delta, Kind, Touch
+from downriver.impact.places import reference_to
+from downriver.impact.reading import BoundTables, Reading, type_text
+from downriver.impact.result import Result, extend
+from downriver.impact.types import compare_types
+from downriver.model.verdicts import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from downriver.capture.sql.deps import Deps
+    from downriver.impact.delta import Trail
+    from downriver.impact.heard import Problem
+    from downriver.impact.script import OutColumn, Output, ScriptReading
+    from downriver.impact.world import World
+
+_WHY = {
+    "missing_column": "names {name}, which is no longer there",
+    "ambiguous": "names {name}, which two of its tables have now",
+    "missing_table": "reads {name}, which is no longer there",
+    "arity": "no longer fits: {name}",
+    "required": "does not fill {name}, which is required now",
+    "type": "no longer makes sense for the new type: {name}",
+}
+
+
+def simulate(reading: Reading, world: World, deltas: Mapping[int, Delta]) -> Result:
+    """Return what happens to a process whose SQL is known, when its tables are changed so."""
+    return _Simulation(reading, world, deltas).run()
+
+
+class _Simulation:
+    def __init__(self, reading: Reading, world: World, deltas: Mapping[int, Delta]) -> None:
+        self._reading = reading
+        self._world = world
+        self._process = reading.process
+        self._deltas = deltas
+        self._result = Result()
+
+    def run(self) -> Result:
+        self._receive()
+        if self._is_concerned():
+            after = self._read_again()
+            problems = [
+                problem
+                for key, problem in after.problems.items()
+                if key not in self._reading.found.problems
+            ]
+            if problems:
+                self._fail(problems)
+            self._lose()
+            if self._result.outcome in (Outcome.FAILS, Outcome.LOSES):
+                self._outputs_fail({problem.kind for problem in problems})
+            else:
+                self._compare(after)
+        self._pass_on_staleness()
+        return self._result
+
+    # What every reader of a dataset receives, whatever its columns
+
+    def _receive(self) -> None:
+        for node in self._reading.inputs:
+            delta = self._deltas.get(node)
+            if delta is None:
+                continue
+            name = self._world.dataset(node).id.name
+            if delta.may is not None:
+                self._result.worsen(
+                    Outcome.MAY_FAIL,
+                    f"reads {name}, which may be hurt: no one knows which columns fill it",
+                    delta.may,
+                    "table_edges",
+                )
+            if delta.stale is not None:
+                reason = f"reads {name}, which is no longer renewed"
+                self._result.worsen(Outcome.STALE, reason, delta.stale)
+            if delta.deprecated is not None:
+                self._result.worsen(Outcome.DEPRECATED, f"uses {name}", delta.deprecated)
+
+    def _pass_on_staleness(self) -> None:
+        flags = {
+            name: trail
+            for node in self._reading.inputs
+            if (delta := self._deltas.get(node)) is not None
+            for name in ("stale", "may", "deprecated")
+            if (trail := getattr(delta, name)) is not None
+        }
+        if not flags:
+            return
+        for output in self._reading.found.outputs:
+            node = self._reading.output_node(output)
+            if node is not None:
+                self._result.output(node).merge(Delta(**flags))
+
+    def _is_concerned(self) -> bool:
+        """Tell whether anything this SQL says can mean something else now."""
+        nodes = {*self._reading.inputs, *self._process.outputs}
+        return any(
+            self._concerns(node, delta)
+            for node in nodes
+            if (delta := self._deltas.get(node)) is not None
+        )
+
+    def _concerns(self, node: int, delta: Delta) -> bool:
+        if delta.gone is not None or delta.rows is not None:
+            return True
+        if not delta.touches:
+            return False
+        if node in self._reading.starred or node in self._process.outputs:
+            return True
+        if any((node, column) in self._reading.used for column, _ in delta.touches):
+            return True
+        plain = self._reading.found.heard.plain_names
+        appeared = [touch.to for touch in delta.columns(Kind.RENAMED).values()]
+        appeared += delta.columns(Kind.ADDED)
+        return any(name.casefold() in plain for name in appeared)
+
+    def _read_again(self) -> ScriptReading:
+        after = self._reading.script.read(BoundTables(self._process, self._world, self._deltas))
+        if any(delta.columns(Kind.RETYPED) for delta in self._deltas.values()):
+            self._reading.check_types()
+            after.heard.check_types([s.tree for s in self._reading.script.statements])
+        return after
+
+    # It fails, or loses what it reads
+
+    def _fail(self, problems: list[Problem]) -> None:
+        first = problems[0]
+        reason = _WHY[first.kind].format(name=first.name)
+        self._result.worsen(Outcome.FAILS, reason, self._trail_of(first))
+        for problem in problems:
+            self._result.refer(list(self._references(problem)))
+
+    def _references(self, problem: Problem) -> Iterator[object]:
+        if problem.kind == "missing_table":
+            wanted = problem.name.rpartition(".")[2].casefold()
+            for statement in self._reading.script.statements:
+                for table in statement.tree.find_all(exp.Table):
+                    if str(table.name).casefold() == wanted:
+                        yield reference_to(self._process, table, problem.name, "")
+            return
+        node = problem.node
+        if node is None:
+            return
+        if problem.kind == "type":
+            for column in node.find_all(exp.Column):
+                yield from self._lookup_references(column)
+            return
+        name = problem.name if problem.kind != "arity" else ""
+        dataset = self._dataset_of(problem.name)
+        yield reference_to(self._process, node, dataset, name)
+
+    def _lookup_references(self, column: exp.Expression) -> Iterator[object]:
+        for (node, name), lookups in self._reading.lookups.items():
+            delta = self._deltas.get(node)
+            if delta is None or delta.find(name, Kind.RETYPED) is None:
+                continue
+            if any(lookup.node is column for lookup in lookups):
+                dataset = str(self._world.dataset(node).id)
+                yield reference_to(self._process, column, dataset, name)
+
+    def _dataset_of(self, column: str) -> str:
+        for node, delta in self._deltas.items():
+            if delta.find(column, *Kind) is not None:
+                return str(self._world.dataset(node).id)
+        return ""
+
+    def _trail_of(self, problem: Problem) -> Trail:
+        """Return the way that led to a problem: that of the column it names, else of any."""
+        concerned = [
+            delta
+            for node, delta in self._deltas.items()
+            if node in self._reading.inputs or node in self._process.outputs
+        ]
+        for delta in concerned:
+            touch = delta.find(problem.name, *Kind)
+            if touch is not None:
+                return touch.trail
+        for delta in concerned:
+            if delta.gone is not None:
+                return delta.gone
+            for touch in delta.touches.values():
+                return touch.trail
+        return ()
+
+    def _lose(self) -> None:
+        """Columns that a failed job no longer fills are as good as gone for those who name them."""
+        for node in self._reading.inputs:
+            delta = self._deltas.get(node)
+            for column, touch in delta.columns(Kind.UNAVAILABLE).items() if delta else ():
+                lookups = self._reading.lookups.get((node, column), ())
+                dataset = self._world.dataset(node).id
+                if lookups or node in self._reading.starred:
+                    reason = f"reads {dataset.name}.{column}, which its job can no longer fill"
+                    self._result.worsen(Outcome.LOSES, reason, touch.trail)
+                self._result.refer(
+                    [
+                        reference_to(self._process, lookup.node, str(dataset), column)
+                        for lookup in lookups
+                    ]
+                )
+
+    def _outputs_fail(self, problems: set[str]) -> None:
+        kinds = (*HURT, Kind.RETYPED) if "type" in problems else HURT
+        for output in self._reading.found.outputs:
+            node = self._reading.output_node(output)
+            if node is None:
+                continue
+            delta = self._result.output(node)
+            delta.stale = delta.stale if delta.stale is not None else self._result.trail
+            for column in output.columns:
+                touch = self._touched(column.deps, kinds, direct=True)
+                if touch is not None:
+                    trail = extend(touch.trail, self._column_id(node, column.name))
+                    delta.put(column.name, Kind.UNAVAILABLE, Touch("", trail))
+
+    # It runs: what comes out?
+
+    def _compare(self, after: ScriptReading) -> None:
+        for before, now in zip(self._reading.found.outputs, after.outputs, strict=False):
+            node = self._reading.output_node(before)
+            delta = self._difference(before, now, node)
+            if not delta:
+                continue
+            self._result.worsen(Outcome.CHANGES, self._told(delta), self._first_trail(delta))
+            if node is not None:
+                self._result.output(node).merge(delta)
+        if self._result.outcome is Outcome.CHANGES:
+            self._refer_to_values()
+
+    def _difference(self, before: Output, now: Output, node: int | None) -> Delta:
+        delta = Delta()
+        old = {column.name.casefold(): column for column in before.columns}
+        new = {column.name.casefold(): column for column in now.columns}
+        replaces = before.replaces and not self._process.incremental
+        vanished = [column for name, column in old.items() if name not in new]
+        appeared = [column for name, column in new.items() if name not in old]
+        for column in vanished:
+            self._vanish(column, appeared, node, delta)
+        for column in appeared if replaces else ():
+            trail = self._any_trail(node, column.name)
+            delta.put(column.name, Kind.ADDED, Touch(type_text(column.type), trail))
+        for name in old.keys() & new.keys():
+            self._compare_column(old[name], new[name], node, delta, replaces=replaces)
+        if before.open:
+            self._compare_star(before, node, delta)
+        rows = self._touched(before.rows, (Kind.CHANGED, Kind.RETYPED, Kind.NULLABLE), rows=True)
+        if rows is not None:
+            delta.rows = rows.trail
+        if not replaces and delta.columns(*ABSENT) and before.replaces:
+            self._stop_incremental(delta)
+            return Delta(stale=self._result.trail)
+        return delta
+
+    def _stop_incremental(self, delta: Delta) -> None:
+        """A table that is added to keeps its columns: a query that lost one no longer fits."""
+        (column, touch), *_ = delta.columns(*ABSENT).items()
+        reason = f"adds to a table that has {column}, and no longer has it to give"
+        self._result.worsen(Outcome.FAILS, reason, touch.trail)
+
+    def _vanish(
+        self, column: OutColumn, appeared: list[OutColumn], node: int | None, delta: Delta
+    ) -> None:
+        touch = self._touched(column.deps, ABSENT, direct=True)
+        trail = extend(touch.trail if touch else (), self._column_id(node, column.name))
+        renamed = self._renamed_deps(column.deps)
+        for other in appeared:
+            if renamed and set(other.deps) == renamed:
+                appeared.remove(other)
+                delta.put(column.name, Kind.RENAMED, Touch(other.name, trail))
+                return
+        delta.put(column.name, Kind.LOST, Touch("", trail))
+
+    def _renamed_deps(self, deps: Deps) -> set[object]:
+        found: set[object] = set()
+        for table, column, kind, masked in deps:
+            node = self._reading.tables.node(table)
+            delta = self._deltas.get(node) if node is not None else None
+            touch = delta.find(column, Kind.RENAMED) if delta is not None else None
+            found.add((table, touch.to if touch else column, kind, masked))
+        return found
+
+    def _compare_column(
+        self, old: OutColumn, new: OutColumn, node: int | None, delta: Delta, *, replaces: bool
+    ) -> None:
+        step = self._column_id(node, old.name)
+        changed = self._touched(old.deps, (Kind.CHANGED, Kind.NULLABLE))
+        retyped = self._touched(old.deps, (Kind.RETYPED,))
+        if changed is not None:
+            delta.put(old.name, Kind.CHANGED, Touch("", extend(changed.trail, step)))
+        elif set(new.deps) != self._renamed_deps(old.deps):
+            trail = extend(self._any_trail(node, old.name), step)
+            delta.put(old.name, Kind.CHANGED, Touch("", trail))  # it means another column now
+        if retyped is None:
+            return
+        trail = extend(retyped.trail, step)
+        if replaces and old.type != new.type:
+            delta.put(old.name, Kind.RETYPED, Touch(type_text(new.type), trail))
+        elif self._is_converted(old.deps):
+            delta.put(old.name, Kind.CHANGED, Touch("", trail))
+
+    def _is_converted(self, deps: Deps) -> bool:
+        """Tell whether a type a value comes from is now one that may hold something else."""
+        for table, column, kind, _ in deps:
+            node = self._reading.tables.node(table)
+            delta = self._deltas.get(node) if node is not None else None
+            touch = delta.find(column, Kind.RETYPED) if delta is not None else None
+            if node is None or touch is None or kind >= DepKind.JOIN:
+                continue
+            types = {f.name.casefold(): f.type for f in self._world.fields(node) or ()}
+            if compare_types(types.get(column.casefold(), ""), touch.to) != "widening":
+                return True
+        return False
+
+    def _compare_star(self, before: Output, node: int | None, delta: Delta) -> None:
+        """Of tables whose columns we do not know, what is known to change passes through."""
+        for table in before.stars:
+            source = self._reading.tables.node(table)
+            touched = self._deltas.get(source) if source is not None else None
+            for (column, kind), touch in touched.touches.items() if touched else ():
+                if kind is not Kind.REQUIRED and kind is not Kind.UNAVAILABLE:
+                    trail = extend(touch.trail, self._column_id(node, column))
+                    delta.put(column, kind, Touch(touch.to, trail))
+
+    def _touched(
+        self, deps: Deps, kinds: tuple[Kind, ...], *, direct: bool = False, rows: bool = False
+    ) -> Touch | None:
+        """Return what happened to the first of these columns that anything happened to."""
+        for table, column, kind, _ in deps:
+            if direct and kind >= DepKind.JOIN:
+                continue
+            node = self._reading.tables.node(table)
+            delta = self._deltas.get(node) if node is not None else None
+            if delta is None:
+                continue
+            touch = delta.find(column, *kinds)
+            if touch is not None and not (rows and self._is_harmless(node, column, touch, delta)):
+                return touch
+        if rows:
+            return self._other_rows()
+        return None
+
+    def _other_rows(self) -> Touch | None:
+        for node in self._reading.inputs:
+            delta = self._deltas.get(node)
+            if delta is not None and delta.rows is not None:
+                return Touch("", delta.rows)
+        return None
+
+    def _is_harmless(self, node: int | None, column: str, touch: Touch, delta: Delta) -> bool:
+        """A wider type selects the same rows."""
+        if node is None or delta.find(column, Kind.CHANGED, Kind.NULLABLE) is not None:
+            return False
+        types = {f.name.casefold(): f.type for f in self._world.fields(node) or ()}
+        return compare_types(types.get(column.casefold(), ""), touch.to) in ("same", "widening")
+
+    # Telling
+
+    def _refer_to_values(self) -> None:
+        for (node, column), lookups in self._reading.lookups.items():
+            delta = self._deltas.get(node)
+            if delta is None or delta.find(column, *VALUES) is None:
+                continue
+            dataset = str(self._world.dataset(node).id)
+            self._result.refer(
+                [reference_to(self._process, found.node, dataset, column) for found in lookups]
+            )
+
+    def _told(self, delta: Delta) -> str:
+        parts = []
+        for kinds, words in _CHANGED_WORDS:
+            names = delta.columns(*kinds)
+            if names:
+                listed = ", ".join(
+                    f"{name} to {touch.to}" if Kind.RENAMED in kinds else name
+                    for name, touch in names.items()
+                )
+                parts.append(f"{words} {listed}")
+        if delta.rows is not None:
+            parts.append("may have other rows")
+        return "; ".join(parts) or "changes"
+
+    def _first_trail(self, delta: Delta) -> Trail:
+        for touch in delta.touches.values():
+            if touch.trail:
+                return touch.trail
+        return delta.rows or ()
+
+    def _any_trail(self, node: int | None, column: str) -> Trail:
+        for source in self._reading.inputs:
+            delta = self._deltas.get(source)
+            touch = delta.find(column, *Kind) if delta is not None else None
+            if touch is not None:
+                return extend(touch.trail, self._column_id(node, column))
+        for source in self._reading.inputs:
+            delta = self._deltas.get(source)
+            for touch in delta.touches.values() if delta is not None else ():
+                return touch.trail
+        return ()
+
+    def _column_id(self, node: int | None, column: str) -> str:
+        if node is None:
+            return f"{self._process.id.name}.{column}"
+        return f"{self._world.dataset(node).id.name}.{column}"
+
+
+_CHANGED_WORDS = (
+    ((Kind.LOST,), "loses"),
+    ((Kind.RENAMED,), "renames"),
+    ((Kind.ADDED,), "gains"),
+    ((Kind.RETYPED,), "changes the type of"),
+    ((Kind.CHANGED,), "changes the values of"),
+)
