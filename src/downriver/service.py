@@ -22,10 +22,11 @@ from downriver.errors import (
 )
 from downriver.events.wire import parse_event, parse_time, render_time
 from downriver.graph import FOREVER, Entity, GraphIndex, Question, paths, resolve, trace
-from downriver.impact import Proposed, World, analyse
-from downriver.model.answers import Direction, Paths, Trace
+from downriver.events.waivers import render_waiver_event
+from downriver.impact import Proposed, World, analyse, decide, find_edits
+from downriver.model.answers import BlindSpot, Direction, Paths, Trace
 from downriver.model.changes import Change, with_dataset
-from downriver.model.ids import DatasetId, JobId
+from downriver.model.ids import ColumnId, DatasetId, JobId
 from downriver.store import (
     ApiKey,
     Counts,
@@ -47,7 +48,8 @@ if TYPE_CHECKING:
 
     from downriver.events import Event
     from downriver.graph.identity import Identities
-    from downriver.model.verdicts import Impact
+    from downriver.impact import FilePair, Policy
+    from downriver.model.verdicts import Impact, Verdict
     from downriver.store import Receipt, StoreState
 
 DEFAULT_LIMIT = 1000
@@ -194,6 +196,57 @@ class Lineage:
         with self.reading() as reader:
             proposed = [Proposed(*self._resolved(change, reader)) for change in changes]
             return analyse(proposed, self._world_of(reader))
+
+    def impact_of_files(self, pairs: Sequence[FilePair]) -> Impact:
+        """Answer what edited files do: what changes in meaning is found out first."""
+        with self.reading() as reader:
+            world = self._world_of(reader)
+            edits = find_edits(pairs, world)
+            proposed = [Proposed(*self._resolved(change, reader)) for change in edits.changes]
+            found = analyse(proposed, world, edits.by_process)
+        for message in edits.unknown:
+            path, _, reason = message.partition(": ")
+            found.blind_spots.append(BlindSpot(kind="unread_file", entity=path, message=reason))
+            found.complete = False
+        return found
+
+    def gate(self, impact: Impact, policy: Policy | None = None) -> Verdict:
+        """Decide about changes by policy; a waiver that lets something pass goes into the log."""
+        verdict = decide(impact, policy)
+        waived = [f for f in verdict.findings if f.waived]
+        if waived:
+            told = [{"rule": f.rule, "waiver": f.waived, "entities": f.entities} for f in waived]
+            now = time.time_ns() // 1000
+            with self.reading() as reader:
+                targets = [self.resolve(target, reader).id for target in impact.targets]
+            self.ingest(
+                [
+                    render_waiver_event(target, now, impact.changes, told)
+                    for target in targets
+                    if isinstance(target, DatasetId)
+                ]
+            )
+        return verdict
+
+    def split_entity(self, entity: str) -> tuple[str, str | None]:
+        """Return the dataset, by its full id, and the column that a name means, if it means one.
+
+        A column that no schema has told of may be meant where its dataset is known.
+        """
+        with self.reading() as reader:
+            try:
+                found = self.resolve(entity, reader).id
+            except EntityNotFoundError:
+                dataset, dot, column = entity.rpartition(".")
+                if not dot:
+                    raise
+                found = self.resolve(dataset, reader).id
+                if not isinstance(found, DatasetId):
+                    raise
+                return str(found), column
+        if isinstance(found, ColumnId):
+            return str(found.dataset), found.field
+        return str(found), None
 
     def _resolved(self, change: Change, reader: Reader) -> tuple[Change, int]:
         entity = self.resolve(change.dataset, reader)

@@ -11,7 +11,9 @@ from downriver.cli import (
     audit,
     capture,
     demo,
+    gate,
     graph,
+    impact,
     ingest,
     keys,
     paths,
@@ -37,6 +39,8 @@ app.command("ingest")(ingest.ingest)
 app.command("trace")(trace.trace)
 app.command("paths")(paths.paths)
 app.command("graph")(graph.graph)
+app.command("impact")(impact.impact)
+app.command("gate")(gate.gate)
 app.command("status")(status.status)
 app.command("rebuild")(rebuild.rebuild)
 app.add_typer(capture.app, name="capture")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from downriver.events.wire import render_time
 from downriver.graph.stated import stated_blind_spots
 from downriver.impact.delta import ABSENT, Delta, Kind
+from downriver.impact.edits import describe
 from downriver.impact.proposal import Proposed, propose
 from downriver.impact.result import Result
 from downriver.impact.simulate import simulate
@@ -18,9 +19,12 @@ from downriver.model.changes import change_type
 from downriver.model.verdicts import Effect, Impact, Outcome, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from downriver.impact.world import Process, World
+    from downriver.impact.edits import Edit
+    from downriver.impact.world import Dataset, Process, World
+    from downriver.model.changes import Change
+    from downriver.model.ids import NodeId
 
 _MOST_VISITS = 6  # of one process: data that goes in circles comes to rest before
 
@@ -35,15 +39,24 @@ _SEVERITIES = {
 }
 
 
-def analyse(changes: Sequence[Proposed], world: World) -> Impact:
-    """Return what changes do to everyone downstream of them, and to those who write there."""
-    return _Analysis(changes, world).impact()
+def analyse(
+    changes: Sequence[Proposed], world: World, edits: Mapping[int, Edit] | None = None
+) -> Impact:
+    """Return what changes do to everyone downstream of them, and to those who write there.
+
+    `edits` are processes whose SQL is to change, by key: what they fill then differs is found out.
+    """
+    return _Analysis(changes, world, edits or {}).impact()
 
 
 class _Analysis:
-    def __init__(self, changes: Sequence[Proposed], world: World) -> None:
+    def __init__(
+        self, changes: Sequence[Proposed], world: World, edits: Mapping[int, Edit]
+    ) -> None:
         self._changes = changes
         self._world = world
+        self._edits = edits
+        self._before = {key: edit.reading(world) for key, edit in edits.items()}
         self._proposal = propose(changes, world)
         self._deltas: dict[int, Delta] = dict(self._proposal.deltas)
         self._hops: dict[int, int] = dict.fromkeys(self._deltas, 0)  # of datasets
@@ -58,18 +71,32 @@ class _Analysis:
         effects = [self._effect(key, result) for key, result in self._hurt()]
         effects.sort(key=_by_weight)
         spots = self._blind_spots()
-        datasets = [self._world.dataset(node) for node in self._proposal.deltas]
+        changes = [change.change for change in self._changes] + self._found_changes()
+        datasets = [self._world.dataset(node) for node in self._targets()]
         return Impact(
-            changes=[str(change.change) for change in self._changes],
-            change_types=[change_type(change.change) for change in self._changes],
+            changes=[str(change) for change in changes],
+            change_types=list(dict.fromkeys(map(change_type, changes))),
             targets=[str(dataset.id) for dataset in datasets],
             effects=effects,
-            untouched=len(self._results) - len(effects),
+            untouched=sum(r.outcome is Outcome.UNTOUCHED for r in self._results.values()),
             complete=not spots,
             blind_spots=spots,
             target_tags=sorted({tag for d in datasets for tag in self._tags_of(d.node)}),
             owners=list(dict.fromkeys(owner for d in datasets for owner in d.owners)),
         )
+
+    def _targets(self) -> list[int]:
+        """Return the datasets that are changed: those named, and those that edited SQL fills."""
+        edited = [node for key in self._edits for node in self._results[key].outputs]
+        return list(dict.fromkeys([*self._proposal.deltas, *edited]))
+
+    def _found_changes(self) -> list[Change]:
+        return [
+            change
+            for key in self._edits
+            for node, delta in self._results[key].outputs.items()
+            for change in describe(self._world.dataset(node).id.name, delta)
+        ]
 
     # Going downstream
 
@@ -78,6 +105,9 @@ class _Analysis:
         visits: Counter[int] = Counter()
         for node in self._deltas:
             self._wake(node, waiting)
+        for key in self._edits:
+            self._depth.setdefault(key, 0)
+            heapq.heappush(waiting, (0, key))
         while waiting:
             _, key = heapq.heappop(waiting)
             visits[key] += 1
@@ -98,6 +128,9 @@ class _Analysis:
                 heapq.heappush(waiting, (hops, key))
 
     def _evaluate(self, process: Process) -> Result:
+        edit = self._edits.get(process.key)
+        if edit is not None:
+            return simulate(self._before[process.key], self._world, self._deltas, edit.head)
         reading = self._world.reading(process)
         if reading is not None and reading.understood and self._covers(process, reading.inputs):
             return simulate(reading, self._world, self._deltas)
@@ -170,7 +203,8 @@ class _Analysis:
 
     def _hurt(self) -> Iterable[tuple[int, Result]]:
         for key, result in self._results.items():
-            if result.outcome is not Outcome.UNTOUCHED:
+            is_the_change = key in self._edits and result.outcome is Outcome.CHANGES
+            if result.outcome is not Outcome.UNTOUCHED and not is_the_change:
                 yield key, result
 
     def _effect(self, key: int, result: Result) -> Effect:
@@ -196,7 +230,7 @@ class _Analysis:
             reason=reason,
             affected_references=list(dict.fromkeys(columns)),
             references=result.references,
-            hops=self._depth[key],
+            hops=max(self._depth[key], 1),
             path=list(result.trail),
             writes=[str(dataset.id) for dataset in outputs],
             owners=list(dict.fromkeys(owners)),
@@ -208,7 +242,7 @@ class _Analysis:
     def _only_if_there(self, result: Result) -> bool:
         return bool(result.references) and all(r.conditional for r in result.references)
 
-    def _shown(self, process: Process) -> object:
+    def _shown(self, process: Process) -> NodeId:
         """A query and the one dataset it makes are one thing, known by the dataset's name."""
         if process.type in ("dbt_model", "sql") and len(process.outputs) == 1:
             return self._world.dataset(process.outputs[0]).id
@@ -216,7 +250,7 @@ class _Analysis:
 
     def _tags_of(self, node: int) -> set[str]:
         dataset = self._world.dataset(node)
-        touched = {column for column, _ in self._proposal.deltas[node].touches}
+        touched = {column for column, _ in self._deltas[node].touches}
         found = set(dataset.tags)
         for column in touched:
             found |= dataset.column_tags.get(column, frozenset())
@@ -251,9 +285,8 @@ def _concerns_writers(delta: Delta) -> bool:
     return delta.gone is not None or bool(delta.columns(*kinds))
 
 
-def _word_for(outputs: list[object]) -> str:
-    types = [getattr(dataset, "type", "") for dataset in outputs]
-    return next((kind for kind in types if kind), "job")
+def _word_for(outputs: list[Dataset]) -> str:
+    return next((dataset.type for dataset in outputs if dataset.type), "job")
 
 
 _WEIGHTS = {Severity.BREAKING: 0, Severity.WARNING: 1, Severity.NONE: 2}

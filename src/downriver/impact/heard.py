@@ -13,7 +13,7 @@ from downriver.impact.inference import check_call, common_type, literal_type, re
 from downriver.impact.types import UNKNOWN, ColumnType, parse_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sqlglot.dialects.dialect import Dialect
 
@@ -148,6 +148,42 @@ class Heard(Listener):
     def problem(self, kind: str, node: exp.Expression, name: str) -> None:
         """Note something a database would refuse."""
         self.problems.setdefault((kind, id(node)), Problem(kind, node, name))
+
+    # Meaning
+
+    def is_base(self, table: str) -> bool:
+        """Tell a table of the database from a name that the script itself gives."""
+        return table.casefold() in self._base_names
+
+    @property
+    def _base_names(self) -> set[str]:
+        return {table[-1].casefold() for lookup in self.lookups for table, _ in lookup.bases}
+
+    def told_column(
+        self,
+        node: exp.Expression,
+        tell: Callable[[exp.Expression], str],
+        renamed: Callable[[TableName, str], str],
+    ) -> str:
+        """Return what a column is made of, as text."""
+        found = self._found.get(id(node))
+        if found is None:
+            return f"?{str(node.name).casefold()}"
+        return self.told(found.deps, tell, renamed)
+
+    def told(
+        self,
+        deps: Deps,
+        tell: Callable[[exp.Expression], str],
+        renamed: Callable[[TableName, str], str],
+    ) -> str:
+        """Return what has these dependencies: an expression, or the base columns themselves."""
+        node = self._nodes.get(id(deps))
+        if node is not None:
+            return tell(node)
+        return " | ".join(
+            sorted(f"{'.'.join(t)}.{renamed(t, c)}:{int(k)}".casefold() for t, c, k, _ in deps)
+        )
 
     # Types
 

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from downriver.capture.sql.deps import Kind as DepKind
 from downriver.impact.delta import ABSENT, HURT, VALUES, Delta, Kind, Touch
+from downriver.impact.meaning import Meaning
 from downriver.impact.places import reference_to
 from downriver.impact.reading import BoundTables, Reading, type_text
 from downriver.impact.result import Result, extend
@@ -17,10 +18,10 @@ from downriver.model.verdicts import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from downriver.capture.sql.deps import Deps
+    from downriver.capture.sql.deps import Deps, TableName
     from downriver.impact.delta import Trail
     from downriver.impact.heard import Problem
-    from downriver.impact.script import OutColumn, Output, ScriptReading
+    from downriver.impact.script import OutColumn, Output, Script, ScriptReading
     from downriver.impact.world import World
 
 _WHY = {
@@ -33,16 +34,29 @@ _WHY = {
 }
 
 
-def simulate(reading: Reading, world: World, deltas: Mapping[int, Delta]) -> Result:
-    """Return what happens to a process whose SQL is known, when its tables are changed so."""
-    return _Simulation(reading, world, deltas).run()
+def simulate(
+    reading: Reading, world: World, deltas: Mapping[int, Delta], head: Script | None = None
+) -> Result:
+    """Return what happens to a process whose SQL is known, when its tables are changed so.
+
+    `head` is the SQL it will have by then, where that is to change too.
+    """
+    return _Simulation(reading, world, deltas, head).run()
 
 
 class _Simulation:
-    def __init__(self, reading: Reading, world: World, deltas: Mapping[int, Delta]) -> None:
+    def __init__(
+        self,
+        reading: Reading,
+        world: World,
+        deltas: Mapping[int, Delta],
+        head: Script | None,
+    ) -> None:
         self._reading = reading
         self._world = world
-        self._process = reading.process
+        self._head = head
+        self._script = head or reading.script
+        self._process = reading.process._replace(script=self._script)
         self._deltas = deltas
         self._result = Result()
 
@@ -50,11 +64,7 @@ class _Simulation:
         self._receive()
         if self._is_concerned():
             after = self._read_again()
-            problems = [
-                problem
-                for key, problem in after.problems.items()
-                if key not in self._reading.found.problems
-            ]
+            problems = self._new_problems(after)
             if problems:
                 self._fail(problems)
             self._lose()
@@ -64,6 +74,14 @@ class _Simulation:
                 self._compare(after)
         self._pass_on_staleness()
         return self._result
+
+    def _new_problems(self, after: ScriptReading) -> list[Problem]:
+        """Return what does not work any more; what never did says more of us than of the SQL."""
+        known = self._reading.found.problems
+        if self._head is None:
+            return [problem for key, problem in after.problems.items() if key not in known]
+        names = {(problem.kind, problem.name) for problem in known.values()}
+        return [p for p in after.problems.values() if (p.kind, p.name) not in names]
 
     # What every reader of a dataset receives, whatever its columns
 
@@ -103,6 +121,8 @@ class _Simulation:
 
     def _is_concerned(self) -> bool:
         """Tell whether anything this SQL says can mean something else now."""
+        if self._head is not None:
+            return True
         nodes = {*self._reading.inputs, *self._process.outputs}
         return any(
             self._concerns(node, delta)
@@ -125,10 +145,10 @@ class _Simulation:
         return any(name.casefold() in plain for name in appeared)
 
     def _read_again(self) -> ScriptReading:
-        after = self._reading.script.read(BoundTables(self._process, self._world, self._deltas))
+        after = self._script.read(BoundTables(self._process, self._world, self._deltas))
         if any(delta.columns(Kind.RETYPED) for delta in self._deltas.values()):
             self._reading.check_types()
-            after.heard.check_types([s.tree for s in self._reading.script.statements])
+            after.heard.check_types([s.tree for s in self._script.statements])
         return after
 
     # It fails, or loses what it reads
@@ -143,7 +163,7 @@ class _Simulation:
     def _references(self, problem: Problem) -> Iterator[object]:
         if problem.kind == "missing_table":
             wanted = problem.name.rpartition(".")[2].casefold()
-            for statement in self._reading.script.statements:
+            for statement in self._script.statements:
                 for table in statement.tree.find_all(exp.Table):
                     if str(table.name).casefold() == wanted:
                         yield reference_to(self._process, table, problem.name, "")
@@ -226,9 +246,15 @@ class _Simulation:
     # It runs: what comes out?
 
     def _compare(self, after: ScriptReading) -> None:
-        for before, now in zip(self._reading.found.outputs, after.outputs, strict=False):
+        for before, now in self._pairs(after):
             node = self._reading.output_node(before)
-            delta = self._difference(before, now, node)
+            if now is None:
+                name = self._process.id.name if node is None else self._dataset_name(node)
+                delta = Delta(gone=(name,))
+            else:
+                delta = self._difference(before, now, node)
+                if self._head is not None:
+                    self._compare_meaning(before, now, after, node, delta)
             if not delta:
                 continue
             self._result.worsen(Outcome.CHANGES, self._told(delta), self._first_trail(delta))
@@ -236,6 +262,38 @@ class _Simulation:
                 self._result.output(node).merge(delta)
         if self._result.outcome is Outcome.CHANGES:
             self._refer_to_values()
+
+    def _pairs(self, after: ScriptReading) -> Iterator[tuple[Output, Output | None]]:
+        """Yield each output with what has become of it."""
+        if self._head is None:
+            yield from zip(self._reading.found.outputs, after.outputs, strict=False)
+            return
+        now = {output.table: output for output in after.outputs}
+        for output in self._reading.found.outputs:
+            yield output, now.get(output.table)
+
+    def _compare_meaning(
+        self, before: Output, now: Output, after: ScriptReading, node: int | None, delta: Delta
+    ) -> None:
+        """Find what new SQL computes in another way, though from the same columns."""
+        old = Meaning(self._reading.script, self._reading.found, self._new_name)
+        new = Meaning(self._script, after, _same_name)
+        columns = new.columns(now)
+        for name, told in old.columns(before).items():
+            changed = name in columns and columns[name] != told
+            if changed and delta.find(name, Kind.CHANGED, Kind.RETYPED) is None:
+                delta.put(name, Kind.CHANGED, Touch("", (self._column_id(node, name),)))
+        if old.rows != new.rows and delta.rows is None:
+            delta.rows = (self._process.id.name if node is None else self._dataset_name(node),)
+
+    def _new_name(self, table: TableName, column: str) -> str:
+        node = self._reading.tables.node(table)
+        delta = self._deltas.get(node) if node is not None else None
+        touch = delta.find(column, Kind.RENAMED) if delta is not None else None
+        return column if touch is None else touch.to
+
+    def _dataset_name(self, node: int) -> str:
+        return self._world.dataset(node).id.name
 
     def _difference(self, before: Output, now: Output, node: int | None) -> Delta:
         delta = Delta()
@@ -411,6 +469,10 @@ class _Simulation:
         if node is None:
             return f"{self._process.id.name}.{column}"
         return f"{self._world.dataset(node).id.name}.{column}"
+
+
+def _same_name(table: TableName, column: str) -> str:
+    return column
 
 
 _CHANGED_WORDS = (

@@ -152,6 +152,10 @@ class World:
             names += self._read.list_fields(same)
         return list(dict.fromkeys(names))
 
+    def nodes_named(self, name: str) -> dict[int, NodeId]:
+        """Return every dataset and job whose name ends so."""
+        return self._read.nodes_named(name)
+
     # Who reads and writes
 
     def consumers(self, node: int) -> tuple[int, ...]:
