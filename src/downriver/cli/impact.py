@@ -87,5 +87,6 @@ def _show_effect(effect: Effect) -> None:
     for reference in effect.references[:_REFERENCES_SHOWN]:
         place = place_of(reference)
         if place:
+            clause = f" {reference.clause}" if reference.clause != "other" else ""
             text = f": {reference.text}" if reference.text else ""
-            out.print(f"           [cyan]{escape(place)}[/] {reference.clause}{escape(text)}")
+            out.print(f"           [cyan]{escape(place)}[/]{clause}{escape(text)}")

@@ -62,11 +62,13 @@ class _Analysis:
         self._hops: dict[int, int] = dict.fromkeys(self._deltas, 0)  # of datasets
         self._depth: dict[int, int] = {}  # of processes
         self._results: dict[int, Result] = {}
+        self._writers: dict[int, Result] = {}  # of those who write what changes
         self._filled: dict[tuple[int, int], Delta] = {}  # by process and dataset
 
     def impact(self) -> Impact:
-        self._spread()
         self._ask_writers()
+        self._spread()
+        self._results = {**self._writers, **self._results}
         self._blame_givers()
         effects = [self._effect(key, result) for key, result in self._hurt()]
         effects.sort(key=_by_weight)
@@ -115,14 +117,26 @@ class _Analysis:
                 continue
             process = self._world.process(key)
             result = self._evaluate(process)
-            self._results[key] = result
+            self._results[key] = self._worse(key, result)
             for node, delta in result.outputs.items():
-                if node not in process.inputs and self._fill(key, node, delta):
-                    self._wake(node, waiting)
+                if self._fill(key, node, delta):
+                    self._wake(node, waiting, but=key)
 
-    def _wake(self, node: int, waiting: list[tuple[int, int]]) -> None:
+    def _worse(self, key: int, result: Result) -> Result:
+        """Return the worse of what happens to a process as a reader and as a writer."""
+        writer = self._writers.get(key)
+        if writer is None:
+            return result
+        result.worsen(writer.outcome, writer.reason, writer.trail, writer.basis)
+        result.refer(writer.references)
+        return result
+
+    def _wake(self, node: int, waiting: list[tuple[int, int]], but: int = 0) -> None:
+        """Let everyone look again who reads a dataset, except a job that reads what it fills."""
         hops = self._hops[node] + 1
         for key in self._world.consumers(node):
+            if key == but:
+                continue
             self._depth[key] = min(self._depth.get(key, hops), hops)
             if (hops, key) not in waiting:
                 heapq.heappush(waiting, (hops, key))
@@ -161,7 +175,7 @@ class _Analysis:
     def _ask_writers(self) -> None:
         for node, delta in self._proposal.deltas.items():
             for key in self._world.writers(node):
-                if key in self._results or not _concerns_writers(delta):
+                if not _concerns_writers(delta):
                     continue
                 process = self._world.process(key)
                 reading = self._world.reading(process)
@@ -175,8 +189,16 @@ class _Analysis:
                 else:
                     result = simulate(reading, self._world, {node: delta})
                 if result.outcome is not Outcome.UNTOUCHED:
-                    self._results[key] = result
+                    self._writers[key] = result
                     self._depth[key] = 1
+                if result.outcome is Outcome.FAILS:
+                    self._stop_renewing(node, result)
+
+    def _stop_renewing(self, node: int, result: Result) -> None:
+        """Who reads what a failed job fills gets old data."""
+        delta = self._deltas[node] = Delta()
+        delta.merge(self._proposal.deltas[node])
+        delta.stale = result.trail
 
     # Who only passes on what others then miss
 
@@ -232,6 +254,7 @@ class _Analysis:
             references=result.references,
             hops=max(self._depth[key], 1),
             path=list(result.trail),
+            reads=[str(self._world.dataset(n).id) for n in process.inputs if n in self._deltas],
             writes=[str(dataset.id) for dataset in outputs],
             owners=list(dict.fromkeys(owners)),
             tags=sorted(tags),
@@ -245,7 +268,9 @@ class _Analysis:
     def _shown(self, process: Process) -> NodeId:
         """A query and the one dataset it makes are one thing, known by the dataset's name."""
         if process.type in ("dbt_model", "sql") and len(process.outputs) == 1:
-            return self._world.dataset(process.outputs[0]).id
+            (node,) = process.outputs
+            if self._world.writers(node) == (process.key,):
+                return self._world.dataset(node).id
         return process.id
 
     def _tags_of(self, node: int) -> set[str]:

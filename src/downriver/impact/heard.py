@@ -9,7 +9,13 @@ from sqlglot import exp
 from downriver.capture.sql.deps import NOTHING, Deps, Kind, TableName
 from downriver.capture.sql.listening import Listener
 from downriver.capture.sql.relations import Column, Star
-from downriver.impact.inference import check_call, common_type, literal_type, result_type
+from downriver.impact.inference import (
+    check_call,
+    check_joined,
+    common_type,
+    literal_type,
+    result_type,
+)
 from downriver.impact.types import UNKNOWN, ColumnType, parse_type
 
 if TYPE_CHECKING:
@@ -42,13 +48,15 @@ class Heard(Listener):
     """Keeps what one reading of a script says."""
 
     def __init__(self, dialect: Dialect, tables: Tables) -> None:
-        self._dialect = dialect
+        self._dialect_name = type(dialect).__name__.lower()
         self._tables = tables
         self.lookups: list[Lookup] = []
         self.problems: dict[tuple[str, int], Problem] = {}
         self.plain_names: set[str] = set()  # that no table name stands before
         self.starred: set[TableName] = set()
         self.unread = False
+        self.natural: dict[int, tuple[str, ...]] = {}  # the columns each NATURAL JOIN is by
+        self._joined: list[tuple[exp.Expression, Column, Column]] = []  # by USING and NATURAL
         # A column's dependencies are one object wherever the column goes: it tells who it is.
         self._nodes: dict[int, exp.Expression] = {}
         self._types: dict[int, ColumnType] = {}
@@ -81,9 +89,27 @@ class Heard(Listener):
         right = joined.find(text)
         if not left or right is None:
             self.problem("missing_column", name, text)
+        elif left:
+            self._joined.append((name, left[0], right))
         for column in [*left, *([right] if right is not None else [])]:
             bases = tuple((t, c) for (t, c, kind, _) in column.deps if kind == Kind.IDENTITY)
             self.lookups.append(Lookup(name, text, bases))
+
+    def natural_join(
+        self, join: exp.Expression, names: Sequence[str], before: Sequence[Relation], joined: Relation
+    ) -> None:
+        """A NATURAL JOIN is by whatever columns both sides have."""
+        self.natural[id(join)] = tuple(sorted(names))
+        if not names and not joined.open and not any(side.open for side in before):
+            self.problem("natural", join, "no column is left to join on")
+        for name in names:
+            left = next((c for side in before if (c := side.find(name)) is not None), None)
+            right = joined.find(name)
+            if left is not None and right is not None:
+                self._joined.append((join, left, right))
+        for side in (*before, joined):
+            for column in side.columns:
+                self.starred.update(table for table, _, _, _ in column.deps)
 
     def star(self, star: exp.Expression, items: Sequence[Column | Star]) -> None:
         """What EXCEPT, REPLACE and RENAME name must be there."""
@@ -227,9 +253,20 @@ class Heard(Listener):
         """Note every operator and function that is given a type it cannot take."""
         for tree in trees:
             for node in tree.walk():
-                complaint = check_call(node, self.type_of)
+                complaint = check_call(node, self.type_of, self._dialect_name)
                 if complaint:
                     self.problem("type", node, complaint)
+        self.check_joins()
+
+    def check_joins(self) -> None:
+        """Note where USING and NATURAL compare columns that cannot be compared."""
+        for node, left, right in self._joined:
+            types = self.type_of_column(left), self.type_of_column(right)
+            # Columns that USING names held what can be compared. NATURAL takes what it finds.
+            by_chance = isinstance(node, exp.Join)
+            complaint = check_joined(*types, "" if by_chance else self._dialect_name)
+            if complaint:
+                self.problem("type", node, complaint)
 
 
 def _is_ambiguous(name: str, scope: Scope) -> bool:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from sqlglot import exp
 
 from downriver.impact.types import UNKNOWN, ColumnType, Family, parse_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    TypeOf = Callable[[exp.Expression], ColumnType]
+TypeOf: TypeAlias = Callable[[exp.Expression], ColumnType]
 
 NUMBER = ColumnType("number", 19, 0, "integer")
 FLOAT = parse_type("double")
@@ -27,16 +28,16 @@ _SUMS = (exp.Add, exp.Sub)
 _TEXT_FUNCTIONS = (exp.Upper, exp.Lower, exp.Trim, exp.Concat, exp.DPipe, exp.Substring)
 _TEXT_FUNCTIONS += (exp.Initcap, exp.Left, exp.Right, exp.Replace, exp.ConcatWs)
 _TEXT_ONLY = (exp.Upper, exp.Lower, exp.Trim, exp.Substring, exp.Initcap, exp.Left, exp.Right)
-_TEXT_ONLY += (exp.Like, exp.ILike, exp.Replace, exp.RegexpLike, exp.StartsWith)
+_TEXT_ONLY += (exp.Like, exp.ILike, exp.Replace, exp.RegexpLike, exp.StartsWith, exp.Length)
+_TEXT_ONLY += (exp.Split,)
 _TEMPORAL_ONLY = (exp.DateTrunc, exp.TimestampTrunc, exp.Extract, exp.Year, exp.Month, exp.Day)
 _TEMPORAL_ONLY += (exp.DateDiff, exp.DateAdd, exp.DateSub, exp.Quarter, exp.Week, exp.DayOfWeek)
 _COUNTS = (exp.Count, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Length, exp.Extract, exp.DateDiff)
 _COUNTS += (exp.Year, exp.Month, exp.Day, exp.Quarter, exp.Week, exp.DayOfWeek, exp.CountIf)
 _SAME_AS_FIRST = (exp.Min, exp.Max, exp.First, exp.Last, exp.Lag, exp.Lead, exp.FirstValue)
-_SAME_AS_FIRST += (exp.LastValue, exp.AnyValue, exp.Neg, exp.Abs, exp.Nullif, exp.Filter)
-_SAME_AS_FIRST += (exp.Window, exp.IgnoreNulls, exp.ArgMax, exp.ArgMin, exp.Sum, exp.Round)
+_SAME_AS_FIRST += (exp.LastValue, exp.AnyValue, exp.Neg, exp.Abs, exp.Nullif, exp.Filter, exp.Median)
+_SAME_AS_FIRST += (exp.Window, exp.IgnoreNulls, exp.ArgMax, exp.ArgMin)
 _SAME_AS_FIRST += (exp.Mod, exp.IntDiv)
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _TEMPORAL: frozenset[Family] = frozenset({"date", "timestamp", "time"})
 
 
@@ -65,12 +66,18 @@ def result_type(node: exp.Expression, type_of: TypeOf) -> ColumnType:
     """Return the type an operator or function makes of what it is given."""
     if isinstance(node, exp.Cast):
         return parse_type(node.to.sql())
+    if isinstance(node, exp.Subquery):
+        inner = node.this
+        single = isinstance(inner, exp.Select) and len(inner.expressions) == 1
+        return type_of(inner.expressions[0]) if single else UNKNOWN
     if isinstance(node, _COUNTS):
         return NUMBER
     if isinstance(node, _TEXT_FUNCTIONS):
         return TEXT
     if isinstance(node, exp.Avg):
         return FLOAT
+    if isinstance(node, (exp.Sum, exp.Round)) and isinstance(node.this, exp.Expression):
+        return _widest(node, type_of(node.this))
     if isinstance(node, _SAME_AS_FIRST) and isinstance(node.this, exp.Expression):
         return type_of(node.this)
     if isinstance(node, exp.Coalesce):
@@ -84,6 +91,15 @@ def result_type(node: exp.Expression, type_of: TypeOf) -> ColumnType:
     if isinstance(node, (exp.DateTrunc, exp.TimestampTrunc, exp.CurrentTimestamp)):
         return TIMESTAMP
     return UNKNOWN
+
+
+def _widest(node: exp.Expression, of: ColumnType) -> ColumnType:
+    """Sums have as many digits as there are; what is rounded to nothing has none after the point."""
+    if of.family != "number" or of.name == "float":
+        return of
+    if isinstance(node, exp.Round):
+        return of._replace(scale=0 if node.args.get("decimals") is None else of.scale)
+    return ColumnType("number", 38, of.scale, of.name)
 
 
 def _case_type(node: exp.Case, type_of: TypeOf) -> ColumnType:
@@ -102,28 +118,54 @@ def _arithmetic_type(node: exp.Binary, type_of: TypeOf) -> ColumnType:
     return common_type([left, right])
 
 
-def check_call(node: exp.Expression, type_of: TypeOf) -> str:
+# How dialects treat types that do not fit: refuse them, compare for equality at least, or convert.
+_CONVERTS = frozenset(
+    {
+        "mysql", "doris", "starrocks", "sqlite", "spark", "spark2", "databricks", "hive",
+        "snowflake", "tsql", "fabric", "oracle", "teradata", "singlestore",
+    }
+)  # fmt: skip
+_COMPARES_EQUAL = frozenset({"duckdb"})
+
+
+def check_call(node: exp.Expression, type_of: TypeOf, dialect: str) -> str:
     """Return what is wrong with the types an operator or function is given, if anything is."""
-    if isinstance(node, _NUMERIC_ONLY) and isinstance(node.this, exp.Expression):
-        kind = type_of(node.this).family
-        if kind in ("text", "boolean", "date", "timestamp", "time"):
-            return f"{node.sql_name().lower()} of a {kind}"
-    elif isinstance(node, (*_ARITHMETIC, *_SUMS)):
-        return _check_arithmetic(node, type_of)
-    elif isinstance(node, _TEXT_ONLY) and isinstance(node.this, exp.Expression):
-        kind = type_of(node.this).family
-        if kind in ("number", "boolean", "date", "timestamp", "time"):
-            return f"{type(node).__name__.lower()} of a {kind}"
-    elif isinstance(node, _TEMPORAL_ONLY):
-        return _check_temporal(node, type_of)
-    elif isinstance(node, _COMPARISONS):
-        return _check_comparison(node.left, node.right, type_of)
-    elif isinstance(node, exp.Between):
-        return _check_comparison(node.this, node.args["low"], type_of)
+    if dialect in _CONVERTS:
+        return ""
+    for kinds, check in _CHECKS:
+        if isinstance(node, kinds):
+            return check(node, type_of)
+    if isinstance(node, (exp.EQ, exp.NEQ)):
+        pairs = _NOT_EQUAL if dialect in _COMPARES_EQUAL else _NOT_COMPARED
+        return check_pair(type_of(node.left), type_of(node.right), pairs)
     return ""
 
 
-def _check_arithmetic(node: exp.Binary, type_of: TypeOf) -> str:
+def check_joined(one: ColumnType, other: ColumnType, dialect: str) -> str:
+    """Return what is wrong with the types of two columns that a join makes one."""
+    if dialect in _CONVERTS:
+        return ""
+    return check_pair(one, other, _NOT_EQUAL if dialect in _COMPARES_EQUAL else _NOT_COMPARED)
+
+
+def check_pair(one: ColumnType, other: ColumnType, pairs: tuple[set[Family], ...]) -> str:
+    """Return a complaint when values of two types cannot be compared."""
+    if {one.family, other.family} in pairs:
+        return f"a {one.family} compared with a {other.family}"
+    return ""
+
+
+def _check_numeric(node: exp.Expression, type_of: TypeOf) -> str:
+    kind = type_of(node.this).family if isinstance(node.this, exp.Expression) else "unknown"
+    if isinstance(node, (exp.Sum, exp.Median, exp.Avg)) and kind == "boolean":
+        return ""
+    if isinstance(node, exp.Avg) and kind in _TEMPORAL:
+        return ""
+    wrong = kind in ("text", "boolean", *_TEMPORAL)
+    return f"{type(node).__name__.lower()} of a {kind}" if wrong else ""
+
+
+def _check_arithmetic(node: exp.Expression, type_of: TypeOf) -> str:
     families = [type_of(side).family for side in (node.left, node.right)]
     if "text" in families or "boolean" in families:
         kind = "text" if "text" in families else "boolean"
@@ -133,30 +175,81 @@ def _check_arithmetic(node: exp.Binary, type_of: TypeOf) -> str:
     return ""
 
 
+def _check_text(node: exp.Expression, type_of: TypeOf) -> str:
+    kind = type_of(node.this).family if isinstance(node.this, exp.Expression) else "unknown"
+    wrong = kind in ("number", "boolean", *_TEMPORAL)
+    return f"{type(node).__name__.lower()} of a {kind}" if wrong else ""
+
+
 def _check_temporal(node: exp.Expression, type_of: TypeOf) -> str:
     for part in ("this", "expression"):
         value = node.args.get(part)
-        if isinstance(value, exp.Expression) and not isinstance(value, (exp.Var, exp.Literal)):
-            kind = type_of(value).family
-            if kind in ("text", "number", "boolean"):
-                if isinstance(node, (exp.DateAdd, exp.DateSub)) and part == "expression":
-                    continue
-                return f"a date function of a {kind}"
+        if not isinstance(value, exp.Expression) or isinstance(value, (exp.Var, exp.Literal)):
+            continue
+        if isinstance(node, (exp.DateAdd, exp.DateSub)) and part == "expression":
+            continue
+        kind = type_of(value).family
+        if kind in ("text", "number", "boolean"):
+            return f"a date function of a {kind}"
     return ""
 
 
-def _check_comparison(left: exp.Expression, right: exp.Expression, type_of: TypeOf) -> str:
-    one, other = type_of(left).family, type_of(right).family
-    if {one, other} in _NOT_COMPARED and not _is_constant(left) and not _is_constant(right):
-        return f"a {one} compared with a {other}"
+def _check_boolean(node: exp.Expression, type_of: TypeOf) -> str:
+    kind = type_of(node.this).family if isinstance(node.this, exp.Expression) else "unknown"
+    wrong = kind in ("text", "number", *_TEMPORAL)
+    return f"{type(node).__name__.lower()} of a {kind}" if wrong else ""
+
+
+def _check_order(node: exp.Expression, type_of: TypeOf) -> str:
+    return check_pair(type_of(node.left), type_of(node.right), _NOT_COMPARED)
+
+
+def _check_between(node: exp.Expression, type_of: TypeOf) -> str:
+    for bound in ("low", "high"):
+        found = check_pair(type_of(node.this), type_of(node.args[bound]), _NOT_COMPARED)
+        if found:
+            return found
     return ""
 
 
+def _check_in(node: exp.Expression, type_of: TypeOf) -> str:
+    query = node.args.get("query")
+    inner = query.this if isinstance(query, exp.Subquery) else query
+    if not isinstance(inner, exp.Select) or len(inner.expressions) != 1:
+        return ""
+    return check_pair(type_of(node.this), type_of(inner.expressions[0]), _NOT_COMPARED)
+
+
+def _check_mixed(node: exp.Expression, type_of: TypeOf) -> str:
+    """COALESCE, CASE and the like give one value of several: they must be of one kind."""
+    families = [type_of(part).family for part in _alternatives(node)]
+    known = {family for family in families if family != "unknown"}
+    clash = "text" in known and len(known) > 1
+    return f"{type(node).__name__.lower()} of a {' and a '.join(sorted(known))}" if clash else ""
+
+
+def _alternatives(node: exp.Expression) -> list[exp.Expression]:
+    if isinstance(node, exp.Case):
+        found = [branch.args["true"] for branch in node.args.get("ifs") or ()]
+        default = node.args.get("default")
+        return [*found, *([default] if default is not None else [])]
+    return [part for part in (node.this, *node.expressions) if isinstance(part, exp.Expression)]
+
+
+_CHECKS: tuple[tuple[tuple[type, ...], Callable[[exp.Expression, TypeOf], str]], ...] = (
+    (_NUMERIC_ONLY, _check_numeric),
+    ((*_ARITHMETIC, *_SUMS), _check_arithmetic),
+    (_TEXT_ONLY, _check_text),
+    (_TEMPORAL_ONLY, _check_temporal),
+    ((exp.LogicalAnd, exp.LogicalOr), _check_boolean),
+    ((exp.GT, exp.GTE, exp.LT, exp.LTE), _check_order),
+    ((exp.Between,), _check_between),
+    ((exp.In,), _check_in),
+    ((exp.Coalesce, exp.Case, exp.Greatest, exp.Least), _check_mixed),
+)
+
+_NOT_EQUAL: tuple[set[Family], ...] = ({"number", "date"}, {"number", "timestamp"})
 _NOT_COMPARED: tuple[set[Family], ...] = (
-    {"number", "text"}, {"date", "text"}, {"timestamp", "text"}, {"number", "date"},
-    {"number", "timestamp"}, {"boolean", "text"}, {"boolean", "date"},
+    {"number", "text"}, {"date", "text"}, {"timestamp", "text"}, {"time", "text"},
+    {"boolean", "text"}, {"boolean", "date"}, {"boolean", "timestamp"}, *_NOT_EQUAL,
 )  # fmt: skip
-
-
-def _is_constant(node: exp.Expression) -> bool:
-    return node.find(exp.Column) is None

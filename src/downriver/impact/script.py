@@ -59,7 +59,10 @@ class OutColumn(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What a script does to one table; it `replaces` the table or changes the one that is there."""
+    """What a script does to one table; it `replaces` the table or changes the one that is there.
+
+    A `view` keeps no rows: when its query fails, nothing of it is left to read.
+    """
 
     table: TableName
     columns: list[OutColumn]
@@ -67,6 +70,7 @@ class Output(NamedTuple):
     open: bool
     replaces: bool
     stars: frozenset[TableName]
+    view: bool
 
 
 class ScriptReading(NamedTuple):
@@ -187,16 +191,37 @@ class _Reading:
         for one in kept if replaces and effect.result is None else ():
             # Later statements of the script see through what it makes itself.
             self._temporary.relations[one.table] = Relation(list(one.columns), dict(one.rows))
-        return [self._output(one, replaces) for one in kept]
+        is_view = effect.kind == "CREATE VIEW"
+        return [self._output(one, replaces, is_view) for one in map(self._named_once, kept)]
 
-    def _output(self, written: Written, replaces: bool) -> Output:
+    def _named_once(self, written: Written) -> Written:
+        """Two columns of one name: DuckDB numbers the later ones, others refuse."""
+        seen: dict[str, int] = {}
+        columns: list[Column | Star] = []
+        for item in written.columns:
+            if isinstance(item, Column):
+                name = item.name.casefold()
+                seen[name] = seen.get(name, -1) + 1
+                if seen[name]:
+                    item = item.with_name(f"{item.name}_{seen[name]}")
+            columns.append(item)
+        twice = [name for name, count in seen.items() if count]
+        if twice and written.table != RESULT and self._script.dialect_name != "duckdb":
+            self._heard.problems.setdefault(
+                ("duplicate", hash(twice[0])), Problem("duplicate", None, twice[0])
+            )
+        return written._replace(columns=columns)
+
+    def _output(self, written: Written, replaces: bool, is_view: bool) -> Output:
         columns = [
             OutColumn(item.name, item.deps, self._heard.type_of_column(item))
             for item in written.columns
             if isinstance(item, Column)
         ]
         stars = frozenset(item.table for item in written.columns if isinstance(item, Star))
-        return Output(written.table, columns, written.rows, bool(stars), replaces, stars)
+        return Output(
+            written.table, columns, written.rows, bool(stars), replaces, stars, is_view
+        )
 
     # What a database refuses to write
 

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 _WHY = {
     "missing_column": "names {name}, which is no longer there",
     "ambiguous": "names {name}, which two of its tables have now",
-    "missing_table": "reads {name}, which is no longer there",
+    "missing_table": "reads {name}, which is gone or no longer works",
     "arity": "no longer fits: {name}",
     "required": "does not fill {name}, which is required now",
+    "natural": "joins by what both sides have, and {name}",
+    "duplicate": "has two columns called {name} now",
     "type": "no longer makes sense for the new type: {name}",
 }
 
@@ -59,6 +61,7 @@ class _Simulation:
         self._process = reading.process._replace(script=self._script)
         self._deltas = deltas
         self._result = Result()
+        self._natural_changed = False
 
     def run(self) -> Result:
         self._receive()
@@ -149,6 +152,9 @@ class _Simulation:
         if any(delta.columns(Kind.RETYPED) for delta in self._deltas.values()):
             self._reading.check_types()
             after.heard.check_types([s.tree for s in self._script.statements])
+        elif after.heard.natural != self._reading.found.heard.natural:
+            after.heard.check_joins()
+        self._natural_changed = after.heard.natural != self._reading.found.heard.natural
         return after
 
     # It fails, or loses what it reads
@@ -237,6 +243,8 @@ class _Simulation:
                 continue
             delta = self._result.output(node)
             delta.stale = delta.stale if delta.stale is not None else self._result.trail
+            if output.view and self._result.outcome is Outcome.FAILS:
+                delta.gone = self._result.trail
             for column in output.columns:
                 touch = self._touched(column.deps, kinds, direct=True)
                 if touch is not None:
@@ -314,6 +322,8 @@ class _Simulation:
         rows = self._touched(before.rows, (Kind.CHANGED, Kind.RETYPED, Kind.NULLABLE), rows=True)
         if rows is not None:
             delta.rows = rows.trail
+        elif self._natural_changed:
+            delta.rows = self._any_trail(node, "")
         if not replaces and delta.columns(*ABSENT) and before.replaces:
             self._stop_incremental(delta)
             return Delta(stale=self._result.trail)
@@ -468,7 +478,7 @@ class _Simulation:
     def _column_id(self, node: int | None, column: str) -> str:
         if node is None:
             return f"{self._process.id.name}.{column}"
-        return f"{self._world.dataset(node).id.name}.{column}"
+        return self._world.column_name(node, column)
 
 
 def _same_name(table: TableName, column: str) -> str:

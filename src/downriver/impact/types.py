@@ -26,7 +26,8 @@ _FAMILIES: dict[str, Family] = {
     "boolean": "boolean", "bool": "boolean", "bit": "boolean", "date": "date", "time": "time",
     "timestamp": "timestamp", "timestamptz": "timestamp", "datetime": "timestamp",
     "datetime2": "timestamp", "timestamp_ntz": "timestamp", "timestamp_ltz": "timestamp",
-    "timestamp_tz": "timestamp", "smalldatetime": "timestamp", "interval": "interval",
+    "timestamp_tz": "timestamp", "timestampntz": "timestamp", "timestampltz": "timestamp",
+    "smalldatetime": "timestamp", "interval": "interval",
 }  # fmt: skip
 _SHAPE = re.compile(r"\s*([a-z_][a-z0-9_]*)[^(]*(?:\(\s*(\d+|max)\s*(?:,\s*(\d+)\s*)?\))?", re.I)
 _UNBOUNDED = 1 << 30

@@ -107,7 +107,7 @@ class _Weighing:
         if not derives.direct or derives.target == EVERY_FIELD:
             delta.rows = delta.rows if delta.rows is not None else trail
             return
-        step = f"{self._world.dataset(derives.output).id.name}.{derives.target}"
+        step = self._world.column_name(derives.output, derives.target)
         delta.put(derives.target, Kind.CHANGED, Touch("", extend(trail, step)))
 
     def _pass_on(self, use: _Use, column: str, kind: Kind, touch: Touch) -> None:
@@ -116,7 +116,7 @@ class _Weighing:
             Outcome.CHANGES, f"takes every column of {use.name} along", touch.trail
         )
         for output in use.copies:
-            step = f"{self._world.dataset(output).id.name}.{column}"
+            step = self._world.column_name(output, column)
             delta = self.result.output(output)
             delta.put(column, kind, Touch(touch.to, extend(touch.trail, step)))
 
@@ -128,7 +128,7 @@ class _Weighing:
                 delta.may = delta.may if delta.may is not None else trail
         for derives in fed:
             if derives.direct and derives.target != EVERY_FIELD:
-                step = f"{self._world.dataset(derives.output).id.name}.{derives.target}"
+                step = self._world.column_name(derives.output, derives.target)
                 touch = Touch("", extend(trail, step))
                 self.result.output(derives.output).put(derives.target, Kind.UNAVAILABLE, touch)
 

@@ -145,6 +145,11 @@ class World:
             self._computing.discard(node)
         return None
 
+    def column_name(self, node: int, column: str) -> str:
+        """Return a column of a dataset as people write it."""
+        spelled = {field.name.casefold(): field.name for field in self.fields(node) or ()}
+        return f"{self.dataset(node).id.name}.{spelled.get(column.casefold(), column)}"
+
     def known_columns(self, node: int) -> list[str]:
         """Return the columns that a schema, an edge or a query has told of."""
         names = [field.name for field in self.fields(node) or ()]

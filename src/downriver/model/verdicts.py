@@ -61,6 +61,7 @@ class Effect(msgspec.Struct, kw_only=True):
     references: list[Reference] = []
     hops: int = 1
     path: list[str] = []
+    reads: list[str] = []
     writes: list[str] = []
     owners: list[str] = []
     tags: list[str] = []

@@ -22,6 +22,11 @@ class Listener:
     def using(self, name: exp.Expression, before: Sequence[Relation], joined: Relation) -> None:
         """USING names a column that both sides of a join must have."""
 
+    def natural_join(
+        self, join: exp.Expression, names: Sequence[str], before: Sequence[Relation], joined: Relation
+    ) -> None:
+        """A NATURAL JOIN is by the columns of these names, which both sides have."""
+
     def star(self, star: exp.Expression, items: Sequence[Column | Star]) -> None:
         """A star stands for these columns, before EXCEPT and its like are applied."""
 

@@ -584,6 +584,7 @@ class Walker:
             self.listener.using(column, before, relation)
         if str(join.args.get("method") or "").upper() == "NATURAL":
             using = _shared_names(before, relation)
+            self.listener.natural_join(join, using, before, relation)
             for side in (*before, relation):
                 if side.open:
                     self.blind_spots.append("the columns of a NATURAL JOIN are not all known")

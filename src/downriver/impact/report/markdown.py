@@ -72,24 +72,12 @@ def _graph(verdict: Verdict) -> str:
 
 
 def _edges(shown: list[Effect], targets: list[str], ids: dict[str, str]) -> Iterator[str]:
-    written = {dataset: effect for effect in shown for dataset in effect.writes}
+    written = {dataset: effect.consumer for effect in shown for dataset in effect.writes}
     for effect in shown:
-        sources = {reference.dataset for reference in effect.references}
-        givers = [written[source].consumer for source in sorted(sources) if source in written]
-        givers = [giver for giver in givers if giver != effect.consumer]
-        if not givers:
-            givers = [s for s in sorted(sources) if s in ids] or _before(effect, shown, targets)
-        for giver in givers:
+        givers = [written.get(source, source) for source in effect.reads]
+        known = [giver for giver in givers if giver in ids and giver != effect.consumer]
+        for giver in known or targets[:1]:
             yield f"  {ids[giver]} --> {ids[effect.consumer]}"
-
-
-def _before(effect: Effect, shown: list[Effect], targets: list[str]) -> list[str]:
-    """Return who is one step nearer on this effect's path, else what changes."""
-    on_path = {step.rpartition(".")[0] for step in effect.path}
-    for other in reversed(shown):
-        if other.hops == effect.hops - 1 and other.name in on_path:
-            return [other.consumer]
-    return targets[:1]
 
 
 def _label(entity: str) -> str:

@@ -39,9 +39,14 @@ def _table(effects: list[Effect]) -> Iterator[str]:
         for reference in effect.references[:_REFERENCES_SHOWN]:
             place = place_of(reference)
             if place:
-                yield f"      {place}  {reference.clause}: {reference.text}".rstrip()
+                yield f"      {place}{_told(reference)}"
         if effect.basis != "simulated":
             yield f"      known by {effect.basis.replace('_', ' ')} only"
+
+
+def _told(reference: Reference) -> str:
+    told = f"  {reference.clause}" if reference.clause != "other" else ""
+    return f"{told}: {reference.text}" if reference.text else told
 
 
 def place_of(reference: Reference) -> str:
