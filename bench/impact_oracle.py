@@ -334,7 +334,9 @@ def main() -> None:
     for name, tally in [*tallies.items(), ("all", total(tallies))]:
         pairs = sum(tally.counts.values())
         errors = sum(n for (happened, _), n in tally.counts.items() if happened == "error")
-        figures = [f"{tally.recall(k):.3f} | {tally.precision(k):.3f}" for k in ("error", "changed")]
+        figures = [
+            f"{tally.recall(k):.3f} | {tally.precision(k):.3f}" for k in ("error", "changed")
+        ]
         print(f"| {name} | {pairs:,} | {errors:,} | {' | '.join(figures)} |")
 
 

@@ -20,9 +20,9 @@ from downriver.errors import (
     InvalidEventError,
     InvalidRequestError,
 )
+from downriver.events.waivers import render_waiver_event
 from downriver.events.wire import parse_event, parse_time, render_time
 from downriver.graph import FOREVER, Entity, GraphIndex, Question, paths, resolve, trace
-from downriver.events.waivers import render_waiver_event
 from downriver.impact import Proposed, World, analyse, decide, find_edits
 from downriver.model.answers import BlindSpot, Direction, Paths, Trace
 from downriver.model.changes import Change, with_dataset

@@ -66,7 +66,9 @@ def parse_said(lineage: Lineage, entity: str, said: Said) -> list[Change]:
     dataset, column = lineage.split_entity(entity)
     if said.required and not said.add:
         raise InvalidRequestError("--required", "goes with --add")
-    found = list(_table_changes(dataset, said) if column is None else _changes(dataset, column, said))
+    found = list(
+        _table_changes(dataset, said) if column is None else _changes(dataset, column, said)
+    )
     if not found:
         raise InvalidRequestError(
             "ENTITY",

@@ -16,10 +16,11 @@ from downriver.model.verdicts import Effect
 from downriver.service import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from downriver.model.changes import Change
-    from downriver.model.verdicts import Verdict
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from downriver.model.changes import Change
+    from downriver.model.verdicts import Verdict
 
 _DEEPEST = 10_000
 _MOST_NODES = 100_000
@@ -79,9 +80,7 @@ async def post_impact(request: Request) -> Response:
     asset = body.get("asset_id")
     if not isinstance(asset, str) or not asset:
         raise InvalidRequestError("asset_id", "missing")
-    changes = parse_changes(
-        body.get("proposed_changes"), dataset=asset, field="proposed_changes"
-    )
+    changes = parse_changes(body.get("proposed_changes"), dataset=asset, field="proposed_changes")
     impact = await run_in_threadpool(context_of(request).lineage.impact, changes)
     return json_response(_report(asset, decide(impact)))
 

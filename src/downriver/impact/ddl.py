@@ -60,7 +60,9 @@ def parse_ddl(sql: str, dialect: str | None = None) -> list[Change]:
 def _is_unread(tree: exp.Expression | None, sql: str) -> bool:
     """A migration that cannot be read is never a migration without effect."""
     if tree is None or isinstance(tree, exp.Command):
-        return bool(re.match(r"\s*(alter|drop|rename|exec(ute)?\s+sp_rename)\b", sql, re.IGNORECASE))
+        return bool(
+            re.match(r"\s*(alter|drop|rename|exec(ute)?\s+sp_rename)\b", sql, re.IGNORECASE)
+        )
     return isinstance(tree, exp.Alter) and str(tree.args.get("kind")).upper() == "TABLE"
 
 

@@ -81,12 +81,17 @@ class Delta(msgspec.Struct):
         """Note what happened to a column."""
         self.touches.setdefault((column.casefold(), kind), touch)
 
+    def mark(self, flag: str, trail: Trail) -> None:
+        """Note something about the dataset as a whole, unless it is known already."""
+        if getattr(self, flag) is None:
+            setattr(self, flag, trail)
+
     def merge(self, other: Delta) -> None:
         """Add what another change or job does to the same dataset."""
         self.touches = {**other.touches, **self.touches}
         for name in ("gone", "rows", "stale", "may", "deprecated"):
-            if getattr(self, name) is None:
-                setattr(self, name, getattr(other, name))
+            if getattr(other, name) is not None:
+                self.mark(name, getattr(other, name))
 
     def same_as(self, other: Delta) -> bool:
         """Tell whether readers would notice a difference between two states; trails are no news."""

@@ -96,7 +96,11 @@ class Heard(Listener):
             self.lookups.append(Lookup(name, text, bases))
 
     def natural_join(
-        self, join: exp.Expression, names: Sequence[str], before: Sequence[Relation], joined: Relation
+        self,
+        join: exp.Expression,
+        names: Sequence[str],
+        before: Sequence[Relation],
+        joined: Relation,
     ) -> None:
         """A NATURAL JOIN is by whatever columns both sides have."""
         self.natural[id(join)] = tuple(sorted(names))
@@ -141,9 +145,9 @@ class Heard(Listener):
                 if isinstance(item, Column) and item.name.casefold() == name.casefold():
                     bases = tuple((t, c) for (t, c, kind, _) in item.deps if kind == Kind.IDENTITY)
                     self.lookups.append(Lookup(inner, name, bases))
-        elif not is_open:
-            self.problem("missing_column", inner, name)
-        elif any(isinstance(i, Star) and name.casefold() in i.dropped for i in items):
+        elif not is_open or any(
+            isinstance(i, Star) and name.casefold() in i.dropped for i in items
+        ):
             self.problem("missing_column", inner, name)
 
     def computed(self, node: exp.Expression, column: Column) -> None:
@@ -169,7 +173,9 @@ class Heard(Listener):
     def missing_table(self, table: TableName) -> None:
         """A table is named that is gone."""
         name = ".".join(table)
-        self.problems.setdefault(("missing_table", hash(table)), Problem("missing_table", None, name))
+        self.problems.setdefault(
+            ("missing_table", hash(table)), Problem("missing_table", None, name)
+        )
 
     def problem(self, kind: str, node: exp.Expression, name: str) -> None:
         """Note something a database would refuse."""
@@ -220,10 +226,7 @@ class Heard(Listener):
         if known is not None:
             return known
         node = self._nodes.get(key)
-        if node is not None:
-            found = self.type_of(node)
-        else:
-            found = self._base_type(column.deps)
+        found = self.type_of(node) if node is not None else self._base_type(column.deps)
         if column.deps:
             self._types[key] = found
         return found

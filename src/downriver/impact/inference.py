@@ -21,23 +21,33 @@ BOOLEAN = ColumnType("boolean")
 DATE = ColumnType("date")
 TIMESTAMP = ColumnType("timestamp")
 
-_NUMERIC_ONLY = (exp.Sum, exp.Avg, exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt, exp.Ln)
-_NUMERIC_ONLY += (exp.Stddev, exp.Variance, exp.StddevPop, exp.StddevSamp, exp.Median)
+_NUMERIC_ONLY = (
+    exp.Sum, exp.Avg, exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt, exp.Ln, exp.Stddev,
+    exp.Variance, exp.StddevPop, exp.StddevSamp,
+)  # fmt: skip
 _ARITHMETIC = (exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
 _SUMS = (exp.Add, exp.Sub)
-_TEXT_FUNCTIONS = (exp.Upper, exp.Lower, exp.Trim, exp.Concat, exp.DPipe, exp.Substring)
-_TEXT_FUNCTIONS += (exp.Initcap, exp.Left, exp.Right, exp.Replace, exp.ConcatWs)
-_TEXT_ONLY = (exp.Upper, exp.Lower, exp.Trim, exp.Substring, exp.Initcap, exp.Left, exp.Right)
-_TEXT_ONLY += (exp.Like, exp.ILike, exp.Replace, exp.RegexpLike, exp.StartsWith, exp.Length)
-_TEXT_ONLY += (exp.Split,)
-_TEMPORAL_ONLY = (exp.DateTrunc, exp.TimestampTrunc, exp.Extract, exp.Year, exp.Month, exp.Day)
-_TEMPORAL_ONLY += (exp.DateDiff, exp.DateAdd, exp.DateSub, exp.Quarter, exp.Week, exp.DayOfWeek)
-_COUNTS = (exp.Count, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Length, exp.Extract, exp.DateDiff)
-_COUNTS += (exp.Year, exp.Month, exp.Day, exp.Quarter, exp.Week, exp.DayOfWeek, exp.CountIf)
-_SAME_AS_FIRST = (exp.Min, exp.Max, exp.First, exp.Last, exp.Lag, exp.Lead, exp.FirstValue)
-_SAME_AS_FIRST += (exp.LastValue, exp.AnyValue, exp.Neg, exp.Abs, exp.Nullif, exp.Filter, exp.Median)
-_SAME_AS_FIRST += (exp.Window, exp.IgnoreNulls, exp.ArgMax, exp.ArgMin)
-_SAME_AS_FIRST += (exp.Mod, exp.IntDiv)
+_TEXT_FUNCTIONS = (
+    exp.Upper, exp.Lower, exp.Trim, exp.Concat, exp.DPipe, exp.Substring, exp.Initcap, exp.Left,
+    exp.Right, exp.Replace, exp.ConcatWs,
+)  # fmt: skip
+_TEXT_ONLY = (
+    exp.Upper, exp.Lower, exp.Trim, exp.Substring, exp.Initcap, exp.Left, exp.Right, exp.Like,
+    exp.ILike, exp.Replace, exp.RegexpLike, exp.StartsWith, exp.Length, exp.Split,
+)  # fmt: skip
+_TEMPORAL_ONLY = (
+    exp.DateTrunc, exp.TimestampTrunc, exp.Extract, exp.Year, exp.Month, exp.Day, exp.DateDiff,
+    exp.DateAdd, exp.DateSub, exp.Quarter, exp.Week, exp.DayOfWeek,
+)  # fmt: skip
+_COUNTS = (
+    exp.Count, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Length, exp.Extract, exp.DateDiff,
+    exp.Year, exp.Month, exp.Day, exp.Quarter, exp.Week, exp.DayOfWeek, exp.CountIf,
+)  # fmt: skip
+_SAME_AS_FIRST = (
+    exp.Min, exp.Max, exp.First, exp.Last, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue,
+    exp.AnyValue, exp.Neg, exp.Abs, exp.Nullif, exp.Filter, exp.Median, exp.Window,
+    exp.IgnoreNulls, exp.ArgMax, exp.ArgMin, exp.Mod, exp.IntDiv,
+)  # fmt: skip
 _TEMPORAL: frozenset[Family] = frozenset({"date", "timestamp", "time"})
 
 
@@ -67,9 +77,7 @@ def result_type(node: exp.Expression, type_of: TypeOf) -> ColumnType:
     if isinstance(node, exp.Cast):
         return parse_type(node.to.sql())
     if isinstance(node, exp.Subquery):
-        inner = node.this
-        single = isinstance(inner, exp.Select) and len(inner.expressions) == 1
-        return type_of(inner.expressions[0]) if single else UNKNOWN
+        return _only_column_type(node.this, type_of)
     if isinstance(node, _COUNTS):
         return NUMBER
     if isinstance(node, _TEXT_FUNCTIONS):
@@ -80,10 +88,8 @@ def result_type(node: exp.Expression, type_of: TypeOf) -> ColumnType:
         return _widest(node, type_of(node.this))
     if isinstance(node, _SAME_AS_FIRST) and isinstance(node.this, exp.Expression):
         return type_of(node.this)
-    if isinstance(node, exp.Coalesce):
-        return common_type([type_of(part) for part in (node.this, *node.expressions)])
-    if isinstance(node, exp.Case):
-        return _case_type(node, type_of)
+    if isinstance(node, (exp.Coalesce, exp.Case, exp.Greatest, exp.Least)):
+        return common_type([type_of(part) for part in _alternatives(node)])
     if isinstance(node, (*_ARITHMETIC, *_SUMS)):
         return _arithmetic_type(node, type_of)
     if isinstance(node, exp.CurrentDate):
@@ -94,7 +100,7 @@ def result_type(node: exp.Expression, type_of: TypeOf) -> ColumnType:
 
 
 def _widest(node: exp.Expression, of: ColumnType) -> ColumnType:
-    """Sums have as many digits as there are; what is rounded to nothing has none after the point."""
+    """Sums have as many digits as there are; what is rounded away leaves none after the point."""
     if of.family != "number" or of.name == "float":
         return of
     if isinstance(node, exp.Round):
@@ -102,11 +108,10 @@ def _widest(node: exp.Expression, of: ColumnType) -> ColumnType:
     return ColumnType("number", 38, of.scale, of.name)
 
 
-def _case_type(node: exp.Case, type_of: TypeOf) -> ColumnType:
-    results = [branch.args["true"] for branch in node.args.get("ifs") or ()]
-    if node.args.get("default") is not None:
-        results.append(node.args["default"])
-    return common_type([type_of(result) for result in results])
+def _only_column_type(query: exp.Expression, type_of: TypeOf) -> ColumnType:
+    """Return the type of the one value that a subquery is."""
+    single = isinstance(query, exp.Select) and len(query.expressions) == 1
+    return type_of(query.expressions[0]) if single else UNKNOWN
 
 
 def _arithmetic_type(node: exp.Binary, type_of: TypeOf) -> ColumnType:
@@ -157,7 +162,7 @@ def check_pair(one: ColumnType, other: ColumnType, pairs: tuple[set[Family], ...
 
 def _check_numeric(node: exp.Expression, type_of: TypeOf) -> str:
     kind = type_of(node.this).family if isinstance(node.this, exp.Expression) else "unknown"
-    if isinstance(node, (exp.Sum, exp.Median, exp.Avg)) and kind == "boolean":
+    if isinstance(node, (exp.Sum, exp.Avg)) and kind == "boolean":
         return ""
     if isinstance(node, exp.Avg) and kind in _TEMPORAL:
         return ""

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from downriver.capture.sql.deps import TableName
-    from downriver.impact.heard import Heard
     from downriver.impact.script import Output, Script, ScriptReading
 
     Renamed = Callable[[TableName, str], str]  # the name a base column goes by after the changes
@@ -65,9 +64,8 @@ class Meaning:
                 if clause is None or (part == "order" and not node.args.get("limit")):
                     continue
                 yield f"{part} {self.tell(clause)}"
-        elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
-            if self._heard.is_base(str(node.name)):
-                yield f"FROM {node.name.casefold()}"
+        elif isinstance(node, exp.Table) and self._heard.is_base(str(node.name)):
+            yield f"FROM {node.name.casefold()}"
 
     def tell(self, node: object, depth: int = 0) -> str:
         """Return an expression as text in which every column is followed to what it is made of."""
@@ -76,7 +74,7 @@ class Meaning:
         if not isinstance(node, exp.Expression):
             return "" if node in (None, False) else str(node).casefold()
         if depth > _DEEPEST:
-            return node.sql().casefold()
+            return str(node.sql()).casefold()
         if isinstance(node, exp.Column):
             return self._heard.told_column(
                 node, lambda inner: self.tell(inner, depth + 1), self._renamed

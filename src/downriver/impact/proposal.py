@@ -5,9 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.impact.closed import assert_never
-
 from downriver.errors import EntityNotFoundError, InvalidRequestError
+from downriver.impact.closed import assert_never
 from downriver.impact.delta import Delta, Kind, Touch
 from downriver.impact.types import compare_types
 from downriver.model.answers import BlindSpot
@@ -75,11 +74,7 @@ def _apply(change: Change, node: int, delta: Delta, world: World) -> None:
             column = _existing(change.column, node, world)
             delta.put(column, Kind.LOST, Touch("", (f"{name}.{column}",)))
         case ColumnAdd():
-            _check_free(change.column, node, delta, world)
-            trail = (f"{name}.{change.column}",)
-            delta.put(change.column, Kind.ADDED, Touch(change.data_type, trail))
-            if change.required:
-                delta.put(change.column, Kind.REQUIRED, Touch("", trail))
+            _add(change, node, delta, world)
         case TypeChange():
             column = _existing(change.column, node, world)
             old = change.old or _type_of(column, node, world)
@@ -94,13 +89,26 @@ def _apply(change: Change, node: int, delta: Delta, world: World) -> None:
         case Deprecation():
             _deprecate(change, node, delta, world)
         case LogicChange():
-            for given in change.columns:
-                column = _existing(given, node, world)
-                delta.put(column, Kind.CHANGED, Touch("", (f"{name}.{column}",)))
-            if not change.columns:
-                delta.rows = (name,)
+            _recompute(change, node, delta, world)
         case _:
             assert_never(change)
+
+
+def _add(change: ColumnAdd, node: int, delta: Delta, world: World) -> None:
+    _check_free(change.column, node, delta, world)
+    trail = (f"{world.dataset(node).id.name}.{change.column}",)
+    delta.put(change.column, Kind.ADDED, Touch(change.data_type, trail))
+    if change.required:
+        delta.put(change.column, Kind.REQUIRED, Touch("", trail))
+
+
+def _recompute(change: LogicChange, node: int, delta: Delta, world: World) -> None:
+    name = world.dataset(node).id.name
+    for given in change.columns:
+        column = _existing(given, node, world)
+        delta.put(column, Kind.CHANGED, Touch("", (f"{name}.{column}",)))
+    if not change.columns:
+        delta.rows = (name,)
 
 
 def _deprecate(change: Deprecation, node: int, delta: Delta, world: World) -> None:

@@ -19,7 +19,7 @@ class Found(NamedTuple):
     decision: Decision
     entities: list[str]
     risk: Risk | None = None
-    count: int = 0
+    total: int = 0
 
 
 _LOSS = frozenset({"column_rename", "column_drop", "table_rename", "table_drop"})
@@ -46,7 +46,9 @@ def protected_data(impact: Impact, policy: Policy) -> Found | None:
     """{names} hold data under protection."""
     held = [(tag, target) for tag in impact.target_tags for target in impact.targets]
     held += [(tag, effect.consumer) for effect in impact.effects for tag in effect.tags]
-    asked = [(policy.protected_tags[tag], entity) for tag, entity in held if tag in policy.protected_tags]
+    asked = [
+        (policy.protected_tags[tag], entity) for tag, entity in held if tag in policy.protected_tags
+    ]
     if not asked:
         return None
     decision = max((decision for decision, _ in asked), key=list(Decision).index)
@@ -66,7 +68,7 @@ def changed_consumers(impact: Impact, policy: Policy) -> Found | None:
 
 
 def blast_radius(impact: Impact, policy: Policy) -> Found | None:
-    """{count} consumers are affected, more than the {max_affected} that may be without a look."""
+    """{total} consumers are affected, more than the {max_affected} that may be without a look."""
     if len(impact.effects) <= policy.max_affected:
         return None
     entities = [effect.consumer for effect in impact.effects]
@@ -74,7 +76,7 @@ def blast_radius(impact: Impact, policy: Policy) -> Found | None:
 
 
 def lineage_coverage(impact: Impact, policy: Policy) -> Found | None:
-    """Of {count} consumers too few have their logic known: the answer rests on guesses."""
+    """Of {total} consumers too few have their logic known: the answer rests on guesses."""
     if policy.min_coverage <= 0 or not impact.effects:
         return None
     known = [effect for effect in impact.effects if effect.basis != "table_edges"]

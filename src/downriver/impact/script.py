@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sqlglot import exp
@@ -19,7 +20,7 @@ from downriver.capture.sql.walker import Walker
 from downriver.impact.heard import Heard, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sqlglot.dialects.dialect import Dialect
 
@@ -36,7 +37,7 @@ class TableShape(NamedTuple):
     """The columns a table has at one moment; an open one has others too, except those `without`."""
 
     columns: Sequence[str] = ()
-    types: dict[str, str] = {}
+    types: Mapping[str, str] = MappingProxyType({})
     required: frozenset[str] = frozenset()
     open: bool = False
     without: frozenset[str] = frozenset()
@@ -106,7 +107,7 @@ class Script:
             texts = rendered.texts
             self.unread += [spot.message for spot in rendered.blind_spots]
         self.texts = texts
-        name = guess_dialect(texts[-1]) if not dialect else dialect
+        name = dialect or guess_dialect(texts[-1])
         self.dialect: Dialect = get_dialect(name)
         self.dialect_name = type(self.dialect).__name__.lower()
         self._scripts = [list(self._parse(text, budget)) for text in texts]
@@ -219,9 +220,7 @@ class _Reading:
             if isinstance(item, Column)
         ]
         stars = frozenset(item.table for item in written.columns if isinstance(item, Star))
-        return Output(
-            written.table, columns, written.rows, bool(stars), replaces, stars, is_view
-        )
+        return Output(written.table, columns, written.rows, bool(stars), replaces, stars, is_view)
 
     # What a database refuses to write
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from downriver.impact.heard import Problem
     from downriver.impact.script import OutColumn, Output, Script, ScriptReading
     from downriver.impact.world import World
+    from downriver.model.verdicts import Reference
 
 _WHY = {
     "missing_column": "names {name}, which is no longer there",
@@ -115,12 +116,11 @@ class _Simulation:
             for name in ("stale", "may", "deprecated")
             if (trail := getattr(delta, name)) is not None
         }
-        if not flags:
-            return
-        for output in self._reading.found.outputs:
+        for output in self._reading.found.outputs if flags else ():
             node = self._reading.output_node(output)
             if node is not None:
-                self._result.output(node).merge(Delta(**flags))
+                for name, trail in flags.items():
+                    self._result.output(node).mark(name, trail)
 
     def _is_concerned(self) -> bool:
         """Tell whether anything this SQL says can mean something else now."""
@@ -166,7 +166,7 @@ class _Simulation:
         for problem in problems:
             self._result.refer(list(self._references(problem)))
 
-    def _references(self, problem: Problem) -> Iterator[object]:
+    def _references(self, problem: Problem) -> Iterator[Reference]:
         if problem.kind == "missing_table":
             wanted = problem.name.rpartition(".")[2].casefold()
             for statement in self._script.statements:
@@ -185,7 +185,7 @@ class _Simulation:
         dataset = self._dataset_of(problem.name)
         yield reference_to(self._process, node, dataset, name)
 
-    def _lookup_references(self, column: exp.Expression) -> Iterator[object]:
+    def _lookup_references(self, column: exp.Expression) -> Iterator[Reference]:
         for (node, name), lookups in self._reading.lookups.items():
             delta = self._deltas.get(node)
             if delta is None or delta.find(name, Kind.RETYPED) is None:

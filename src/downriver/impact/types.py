@@ -29,7 +29,9 @@ _FAMILIES: dict[str, Family] = {
     "timestamp_tz": "timestamp", "timestampntz": "timestamp", "timestampltz": "timestamp",
     "smalldatetime": "timestamp", "interval": "interval",
 }  # fmt: skip
-_SHAPE = re.compile(r"\s*([a-z_][a-z0-9_]*)[^(]*(?:\(\s*(\d+|max)\s*(?:,\s*(\d+)\s*)?\))?", re.I)
+_SHAPE = re.compile(
+    r"\s*([a-z_][a-z0-9_]*)[^(]*(?:\(\s*(\d+|max)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE
+)
 _UNBOUNDED = 1 << 30
 _DIGITS = {1: 3, 2: 5, 3: 7, 4: 10, 8: 19, 16: 39}  # decimal digits an integer of n bytes may have
 

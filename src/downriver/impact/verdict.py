@@ -84,7 +84,7 @@ def _risk(found: Found) -> Risk:
 def _message(template: str, found: Found, policy: Policy) -> str:
     return template.format(
         names=_listed(found.entities),
-        count=found.count or len(found.entities),
+        total=found.total or len(found.entities),
         max_affected=policy.max_affected,
     )
 

@@ -62,7 +62,7 @@ class _Weighing:
             weak: Basis = "table_edges" if name == "may" else basis
             self.result.worsen(outcome, f"reads {use.name}, {words}", trail, weak)
             for output in use.outputs:
-                self.result.output(output).merge(Delta(**{name: trail}))
+                self.result.output(output).mark(name, trail)
 
     def _guess(self, use: _Use, column: str, kind: Kind, touch: Touch) -> None:
         """No one knows which columns it uses: say what may be."""
@@ -112,9 +112,7 @@ class _Weighing:
 
     def _pass_on(self, use: _Use, column: str, kind: Kind, touch: Touch) -> None:
         """All columns are taken over as they are: the same happens to the output."""
-        self.result.worsen(
-            Outcome.CHANGES, f"takes every column of {use.name} along", touch.trail
-        )
+        self.result.worsen(Outcome.CHANGES, f"takes every column of {use.name} along", touch.trail)
         for output in use.copies:
             step = self._world.column_name(output, column)
             delta = self.result.output(output)
@@ -216,9 +214,7 @@ def weigh_writer(process: Process, world: World, node: int, delta: Delta) -> Res
     }
     basis: Basis = "column_edges" if filled else "table_edges"
     if delta.gone is not None:
-        result.worsen(
-            Outcome.FAILS, f"writes {name}, which is no longer there", delta.gone, basis
-        )
+        result.worsen(Outcome.FAILS, f"writes {name}, which is no longer there", delta.gone, basis)
     for column, touch in delta.columns(Kind.REQUIRED).items():
         if column in filled or EVERY_FIELD in filled:
             continue

@@ -247,7 +247,9 @@ class World:
 
     def _ends(self, job: int, *, leaving: bool) -> tuple[int, ...]:
         kind = EdgeKind.WRITES if leaving else EdgeKind.READS
-        found = [self.canonical(far) for k, _, far in self._edges(job, leaving=leaving) if k == kind]
+        found = [
+            self.canonical(far) for k, _, far in self._edges(job, leaving=leaving) if k == kind
+        ]
         return tuple(dict.fromkeys(found))
 
     def reading(self, process: Process) -> Reading | None:

@@ -95,7 +95,7 @@ class Deprecation(_Change, kw_only=True, frozen=True, tag="deprecation"):
 
 
 class LogicChange(_Change, kw_only=True, frozen=True, tag="logic_change"):
-    """Values are computed in another way; without `columns` all of them, or which rows there are."""
+    """Values are computed in another way; without `columns` all of them, or the choice of rows."""
 
     columns: list[str] = []
 

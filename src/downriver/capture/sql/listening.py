@@ -23,7 +23,11 @@ class Listener:
         """USING names a column that both sides of a join must have."""
 
     def natural_join(
-        self, join: exp.Expression, names: Sequence[str], before: Sequence[Relation], joined: Relation
+        self,
+        join: exp.Expression,
+        names: Sequence[str],
+        before: Sequence[Relation],
+        joined: Relation,
     ) -> None:
         """A NATURAL JOIN is by the columns of these names, which both sides have."""
 

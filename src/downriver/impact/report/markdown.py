@@ -60,7 +60,9 @@ def _graph(verdict: Verdict) -> str:
         lines.append(f'  {ids[target]}["{_label(target)}"]:::changed')
     for effect in shown:
         ids[effect.consumer] = f"n{len(ids)}"
-        lines.append(f'  {ids[effect.consumer]}["{_label(effect.consumer)}"]:::{effect.severity.value}')
+        lines.append(
+            f'  {ids[effect.consumer]}["{_label(effect.consumer)}"]:::{effect.severity.value}'
+        )
     lines += dict.fromkeys(_edges(shown, impact.targets, ids))
     lines += [
         "  classDef changed stroke-width:3px",
@@ -109,7 +111,9 @@ def _places(references: list[Reference]) -> str:
         place = place_of(reference)
         if not place:
             continue
-        target = reference.path.replace(" ", "%20") + (f"#L{reference.line}" if reference.line else "")
+        target = reference.path.replace(" ", "%20") + (
+            f"#L{reference.line}" if reference.line else ""
+        )
         links.append(f"[{_escape(place)}]({target})" if reference.path else _escape(place))
     found = list(dict.fromkeys(links))
     more = f" +{len(found) - _PLACES_SHOWN}" if len(found) > _PLACES_SHOWN else ""
