@@ -23,7 +23,7 @@ from downriver.errors import (
 from downriver.events.waivers import render_waiver_event
 from downriver.events.wire import parse_event, parse_time, render_time
 from downriver.graph import FOREVER, Entity, GraphIndex, Question, paths, resolve, trace
-from downriver.impact import Proposed, World, analyse, decide, find_edits
+from downriver.impact import Proposed, World, analyse, decide, find_edits, write_fix
 from downriver.model.answers import BlindSpot, Direction, Paths, Trace
 from downriver.model.changes import Change, with_dataset
 from downriver.model.ids import ColumnId, DatasetId, JobId
@@ -44,11 +44,12 @@ from downriver.store import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
+    from pathlib import Path
     from types import TracebackType
 
     from downriver.events import Event
     from downriver.graph.identity import Identities
-    from downriver.impact import FilePair, Policy
+    from downriver.impact import FilePair, Fix, Policy
     from downriver.model.verdicts import Impact, Verdict
     from downriver.store import Receipt, StoreState
 
@@ -209,6 +210,12 @@ class Lineage:
             found.blind_spots.append(BlindSpot(kind="unread_file", entity=path, message=reason))
             found.complete = False
         return found
+
+    def fix(self, changes: Sequence[Change], root: Path) -> Fix:
+        """Write the patch for changes: what can be mended safely in the files under `root`."""
+        with self.reading() as reader:
+            proposed = [Proposed(*self._resolved(change, reader)) for change in changes]
+            return write_fix(proposed, self._world_of(reader), root)
 
     def gate(self, impact: Impact, policy: Policy | None = None) -> Verdict:
         """Decide about changes by policy; a waiver that lets something pass goes into the log."""

@@ -11,6 +11,7 @@ from downriver.cli import (
     audit,
     capture,
     demo,
+    fix,
     gate,
     graph,
     impact,
@@ -41,6 +42,7 @@ app.command("paths")(paths.paths)
 app.command("graph")(graph.graph)
 app.command("impact")(impact.impact)
 app.command("gate")(gate.gate)
+app.command("fix")(fix.fix)
 app.command("status")(status.status)
 app.command("rebuild")(rebuild.rebuild)
 app.add_typer(capture.app, name="capture")

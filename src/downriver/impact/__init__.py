@@ -3,6 +3,7 @@
 from downriver.impact.analysis import analyse
 from downriver.impact.ddl import parse_ddl
 from downriver.impact.edits import Edits, find_edits
+from downriver.impact.fix import Fix, write_fix
 from downriver.impact.policy import Policy, parse_policy, read_policy
 from downriver.impact.proposal import Proposed
 from downriver.impact.repository import FilePair, list_changed_files
@@ -13,6 +14,7 @@ from downriver.impact.world import World
 __all__ = [
     "Edits",
     "FilePair",
+    "Fix",
     "Policy",
     "Proposed",
     "World",
@@ -25,4 +27,5 @@ __all__ = [
     "parse_policy",
     "read_changes_file",
     "read_policy",
+    "write_fix",
 ]

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from downriver.impact.edits import Edit
     from downriver.impact.world import Dataset, Process, World
     from downriver.model.changes import Change
-    from downriver.model.ids import NodeId
 
 _MOST_VISITS = 6  # of one process: data that goes in circles comes to rest before
 
@@ -46,10 +45,12 @@ def analyse(
 
     `edits` are processes whose SQL is to change, by key: what they fill then differs is found out.
     """
-    return _Analysis(changes, world, edits or {}).impact()
+    return Spread(changes, world, edits or {}).impact()
 
 
-class _Analysis:
+class Spread:
+    """What changes do, passed on through the whole graph; `deltas` is the state of each dataset."""
+
     def __init__(
         self, changes: Sequence[Proposed], world: World, edits: Mapping[int, Edit]
     ) -> None:
@@ -64,11 +65,17 @@ class _Analysis:
         self._results: dict[int, Result] = {}
         self._writers: dict[int, Result] = {}  # of those who write what changes
         self._filled: dict[tuple[int, int], Delta] = {}  # by process and dataset
-
-    def impact(self) -> Impact:
         self._ask_writers()
         self._spread()
         self._results = {**self._writers, **self._results}
+
+    @property
+    def deltas(self) -> dict[int, Delta]:
+        """What has become of each dataset that anything happened to."""
+        return self._deltas
+
+    def impact(self) -> Impact:
+        """Return what there is to tell of it."""
         self._blame_givers()
         effects = [self._effect(key, result) for key, result in self._hurt()]
         effects.sort(key=_by_weight)
@@ -232,7 +239,7 @@ class _Analysis:
     def _effect(self, key: int, result: Result) -> Effect:
         process = self._world.process(key)
         outputs = [self._world.dataset(node) for node in process.outputs]
-        named = self._shown(process)
+        named = self._world.shown_id(process)
         tags = process.tags.union(*(dataset.tags for dataset in outputs))
         owners = [*process.owners, *(owner for d in outputs for owner in d.owners)]
         severity, reason = _SEVERITIES[result.outcome], result.reason
@@ -264,14 +271,6 @@ class _Analysis:
 
     def _only_if_there(self, result: Result) -> bool:
         return bool(result.references) and all(r.conditional for r in result.references)
-
-    def _shown(self, process: Process) -> NodeId:
-        """A query and the one dataset it makes are one thing, known by the dataset's name."""
-        if process.type in ("dbt_model", "sql") and len(process.outputs) == 1:
-            (node,) = process.outputs
-            if self._world.writers(node) == (process.key,):
-                return self._world.dataset(node).id
-        return process.id
 
     def _tags_of(self, node: int) -> set[str]:
         dataset = self._world.dataset(node)

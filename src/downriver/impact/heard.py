@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from downriver.impact.script import Tables
 
 
+_ALIASES_IN_WHERE = frozenset({"duckdb", "snowflake", "clickhouse", "teradata", "sqlite"})
+
+
 class Problem(NamedTuple):
     """Something a database would refuse: where, and which name."""
 
@@ -73,7 +76,7 @@ class Heard(Listener):
             self.plain_names.add(name.casefold())
             if _is_ambiguous(name, scope):
                 self.problem("ambiguous", node, name)
-        if found is None:
+        if found is None or self._is_alias_too_early(node, name, scope):
             self.problem("missing_column", node, name)
             return
         self._found[id(node)] = found
@@ -81,6 +84,21 @@ class Heard(Listener):
             (table, column) for (table, column, kind, _) in found.deps if kind == Kind.IDENTITY
         )
         self.lookups.append(Lookup(node, name, bases))
+
+    def _is_alias_too_early(self, node: exp.Expression, name: str, scope: Scope) -> bool:
+        """In most dialects WHERE comes before the select list, and knows none of its names."""
+        if self._dialect_name in _ALIASES_IN_WHERE or len(node.parts) > 1:
+            return False
+        if name not in scope.aliases or scope.merged.get(name) is not None:
+            return False
+        if node.find_ancestor(exp.Where, exp.Select).__class__ is not exp.Where:
+            return False
+        current: Scope | None = scope
+        while current is not None:
+            if any(source.find(name) is not None for source in current.sources.values()):
+                return False
+            current = current.outer
+        return True
 
     def using(self, name: exp.Expression, before: Sequence[Relation], joined: Relation) -> None:
         """USING needs its column on both sides."""

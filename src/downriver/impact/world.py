@@ -18,7 +18,7 @@ from downriver.impact.delta import Field
 from downriver.impact.reading import Reading
 from downriver.impact.script import Script
 from downriver.model.facts import EdgeKind
-from downriver.model.ids import EVERY_FIELD, DatasetId, JobId
+from downriver.model.ids import EVERY_FIELD, DatasetId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -252,6 +252,25 @@ class World:
         ]
         return tuple(dict.fromkeys(found))
 
+    def shown_id(self, process: Process) -> NodeId:
+        """A query and the one dataset it alone makes are one thing, known by the dataset's name."""
+        if process.type in ("dbt_model", "sql") and len(process.outputs) == 1:
+            (node,) = process.outputs
+            if self.writers(node) == (process.key,):
+                return self.dataset(node).id
+        return process.id
+
+    def shown_as(self, process: Process) -> str:
+        """Return the id by which answers call a process."""
+        return str(self.shown_id(process))
+
+    def find_process(self, shown: str) -> Process | None:
+        """Return the process that answers call so, of those that were looked at."""
+        for process in self._processes.values():
+            if self.shown_as(process) == shown:
+                return process
+        return None
+
     def reading(self, process: Process) -> Reading | None:
         """Return what a process's SQL says today, None when it has none."""
         if process.key not in self._readings:
@@ -395,8 +414,3 @@ def _job_type(body: bytes | None) -> str:
     if integration == "SQL":
         return "sql"
     return kind.lower() or integration.lower() or "job"
-
-
-def is_job(node: NodeId) -> bool:
-    """Tell a job from a dataset."""
-    return isinstance(node, JobId)
