@@ -6,8 +6,6 @@ import heapq
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from downriver.events.wire import render_time
-from downriver.graph.stated import stated_blind_spots
 from downriver.impact.delta import ABSENT, Delta, Kind
 from downriver.impact.edits import describe
 from downriver.impact.proposal import Proposed, propose
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from downriver.impact.edits import Edit
-    from downriver.impact.world import Dataset, Process, World
+    from downriver.impact.world import Process, World
     from downriver.model.changes import Change
 
 _MOST_VISITS = 6  # of one process: data that goes in circles comes to rest before
@@ -238,21 +236,17 @@ class Spread:
 
     def _effect(self, key: int, result: Result) -> Effect:
         process = self._world.process(key)
-        outputs = [self._world.dataset(node) for node in process.outputs]
-        named = self._world.shown_id(process)
-        tags = process.tags.union(*(dataset.tags for dataset in outputs))
-        owners = [*process.owners, *(owner for d in outputs for owner in d.owners)]
+        card = self._world.card(process)
         severity, reason = _SEVERITIES[result.outcome], result.reason
         if key in self._breaking:
             severity, reason = Severity.BREAKING, self._breaking[key]
         if result.outcome in (Outcome.FAILS, Outcome.LOSES) and self._only_if_there(result):
             severity = Severity.WARNING
-        last_run = self._world.last_run(process)
         columns = [reference.column for reference in result.references if reference.column]
         return Effect(
-            consumer=str(named),
-            name=named.name,
-            asset_type=process.type if process.type != "job" else _word_for(outputs),
+            consumer=card.consumer,
+            name=card.name,
+            asset_type=card.type,
             severity=severity,
             outcome=result.outcome,
             basis=result.basis,
@@ -262,11 +256,11 @@ class Spread:
             hops=max(self._depth[key], 1),
             path=list(result.trail),
             reads=[str(self._world.dataset(n).id) for n in process.inputs if n in self._deltas],
-            writes=[str(dataset.id) for dataset in outputs],
-            owners=list(dict.fromkeys(owners)),
-            tags=sorted(tags),
-            certified="certified" in tags,
-            last_run=None if last_run is None else render_time(last_run),
+            writes=card.writes,
+            owners=card.owners,
+            tags=card.tags,
+            certified="certified" in card.tags,
+            last_run=card.last_run,
         )
 
     def _only_if_there(self, result: Result) -> bool:
@@ -282,9 +276,7 @@ class Spread:
 
     def _blind_spots(self) -> list[BlindSpot]:
         jobs = [key for key in self._results if key > 0]
-        reader = self._world.reader
-        assert reader is not None  # noqa: S101
-        stated = stated_blind_spots(reader, jobs)
+        stated = self._world.stated_spots(jobs)
         said = {spot.entity for spot in stated}
         unread = [
             BlindSpot(kind="unread_sql", entity=str(process.id), message=message)
@@ -307,10 +299,6 @@ class Spread:
 def _concerns_writers(delta: Delta) -> bool:
     kinds = (*ABSENT, Kind.REQUIRED, Kind.ADDED)
     return delta.gone is not None or bool(delta.columns(*kinds))
-
-
-def _word_for(outputs: list[Dataset]) -> str:
-    return next((dataset.type for dataset in outputs if dataset.type), "job")
 
 
 _WEIGHTS = {Severity.BREAKING: 0, Severity.WARNING: 1, Severity.NONE: 2}

@@ -50,7 +50,8 @@ class Lookup(NamedTuple):
 class Heard(Listener):
     """Keeps what one reading of a script says."""
 
-    def __init__(self, dialect: Dialect, tables: Tables) -> None:
+    def __init__(self, dialect: Dialect, tables: Tables, *, typed: bool) -> None:
+        self._typed = typed
         self._dialect_name = type(dialect).__name__.lower()
         self._tables = tables
         self.lookups: list[Lookup] = []
@@ -182,7 +183,7 @@ class Heard(Listener):
         if len(counts) > 1:
             self.problem("arity", node, "queries with different numbers of columns")
             return
-        for at, item in enumerate(result.items):
+        for at, item in enumerate(result.items if self._typed else ()):
             if isinstance(item, Column) and item.deps:
                 types = [self.type_of_column(branch.columns[at]) for branch in branches]
                 self._types[id(item.deps)] = common_type(types)
@@ -239,6 +240,8 @@ class Heard(Listener):
 
     def type_of_column(self, column: Column) -> ColumnType:
         """Return a column's type as far as it is known."""
+        if not self._typed:
+            return UNKNOWN
         key = id(column.deps)
         known = self._types.get(key)
         if known is not None:
@@ -270,13 +273,12 @@ class Heard(Listener):
             return self.type_of(node.this)
         return result_type(node, self.type_of)
 
-    def check_types(self, trees: Sequence[exp.Expression]) -> None:
+    def check_types(self, nodes: Sequence[exp.Expression]) -> None:
         """Note every operator and function that is given a type it cannot take."""
-        for tree in trees:
-            for node in tree.walk():
-                complaint = check_call(node, self.type_of, self._dialect_name)
-                if complaint:
-                    self.problem("type", node, complaint)
+        for node in nodes:
+            complaint = check_call(node, self.type_of, self._dialect_name)
+            if complaint:
+                self.problem("type", node, complaint)
         self.check_joins()
 
     def check_joins(self) -> None:

@@ -258,3 +258,6 @@ _NOT_COMPARED: tuple[set[Family], ...] = (
     {"number", "text"}, {"date", "text"}, {"timestamp", "text"}, {"time", "text"},
     {"boolean", "text"}, {"boolean", "date"}, {"boolean", "timestamp"}, *_NOT_EQUAL,
 )  # fmt: skip
+
+# Everything `check_call` may complain about.
+CHECKED = (exp.EQ, exp.NEQ, *(kind for kinds, _ in _CHECKS for kind in kinds))

@@ -22,11 +22,19 @@ if TYPE_CHECKING:
 class BoundTables:
     """The shapes of the tables a process names, after what happened to their datasets."""
 
-    def __init__(self, process: Process, world: World, deltas: Mapping[int, Delta]) -> None:
+    def __init__(
+        self,
+        process: Process,
+        world: World,
+        deltas: Mapping[int, Delta],
+        before: BoundTables | None = None,
+    ) -> None:
         self._process = process
         self._world = world
         self._deltas = deltas
-        self._nodes: dict[TableName, int | None] = {}
+        # What the tables are called does not change, nor the shape of those nothing happened to.
+        self._before = before
+        self._nodes: dict[TableName, int | None] = {} if before is None else before._nodes
         self._shapes: dict[TableName, TableShape] = {}
 
     def node(self, table: TableName) -> int | None:
@@ -39,14 +47,17 @@ class BoundTables:
         """Return the columns of a table."""
         known = self._shapes.get(table)
         if known is None:
-            node = self.node(table)
-            known = (
-                TableShape(open=True)
-                if node is None
-                else shape_of(self._world.fields(node), self._deltas.get(node))
-            )
-            self._shapes[table] = known
+            known = self._shapes[table] = self._find_shape(table)
         return known
+
+    def _find_shape(self, table: TableName) -> TableShape:
+        node = self.node(table)
+        if node is None:
+            return TableShape(open=True)
+        delta = self._deltas.get(node)
+        if delta is None and self._before is not None:
+            return self._before.shape(table)
+        return shape_of(self._world.fields(node), delta)
 
 
 class Reading:
@@ -94,7 +105,7 @@ class Reading:
     def check_types(self) -> None:
         """Note what is wrong with types already, so that only what is new counts."""
         if not self._types_checked:
-            self.found.heard.check_types([s.tree for s in self.script.statements])
+            self.found.heard.check_types(self.script.nodes)
             self._types_checked = True
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -18,6 +19,7 @@ from downriver.capture.sql.statements import read_statement
 from downriver.capture.sql.temporary import TemporaryTables
 from downriver.capture.sql.walker import Walker
 from downriver.impact.heard import Heard, Problem
+from downriver.impact.inference import CHECKED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 RESULT: TableName = ("",)  # what a query returns: a dbt model's table, a dashboard's numbers
 _REPLACING = frozenset({"CREATE TABLE AS", "CREATE VIEW", "SELECT INTO", "CLONE", "SELECT"})
 _FAULTS = (AttributeError, IndexError, KeyError, TypeError, ValueError, AssertionError)
+_LIMITS = Limits(seconds=10**9)  # a script is kept and read again: only the steps are limited
 _FEWER_VALUES_ALLOWED = frozenset({"postgres", "redshift", "sqlite"})
 
 
@@ -126,9 +129,9 @@ class Script:
                 yield Statement(parsed.tree, parsed.line)
         self._variables = set(reader.variables)
 
-    def read(self, tables: Tables) -> ScriptReading:
-        """Read every statement in order, under these schemas."""
-        heard = Heard(self.dialect, tables)
+    def read(self, tables: Tables, *, typed: bool = True) -> ScriptReading:
+        """Read every statement in order, under these schemas; types cost time of their own."""
+        heard = Heard(self.dialect, tables, typed=typed)
         outputs: list[Output] = []
         inputs: set[TableName] = set()
         for script in self._scripts:
@@ -143,6 +146,57 @@ class Script:
         """Names that are no columns."""
         return self._variables
 
+    @cached_property
+    def nodes(self) -> list[exp.Expression]:
+        """Every part of every statement that cares for the types it is given."""
+        return [
+            node
+            for statement in self.statements
+            for node in statement.tree.walk()
+            if isinstance(node, CHECKED)
+        ]
+
+    @cached_property
+    def plain(self) -> bool:
+        """True of one statement with one SELECT over tables, and nothing inside it."""
+        if len(self.statements) != 1:
+            return False
+        tree = self.statements[0].tree
+        return (
+            sum(1 for _ in tree.find_all(exp.Query)) == 1
+            and tree.find(exp.Lateral, exp.Unnest, exp.Pivot, exp.Lambda, exp.Columns) is None
+            and not any(join.args.get("method") for join in tree.find_all(exp.Join))
+        )
+
+    @cached_property
+    def pass_(self) -> _Pass:
+        """What walks the statements; kept, for it has learned how names are spelled."""
+        return _Pass(self)
+
+
+class _Pass:
+    """A walker over one script's statements, for whatever reading is under way."""
+
+    def __init__(self, script: Script) -> None:
+        self._reading: _Reading | None = None
+        self.views = _Views()
+        self._budget = Budget(_LIMITS)
+        self.walker = Walker(script.dialect, self._columns_of, self.views, self._budget)
+        self.walker.variables = script.variables
+
+    def begin(self, reading: _Reading, views: tuple[dict[TableName, Relation], Tables]) -> Walker:
+        """Forget the statement before, and walk for this reading."""
+        self._reading = reading
+        self.views.begin(*views)
+        self._budget.renew()
+        self.walker.inputs = {}
+        self.walker.blind_spots = []
+        return self.walker
+
+    def _columns_of(self, table: TableName) -> Sequence[str] | None:
+        assert self._reading is not None  # noqa: S101
+        return self._reading.columns_of(table)
+
 
 class _Reading:
     """One pass over a script: what earlier statements made, later ones use."""
@@ -152,16 +206,12 @@ class _Reading:
         self._tables = tables
         self._heard = heard
         self._temporary = TemporaryTables(script.dialect)
-        self._budget = Budget(Limits())
         self.inputs: set[TableName] = set()
 
     def statement(self, tree: exp.Expression) -> list[Output]:
-        views = _Views(self._temporary.relations, self._tables)
-        walker = Walker(self._script.dialect, self._columns_of, views, self._budget)
-        walker.variables = self._script.variables
+        walker = self._script.pass_.begin(self, (self._temporary.relations, self._tables))
         walker.listener = self._heard
-        context = Context(walker, self._columns_of, self._temporary.relations)
-        self._budget.renew()
+        context = Context(walker, self.columns_of, self._temporary.relations)
         try:
             effect = read_statement(tree, context)
         except (RecursionError, OverLimitError, *_FAULTS):
@@ -170,11 +220,12 @@ class _Reading:
         if effect is None:
             return []
         self.inputs.update(walker.inputs)
-        self.inputs.update(views.opened)
+        self.inputs.update(self._script.pass_.views.opened)
         self._check_writes(tree, effect)
         return self._outputs(effect)
 
-    def _columns_of(self, table: TableName) -> Sequence[str] | None:
+    def columns_of(self, table: TableName) -> Sequence[str] | None:
+        """Return the columns of a table, None when they are not all known."""
         shape = self._tables.shape(table)
         if shape.gone:
             self._heard.missing_table(table)
@@ -268,8 +319,8 @@ class _Reading:
 class _Views(dict[TableName, Relation]):
     """Tables that are seen through, and open ones of which some columns are known to be gone."""
 
-    def __init__(self, temporary: dict[TableName, Relation], tables: Tables) -> None:
-        super().__init__()
+    def begin(self, temporary: dict[TableName, Relation], tables: Tables) -> None:
+        """Look at these tables from now on."""
         self._temporary = temporary
         self._tables = tables
         self.opened: set[TableName] = set()

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from downriver.capture.sql.deps import Kind as DepKind
 from downriver.impact.delta import ABSENT, HURT, VALUES, Delta, Kind, Touch
+from downriver.impact.heard import Problem
 from downriver.impact.meaning import Meaning
 from downriver.impact.places import reference_to
 from downriver.impact.reading import BoundTables, Reading, type_text
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
     from downriver.capture.sql.deps import Deps, TableName
     from downriver.impact.delta import Trail
-    from downriver.impact.heard import Problem
     from downriver.impact.script import OutColumn, Output, Script, ScriptReading
     from downriver.impact.world import World
     from downriver.model.verdicts import Reference
 
+# What makes a table have other columns, or columns of other types.
+_RESHAPING = frozenset({*ABSENT, Kind.ADDED, Kind.RETYPED, Kind.REQUIRED})
 _WHY = {
     "missing_column": "names {name}, which is no longer there",
     "ambiguous": "names {name}, which two of its tables have now",
@@ -67,8 +69,7 @@ class _Simulation:
     def run(self) -> Result:
         self._receive()
         if self._is_concerned():
-            after = self._read_again()
-            problems = self._new_problems(after)
+            after, problems = self._foresee()
             if problems:
                 self._fail(problems)
             self._lose()
@@ -78,6 +79,49 @@ class _Simulation:
                 self._compare(after)
         self._pass_on_staleness()
         return self._result
+
+    def _foresee(self) -> tuple[ScriptReading, list[Problem]]:
+        """Return what the SQL will say and what will be wrong; read again only if it may differ."""
+        near = self._near()
+        kinds = {kind for delta in near for _, kind in delta.touches}
+        gone = any(delta.gone is not None for delta in near)
+        if self._head is None and not gone:
+            if not kinds.intersection(_RESHAPING):
+                return self._reading.found, []
+            if kinds.issubset(HURT):
+                missing = self._certainly_missing()
+                if missing:
+                    return self._reading.found, missing
+        after = self._read_again()
+        return after, self._new_problems(after)
+
+    def _certainly_missing(self) -> list[Problem]:
+        """Return the names that are gone, where nothing else can be meant by them.
+
+        In one plain SELECT over tables that are all known, a name means a column of one of them.
+        """
+        if not self._script.plain or any(
+            self._reading.tables.shape(table).open for table in self._reading.found.inputs
+        ):
+            return []
+        found: dict[int, Problem] = {}
+        for node in self._reading.inputs:
+            delta = self._deltas.get(node)
+            for column in delta.columns(*ABSENT) if delta is not None else ():
+                if self._has_elsewhere(column, node):
+                    return []
+                for lookup in self._reading.lookups.get((node, column), ()):
+                    problem = Problem("missing_column", lookup.node, lookup.name)
+                    found.setdefault(id(lookup.node), problem)
+        return list(found.values())
+
+    def _has_elsewhere(self, column: str, but: int) -> bool:
+        tables = self._reading.tables
+        return any(
+            column in tables.shape(table).types
+            for table in self._reading.found.inputs
+            if tables.node(table) != but
+        )
 
     def _new_problems(self, after: ScriptReading) -> list[Problem]:
         """Return what does not work any more; what never did says more of us than of the SQL."""
@@ -133,6 +177,11 @@ class _Simulation:
             if (delta := self._deltas.get(node)) is not None
         )
 
+    def _near(self) -> list[Delta]:
+        """Return what happened to the datasets this SQL names."""
+        nodes = {*self._reading.inputs, *self._process.outputs}
+        return [delta for node in nodes if (delta := self._deltas.get(node)) is not None]
+
     def _concerns(self, node: int, delta: Delta) -> bool:
         if delta.gone is not None or delta.rows is not None:
             return True
@@ -148,13 +197,17 @@ class _Simulation:
         return any(name.casefold() in plain for name in appeared)
 
     def _read_again(self) -> ScriptReading:
-        after = self._script.read(BoundTables(self._process, self._world, self._deltas))
-        if any(delta.columns(Kind.RETYPED) for delta in self._deltas.values()):
+        before = self._reading.tables if self._head is None else None
+        tables = BoundTables(self._process, self._world, self._deltas, before)
+        retyped = any(delta.columns(Kind.RETYPED) for delta in self._near())
+        by_nature = bool(self._reading.found.heard.natural)
+        after = self._script.read(tables, typed=retyped or by_nature or self._head is not None)
+        if retyped:
             self._reading.check_types()
-            after.heard.check_types([s.tree for s in self._script.statements])
-        elif after.heard.natural != self._reading.found.heard.natural:
-            after.heard.check_joins()
+            after.heard.check_types(self._script.nodes)
         self._natural_changed = after.heard.natural != self._reading.found.heard.natural
+        if self._natural_changed and not retyped:
+            after.heard.check_joins()
         return after
 
     # It fails, or loses what it reads

@@ -13,16 +13,19 @@ import msgspec
 import numpy as np
 
 from downriver.events.code import Code, read_code
-from downriver.events.facets import schema_columns
+from downriver.events.facets import read_blind_spots, schema_columns
+from downriver.events.wire import render_time
 from downriver.impact.delta import Field
 from downriver.impact.reading import Reading
 from downriver.impact.script import Script
+from downriver.model.answers import BlindSpot
 from downriver.model.facts import EdgeKind
 from downriver.model.ids import EVERY_FIELD, DatasetId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from downriver.events.facets import StatedBlindSpot
     from downriver.graph import GraphIndex
     from downriver.model.ids import NodeId
     from downriver.store import Reader
@@ -67,6 +70,18 @@ class Process(NamedTuple):
     incremental: bool
 
 
+class Card(NamedTuple):
+    """What answers tell of a process, whatever happens to it."""
+
+    consumer: str
+    name: str
+    type: str
+    writes: list[str]
+    owners: list[str]
+    tags: list[str]
+    last_run: str | None
+
+
 class World:
     """One state of a store. Set `reader` to an open view of that state before asking."""
 
@@ -81,6 +96,9 @@ class World:
         self._readings: dict[int, Reading | None] = {}
         self._derives: dict[tuple[int, int], list[Derives]] = {}
         self._computing: set[int] = set()
+        self._cards: dict[int, Card] = {}
+        self._spelled: dict[int, dict[str, str]] = {}
+        self._stated: dict[int, list[BlindSpot]] = {}
 
     @property
     def _read(self) -> Reader:
@@ -147,8 +165,10 @@ class World:
 
     def column_name(self, node: int, column: str) -> str:
         """Return a column of a dataset as people write it."""
-        spelled = {field.name.casefold(): field.name for field in self.fields(node) or ()}
-        return f"{self.dataset(node).id.name}.{spelled.get(column.casefold(), column)}"
+        if node not in self._spelled:
+            self._spelled[node] = {f.name.casefold(): f.name for f in self.fields(node) or ()}
+        spelled = self._spelled[node].get(column.casefold(), column)
+        return f"{self.dataset(node).id.name}.{spelled}"
 
     def known_columns(self, node: int) -> list[str]:
         """Return the columns that a schema, an edge or a query has told of."""
@@ -334,12 +354,50 @@ class World:
             if spans[claim].last.at == latest[datasets[target][0]]
         }
 
-    def last_run(self, process: Process) -> int | None:
+    def card(self, process: Process) -> Card:
+        """Return who a process is, to people."""
+        known = self._cards.get(process.key)
+        if known is None:
+            known = self._cards[process.key] = self._write_card(process)
+        return known
+
+    def _write_card(self, process: Process) -> Card:
+        outputs = [self.dataset(node) for node in process.outputs]
+        shown = self.shown_id(process)
+        owners = [*process.owners, *(owner for dataset in outputs for owner in dataset.owners)]
+        types = [dataset.type for dataset in outputs if dataset.type]
+        return Card(
+            str(shown),
+            shown.name,
+            process.type if process.type != "job" or not types else types[0],
+            [str(dataset.id) for dataset in outputs],
+            list(dict.fromkeys(owners)),
+            sorted(process.tags.union(*(dataset.tags for dataset in outputs))),
+            self._last_run(process),
+        )
+
+    def _last_run(self, process: Process) -> str | None:
         """Return when a process last ran, or was last told of."""
         if process.key < 0:
             return None
         runs = self._read.runs(process.key, 1)
-        return runs[0].last_at if runs else self._read.node_span(process.key).last.at
+        at = runs[0].last_at if runs else self._read.node_span(process.key).last.at
+        return render_time(at)
+
+    def stated_spots(self, jobs: list[int]) -> list[BlindSpot]:
+        """Return what jobs have said themselves that could not be seen of them."""
+        unknown = [job for job in jobs if job not in self._stated]
+        if unknown:
+            self._stated.update({job: [] for job in unknown})
+            for job, body in self._read.blind_spots(unknown).items():
+                name = str(self.process(job).id)
+                self._stated[job] = [_stated(name, spot) for spot in read_blind_spots(body)]
+        return [spot for job in jobs for spot in self._stated[job]]
+
+
+def _stated(entity: str, spot: StatedBlindSpot) -> BlindSpot:
+    message = f"line {spot.line}: {spot.message}" if spot.line else spot.message
+    return BlindSpot(kind=spot.kind, entity=entity, message=message)
 
 
 def _ends_alike(name: str, wanted: tuple[str, ...]) -> bool:
