@@ -24,7 +24,8 @@ from downriver.model.verdicts import Decision
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
-    from downriver.model.verdicts import Impact, Verdict
+    from downriver.model.changes import Change
+    from downriver.model.verdicts import Verdict
 
 _CODES = {Decision.APPROVED: 0, Decision.BLOCKED: 1, Decision.CAUTION: 3}
 
@@ -59,6 +60,9 @@ def gate(
         Path | None, typer.Option("--policy", help="The policy; default downriver.yml if there.")
     ] = None,
     output: Annotated[Format, typer.Option("--format", help="How to print it.")] = Format.TEXT,
+    summary: Annotated[
+        Path | None, typer.Option("--summary", help="Write it as Markdown to this file too.")
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what each rule of the policy found.")
     ] = False,
@@ -75,28 +79,30 @@ def gate(
     try:
         rules = read_policy(policy)
         with Lineage.open(store, create=False) as lineage:
-            verdict = lineage.gate(_impact(lineage, changes, ddl, dialect, base, head), rules)
+            asked = _changes(changes, ddl, dialect)
+            found = (
+                lineage.impact(asked)
+                if asked
+                else lineage.impact_of_files(list_changed_files(Path.cwd(), base or "", head))
+            )
+            verdict = lineage.gate(found, rules)
+            shown = output is Format.MARKDOWN or summary is not None
+            patch = lineage.fix(asked, Path.cwd()).diff if shown and asked else ""
     except DownriverError as error:
         _cannot_decide(error, output)
         raise
-    _print(verdict, output, explain)
+    _print(verdict, output, explain, patch)
+    if summary is not None:
+        summary.write_text(render_markdown(verdict, patch), "utf-8")
     allowed = allow_caution and verdict.decision is Decision.CAUTION
     raise typer.Exit(0 if allowed else _CODES[verdict.decision])
 
 
-def _impact(
-    lineage: Lineage,
-    changes: Path | None,
-    ddl: Path | None,
-    dialect: str | None,
-    base: str | None,
-    head: str | None,
-) -> Impact:
+def _changes(changes: Path | None, ddl: Path | None, dialect: str | None) -> list[Change]:
+    """Return the changes that a file states; none when two commits are to be compared."""
     if changes is not None:
-        return lineage.impact(read_changes_file(changes))
-    if ddl is not None:
-        return lineage.impact(parse_ddl(_read(ddl), dialect))
-    return lineage.impact_of_files(list_changed_files(Path.cwd(), base or "", head))
+        return read_changes_file(changes)
+    return parse_ddl(_read(ddl), dialect) if ddl is not None else []
 
 
 def _read(path: Path) -> str:
@@ -106,7 +112,7 @@ def _read(path: Path) -> str:
         raise InvalidRequestError("--ddl", f"{path}: {exc.strerror}") from exc
 
 
-def _print(verdict: Verdict, output: Format, explain: bool) -> None:
+def _print(verdict: Verdict, output: Format, explain: bool, patch: str) -> None:
     match output:
         case Format.JSON:
             print_json(verdict)
@@ -115,7 +121,7 @@ def _print(verdict: Verdict, output: Format, explain: bool) -> None:
         case Format.GITHUB:
             sys.stdout.write(render_github(verdict))
         case Format.MARKDOWN:
-            sys.stdout.write(render_markdown(verdict))
+            sys.stdout.write(render_markdown(verdict, patch))
         case Format.TEXT:
             sys.stdout.write(render_text(verdict))
     if explain:

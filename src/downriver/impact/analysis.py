@@ -85,11 +85,17 @@ class Spread:
             change_types=list(dict.fromkeys(map(change_type, changes))),
             targets=[str(dataset.id) for dataset in datasets],
             effects=effects,
-            untouched=sum(r.outcome is Outcome.UNTOUCHED for r in self._results.values()),
+            untouched=self._count_untouched(),
             complete=not spots,
             blind_spots=spots,
             target_tags=sorted({tag for d in datasets for tag in self._tags_of(d.node)}),
             owners=list(dict.fromkeys(owner for d in datasets for owner in d.owners)),
+        )
+
+    def _count_untouched(self) -> int:
+        return sum(
+            result.outcome is Outcome.UNTOUCHED and key not in self._edits
+            for key, result in self._results.items()
         )
 
     def _targets(self) -> list[int]:

@@ -26,24 +26,24 @@ _LOSS = frozenset({"column_rename", "column_drop", "table_rename", "table_drop"}
 
 
 def breaking_consumers(impact: Impact, policy: Policy) -> Found | None:
-    """{names} will break."""
+    """It breaks {names}."""
     return _about(impact.breaking, policy.breaking, Risk.HIGH)
 
 
 def unproven_consumers(impact: Impact, policy: Policy) -> Found | None:
-    """{names} depend on it, and which columns they use is unknown: it may break them."""
+    """It may break {names}: which columns are used there is unknown."""
     unproven = [e for e in impact.effects if e.outcome is Outcome.MAY_FAIL]
     return _about(unproven, policy.unknown_consumers, Risk.HIGH)
 
 
 def certified_consumers(impact: Impact, policy: Policy) -> Found | None:
-    """{names} are certified, and would change or no longer be renewed."""
+    """It changes what is certified: {names}."""
     hurt = [e for e in impact.effects if e.certified and e.outcome is not Outcome.DEPRECATED]
     return _about(hurt, policy.certified, Risk.HIGH)
 
 
 def protected_data(impact: Impact, policy: Policy) -> Found | None:
-    """{names} hold data under protection."""
+    """It touches data under protection: {names}."""
     held = [(tag, target) for tag in impact.target_tags for target in impact.targets]
     held += [(tag, effect.consumer) for effect in impact.effects for tag in effect.tags]
     asked = [
@@ -56,19 +56,19 @@ def protected_data(impact: Impact, policy: Policy) -> Found | None:
 
 
 def active_consumers(impact: Impact, policy: Policy) -> Found | None:
-    """{names} still read it."""
+    """It is still read by {names}."""
     using = [e for e in impact.effects if e.outcome is Outcome.DEPRECATED]
     return _about(using, policy.deprecation, Risk.MEDIUM)
 
 
 def changed_consumers(impact: Impact, policy: Policy) -> Found | None:
-    """{names} keep running, but on other values, other columns or old data."""
+    """Other values, other columns or old data reach {names}."""
     mild = (Outcome.CHANGES, Outcome.STALE)
     return _about([e for e in impact.warnings if e.outcome in mild], policy.warnings, Risk.MEDIUM)
 
 
 def blast_radius(impact: Impact, policy: Policy) -> Found | None:
-    """{total} consumers are affected, more than the {max_affected} that may be without a look."""
+    """It affects {total} consumers, more than the {max_affected} that may be without a look."""
     if len(impact.effects) <= policy.max_affected:
         return None
     entities = [effect.consumer for effect in impact.effects]
@@ -87,7 +87,7 @@ def lineage_coverage(impact: Impact, policy: Policy) -> Found | None:
 
 
 def blind_spots(impact: Impact, policy: Policy) -> Found | None:
-    """The answer is not complete: {names} could not be seen through."""
+    """The answer is not complete: no one could see through {names}."""
     loses = _LOSS.intersection(impact.change_types)
     if impact.complete or not loses:
         return None

@@ -99,9 +99,11 @@ def _listed(entities: Sequence[str]) -> str:
 def _reason(finding: Finding | None, impact: Impact) -> str:
     if finding is not None:
         return finding.message
+    if not impact.changes:
+        return "Nothing changes in meaning."
     if impact.untouched:
-        return f"{impact.untouched} consumers read it, and none of them is affected."
-    return "no one downstream is affected."
+        return f"Of {impact.untouched} that read it, no one is affected."
+    return "No one reads it."
 
 
 _MIGRATE = (

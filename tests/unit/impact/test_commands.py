@@ -131,7 +131,7 @@ def test_a_migration_is_judged(folder: Path) -> None:
     (folder / "m.sql").write_text("alter table raw.orders drop column total;")
     done = downriver("gate", "--ddl", "m.sql", "--dialect", "postgres", "--explain", cwd=folder)
     assert done.returncode == 1
-    assert "→ breaking_consumers: BLOCKED: stg.orders will break." in done.stdout
+    assert "→ breaking_consumers: BLOCKED: It breaks stg.orders." in done.stdout
 
 
 def test_the_policy_of_the_working_directory_counts(folder: Path) -> None:
