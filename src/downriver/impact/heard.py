@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
@@ -65,6 +66,7 @@ class Heard(Listener):
         self._nodes: dict[int, exp.Expression] = {}
         self._types: dict[int, ColumnType] = {}
         self._found: dict[int, Column] = {}
+        self._united: dict[int, list[Column]] = {}
         self._alive: list[Deps] = []
 
     # What the walk tells
@@ -183,10 +185,9 @@ class Heard(Listener):
         if len(counts) > 1:
             self.problem("arity", node, "queries with different numbers of columns")
             return
-        for at, item in enumerate(result.items if self._typed else ()):
+        for at, item in enumerate(result.items):
             if isinstance(item, Column) and item.deps:
-                types = [self.type_of_column(branch.columns[at]) for branch in branches]
-                self._types[id(item.deps)] = common_type(types)
+                self._united[id(item.deps)] = [branch.columns[at] for branch in branches]
                 self._alive.append(item.deps)
 
     def missing_table(self, table: TableName) -> None:
@@ -238,19 +239,36 @@ class Heard(Listener):
 
     # Types
 
+    def under(self, tables: Tables) -> Heard:
+        """Return the same with tables whose columns have other types, and no other names."""
+        other = copy(self)
+        other._tables = tables
+        other._typed = True
+        other._types = {}
+        other.problems = dict(self.problems)
+        return other
+
     def type_of_column(self, column: Column) -> ColumnType:
         """Return a column's type as far as it is known."""
-        if not self._typed:
-            return UNKNOWN
-        key = id(column.deps)
+        return self.type_of_deps(column.deps) if self._typed else UNKNOWN
+
+    def type_of_deps(self, deps: Deps) -> ColumnType:
+        """Return the type of the column that has these dependencies."""
+        key = id(deps)
         known = self._types.get(key)
         if known is not None:
             return known
-        node = self._nodes.get(key)
-        found = self.type_of(node) if node is not None else self._base_type(column.deps)
-        if column.deps:
+        found = self._find_type(key, deps)
+        if deps:
             self._types[key] = found
         return found
+
+    def _find_type(self, key: int, deps: Deps) -> ColumnType:
+        branches = self._united.get(key)
+        if branches is not None:
+            return common_type([self.type_of_column(column) for column in branches])
+        node = self._nodes.get(key)
+        return self.type_of(node) if node is not None else self._base_type(deps)
 
     def _base_type(self, deps: Deps) -> ColumnType:
         types = []

@@ -84,6 +84,17 @@ class ScriptReading(NamedTuple):
     outputs: list[Output]
     inputs: frozenset[TableName]
 
+    def under(self, tables: Tables) -> ScriptReading:
+        """Return what the script says when only types are different: nothing resolves anew."""
+        heard = self.heard.under(tables)
+        outputs = [
+            output._replace(
+                columns=[c._replace(type=heard.type_of_deps(c.deps)) for c in output.columns]
+            )
+            for output in self.outputs
+        ]
+        return ScriptReading(heard, outputs, self.inputs)
+
     @property
     def problems(self) -> dict[tuple[str, int], Problem]:
         """What would end in an error."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # What makes a table have other columns, or columns of other types.
 _RESHAPING = frozenset({*ABSENT, Kind.ADDED, Kind.RETYPED, Kind.REQUIRED})
+_RENAMING = _RESHAPING - {Kind.RETYPED}
 _WHY = {
     "missing_column": "names {name}, which is no longer there",
     "ambiguous": "names {name}, which two of its tables have now",
@@ -199,9 +200,15 @@ class _Simulation:
     def _read_again(self) -> ScriptReading:
         before = self._reading.tables if self._head is None else None
         tables = BoundTables(self._process, self._world, self._deltas, before)
-        retyped = any(delta.columns(Kind.RETYPED) for delta in self._near())
-        by_nature = bool(self._reading.found.heard.natural)
-        after = self._script.read(tables, typed=retyped or by_nature or self._head is not None)
+        near = self._near()
+        kinds = {kind for delta in near for _, kind in delta.touches}
+        retyped = Kind.RETYPED in kinds
+        same_names = not kinds.intersection(_RENAMING) and all(d.gone is None for d in near)
+        if retyped and same_names and self._head is None:
+            after = self._reading.found.under(tables)
+        else:
+            by_nature = bool(self._reading.found.heard.natural)
+            after = self._script.read(tables, typed=retyped or by_nature or self._head is not None)
         if retyped:
             self._reading.check_types()
             after.heard.check_types(self._script.nodes)
