@@ -266,7 +266,8 @@ class Lineage:
         """Return the catalog as simulations see it; what was parsed is kept while it holds."""
         state = reader.state()
         if self._world is None or self._world[0] != state:
-            self._world = (state, World(self._graph))
+            before = None if self._world is None else self._world[1]
+            self._world = (state, World(self._graph, before))
         world = self._world[1]
         world.reader = reader
         return world

@@ -84,6 +84,7 @@ class Spread:
             changes=[str(change) for change in changes],
             change_types=list(dict.fromkeys(map(change_type, changes))),
             targets=[str(dataset.id) for dataset in datasets],
+            target_names=[dataset.id.name for dataset in datasets],
             effects=effects,
             untouched=self._count_untouched(),
             complete=not spots,
@@ -221,10 +222,11 @@ class Spread:
                 continue
             for node, delta in result.outputs.items():
                 missing = delta.columns(*ABSENT)
-                hurt = [self._world.process(k).id.name for k in self._broken_readers(node)]
+                hurt = [self._world.process(k) for k in self._broken_readers(node)]
                 if missing and hurt:
+                    reader = self._world.card(hurt[0]).name
                     columns = ", ".join(missing)
-                    self._breaking[key] = f"passes on the loss of {columns}, which {hurt[0]} reads"
+                    self._breaking[key] = f"passes on the loss of {columns}, and breaks {reader}"
 
     def _broken_readers(self, node: int) -> Iterable[int]:
         for key in self._world.consumers(node):

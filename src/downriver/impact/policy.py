@@ -5,13 +5,16 @@ from __future__ import annotations
 import datetime as dt
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from downriver.errors import InvalidRequestError
 from downriver.impact.requests import read_yaml
 from downriver.model.verdicts import Decision
+
+if TYPE_CHECKING:
+    from downriver.model.verdicts import Impact
 
 POLICY_FILE = "downriver.yml"
 
@@ -26,13 +29,13 @@ class Waiver(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     consumer: str = "*"
     dataset: str = "*"
 
-    def covers(self, rule: str, entities: list[str], targets: list[str], today: dt.date) -> bool:
+    def covers(self, rule: str, entities: list[str], impact: Impact, today: dt.date) -> bool:
         """Tell whether this lets a rule's finding about these entities pass today."""
         return (
             self.rule in (rule, "*")
             and today <= self.expires
-            and all(_fits(target, self.dataset) for target in targets)
-            and all(_fits(entity, self.consumer) for entity in entities)
+            and all(_fits(target, impact, self.dataset) for target in impact.targets)
+            and all(_fits(entity, impact, self.consumer) for entity in entities)
         )
 
 
@@ -78,6 +81,5 @@ def read_policy(path: Path | None) -> Policy:
     return parse_policy(read_yaml(path, "--policy"), str(path))
 
 
-def _fits(entity: str, pattern: str) -> bool:
-    name = entity.rpartition(":")[2]
-    return fnmatchcase(entity, pattern) or fnmatchcase(name, pattern)
+def _fits(entity: str, impact: Impact, pattern: str) -> bool:
+    return fnmatchcase(entity, pattern) or fnmatchcase(impact.name_of(entity), pattern)

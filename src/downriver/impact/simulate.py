@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _RESHAPING = frozenset({*ABSENT, Kind.ADDED, Kind.RETYPED, Kind.REQUIRED})
 _RENAMING = _RESHAPING - {Kind.RETYPED}
 _WHY = {
-    "missing_column": "names {name}, which is no longer there",
+    "missing_column": "no longer finds {name}",
     "ambiguous": "names {name}, which two of its tables have now",
     "missing_table": "reads {name}, which is gone or no longer works",
     "arity": "no longer fits: {name}",
@@ -221,7 +221,8 @@ class _Simulation:
 
     def _fail(self, problems: list[Problem]) -> None:
         first = problems[0]
-        reason = _WHY[first.kind].format(name=first.name)
+        alike = dict.fromkeys(problem.name for problem in problems if problem.kind == first.kind)
+        reason = _WHY[first.kind].format(name=", ".join(alike))
         self._result.worsen(Outcome.FAILS, reason, self._trail_of(first))
         for problem in problems:
             self._result.refer(list(self._references(problem)))

@@ -12,8 +12,6 @@ from downriver.impact.rules import RULES
 from downriver.model.verdicts import Decision, Finding, Outcome, Risk, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from downriver.impact.rules import Found
     from downriver.model.verdicts import Effect, Impact
 
@@ -64,11 +62,11 @@ def _findings(impact: Impact, policy: Policy, today: dt.date) -> list[Finding]:
             rule=name,
             decision=found.decision,
             risk=_risk(found),
-            message=_message(rule.__doc__ or "", found, policy),
+            message=_message(rule.__doc__ or "", found, policy, impact),
             entities=found.entities,
         )
         for waiver in policy.waivers:
-            if waiver.covers(name, found.entities, impact.targets, today):
+            if waiver.covers(name, found.entities, impact, today):
                 until = waiver.expires.isoformat()
                 finding.waived = f"{waiver.author}, until {until}: {waiver.reason}"
         findings.append(finding)
@@ -81,16 +79,15 @@ def _risk(found: Found) -> Risk:
     return found.risk or Risk.MEDIUM
 
 
-def _message(template: str, found: Found, policy: Policy) -> str:
+def _message(template: str, found: Found, policy: Policy, impact: Impact) -> str:
     return template.format(
-        names=_listed(found.entities),
+        names=_listed(list(dict.fromkeys(map(impact.name_of, found.entities)))),
         total=found.total or len(found.entities),
         max_affected=policy.max_affected,
     )
 
 
-def _listed(entities: Sequence[str]) -> str:
-    names = list(dict.fromkeys(entity.rpartition(":")[2] for entity in entities))
+def _listed(names: list[str]) -> str:
     if len(names) > _NAMES_SHOWN:
         names = [*names[:_NAMES_SHOWN], f"{len(names) - _NAMES_SHOWN} more"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 _INCREMENTAL = re.compile(r"materialized\s*[=:]\s*['\"]incremental['\"]|is_incremental\s*\(")
 
 
+_SCRIPTS_KEPT = 50_000
+
+
 class Derives(NamedTuple):
     """One column edge of a job: an input's field feeds an output's field."""
 
@@ -85,8 +88,10 @@ class Card(NamedTuple):
 class World:
     """One state of a store. Set `reader` to an open view of that state before asking."""
 
-    def __init__(self, graph: GraphIndex) -> None:
+    def __init__(self, graph: GraphIndex, before: World | None = None) -> None:
         self._graph = graph
+        # Parsed SQL outlives the state of a store: most of it is the same in the next one.
+        self._scripts: dict[tuple[str, str], Script] = before._scripts if before else {}
         self.reader: Reader | None = None
         self._datasets: dict[int, Dataset] = {}
         self._fields: dict[int, tuple[Field, ...] | None] = {}
@@ -255,7 +260,7 @@ class World:
             self._read.nodes([job])[job],
             self._ends(job, leaving=False),
             self._ends(job, leaving=True),
-            Script(sql, dialect or None) if sql else None,
+            self._script(sql, dialect) if sql else None,
             code,
             (code.path if code is not None else "")
             or _word(facets.get("sourceCodeLocation"), "path"),
@@ -264,6 +269,14 @@ class World:
             _read_tags(facets.get("tags"))[0],
             bool(_INCREMENTAL.search(raw)),
         )
+
+    def _script(self, sql: str, dialect: str) -> Script:
+        known = self._scripts.get((sql, dialect))
+        if known is None:
+            if len(self._scripts) >= _SCRIPTS_KEPT:
+                self._scripts.clear()
+            known = self._scripts[(sql, dialect)] = Script(sql, dialect or None)
+        return known
 
     def _ends(self, job: int, *, leaving: bool) -> tuple[int, ...]:
         kind = EdgeKind.WRITES if leaving else EdgeKind.READS

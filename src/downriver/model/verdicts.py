@@ -78,12 +78,19 @@ class Impact(msgspec.Struct, kw_only=True):
     changes: list[str]
     change_types: list[str]
     targets: list[str]
+    target_names: list[str]
     effects: list[Effect]
     untouched: int
     complete: bool
     blind_spots: list[BlindSpot]
     target_tags: list[str] = []
     owners: list[str] = []
+
+    def name_of(self, entity: str) -> str:
+        """Return what people call a consumer or a target; both namespaces and names hold colons."""
+        names = dict(zip(self.targets, self.target_names, strict=True))
+        names.update((effect.consumer, effect.name) for effect in self.effects)
+        return names.get(entity, entity)
 
     @property
     def breaking(self) -> list[Effect]:

@@ -50,7 +50,7 @@ def test_a_star_passes_a_rename_on_to_those_who_name_the_column(shop: Estate) ->
     assert sums.path == ["raw.orders.order_total", "stg.star.order_total"]
     star = effect_on(impact, "stg.star")
     assert star.severity is Severity.BREAKING
-    assert star.reason == "passes on the loss of order_total, which sums reads"
+    assert star.reason == "passes on the loss of order_total, and breaks mart.sums"
 
 
 def test_who_reads_the_table_but_not_the_column_is_counted_and_not_listed(shop: Estate) -> None:

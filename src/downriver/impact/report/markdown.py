@@ -57,11 +57,11 @@ def _graph(verdict: Verdict) -> str:
     lines = ["```mermaid", "flowchart LR"]
     for target in impact.targets:
         ids[target] = f"n{len(ids)}"
-        lines.append(f'  {ids[target]}["{_label(target)}"]:::changed')
+        lines.append(f'  {ids[target]}["{escape_text(impact.name_of(target))}"]:::changed')
     for effect in shown:
         ids[effect.consumer] = f"n{len(ids)}"
         lines.append(
-            f'  {ids[effect.consumer]}["{_label(effect.consumer)}"]:::{effect.severity.value}'
+            f'  {ids[effect.consumer]}["{escape_text(effect.name)}"]:::{effect.severity.value}'
         )
     lines += dict.fromkeys(_edges(shown, impact.targets, ids))
     lines += [
@@ -80,10 +80,6 @@ def _edges(shown: list[Effect], targets: list[str], ids: dict[str, str]) -> Iter
         known = [giver for giver in givers if giver in ids and giver != effect.consumer]
         for giver in known or targets[:1]:
             yield f"  {ids[giver]} --> {ids[effect.consumer]}"
-
-
-def _label(entity: str) -> str:
-    return escape_text(entity.rpartition(":")[2])
 
 
 def _table(effects: list[Effect]) -> str:
