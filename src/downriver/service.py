@@ -27,14 +27,17 @@ from downriver.errors import (
     InvalidEventError,
     InvalidRequestError,
 )
+from downriver.events.waivers import render_waiver_event
 from downriver.events.wire import parse_event, parse_time, render_time
 from downriver.graph import FOREVER, Entity, GraphIndex, Question, paths, trace
 from downriver.graph.assets import Assets, build_tree, find_asset, resolve_any
 from downriver.graph.catalog_names import CatalogNames
 from downriver.graph.registering import Registrar, answer
-from downriver.model.answers import Direction, Paths, Trace
+from downriver.impact import Proposed, World, analyse, decide, find_edits, write_fix
+from downriver.model.answers import BlindSpot, Direction, Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
-from downriver.model.ids import DatasetId, JobId
+from downriver.model.changes import Change, with_dataset
+from downriver.model.ids import ColumnId, DatasetId, JobId
 from downriver.store import (
     ApiKey,
     Counts,
@@ -56,7 +59,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from downriver.events import Event
-    from downriver.store import Receipt
+    from downriver.impact import FilePair, Fix, Policy
+    from downriver.model.verdicts import Impact, Verdict
+    from downriver.store import Receipt, StoreState
 
 DEFAULT_LIMIT = 1000
 DEFAULT_NAMESPACE = "default"
@@ -90,6 +95,7 @@ class Lineage:
         self._graph = GraphIndex(store)
         self._writer: GroupCommit | None = None
         self._starting_writer = threading.Lock()
+        self._world: tuple[StoreState, World] | None = None
 
     @classmethod
     def open(
@@ -321,6 +327,86 @@ class Lineage:
             complete=traced.complete,
             blind_spots=traced.blind_spots,
         )
+
+    def impact(self, changes: Sequence[Change]) -> Impact:
+        """Answer what changes do to everyone downstream, and to those who write there."""
+        with self.reading() as reader:
+            proposed = [Proposed(*self._resolved(change, reader)) for change in changes]
+            return analyse(proposed, self._world_of(reader))
+
+    def impact_of_files(self, pairs: Sequence[FilePair]) -> Impact:
+        """Answer what edited files do: what changes in meaning is found out first."""
+        with self.reading() as reader:
+            world = self._world_of(reader)
+            edits = find_edits(pairs, world)
+            proposed = [Proposed(*self._resolved(change, reader)) for change in edits.changes]
+            found = analyse(proposed, world, edits.by_process)
+        for message in edits.unknown:
+            path, _, reason = message.partition(": ")
+            found.blind_spots.append(BlindSpot(kind="unread_file", entity=path, message=reason))
+            found.complete = False
+        return found
+
+    def fix(self, changes: Sequence[Change], root: Path) -> Fix:
+        """Write the patch for changes: what can be mended safely in the files under `root`."""
+        with self.reading() as reader:
+            proposed = [Proposed(*self._resolved(change, reader)) for change in changes]
+            return write_fix(proposed, self._world_of(reader), root)
+
+    def gate(self, impact: Impact, policy: Policy | None = None) -> Verdict:
+        """Decide about changes by policy; a waiver that lets something pass goes into the log."""
+        verdict = decide(impact, policy)
+        waived = [f for f in verdict.findings if f.waived]
+        if waived:
+            told = [{"rule": f.rule, "waiver": f.waived, "entities": f.entities} for f in waived]
+            now = time.time_ns() // 1000
+            with self.reading() as reader:
+                targets = [self.resolve(target, reader).id for target in impact.targets]
+            self.ingest(
+                [
+                    render_waiver_event(target, now, impact.changes, told)
+                    for target in targets
+                    if isinstance(target, DatasetId)
+                ]
+            )
+        return verdict
+
+    def split_entity(self, entity: str) -> tuple[str, str | None]:
+        """Return the dataset, by its full id, and the column that a name means, if it means one.
+
+        A column that no schema has told of may be meant where its dataset is known.
+        """
+        with self.reading() as reader:
+            try:
+                found = self.resolve(entity, reader).id
+            except EntityNotFoundError:
+                dataset, dot, column = entity.rpartition(".")
+                if not dot:
+                    raise
+                found = self.resolve(dataset, reader).id
+                if not isinstance(found, DatasetId):
+                    raise
+                return str(found), column
+        if isinstance(found, ColumnId):
+            return str(found.dataset), found.field
+        return str(found), None
+
+    def _resolved(self, change: Change, reader: Reader) -> tuple[Change, int]:
+        entity = self.resolve(change.dataset, reader)
+        if not isinstance(entity.id, DatasetId):
+            raise InvalidRequestError("dataset", f"{entity.id} is no dataset")
+        named = with_dataset(change, entity.id.name)
+        return named, self._graph.nodes.identities.canonical(entity.node)
+
+    def _world_of(self, reader: Reader) -> World:
+        """Return the catalog as simulations see it; what was parsed is kept while it holds."""
+        state = reader.state()
+        if self._world is None or self._world[0] != state:
+            before = None if self._world is None else self._world[1]
+            self._world = (state, World(self._graph, before))
+        world = self._world[1]
+        world.reader = reader
+        return world
 
     def find_event(self, digest: str) -> bytes:
         """Return an event as it was sent, by the SHA-256 that evidence names it by."""

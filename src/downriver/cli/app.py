@@ -11,7 +11,10 @@ from downriver.cli import (
     audit,
     capture,
     demo,
+    fix,
+    gate,
     graph,
+    impact,
     ingest,
     keys,
     paths,
@@ -39,6 +42,9 @@ app.command("ingest")(ingest.ingest)
 app.command("trace")(trace.trace)
 app.command("paths")(paths.paths)
 app.command("graph")(graph.graph)
+app.command("impact")(impact.impact)
+app.command("gate")(gate.gate)
+app.command("fix")(fix.fix)
 app.command("status")(status.status)
 app.command("rebuild")(rebuild.rebuild)
 app.command("run", context_settings={"ignore_unknown_options": True})(run.run)

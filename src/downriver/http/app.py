@@ -18,6 +18,7 @@ from downriver.http.context import Context, json_response
 from downriver.http.openapi import describe
 from downriver.model.answers import Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
+from downriver.model.verdicts import Verdict
 from downriver.service import Status
 from downriver.store import KeyRole
 
@@ -115,6 +116,22 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: Paths, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("source", "target", "limit"),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/lineage/impact",
+        v1.post_impact,
+        KeyRole.READER,
+        {200: v1.ImpactReport, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
+        body=dict,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/gate",
+        v1.post_gate,
+        KeyRole.WRITER,
+        {200: Verdict, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
+        body=dict,
     ),
     Endpoint("GET", "/v1/status", v1.get_status, KeyRole.READER, {200: Status}),
     Endpoint("GET", "/healthz", get_health, None, {200: Health}),

@@ -99,7 +99,9 @@ class Expressions:
                 return Column(name, found.deps, "", found.fields)
         if isinstance(inner, exp.Struct):
             return self._walker.paths.struct(inner, name, scope)
-        return Column(name, self.of(inner, scope), fields=None)
+        computed = Column(name, self.of(inner, scope), fields=None)
+        self._walker.listener.computed(inner, computed)
+        return computed
 
     def _children(self, node: exp.Expression, scope: Scope) -> Deps:
         deps: Deps = {}

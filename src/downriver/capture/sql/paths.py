@@ -34,7 +34,9 @@ class Paths:
 
     def find(self, node: exp.Expression, scope: Scope) -> Column | None:
         """Resolve `column`, `source.column`, `db.source.column` or `column.field`."""
-        return self._resolve([self._walker.name(part) for part in node.parts], scope)
+        found = self._resolve([self._walker.name(part) for part in node.parts], scope)
+        self._walker.listener.column(node, scope, found)
+        return found
 
     def _resolve(self, parts: list[str], scope: Scope) -> Column | None:
         if len(parts) == 1:
@@ -44,7 +46,9 @@ class Paths:
             if source is None and at > 1:
                 source = scope.find_source(parts[at - 1])
             if source is not None:
-                found = source.find(parts[at]) or source.outdated(parts[at])
+                found = source.find(parts[at])
+                if found is None and not self._walker.listener.trusts_schemas:
+                    found = source.outdated(parts[at])
                 return _inside(found, parts[at + 1 :])
         return self._of_record(parts) or _inside(self._named(parts[0], scope), parts[1:])
 
@@ -63,7 +67,10 @@ class Paths:
         """Return what a name means: a column, unless it is a variable and none is known."""
         if self._is_no_column(name.casefold(), scope) and not scope.knows(name):
             return Column(name, NOTHING)
-        return scope.find_column(name) or scope.find_outdated(name)
+        found = scope.find_column(name)
+        if found is None and not self._walker.listener.trusts_schemas:
+            return scope.find_outdated(name)
+        return found
 
     def _is_no_column(self, name: str, scope: Scope) -> bool:
         if name in self._walker.variables or name in _WORDS:

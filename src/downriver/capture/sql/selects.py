@@ -164,6 +164,7 @@ class Selects:
         self, star: exp.Star, found: list[Column | Star], scope: Scope
     ) -> list[Column | Star]:
         """Apply ILIKE, EXCEPT, REPLACE and RENAME to the columns of a star."""
+        self._walker.listener.star(star, found)
         like = star.args.get("ilike")
         if isinstance(like, exp.Expression):
             found = named_like(found, exp.ILike(this=exp.Star(), expression=like), self._walker)

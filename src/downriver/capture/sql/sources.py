@@ -155,9 +155,13 @@ class Sources:
         relation = self.add(join.this, scope, rows)
         for more in join.expressions:  # ARRAY JOIN xs AS x, ys AS y
             self.add(more, scope, rows)
+        listener = self._walker.listener
         using = [self._walker.name(column) for column in join.args.get("using") or ()]
+        for column in join.args.get("using") or ():
+            listener.using(column, before, relation)
         if str(join.args.get("method") or "").upper() == "NATURAL":
             using = _shared_names(before, relation)
+            listener.natural_join(join, using, before, relation)
             for side in (*before, relation):
                 if side.open:
                     self._walker.blind_spots.append(

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from downriver.capture.sql.deps import NOTHING, Deps, Kind, Sure, TableName, merge
 from downriver.capture.sql.expressions import Expressions
+from downriver.capture.sql.listening import SILENT, Listener
 from downriver.capture.sql.names import Names
 from downriver.capture.sql.paths import Paths
 from downriver.capture.sql.pivots import pivot
@@ -60,6 +61,7 @@ class Walker(Names):
         self.blind_spots: list[str] = []
         self.variables: AbstractSet[str] = frozenset()  # names that are no columns, in lower case
         self.records: Mapping[str, Relation] = {}  # rows that loops and triggers give a name
+        self.listener: Listener = SILENT
         # Reads a statement that stands where a query does, and returns what decides its rows.
         self.on_write: Callable[[exp.Expression, Scope | None], Deps] | None = None
 
@@ -173,6 +175,7 @@ class Walker(Names):
         )
         if compared:
             self.rows.compare(relations, rows)
+        self.listener.united(node, relations, result)
         if any(node.args.get(part) is not None for part in ("order", "limit", "offset")):
             scope = Scope(outer, {})
             scope.sources["\x00"] = result

@@ -64,7 +64,7 @@ def _nodes(sketch: Sketch, keys: dict[str, str]) -> Iterator[str]:
         yield _node(node, keys[node.id], titles[owner_of(node)], sketch.root.id)
     owned = sketch.owned
     for number, (owner, title) in enumerate(title_each(owned).items()):
-        yield f'subgraph d{number}["{_text(title)}"]'
+        yield f'subgraph d{number}["{escape_text(title)}"]'
         for node in owned[owner]:
             yield "  " + _node(node, keys[node.id], field_of(node), sketch.root.id)
         yield "end"
@@ -73,16 +73,17 @@ def _nodes(sketch: Sketch, keys: dict[str, str]) -> Iterator[str]:
 def _node(node: TraceNode, key: str, title: str, root_id: str) -> str:
     before, after = _SHAPES[node.kind]
     style = "root" if node.id == root_id else node.kind
-    return f'{key}{before}"{_text(title)}"{after}:::{style}'
+    return f'{key}{before}"{escape_text(title)}"{after}:::{style}'
 
 
 def _line(line: Line, keys: dict[str, str]) -> str:
     arrow = "-->" if line.solid else "-.->"
-    label = f'|"{_text(line.label)}"|' if line.label else ""
+    label = f'|"{escape_text(line.label)}"|' if line.label else ""
     return f"{keys[line.source]} {arrow}{label} {keys[line.target]}"
 
 
-def _text(text: str) -> str:
+def escape_text(text: str) -> str:
+    """Return a name as a label that Mermaid shows as it is."""
     return _SPECIAL.sub(_entity, printable(text))
 
 

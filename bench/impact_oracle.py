@@ -1,0 +1,347 @@
+"""Impact checked by execution: change a source for real, rebuild every model, compare.
+
+`python -m bench.impact_oracle [--show]`. Each source column is renamed, dropped and given other
+types, and each source table gets new columns, under names of its own and of other tables. Every
+change is made to a real DuckDB database in which all models were built before, and every model is
+built again in order. Who then ends in an error, who has other columns or rows, and who is as
+before is compared with what Downriver says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import duckdb
+import msgspec
+
+from downriver.model.changes import Change, ColumnAdd, ColumnDrop, ColumnRename, TypeChange
+from downriver.model.verdicts import Outcome
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROJECT = Path(__file__).parent / "impact_project"
+NAMESPACE = "oracle"
+_TARGETS = ("inc_orders", "inc_events", "inc_payments")
+_MODEL = re.compile(r"^-- model: (\w+)\n(.*?)(?=^-- model: |\Z)", re.MULTILINE | re.DOTALL)
+_WRITES = re.compile(r"(?:create or replace (?:table|view)|insert into) (\w+)")
+# Types a column gets: one that holds all it held, and others that mean something else.
+_RETYPES = {
+    "INTEGER": ("BIGINT", "VARCHAR", "DOUBLE"),
+    "BIGINT": ("VARCHAR", "DOUBLE"),
+    "DECIMAL": ("DECIMAL(18,4)", "VARCHAR", "DOUBLE"),
+    "DOUBLE": ("VARCHAR",),
+    "DATE": ("TIMESTAMP", "VARCHAR"),
+    "TIMESTAMP": ("VARCHAR", "DATE"),
+    "BOOLEAN": ("VARCHAR", "INTEGER"),
+}
+
+
+class Model(NamedTuple):
+    """A statement that builds one table or view, or adds to one."""
+
+    name: str
+    sql: str
+
+    @property
+    def writes(self) -> str:
+        """The table or view it makes or adds to."""
+        found = _WRITES.search(self.sql)
+        assert found is not None
+        return found[1]
+
+
+class Trial(NamedTuple):
+    """A change, and the statements that make it."""
+
+    change: Change
+    statements: list[str]
+
+
+def list_models() -> list[Model]:
+    """Return the project's models in the order in which they are built."""
+    text = (PROJECT / "models.sql").read_text("utf-8")
+    return [Model(m[1], m[2].strip().rstrip(";")) for m in _MODEL.finditer(text)]
+
+
+# What really happens
+
+
+class Rebuilt(NamedTuple):
+    """What became of each model: `error`, `changed`, `stale` or `same`."""
+
+    outcomes: dict[str, str]
+    errors: dict[str, str]
+
+
+class Laboratory:
+    """A database with every model built, copied for each change."""
+
+    def __init__(self, folder: Path, models: list[Model]) -> None:
+        self._folder = folder
+        self._models = models
+        self._base = folder / "base.duckdb"
+        with duckdb.connect(str(self._base)) as connection:
+            connection.execute((PROJECT / "sources.sql").read_text("utf-8"))
+            for model in models:
+                connection.execute(model.sql)
+            self.schemas = _schemas(connection)
+        self._before = self._rebuild([])
+
+    def try_change(self, trial: Trial) -> Rebuilt | None:
+        """Make a change and build everything again; None when the database refuses the change."""
+        found = self._rebuild(trial.statements)
+        if found is None or self._before is None:
+            return None
+        contents, errors = found
+        outcomes: dict[str, str] = {}
+        for model in self._models:
+            if model.name in errors:
+                outcomes[model.name] = "error"
+            elif self._is_behind(model, outcomes):
+                outcomes[model.name] = "stale"
+            else:
+                same = contents[model.name] == self._before[0][model.name]
+                outcomes[model.name] = "same" if same else "changed"
+        return Rebuilt(outcomes, errors)
+
+    def _is_behind(self, model: Model, outcomes: dict[str, str]) -> bool:
+        """Tell whether a model reads what a failed one should have renewed."""
+        words = set(re.findall(r"\w+", model.sql)) - {model.writes}
+        return any(
+            other.writes in words and outcomes.get(other.name) in ("error", "stale")
+            for other in self._models
+            if other.name in outcomes
+        )
+
+    def _rebuild(self, statements: list[str]) -> tuple[dict[str, object], dict[str, str]] | None:
+        copy = self._folder / "copy.duckdb"
+        shutil.copyfile(self._base, copy)
+        with duckdb.connect(str(copy)) as connection:
+            try:
+                for statement in statements:
+                    connection.execute(statement)
+            except duckdb.Error:
+                return None
+            contents: dict[str, object] = {}
+            errors: dict[str, str] = {}
+            for model in self._models:
+                try:
+                    connection.execute(model.sql)
+                    contents[model.name] = _content(connection, model.writes)
+                except duckdb.Error as exc:
+                    errors[model.name] = str(exc).splitlines()[0]
+        return contents, errors
+
+
+def _content(connection: duckdb.DuckDBPyConnection, table: str) -> object:
+    relation = connection.execute(f'select * from "{table}"')
+    columns = [(name, str(kind)) for name, kind, *_ in relation.description]
+    return columns, sorted(map(repr, relation.fetchall()))
+
+
+def _schemas(connection: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
+    rows = connection.execute(
+        "select table_name, column_name, data_type from information_schema.columns"
+        " order by table_name, ordinal_position"
+    ).fetchall()
+    found: dict[str, dict[str, str]] = {}
+    for table, column, kind in rows:
+        found.setdefault(table, {})[column] = kind
+    return found
+
+
+# What is tried
+
+
+def list_trials(schemas: dict[str, dict[str, str]], sources: list[str]) -> Iterator[Trial]:
+    """Yield every rename, drop and retype of every column, and new columns for every table."""
+    names = sorted({column for table in sources for column in schemas[table]})
+    for table in sources:
+        for column, kind in schemas[table].items():
+            yield _rename(table, column, f"{column}_new")
+            yield Trial(
+                ColumnDrop(dataset=table, column=column),
+                [f"alter table {table} drop column {column}"],
+            )
+            for to in _RETYPES.get(kind.partition("(")[0], ()):
+                if to.partition("(")[0] != kind or "(" in to:
+                    yield Trial(
+                        TypeChange(dataset=table, column=column, to=to),
+                        [f"alter table {table} alter column {column} type {to}"],
+                    )
+        for name in ["brand_new", *(name for name in names if name not in schemas[table])]:
+            yield _required(table, name)
+        first = next(iter(schemas[table]))
+        for name in names:
+            if name not in schemas[table]:
+                yield _rename(table, first, name)
+
+
+def _rename(table: str, column: str, to: str) -> Trial:
+    return Trial(
+        ColumnRename(dataset=table, column=column, to=to),
+        [f"alter table {table} rename column {column} to {to}"],
+    )
+
+
+def _required(table: str, name: str) -> Trial:
+    change = ColumnAdd(dataset=table, column=name, data_type="integer", required=True)
+    return Trial(
+        change,
+        [
+            f"create table swapped as select *, 0 as {name} from {table}",
+            f"drop table {table}",
+            f"alter table swapped rename to {table}",
+            f"alter table {table} alter column {name} set not null",
+        ],
+    )
+
+
+# What we say
+
+
+def open_lineage(folder: Path, models: list[Model], lab: Laboratory, sources: list[str]) -> Lineage:
+    """Return a store that knows the sources' schemas and every model's SQL, and nothing else."""
+    lineage = Lineage.open(str(folder / "lineage"))
+    lineage.ingest([_schema_event(table, lab.schemas[table]) for table in [*sources, *_TARGETS]])
+    for model in models:
+        lineage.capture_sql(
+            model.sql, dialect="duckdb", namespace=NAMESPACE, job=f"job_{model.name}"
+        )
+    return lineage
+
+
+def _schema_event(table: str, columns: dict[str, str]) -> bytes:
+    fields = [{"name": name, "type": kind} for name, kind in columns.items()]
+    facet = {"_producer": "https://oracle", "_schemaURL": "https://oracle", "fields": fields}
+    return msgspec.json.encode(
+        {
+            "eventTime": "2026-01-01T00:00:00Z",
+            "producer": "https://oracle",
+            "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/DatasetEvent",
+            "dataset": {"namespace": NAMESPACE, "name": table, "facets": {"schema": facet}},
+        }
+    )
+
+
+_SAID = {
+    Outcome.FAILS: "error",
+    Outcome.LOSES: "stale",
+    Outcome.STALE: "stale",
+    Outcome.CHANGES: "changed",
+    Outcome.MAY_FAIL: "unsure",
+}
+
+
+def predict(lineage: Lineage, change: Change, models: list[Model]) -> dict[str, str]:
+    """Return what we say becomes of each model."""
+    named = msgspec.structs.replace(change, dataset=f"dataset:{NAMESPACE}:{change.dataset}")
+    said = {}
+    for effect in lineage.impact([named]).effects:
+        said[effect.consumer.rpartition(":")[2]] = _SAID[effect.outcome]
+    # A model that is alone in filling its table goes by the table's name.
+    return {m.name: said.get(f"job_{m.name}", said.get(m.writes, "same")) for m in models}
+
+
+# Comparing
+
+
+class Tally(NamedTuple):
+    """How often what happened and what we said are this."""
+
+    counts: Counter[tuple[str, str]]
+
+    def recall(self, kind: str) -> float:
+        """Of what really happened so, how much did we say?"""
+        real = sum(n for (happened, _), n in self.counts.items() if happened == kind)
+        return self.counts[(kind, kind)] / real if real else 1.0
+
+    def precision(self, kind: str) -> float:
+        """Of what we said would happen so, how much did?"""
+        said = sum(n for (_, told), n in self.counts.items() if told == kind)
+        return self.counts[(kind, kind)] / said if said else 1.0
+
+
+class Wrong(NamedTuple):
+    """A model of which we said something else than happened."""
+
+    change: str
+    model: str
+    happened: str
+    said: str
+    error: str
+
+
+def run_trials(only: str = "", every: int = 1) -> tuple[dict[str, Tally], list[Wrong], int]:
+    """Try every change, and return the tally by type of change, what was wrong, and how many.
+
+    `only` is one type of change; `every` tries each so many-th of all.
+    """
+    models = list_models()
+    tallies: dict[str, Tally] = {}
+    wrong: list[Wrong] = []
+    tried = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        lab = Laboratory(folder, models)
+        written = {model.writes for model in models if model.sql.startswith("create")}
+        sources = [t for t in lab.schemas if t not in written and t not in _TARGETS]
+        with open_lineage(folder, models, lab, sources) as lineage:
+            for at, trial in enumerate(list_trials(lab.schemas, sources)):
+                if only not in type(trial.change).__name__ or at % every:
+                    continue
+                happened = lab.try_change(trial)
+                if happened is None:
+                    continue
+                tried += 1
+                said = predict(lineage, trial.change, models)
+                kind = type(trial.change).__name__
+                tally = tallies.setdefault(kind, Tally(Counter()))
+                for model in models:
+                    real, told = happened.outcomes[model.name], said[model.name]
+                    tally.counts[(real, told)] += 1
+                    if real != told:
+                        error = happened.errors.get(model.name, "")
+                        wrong.append(Wrong(str(trial.change), model.name, real, told, error))
+    return tallies, wrong, tried
+
+
+def total(tallies: dict[str, Tally]) -> Tally:
+    """Return one tally of all."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for tally in tallies.values():
+        counts.update(tally.counts)
+    return Tally(counts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--show", action="store_true", help="list what was wrong")
+    parser.add_argument("--only", default="", help="one type of change, such as TypeChange")
+    arguments = parser.parse_args()
+    tallies, wrong, tried = run_trials(arguments.only)
+    if arguments.show:
+        for one in wrong:
+            print(f"{one.change}: {one.model}: {one.happened}, said {one.said} {one.error}")
+    print(f"{tried} changes, {len(list_models())} models")
+    print("| change | pairs | errors | recall | precision | changed: recall | precision |")
+    print("|---|---|---|---|---|---|---|")
+    for name, tally in [*tallies.items(), ("all", total(tallies))]:
+        pairs = sum(tally.counts.values())
+        errors = sum(n for (happened, _), n in tally.counts.items() if happened == "error")
+        figures = [
+            f"{tally.recall(k):.3f} | {tally.precision(k):.3f}" for k in ("error", "changed")
+        ]
+        print(f"| {name} | {pairs:,} | {errors:,} | {' | '.join(figures)} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""Change -> effects -> verdict: what breaks, decided by policy, and the patch."""
+
+from downriver.impact.analysis import analyse
+from downriver.impact.ddl import parse_ddl
+from downriver.impact.edits import Edits, find_edits
+from downriver.impact.fix import Fix, write_fix
+from downriver.impact.policy import Policy, parse_policy, read_policy
+from downriver.impact.proposal import Proposed
+from downriver.impact.repository import FilePair, list_changed_files
+from downriver.impact.requests import parse_changes, read_changes_file
+from downriver.impact.verdict import decide
+from downriver.impact.world import World
+
+__all__ = [
+    "Edits",
+    "FilePair",
+    "Fix",
+    "Policy",
+    "Proposed",
+    "World",
+    "analyse",
+    "decide",
+    "find_edits",
+    "list_changed_files",
+    "parse_changes",
+    "parse_ddl",
+    "parse_policy",
+    "read_changes_file",
+    "read_policy",
+    "write_fix",
+]

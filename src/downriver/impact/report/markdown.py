@@ -1,0 +1,125 @@
+"""A verdict as a comment on a pull request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.graph.draw.mermaid import escape_text
+from downriver.impact.report.text import place_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from downriver.model.verdicts import Effect, Reference, Verdict
+
+_MARKS = {"APPROVED": "✅", "CAUTION": "⚠️", "BLOCKED": "⛔"}
+_SEVERITIES = {"breaking": "🔴 breaking", "warning": "🟡 warning", "none": "none"}
+_MOST_NODES = 20
+_PLACES_SHOWN = 3
+
+
+def render_markdown(verdict: Verdict, patch: str = "") -> str:
+    """Return the verdict with a small graph, a table by severity, and the patch folded away."""
+    impact = verdict.impact
+    parts = [
+        f"## {_MARKS[verdict.decision.value]} {verdict.decision.value} · {verdict.risk.value} risk",
+        f"**{_escape('; '.join(impact.changes))}** — {_escape(verdict.reason)}",
+        f"**Next:** {_escape(verdict.recommendation)}",
+    ]
+    if verdict.ask:
+        parts.append(f"**Ask:** {', '.join(map(_escape, verdict.ask))}")
+    if impact.effects:
+        parts += [_graph(verdict), _table(impact.effects)]
+    parts.append(_completeness(verdict))
+    if patch:
+        parts.append(f"<details><summary>Suggested patch</summary>\n\n{_fenced(patch)}\n</details>")
+    return "\n\n".join(parts) + "\n"
+
+
+def _escape(text: str) -> str:
+    for character in "\\|<>*_`":
+        text = text.replace(character, f"\\{character}")
+    return text.replace("\n", " ")
+
+
+def _fenced(patch: str) -> str:
+    fence = "```"
+    while fence in patch:
+        fence += "`"
+    return f"{fence}diff\n{patch.rstrip()}\n{fence}\n"
+
+
+def _graph(verdict: Verdict) -> str:
+    """Draw who is hurt, from what changes to them, nearest first."""
+    impact = verdict.impact
+    shown = sorted(impact.effects, key=lambda effect: effect.hops)[:_MOST_NODES]
+    ids: dict[str, str] = {}
+    lines = ["```mermaid", "flowchart LR"]
+    for target in impact.targets:
+        ids[target] = f"n{len(ids)}"
+        lines.append(f'  {ids[target]}["{escape_text(impact.name_of(target))}"]:::changed')
+    for effect in shown:
+        ids[effect.consumer] = f"n{len(ids)}"
+        lines.append(
+            f'  {ids[effect.consumer]}["{escape_text(effect.name)}"]:::{effect.severity.value}'
+        )
+    lines += dict.fromkeys(_edges(shown, impact.targets, ids))
+    lines += [
+        "  classDef changed stroke-width:3px",
+        "  classDef breaking fill:#f8d7da,stroke:#b02a37,color:#000",
+        "  classDef warning fill:#fff3cd,stroke:#997404,color:#000",
+        "```",
+    ]
+    return "\n".join(lines)
+
+
+def _edges(shown: list[Effect], targets: list[str], ids: dict[str, str]) -> Iterator[str]:
+    written = {dataset: effect.consumer for effect in shown for dataset in effect.writes}
+    for effect in shown:
+        givers = [written.get(source, source) for source in effect.reads]
+        known = [giver for giver in givers if giver in ids and giver != effect.consumer]
+        for giver in known or targets[:1]:
+            yield f"  {ids[giver]} --> {ids[effect.consumer]}"
+
+
+def _table(effects: list[Effect]) -> str:
+    lines = ["| severity | consumer | where | why | owners |", "|---|---|---|---|---|"]
+    for effect in effects:
+        certified = " 🏅" if effect.certified else ""
+        cells = (
+            _SEVERITIES[effect.severity.value],
+            f"{_escape(effect.name)}{certified} ({_escape(effect.asset_type)})",
+            _places(effect.references),
+            _escape(effect.reason) + _basis(effect),
+            _escape(", ".join(effect.owners)),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _basis(effect: Effect) -> str:
+    return "" if effect.basis == "simulated" else f" _(by {effect.basis.replace('_', ' ')})_"
+
+
+def _places(references: list[Reference]) -> str:
+    links = []
+    for reference in references:
+        place = place_of(reference)
+        if not place:
+            continue
+        target = reference.path.replace(" ", "%20") + (
+            f"#L{reference.line}" if reference.line else ""
+        )
+        links.append(f"[{_escape(place)}]({target})" if reference.path else _escape(place))
+    found = list(dict.fromkeys(links))
+    more = f" +{len(found) - _PLACES_SHOWN}" if len(found) > _PLACES_SHOWN else ""
+    return ", ".join(found[:_PLACES_SHOWN]) + more
+
+
+def _completeness(verdict: Verdict) -> str:
+    impact = verdict.impact
+    told = f"{verdict.affected} affected · {impact.untouched} read it and are not affected"
+    if impact.complete:
+        return f"<sub>{told} · the answer is complete</sub>"
+    spots = "; ".join(f"{spot.entity}: {spot.message}" for spot in impact.blind_spots[:5])
+    return f"<sub>{told} · **incomplete**: {_escape(spots)}</sub>"

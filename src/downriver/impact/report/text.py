@@ -1,0 +1,82 @@
+"""A verdict as plain text: the decision first, then who is affected and where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from downriver.model.verdicts import Effect, Finding, Reference, Verdict
+
+_SPOTS_SHOWN = 5
+_REFERENCES_SHOWN = 6
+
+
+def render_text(verdict: Verdict) -> str:
+    """Return the verdict, and a table of the consumers it is about."""
+    lines = [
+        f"DECISION: {verdict.decision.value}",
+        f"RISK: {verdict.risk.value}",
+        f"AFFECTED SYSTEMS: {verdict.affected}",
+        f"REASON: {verdict.reason}",
+        f"RECOMMENDATION: {verdict.recommendation}",
+    ]
+    if verdict.ask:
+        lines.append(f"ASK: {', '.join(verdict.ask)}")
+    if verdict.impact.effects:
+        lines += ["", *_table(verdict.impact.effects)]
+    lines += ["", *_completeness(verdict)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(effects: list[Effect]) -> Iterator[str]:
+    rows = [(e.severity.value, e.name, e.asset_type, e.reason) for e in effects]
+    widths = [max(len(row[at]) for row in rows) for at in range(3)]
+    for effect, row in zip(effects, rows, strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield f"  {'  '.join(cells)}  {row[3]}".rstrip()
+        for reference in effect.references[:_REFERENCES_SHOWN]:
+            place = place_of(reference)
+            if place:
+                yield f"      {place}{_told(reference)}"
+        if effect.basis != "simulated":
+            yield f"      known by {effect.basis.replace('_', ' ')} only"
+
+
+def _told(reference: Reference) -> str:
+    told = f"  {reference.clause}" if reference.clause != "other" else ""
+    return f"{told}: {reference.text}" if reference.text else told
+
+
+def place_of(reference: Reference) -> str:
+    """Return file:line, as far as it is known."""
+    if not reference.path:
+        return f"line {reference.line}" if reference.line else ""
+    return f"{reference.path}:{reference.line}" if reference.line else reference.path
+
+
+def _completeness(verdict: Verdict) -> Iterator[str]:
+    impact = verdict.impact
+    state = "complete" if impact.complete else "incomplete"
+    untouched = f"{impact.untouched} more read it and are not affected"
+    yield f"{state} · {verdict.affected} affected, {untouched}"
+    for spot in impact.blind_spots[:_SPOTS_SHOWN]:
+        yield f"  ? {spot.entity}: {spot.message}"
+    if len(impact.blind_spots) > _SPOTS_SHOWN:
+        yield f"  ? and {len(impact.blind_spots) - _SPOTS_SHOWN} more"
+
+
+def render_explanation(verdict: Verdict) -> str:
+    """Return every rule that had something to say, the one that decided marked."""
+    if not verdict.findings:
+        return "EXPLANATION: no rule had anything to say\n"
+    lines = ["EXPLANATION:"]
+    lines += [_explained(finding, verdict.decided_by) for finding in verdict.findings]
+    return "\n".join(lines) + "\n"
+
+
+def _explained(finding: Finding, decided_by: str) -> str:
+    mark = "→" if finding.rule == decided_by and not finding.waived else " "
+    waived = f" (waived by {finding.waived})" if finding.waived else ""
+    return f"{mark} {finding.rule}: {finding.decision.value}: {finding.message}{waived}"

@@ -1,0 +1,487 @@
+"""The catalog as a simulation needs it: datasets with their columns, and who reads and writes them.
+
+Everything is loaded when it is first asked for and then kept, so that many changes can be asked
+about one after another.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from downriver.events.code import Code, read_code
+from downriver.events.facets import read_blind_spots, schema_columns
+from downriver.events.wire import render_time
+from downriver.impact.delta import Field
+from downriver.impact.reading import Reading
+from downriver.impact.script import Script
+from downriver.model.answers import BlindSpot
+from downriver.model.facts import EdgeKind
+from downriver.model.ids import EVERY_FIELD, DatasetId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from downriver.events.facets import StatedBlindSpot
+    from downriver.graph import GraphIndex
+    from downriver.model.ids import NodeId
+    from downriver.store import Reader
+
+_INCREMENTAL = re.compile(r"materialized\s*[=:]\s*['\"]incremental['\"]|is_incremental\s*\(")
+
+
+_SCRIPTS_KEPT = 50_000
+
+
+class Derives(NamedTuple):
+    """One column edge of a job: an input's field feeds an output's field."""
+
+    field: str
+    output: int
+    target: str
+    direct: bool
+
+
+class Dataset(NamedTuple):
+    """A dataset under the name that speaks for it."""
+
+    node: int
+    id: DatasetId
+    names: tuple[str, ...]
+    tags: frozenset[str]
+    column_tags: dict[str, frozenset[str]]
+    owners: tuple[str, ...]
+    type: str
+
+
+class Process(NamedTuple):
+    """What carries data on: a job, or a derivation that names none (`key` is then below zero)."""
+
+    key: int
+    id: NodeId
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    script: Script | None
+    code: Code | None
+    path: str
+    type: str
+    owners: tuple[str, ...]
+    tags: frozenset[str]
+    incremental: bool
+
+
+class Card(NamedTuple):
+    """What answers tell of a process, whatever happens to it."""
+
+    consumer: str
+    name: str
+    type: str
+    writes: list[str]
+    owners: list[str]
+    tags: list[str]
+    last_run: str | None
+
+
+class World:
+    """One state of a store. Set `reader` to an open view of that state before asking."""
+
+    def __init__(self, graph: GraphIndex, before: World | None = None) -> None:
+        self._graph = graph
+        # Parsed SQL outlives the state of a store: most of it is the same in the next one.
+        self._scripts: dict[tuple[str, str], Script] = before._scripts if before else {}
+        self.reader: Reader | None = None
+        self._datasets: dict[int, Dataset] = {}
+        self._fields: dict[int, tuple[Field, ...] | None] = {}
+        self._processes: dict[int, Process] = {}
+        self._consumers: dict[int, tuple[int, ...]] = {}
+        self._writers: dict[int, tuple[int, ...]] = {}
+        self._readings: dict[int, Reading | None] = {}
+        self._derives: dict[tuple[int, int], list[Derives]] = {}
+        self._computing: set[int] = set()
+        self._cards: dict[int, Card] = {}
+        self._spelled: dict[int, dict[str, str]] = {}
+        self._stated: dict[int, list[BlindSpot]] = {}
+
+    @property
+    def _read(self) -> Reader:
+        assert self.reader is not None  # noqa: S101
+        return self.reader
+
+    # Datasets
+
+    def canonical(self, node: int) -> int:
+        """Return the number that stands for a dataset under all its names."""
+        return self._graph.nodes.identities.canonical(node)
+
+    def dataset(self, node: int) -> Dataset:
+        """Return a dataset with its tags and owners."""
+        known = self._datasets.get(node)
+        if known is None:
+            known = self._datasets[node] = self._load_dataset(node)
+        return known
+
+    def _load_dataset(self, node: int) -> Dataset:
+        spoken = self._graph.nodes.identities.speak([node], self._read)[node]
+        facets = self._facets_of(node)
+        tags, column_tags = _read_tags(facets.get("tags"))
+        return Dataset(
+            node,
+            DatasetId(spoken.id.namespace, spoken.id.name),
+            tuple(name.name for name in [spoken.id, *spoken.aliases]),
+            tags,
+            column_tags,
+            _read_owners(facets.get("ownership")),
+            _word(facets.get("datasetType"), "datasetType").lower(),
+        )
+
+    def _facets_of(self, node: int) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for name in self._graph.nodes.identities.group(node):
+            found = {**found, **self._read.facets(name)}
+        return found
+
+    def fields(self, node: int) -> tuple[Field, ...] | None:
+        """Return a dataset's columns: as its schema says, else as the SQL that fills it does."""
+        if node not in self._fields:
+            self._fields[node] = self._stated_fields(node) or self._computed_fields(node)
+        return self._fields[node]
+
+    def _stated_fields(self, node: int) -> tuple[Field, ...] | None:
+        body = self._facets_of(node).get("schema")
+        columns = schema_columns(body) if body else []
+        return tuple(Field(c.path, c.type) for c in columns if "." not in c.path) or None
+
+    def _computed_fields(self, node: int) -> tuple[Field, ...] | None:
+        if node in self._computing:
+            return None
+        self._computing.add(node)
+        try:
+            for key in self.writers(node):
+                reading = self.reading(self.process(key))
+                found = reading.columns_of(node) if reading is not None else None
+                if found:
+                    return found
+        finally:
+            self._computing.discard(node)
+        return None
+
+    def column_name(self, node: int, column: str) -> str:
+        """Return a column of a dataset as people write it."""
+        if node not in self._spelled:
+            self._spelled[node] = {f.name.casefold(): f.name for f in self.fields(node) or ()}
+        spelled = self._spelled[node].get(column.casefold(), column)
+        return f"{self.dataset(node).id.name}.{spelled}"
+
+    def known_columns(self, node: int) -> list[str]:
+        """Return the columns that a schema, an edge or a query has told of."""
+        names = [field.name for field in self.fields(node) or ()]
+        for same in self._graph.nodes.identities.group(node):
+            names += self._read.list_fields(same)
+        return list(dict.fromkeys(names))
+
+    def nodes_named(self, name: str) -> dict[int, NodeId]:
+        """Return every dataset and job whose name ends so."""
+        return self._read.nodes_named(name)
+
+    # Who reads and writes
+
+    def consumers(self, node: int) -> tuple[int, ...]:
+        """Return the keys of the processes that read a dataset."""
+        if node not in self._consumers:
+            found = [
+                self._key(kind, via, far)
+                for kind, via, far in self._edges(node, leaving=True)
+                if kind in (EdgeKind.READS, EdgeKind.DERIVES)
+            ]
+            self._consumers[node] = tuple(dict.fromkeys(found))
+        return self._consumers[node]
+
+    def writers(self, node: int) -> tuple[int, ...]:
+        """Return the keys of the processes that write a dataset."""
+        if node not in self._writers:
+            found = [
+                far if kind == EdgeKind.WRITES else (via or -node)
+                for kind, via, far in self._edges(node, leaving=False)
+                if kind in (EdgeKind.WRITES, EdgeKind.DERIVES)
+            ]
+            self._writers[node] = tuple(dict.fromkeys(found))
+        return self._writers[node]
+
+    def _key(self, kind: int, via: int, far: int) -> int:
+        if kind == EdgeKind.READS:
+            return far
+        return via or -self.canonical(far)
+
+    def _edges(self, node: int, *, leaving: bool) -> list[tuple[int, int, int]]:
+        flow = self._graph.nodes.flow
+        names = np.array(self._graph.nodes.identities.group(abs(node)), np.int32)
+        edges = (flow.ends.leaving if leaving else flow.ends.entering).of(names)
+        far = (flow.ends.target if leaving else flow.ends.source).view[edges]
+        return list(
+            zip(
+                flow.kind.view[edges].tolist(),
+                flow.via.view[edges].tolist(),
+                far.tolist(),
+                strict=True,
+            )
+        )
+
+    def process(self, key: int) -> Process:
+        """Return who carries data on, with the code it does so by."""
+        known = self._processes.get(key)
+        if known is None:
+            loaded = self._load_job(key) if key > 0 else self._load_derivation(-key)
+            known = self._processes[key] = loaded
+        return known
+
+    def _load_derivation(self, node: int) -> Process:
+        """A dataset that was said to derive from others, with no word of a job."""
+        inputs = [
+            self.canonical(far)
+            for kind, via, far in self._edges(node, leaving=False)
+            if kind == EdgeKind.DERIVES and not via
+        ]
+        dataset = self.dataset(node)
+        return Process(
+            -node, dataset.id, tuple(dict.fromkeys(inputs)), (node,), None, None, "",
+            dataset.type or "table", dataset.owners, dataset.tags, False,
+        )  # fmt: skip
+
+    def _load_job(self, job: int) -> Process:
+        facets = self._read.facets(job)
+        code = read_code(facets)
+        sql, dialect = _word(facets.get("sql"), "query"), _word(facets.get("sql"), "dialect")
+        raw = (code.raw if code is not None else "") or sql
+        return Process(
+            job,
+            self._read.nodes([job])[job],
+            self._ends(job, leaving=False),
+            self._ends(job, leaving=True),
+            self._script(sql, dialect) if sql else None,
+            code,
+            (code.path if code is not None else "")
+            or _word(facets.get("sourceCodeLocation"), "path"),
+            _job_type(facets.get("jobType")),
+            _read_owners(facets.get("ownership")),
+            _read_tags(facets.get("tags"))[0],
+            bool(_INCREMENTAL.search(raw)),
+        )
+
+    def _script(self, sql: str, dialect: str) -> Script:
+        known = self._scripts.get((sql, dialect))
+        if known is None:
+            if len(self._scripts) >= _SCRIPTS_KEPT:
+                self._scripts.clear()
+            known = self._scripts[(sql, dialect)] = Script(sql, dialect or None)
+        return known
+
+    def _ends(self, job: int, *, leaving: bool) -> tuple[int, ...]:
+        kind = EdgeKind.WRITES if leaving else EdgeKind.READS
+        found = [
+            self.canonical(far) for k, _, far in self._edges(job, leaving=leaving) if k == kind
+        ]
+        return tuple(dict.fromkeys(found))
+
+    def shown_id(self, process: Process) -> NodeId:
+        """A query and the one dataset it alone makes are one thing, known by the dataset's name."""
+        if process.type in ("dbt_model", "sql") and len(process.outputs) == 1:
+            (node,) = process.outputs
+            if self.writers(node) == (process.key,):
+                return self.dataset(node).id
+        return process.id
+
+    def shown_as(self, process: Process) -> str:
+        """Return the id by which answers call a process."""
+        return str(self.shown_id(process))
+
+    def find_process(self, shown: str) -> Process | None:
+        """Return the process that answers call so, of those that were looked at."""
+        for process in self._processes.values():
+            if self.shown_as(process) == shown:
+                return process
+        return None
+
+    def reading(self, process: Process) -> Reading | None:
+        """Return what a process's SQL says today, None when it has none."""
+        if process.key not in self._readings:
+            script = process.script
+            self._readings[process.key] = None if script is None else Reading(process, self)
+        return self._readings[process.key]
+
+    def bind(self, process: Process, table: tuple[str, ...]) -> int | None:
+        """Return the dataset that a process's SQL calls by this name, if that is clear."""
+        wanted = tuple(part.casefold() for part in table)
+        candidates = dict.fromkeys([*process.inputs, *process.outputs])
+        fitting = [node for node in candidates if self._is_called(node, wanted)]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def _is_called(self, node: int, wanted: tuple[str, ...]) -> bool:
+        return any(_ends_alike(name, wanted) for name in self.dataset(node).names)
+
+    # Column edges
+
+    def derives(self, process: Process, source: int) -> list[Derives]:
+        """Return how the columns of one input feed a process's outputs, as was last told."""
+        key = (process.key, source)
+        if key not in self._derives:
+            self._derives[key] = self._load_derives(process, source)
+        return self._derives[key]
+
+    def _load_derives(self, process: Process, source: int) -> list[Derives]:
+        columns = self._graph.columns
+        datasets = self._graph.nodes.identities.group(source)
+        ids = np.concatenate([columns.of(dataset) for dataset in datasets])
+        if not len(ids):
+            return []
+        edges = columns.flow.leaving.of(ids.astype(np.int32))
+        claims = columns.claim.view[edges]
+        mine = columns.claim_job.view[claims] == max(process.key, 0)
+        edges, claims = edges[mine], claims[mine]
+        current = self._current_claims(claims.tolist(), columns.flow.target.view[edges].tolist())
+        froms = columns.flow.source.view[edges].tolist()
+        tos = columns.flow.target.view[edges].tolist()
+        ranks = columns.rank.view[edges].tolist()
+        names = self._read.fields({*froms, *tos})
+        found = []
+        for claim, one, other, rank in zip(claims.tolist(), froms, tos, ranks, strict=True):
+            dataset, target = names[other]
+            output = self.canonical(dataset)
+            if claim in current and (process.key > 0 or output == -process.key):
+                found.append(Derives(names[one][1], output, target, rank < 3))
+        return found
+
+    def _current_claims(self, claims: list[int], targets: list[int]) -> set[int]:
+        """Of what a job has said about one dataset, only what it said last still counts."""
+        spans = self._read.claim_spans(set(claims))
+        datasets = self._read.fields(set(targets))
+        latest: dict[int, int] = {}
+        for claim, target in zip(claims, targets, strict=True):
+            dataset = datasets[target][0]
+            latest[dataset] = max(latest.get(dataset, 0), spans[claim].last.at)
+        return {
+            claim
+            for claim, target in zip(claims, targets, strict=True)
+            if spans[claim].last.at == latest[datasets[target][0]]
+        }
+
+    def card(self, process: Process) -> Card:
+        """Return who a process is, to people."""
+        known = self._cards.get(process.key)
+        if known is None:
+            known = self._cards[process.key] = self._write_card(process)
+        return known
+
+    def _write_card(self, process: Process) -> Card:
+        outputs = [self.dataset(node) for node in process.outputs]
+        shown = self.shown_id(process)
+        owners = [*process.owners, *(owner for dataset in outputs for owner in dataset.owners)]
+        types = [dataset.type for dataset in outputs if dataset.type]
+        return Card(
+            str(shown),
+            shown.name,
+            process.type if process.type != "job" or not types else types[0],
+            [str(dataset.id) for dataset in outputs],
+            list(dict.fromkeys(owners)),
+            sorted(process.tags.union(*(dataset.tags for dataset in outputs))),
+            self._last_run(process),
+        )
+
+    def _last_run(self, process: Process) -> str | None:
+        """Return when a process last ran, or was last told of."""
+        if process.key < 0:
+            return None
+        runs = self._read.runs(process.key, 1)
+        at = runs[0].last_at if runs else self._read.node_span(process.key).last.at
+        return render_time(at)
+
+    def stated_spots(self, jobs: list[int]) -> list[BlindSpot]:
+        """Return what jobs have said themselves that could not be seen of them."""
+        unknown = [job for job in jobs if job not in self._stated]
+        if unknown:
+            self._stated.update({job: [] for job in unknown})
+            for job, body in self._read.blind_spots(unknown).items():
+                name = str(self.process(job).id)
+                self._stated[job] = [_stated(name, spot) for spot in read_blind_spots(body)]
+        return [spot for job in jobs for spot in self._stated[job]]
+
+
+def _stated(entity: str, spot: StatedBlindSpot) -> BlindSpot:
+    message = f"line {spot.line}: {spot.message}" if spot.line else spot.message
+    return BlindSpot(kind=spot.kind, entity=entity, message=message)
+
+
+def _ends_alike(name: str, wanted: tuple[str, ...]) -> bool:
+    parts = tuple(name.casefold().replace("/", ".").split("."))
+    if name.casefold() == ".".join(wanted):
+        return True
+    shared = min(len(parts), len(wanted))
+    return parts[-shared:] == wanted[-shared:]
+
+
+def _decoded(body: bytes | None) -> dict[str, Any]:
+    if body is None:
+        return {}
+    try:
+        value = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _word(body: bytes | None, key: str) -> str:
+    value = _decoded(body).get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _entries(body: bytes | None, key: str) -> Iterable[dict[str, Any]]:
+    found = _decoded(body).get(key)
+    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+
+def _read_owners(body: bytes | None) -> tuple[str, ...]:
+    names = [entry.get("name") for entry in _entries(body, "owners")]
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
+
+
+_TRUE = frozenset({"", "true", "yes", "1"})
+_FALSE = frozenset({"false", "no", "0"})
+
+
+def _read_tags(body: bytes | None) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
+    """Return the tags of a dataset as a whole, and those of its columns."""
+    whole: set[str] = set()
+    by_column: dict[str, set[str]] = {}
+    for entry in _entries(body, "tags"):
+        key, value = str(entry.get("key") or ""), str(entry.get("value") or "").lower()
+        if not key or value in _FALSE:
+            continue
+        tag = key.lower() if value in _TRUE else f"{key.lower()}:{value}"
+        column = entry.get("field")
+        if isinstance(column, str) and column and column != EVERY_FIELD:
+            by_column.setdefault(column.casefold(), set()).add(tag)
+        else:
+            whole.add(tag)
+    return frozenset(whole), {name: frozenset(tags) for name, tags in by_column.items()}
+
+
+_JOB_TYPES = {
+    ("AIRFLOW", "DAG"): "dag", ("AIRFLOW", "TASK"): "task", ("DBT", "MODEL"): "dbt_model",
+    ("DBT", "JOB"): "dbt_model", ("DBT", "SNAPSHOT"): "dbt_model", ("DBT", "SEED"): "dbt_model",
+}  # fmt: skip
+
+
+def _job_type(body: bytes | None) -> str:
+    """Return the word a job goes by among assets, from who runs it and what it is there."""
+    integration = _word(body, "integration").upper()
+    kind = _word(body, "jobType").upper()
+    known = _JOB_TYPES.get((integration, kind))
+    if known is not None:
+        return known
+    if integration == "SPARK":
+        return "spark_job"
+    if integration == "SQL":
+        return "sql"
+    return kind.lower() or integration.lower() or "job"

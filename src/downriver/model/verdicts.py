@@ -1,0 +1,144 @@
+"""What a change does to those who use the data, and what is decided about it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal
+
+import msgspec
+
+from downriver.model.answers import BlindSpot
+
+Basis = Literal["simulated", "column_edges", "table_edges"]
+
+
+class Severity(str, Enum):
+    """How much a consumer is hurt."""
+
+    BREAKING = "breaking"
+    WARNING = "warning"
+    NONE = "none"
+
+
+class Outcome(str, Enum):
+    """What happens to a consumer, the worst first."""
+
+    FAILS = "fails"  # it ends in an error
+    LOSES = "loses_column"  # a job before it fails, and with it goes a column this one reads
+    MAY_FAIL = "may_fail"  # it reads the dataset, and no one knows which columns
+    CHANGES = "changes"  # it runs, and its values or its columns become others
+    STALE = "stale"  # it runs, on data that a failed job no longer renews
+    DEPRECATED = "deprecated"  # it still uses what is to go
+    UNTOUCHED = "untouched"
+
+
+class Reference(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """One place in a consumer's code that names what changes."""
+
+    dataset: str
+    column: str
+    clause: str = "other"
+    path: str = ""
+    line: int = 0
+    text: str = ""
+    conditional: bool = False
+
+
+class Effect(msgspec.Struct, kw_only=True):
+    """What the changes do to one consumer, and the evidence.
+
+    `hops` counts the jobs from the change to this one; `path` leads through the columns.
+    """
+
+    consumer: str
+    name: str
+    asset_type: str
+    severity: Severity
+    outcome: Outcome
+    basis: Basis
+    reason: str
+    affected_references: list[str] = []
+    references: list[Reference] = []
+    hops: int = 1
+    path: list[str] = []
+    reads: list[str] = []
+    writes: list[str] = []
+    owners: list[str] = []
+    tags: list[str] = []
+    certified: bool = False
+    last_run: str | None = None
+
+
+class Impact(msgspec.Struct, kw_only=True):
+    """What changes do downstream: who is hurt and how, and how complete that answer is.
+
+    `untouched` counts consumers that read the dataset but are not hurt.
+    """
+
+    changes: list[str]
+    change_types: list[str]
+    targets: list[str]
+    target_names: list[str]
+    effects: list[Effect]
+    untouched: int
+    complete: bool
+    blind_spots: list[BlindSpot]
+    target_tags: list[str] = []
+    owners: list[str] = []
+
+    def name_of(self, entity: str) -> str:
+        """Return what people call a consumer or a target; both namespaces and names hold colons."""
+        names = dict(zip(self.targets, self.target_names, strict=True))
+        names.update((effect.consumer, effect.name) for effect in self.effects)
+        return names.get(entity, entity)
+
+    @property
+    def breaking(self) -> list[Effect]:
+        """The effects that stop something."""
+        return [effect for effect in self.effects if effect.severity is Severity.BREAKING]
+
+    @property
+    def warnings(self) -> list[Effect]:
+        """The effects that someone should know of."""
+        return [effect for effect in self.effects if effect.severity is Severity.WARNING]
+
+
+class Decision(str, Enum):
+    """What a gate says."""
+
+    APPROVED = "APPROVED"
+    CAUTION = "CAUTION"
+    BLOCKED = "BLOCKED"
+
+
+class Risk(str, Enum):
+    """How much is at stake."""
+
+    LOW = "LOW"
+    MEDIUM = "MEDIUM"
+    HIGH = "HIGH"
+
+
+class Finding(msgspec.Struct, kw_only=True):
+    """What one rule of the policy found; `waived` says who let it pass and why."""
+
+    rule: str
+    decision: Decision
+    risk: Risk
+    message: str
+    entities: list[str] = []
+    waived: str = ""
+
+
+class Verdict(msgspec.Struct, kw_only=True):
+    """The decision about changes, which rule made it, and what to do next."""
+
+    decision: Decision
+    risk: Risk
+    affected: int
+    reason: str
+    recommendation: str
+    decided_by: str
+    findings: list[Finding]
+    ask: list[str]
+    impact: Impact

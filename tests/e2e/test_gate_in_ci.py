@@ -1,0 +1,134 @@
+"""The GitHub Action, the pre-commit hook and the GitLab snippet do what they say, as far as that
+can be seen without their hosts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import typer.main
+import yaml
+from tests.unit.impact.estate import Estate
+
+from downriver.cli.app import app
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+BASE = "create table stg as\nselect id, amount from raw\n"
+
+
+def git(folder: Path, *arguments: str) -> None:
+    options = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
+    subprocess.run(["git", *options, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A repository with one model, which another one reads."""
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "stg.sql").write_text(BASE)
+    (folder / "mart.sql").write_text("create table mart as select amount from stg\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "first")
+    with Lineage.open(str(tmp_path / "store")) as lineage:
+        estate = Estate(lineage)
+        estate.table("raw", {"id": "int", "amount": "int"})
+        for name in ("stg", "mart"):
+            estate.sql(name, (folder / f"{name}.sql").read_text(), path=f"{name}.sql")
+    return folder
+
+
+def environment(checkout: Path, **more: str) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("DOWNRIVER")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+    store = str(checkout.parent / "store")
+    return {**kept, "PATH": path, "DOWNRIVER_STORE": store, "COLUMNS": "200", **more}
+
+
+def run_action(checkout: Path, **inputs: str) -> tuple[int, str, dict[str, str]]:
+    """Run the Action's own script and return its exit code, what it printed, and its files."""
+    steps = yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
+    step = next(step for step in steps if step.get("id") == "gate")
+    files = {name: checkout.parent / name for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
+    given = {"BASE": "HEAD", "POLICY": "", "ALLOW_CAUTION": "false", **inputs}
+    assert given.keys() | {"DOWNRIVER_STORE"} == step["env"].keys()
+    env = environment(
+        checkout, RUNNER_TEMP=str(checkout.parent), **given, **{k: str(v) for k, v in files.items()}
+    )
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        cwd=checkout, env=env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    written = {name: path.read_text() for name, path in files.items() if path.exists()}
+    return done.returncode, done.stdout, written
+
+
+def test_the_action_stops_a_pull_request_that_breaks_someone(checkout: Path) -> None:
+    (checkout / "stg.sql").write_text(BASE.replace("id, amount", "id"))
+    code, printed, written = run_action(checkout)
+    assert code == 1
+    assert "::error file=mart.sql,title=mart,line=1::mart: no longer finds amount" in printed
+    assert written["GITHUB_STEP_SUMMARY"].startswith("## ⛔ BLOCKED")
+    assert written["GITHUB_OUTPUT"] == "exit-code=1\n"
+
+
+def test_the_action_lets_a_new_layout_pass(checkout: Path) -> None:
+    (checkout / "stg.sql").write_text(BASE.replace("select id", "SELECT  id"))
+    code, printed, written = run_action(checkout)
+    assert code == 0
+    assert printed.startswith("::notice title=downriver::APPROVED")
+    assert "APPROVED" in written["GITHUB_STEP_SUMMARY"]
+
+
+def test_the_action_can_let_caution_pass(checkout: Path) -> None:
+    (checkout / "stg.sql").write_text(BASE.replace("from raw", "from raw where id > 0"))
+    assert run_action(checkout)[0] == 3
+    assert run_action(checkout, ALLOW_CAUTION="true")[0] == 0
+
+
+def test_the_action_takes_a_policy(checkout: Path) -> None:
+    (checkout / "stg.sql").write_text(BASE.replace("from raw", "from raw where id > 0"))
+    (checkout.parent / "strict.yml").write_text("warnings: BLOCKED\n")
+    assert run_action(checkout, POLICY="../strict.yml")[0] == 1
+
+
+def test_the_action_fails_when_it_cannot_decide(checkout: Path) -> None:
+    assert run_action(checkout, BASE="nowhere")[0] == 2
+
+
+def test_the_pre_commit_hook_stops_a_commit_that_breaks_someone(checkout: Path) -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert re.search(hook["files"], "models/stg.sql")
+    (checkout / "stg.sql").write_text(BASE.replace("id, amount", "id"))
+    done = subprocess.run(
+        shlex.split(hook["entry"]),
+        cwd=checkout, env=environment(checkout), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stdout.startswith("DECISION: BLOCKED")
+
+
+def snippets() -> Iterator[dict[str, Any]]:
+    page = (ROOT / "docs" / "guide" / "gate.md").read_text("utf-8")
+    for body in re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):
+        yield yaml.safe_load(body)
+
+
+def test_every_yaml_in_the_guide_is_yaml_and_names_options_that_exist() -> None:
+    command = typer.main.get_command(app).commands["gate"]
+    known = {option for parameter in command.params for option in parameter.opts}
+    found = list(snippets())
+    assert len(found) >= 4
+    for option in re.findall(r"downriver gate[^\n]*", yaml.safe_dump(found, width=1000)):
+        assert set(re.findall(r"--[a-z-]+", option)) <= known
