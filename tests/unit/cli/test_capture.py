@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.unit.cli.test_commands import downriver
+from tests.unit.cli.command import downriver
 
 ORDERS = Path(__file__).parents[3] / "examples" / "orders"
 

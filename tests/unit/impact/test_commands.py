@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.cli.test_commands import Done, downriver
+from tests.unit.cli.command import Done, downriver
 from tests.unit.impact.estate import Estate
 
 from downriver.service import Lineage

@@ -7,7 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.cli.test_commands import downriver
+from tests.unit.cli.command import downriver
 from tests.unit.impact.estate import Estate, facet
 
 from downriver.model.changes import ColumnDrop, ColumnRename, TypeChange
