@@ -1,8 +1,9 @@
-"""The tutorial's first two steps, against a real server that was given `examples/orders`."""
+"""The tutorial, step by step, against a real server that was given `examples/orders`."""
 
 from __future__ import annotations
 
 import json
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,8 +49,8 @@ def tree_lines(node: dict[str, Any], indent: int = 0) -> Iterator[str]:
         yield from tree_lines(child, indent + 1)
 
 
-@pytest.mark.slow
-def test_the_pipeline_is_registered_and_its_tree_is_the_expected_one(url: str) -> None:
+def register_pipeline(url: str) -> str:
+    """Register the five assets and return the id of the first."""
     raw_orders = register_asset(url, "table", "raw_orders", "postgres://warehouse/raw/orders")
     register_asset(url, "dbt_model", "stg_orders", "models/staging/stg_orders.sql", ["raw_orders"])
     register_asset(url, "dbt_model", "fct_orders", "models/marts/fct_orders.sql", ["stg_orders"])
@@ -61,7 +62,13 @@ def test_the_pipeline_is_registered_and_its_tree_is_the_expected_one(url: str) -
     )
     assert dag["read"]
     assert job["read"]
-    address = f"{url}/lineage/{raw_orders['id']}?direction=downstream&depth=10"
+    return raw_orders["id"]
+
+
+@pytest.mark.slow
+def test_the_pipeline_is_registered_and_its_tree_is_the_expected_one(url: str) -> None:
+    asset = register_pipeline(url)
+    address = f"{url}/lineage/{asset}?direction=downstream&depth=10"
     with urllib.request.urlopen(address, timeout=30) as answer:
         lineage = json.load(answer)
     assert list(tree_lines(lineage["graph"])) == [
@@ -71,3 +78,45 @@ def test_the_pipeline_is_registered_and_its_tree_is_the_expected_one(url: str) -
         "   └── [DAG] daily_revenue_report",
         "   └── [SPARK_JOB] customer_ltv_model",
     ]
+
+
+def analyze_impact(url: str, asset_id: str, changes: list[dict[str, str]]) -> dict[str, Any]:
+    request = urllib.request.Request(
+        f"{url}/lineage/impact",
+        json.dumps({"asset_id": asset_id, "proposed_changes": changes}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+@pytest.mark.slow
+def test_the_report_of_a_rename_and_a_drop_is_the_expected_one(url: str) -> None:
+    report = analyze_impact(
+        url,
+        register_pipeline(url),
+        [
+            {"type": "column_rename", "from": "order_total", "to": "total_amount"},
+            {"type": "column_drop", "column": "legacy_discount_code"},
+        ],
+    )
+    assert report["risk_level"].upper() == "HIGH"
+    assert report["affected_count"] == 4
+    assert [
+        (each["name"], each["asset_type"], each["affected_references"], each["severity"])
+        for each in report["affected_assets"]
+    ] == [
+        ("stg_orders", "dbt_model", ["order_total", "legacy_discount_code"], "breaking"),
+        ("fct_orders", "dbt_model", ["order_total"], "breaking"),
+        ("daily_revenue_report", "dag", ["order_total"], "breaking"),
+        ("customer_ltv_model", "spark_job", ["order_total"], "warning"),
+    ]
+
+
+@pytest.mark.slow
+def test_a_malformed_change_is_a_400_with_a_detail(url: str) -> None:
+    asset = register_pipeline(url)
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        analyze_impact(url, asset, [{"type": "column_rename", "from": "order_total"}])
+    assert refused.value.code == 400
+    assert json.load(refused.value)["detail"]
