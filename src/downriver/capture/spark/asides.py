@@ -26,20 +26,26 @@ class AsideReader:
     def __init__(self, jvm: Java) -> None:
         self._of_a_user = jvm.org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST()
 
-    def read(self, plan: Java, tree: str, text: str) -> Asides:
-        """Return what the JSON of a plan does not say. `tree` is its text, with numbers."""
+    def read(self, plan: Java, tree: str, text: str, *, stored: bool) -> Asides:
+        """Return what the JSON of a plan does not say. `tree` is its text, with numbers.
+
+        What comes out of the plan is `stored` in a table that has types of its own.
+        """
         operators = [(int(number), kind) for number, kind in _OPERATOR.findall(tree)]
         expanded: dict[int, list[list[str]]] = {}
         if '"projections":null' in text:
             expanded = dict(_expanded(plan, operators))
         casts: frozenset[int] = frozenset()
         if "cast(" in tree or "more fields" in tree:
-            casts = frozenset(self._own_casts(plan, operators))
+            casts = frozenset(self._own_casts(plan, operators, stored=stored))
         return Asides(expanded, casts)
 
-    def _own_casts(self, plan: Java, operators: list[tuple[int, str]]) -> Iterator[int]:
+    def _own_casts(
+        self, plan: Java, operators: list[tuple[int, str]], *, stored: bool
+    ) -> Iterator[int]:
         """Yield the columns that Spark casts to fit a type, where no user said so."""
-        yield from self._cast_in(plan)
+        if stored:
+            yield from self._cast_in(plan)
         for number, kind in operators:
             if kind in _FITTED:
                 for child in each(plan.p(number).children()):
@@ -57,8 +63,11 @@ class AsideReader:
 
     def _is_own(self, alias: Java) -> bool:
         value = alias.child()
-        if simple_name(value) == "CheckOverflowInTableInsert":
+        checked = simple_name(value)
+        if checked == "CheckOverflowInTableInsert":
             value = value.child()
+        elif checked == "StaticInvoke":  # of a length, on the way into a table
+            value = value.arguments().head()
         return simple_name(value) == "Cast" and bool(value.getTagValue(self._of_a_user).isEmpty())
 
 

@@ -100,7 +100,8 @@ class Harvester:
             return
         found.plan = str((query if reads else plans[0]).toJSON())
         if not reads:
-            found.asides = self._asides.read(plans[0], trees[0], found.plan)
+            stored = found.sink is not None and found.sink.place.table is not None
+            found.asides = self._asides.read(plans[0], trees[0], found.plan, stored=stored)
 
 
 def _count(found: Harvest, executed: Java) -> None:
