@@ -6,22 +6,20 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from downriver.capture.sql.deps import Kind as DepKind
+from downriver.impact.comparing import Comparison, first_trail, tell
 from downriver.impact.delta import ABSENT, HURT, VALUES, Delta, Kind, Touch
 from downriver.impact.heard import Problem
-from downriver.impact.meaning import Meaning
+from downriver.impact.influence import Influence
 from downriver.impact.places import reference_to
-from downriver.impact.reading import BoundTables, Reading, type_text
+from downriver.impact.reading import BoundTables, Reading
 from downriver.impact.result import Result, extend
-from downriver.impact.types import compare_types
 from downriver.model.verdicts import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from downriver.capture.sql.deps import Deps, TableName
     from downriver.impact.delta import Trail
-    from downriver.impact.script import OutColumn, Output, Script, ScriptReading
+    from downriver.impact.script import Script, ScriptReading
     from downriver.impact.world import World
     from downriver.model.verdicts import Reference
 
@@ -65,7 +63,7 @@ class _Simulation:
         self._process = reading.process._replace(script=self._script)
         self._deltas = deltas
         self._result = Result()
-        self._natural_changed = False
+        self._influence = Influence(reading, world, deltas)
 
     def run(self) -> Result:
         self._receive()
@@ -212,8 +210,7 @@ class _Simulation:
         if retyped:
             self._reading.check_types()
             after.heard.check_types(self._script.nodes)
-        self._natural_changed = after.heard.natural != self._reading.found.heard.natural
-        if self._natural_changed and not retyped:
+        if not retyped and after.heard.natural != self._reading.found.heard.natural:
             after.heard.check_joins()
         return after
 
@@ -307,190 +304,31 @@ class _Simulation:
             if output.view and self._result.outcome is Outcome.FAILS:
                 delta.gone = self._result.trail
             for column in output.columns:
-                touch = self._touched(column.deps, kinds, direct=True)
+                touch = self._influence.touched(column.deps, kinds, direct=True)
                 if touch is not None:
-                    trail = extend(touch.trail, self._column_id(node, column.name))
+                    trail = extend(touch.trail, self._influence.column_id(node, column.name))
                     delta.put(column.name, Kind.UNAVAILABLE, Touch("", trail))
 
     # It runs: what comes out?
 
     def _compare(self, after: ScriptReading) -> None:
-        for before, now in self._pairs(after):
-            node = self._reading.output_node(before)
-            if now is None:
-                name = self._process.id.name if node is None else self._dataset_name(node)
-                delta = Delta(gone=(name,))
+        comparison = Comparison(self._reading, self._influence, self._deltas, self._head)
+        for node, delta, fits in comparison.differences(after):
+            if not fits:
+                self._stop_incremental(delta)
+                delta = Delta(stale=self._result.trail)
             else:
-                delta = self._difference(before, now, node)
-                if self._head is not None:
-                    self._compare_meaning(before, now, after, node, delta)
-            if not delta:
-                continue
-            self._result.worsen(Outcome.CHANGES, self._told(delta), self._first_trail(delta))
+                self._result.worsen(Outcome.CHANGES, tell(delta), first_trail(delta))
             if node is not None:
                 self._result.output(node).merge(delta)
         if self._result.outcome is Outcome.CHANGES:
             self._refer_to_values()
-
-    def _pairs(self, after: ScriptReading) -> Iterator[tuple[Output, Output | None]]:
-        """Yield each output with what has become of it."""
-        if self._head is None:
-            yield from zip(self._reading.found.outputs, after.outputs, strict=False)
-            return
-        now = {output.table: output for output in after.outputs}
-        for output in self._reading.found.outputs:
-            yield output, now.get(output.table)
-
-    def _compare_meaning(
-        self, before: Output, now: Output, after: ScriptReading, node: int | None, delta: Delta
-    ) -> None:
-        """Find what new SQL computes in another way, though from the same columns."""
-        old = Meaning(self._reading.script, self._reading.found, self._new_name)
-        new = Meaning(self._script, after, _same_name)
-        columns = new.columns(now)
-        for name, told in old.columns(before).items():
-            changed = name in columns and columns[name] != told
-            if changed and delta.find(name, Kind.CHANGED, Kind.RETYPED) is None:
-                delta.put(name, Kind.CHANGED, Touch("", (self._column_id(node, name),)))
-        if old.rows != new.rows and delta.rows is None:
-            delta.rows = (self._process.id.name if node is None else self._dataset_name(node),)
-
-    def _new_name(self, table: TableName, column: str) -> str:
-        node = self._reading.tables.node(table)
-        delta = self._deltas.get(node) if node is not None else None
-        touch = delta.find(column, Kind.RENAMED) if delta is not None else None
-        return column if touch is None else touch.to
-
-    def _dataset_name(self, node: int) -> str:
-        return self._world.dataset(node).id.name
-
-    def _difference(self, before: Output, now: Output, node: int | None) -> Delta:
-        delta = Delta()
-        old = {column.name.casefold(): column for column in before.columns}
-        new = {column.name.casefold(): column for column in now.columns}
-        replaces = before.replaces and not self._process.incremental
-        vanished = [column for name, column in old.items() if name not in new]
-        appeared = [column for name, column in new.items() if name not in old]
-        for column in vanished:
-            self._vanish(column, appeared, node, delta)
-        for column in appeared if replaces else ():
-            trail = self._any_trail(node, column.name)
-            delta.put(column.name, Kind.ADDED, Touch(type_text(column.type), trail))
-        for name in old.keys() & new.keys():
-            self._compare_column(old[name], new[name], node, delta, replaces=replaces)
-        if before.open:
-            self._compare_star(before, node, delta)
-        rows = self._touched(before.rows, (Kind.CHANGED, Kind.RETYPED, Kind.NULLABLE), rows=True)
-        if rows is not None:
-            delta.rows = rows.trail
-        elif self._natural_changed:
-            delta.rows = self._any_trail(node, "")
-        if not replaces and delta.columns(*ABSENT) and before.replaces:
-            self._stop_incremental(delta)
-            return Delta(stale=self._result.trail)
-        return delta
 
     def _stop_incremental(self, delta: Delta) -> None:
         """A table that is added to keeps its columns: a query that lost one no longer fits."""
         (column, touch), *_ = delta.columns(*ABSENT).items()
         reason = f"adds to a table that has {column}, and no longer has it to give"
         self._result.worsen(Outcome.FAILS, reason, touch.trail)
-
-    def _vanish(
-        self, column: OutColumn, appeared: list[OutColumn], node: int | None, delta: Delta
-    ) -> None:
-        touch = self._touched(column.deps, ABSENT, direct=True)
-        trail = extend(touch.trail if touch else (), self._column_id(node, column.name))
-        renamed = self._renamed_deps(column.deps)
-        for other in appeared:
-            if renamed and set(other.deps) == renamed:
-                appeared.remove(other)
-                delta.put(column.name, Kind.RENAMED, Touch(other.name, trail))
-                return
-        delta.put(column.name, Kind.LOST, Touch("", trail))
-
-    def _renamed_deps(self, deps: Deps) -> set[object]:
-        found: set[object] = set()
-        for table, column, kind, masked in deps:
-            node = self._reading.tables.node(table)
-            delta = self._deltas.get(node) if node is not None else None
-            touch = delta.find(column, Kind.RENAMED) if delta is not None else None
-            found.add((table, touch.to if touch else column, kind, masked))
-        return found
-
-    def _compare_column(
-        self, old: OutColumn, new: OutColumn, node: int | None, delta: Delta, *, replaces: bool
-    ) -> None:
-        step = self._column_id(node, old.name)
-        changed = self._touched(old.deps, (Kind.CHANGED, Kind.NULLABLE))
-        retyped = self._touched(old.deps, (Kind.RETYPED,))
-        if changed is not None:
-            delta.put(old.name, Kind.CHANGED, Touch("", extend(changed.trail, step)))
-        elif set(new.deps) != self._renamed_deps(old.deps):
-            trail = extend(self._any_trail(node, old.name), step)
-            delta.put(old.name, Kind.CHANGED, Touch("", trail))  # it means another column now
-        if retyped is None:
-            return
-        trail = extend(retyped.trail, step)
-        if replaces and old.type != new.type:
-            delta.put(old.name, Kind.RETYPED, Touch(type_text(new.type), trail))
-        elif self._is_converted(old.deps):
-            delta.put(old.name, Kind.CHANGED, Touch("", trail))
-
-    def _is_converted(self, deps: Deps) -> bool:
-        """Tell whether a type a value comes from is now one that may hold something else."""
-        for table, column, kind, _ in deps:
-            node = self._reading.tables.node(table)
-            delta = self._deltas.get(node) if node is not None else None
-            touch = delta.find(column, Kind.RETYPED) if delta is not None else None
-            if node is None or touch is None or kind >= DepKind.JOIN:
-                continue
-            types = {f.name.casefold(): f.type for f in self._world.fields(node) or ()}
-            if compare_types(types.get(column.casefold(), ""), touch.to) != "widening":
-                return True
-        return False
-
-    def _compare_star(self, before: Output, node: int | None, delta: Delta) -> None:
-        """Of tables whose columns we do not know, what is known to change passes through."""
-        for table in before.stars:
-            source = self._reading.tables.node(table)
-            touched = self._deltas.get(source) if source is not None else None
-            for (column, kind), touch in touched.touches.items() if touched else ():
-                if kind is not Kind.REQUIRED and kind is not Kind.UNAVAILABLE:
-                    trail = extend(touch.trail, self._column_id(node, column))
-                    delta.put(column, kind, Touch(touch.to, trail))
-
-    def _touched(
-        self, deps: Deps, kinds: tuple[Kind, ...], *, direct: bool = False, rows: bool = False
-    ) -> Touch | None:
-        """Return what happened to the first of these columns that anything happened to."""
-        for table, column, kind, _ in deps:
-            if direct and kind >= DepKind.JOIN:
-                continue
-            node = self._reading.tables.node(table)
-            delta = self._deltas.get(node) if node is not None else None
-            if delta is None:
-                continue
-            touch = delta.find(column, *kinds)
-            if touch is not None and not (rows and self._is_harmless(node, column, touch, delta)):
-                return touch
-        if rows:
-            return self._other_rows()
-        return None
-
-    def _other_rows(self) -> Touch | None:
-        for node in self._reading.inputs:
-            delta = self._deltas.get(node)
-            if delta is not None and delta.rows is not None:
-                return Touch("", delta.rows)
-        return None
-
-    def _is_harmless(self, node: int | None, column: str, touch: Touch, delta: Delta) -> bool:
-        """A wider type selects the same rows."""
-        if node is None or delta.find(column, Kind.CHANGED, Kind.NULLABLE) is not None:
-            return False
-        types = {f.name.casefold(): f.type for f in self._world.fields(node) or ()}
-        return compare_types(types.get(column.casefold(), ""), touch.to) in ("same", "widening")
 
     # Telling
 
@@ -503,53 +341,3 @@ class _Simulation:
             self._result.refer(
                 [reference_to(self._process, found.node, dataset, column) for found in lookups]
             )
-
-    def _told(self, delta: Delta) -> str:
-        parts = []
-        for kinds, words in _CHANGED_WORDS:
-            names = delta.columns(*kinds)
-            if names:
-                listed = ", ".join(
-                    f"{name} to {touch.to}" if Kind.RENAMED in kinds else name
-                    for name, touch in names.items()
-                )
-                parts.append(f"{words} {listed}")
-        if delta.rows is not None:
-            parts.append("may have other rows")
-        return "; ".join(parts) or "changes"
-
-    def _first_trail(self, delta: Delta) -> Trail:
-        for touch in delta.touches.values():
-            if touch.trail:
-                return touch.trail
-        return delta.rows or ()
-
-    def _any_trail(self, node: int | None, column: str) -> Trail:
-        for source in self._reading.inputs:
-            delta = self._deltas.get(source)
-            touch = delta.find(column, *Kind) if delta is not None else None
-            if touch is not None:
-                return extend(touch.trail, self._column_id(node, column))
-        for source in self._reading.inputs:
-            delta = self._deltas.get(source)
-            for touch in delta.touches.values() if delta is not None else ():
-                return touch.trail
-        return ()
-
-    def _column_id(self, node: int | None, column: str) -> str:
-        if node is None:
-            return f"{self._process.id.name}.{column}"
-        return self._world.column_name(node, column)
-
-
-def _same_name(table: TableName, column: str) -> str:
-    return column
-
-
-_CHANGED_WORDS = (
-    ((Kind.LOST,), "loses"),
-    ((Kind.RENAMED,), "renames"),
-    ((Kind.ADDED,), "gains"),
-    ((Kind.RETYPED,), "changes the type of"),
-    ((Kind.CHANGED,), "changes the values of"),
-)

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from downriver.events.code import CodeReference
+    from downriver.impact.column_edges import Derives
     from downriver.impact.delta import Trail
-    from downriver.impact.world import Derives, Process, World
+    from downriver.impact.world import Process, World
 
 
 def weigh(process: Process, world: World, deltas: Mapping[int, Delta]) -> Result:

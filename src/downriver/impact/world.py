@@ -7,24 +7,23 @@ about one after another.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
 import numpy as np
 
 from downriver.events.code import Code, read_code
 from downriver.events.facets import read_blind_spots, schema_columns
 from downriver.events.wire import render_time
+from downriver.impact.column_edges import ColumnEdges, Derives
 from downriver.impact.delta import Field
+from downriver.impact.labels import read_job_type, read_owners, read_tags, read_word
 from downriver.impact.reading import Reading
 from downriver.impact.script import Script
 from downriver.model.answers import BlindSpot
 from downriver.model.facts import EdgeKind
-from downriver.model.ids import EVERY_FIELD, DatasetId
+from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from downriver.events.facets import StatedBlindSpot
     from downriver.graph import GraphIndex
     from downriver.model.ids import NodeId
@@ -34,15 +33,6 @@ _INCREMENTAL = re.compile(r"materialized\s*[=:]\s*['\"]incremental['\"]|is_incre
 
 
 _SCRIPTS_KEPT = 50_000
-
-
-class Derives(NamedTuple):
-    """One column edge of a job: an input's field feeds an output's field."""
-
-    field: str
-    output: int
-    target: str
-    direct: bool
 
 
 class Dataset(NamedTuple):
@@ -99,7 +89,7 @@ class World:
         self._consumers: dict[int, tuple[int, ...]] = {}
         self._writers: dict[int, tuple[int, ...]] = {}
         self._readings: dict[int, Reading | None] = {}
-        self._derives: dict[tuple[int, int], list[Derives]] = {}
+        self._column_edges = ColumnEdges(graph)
         self._computing: set[int] = set()
         self._cards: dict[int, Card] = {}
         self._spelled: dict[int, dict[str, str]] = {}
@@ -126,15 +116,15 @@ class World:
     def _load_dataset(self, node: int) -> Dataset:
         spoken = self._graph.nodes.identities.speak([node], self._read)[node]
         facets = self._facets_of(node)
-        tags, column_tags = _read_tags(facets.get("tags"))
+        tags, column_tags = read_tags(facets.get("tags"))
         return Dataset(
             node,
             DatasetId(spoken.id.namespace, spoken.id.name),
             tuple(name.name for name in [spoken.id, *spoken.aliases]),
             tags,
             column_tags,
-            _read_owners(facets.get("ownership")),
-            _word(facets.get("datasetType"), "datasetType").lower(),
+            read_owners(facets.get("ownership")),
+            read_word(facets.get("datasetType"), "datasetType").lower(),
         )
 
     def _facets_of(self, node: int) -> dict[str, bytes]:
@@ -253,7 +243,10 @@ class World:
     def _load_job(self, job: int) -> Process:
         facets = self._read.facets(job)
         code = read_code(facets)
-        sql, dialect = _word(facets.get("sql"), "query"), _word(facets.get("sql"), "dialect")
+        sql, dialect = (
+            read_word(facets.get("sql"), "query"),
+            read_word(facets.get("sql"), "dialect"),
+        )
         raw = (code.raw if code is not None else "") or sql
         return Process(
             job,
@@ -263,10 +256,10 @@ class World:
             self._script(sql, dialect) if sql else None,
             code,
             (code.path if code is not None else "")
-            or _word(facets.get("sourceCodeLocation"), "path"),
-            _job_type(facets.get("jobType")),
-            _read_owners(facets.get("ownership")),
-            _read_tags(facets.get("tags"))[0],
+            or read_word(facets.get("sourceCodeLocation"), "path"),
+            read_job_type(facets.get("jobType")),
+            read_owners(facets.get("ownership")),
+            read_tags(facets.get("tags"))[0],
             bool(_INCREMENTAL.search(raw)),
         )
 
@@ -325,47 +318,7 @@ class World:
 
     def derives(self, process: Process, source: int) -> list[Derives]:
         """Return how the columns of one input feed a process's outputs, as was last told."""
-        key = (process.key, source)
-        if key not in self._derives:
-            self._derives[key] = self._load_derives(process, source)
-        return self._derives[key]
-
-    def _load_derives(self, process: Process, source: int) -> list[Derives]:
-        columns = self._graph.columns
-        datasets = self._graph.nodes.identities.group(source)
-        ids = np.concatenate([columns.of(dataset) for dataset in datasets])
-        if not len(ids):
-            return []
-        edges = columns.flow.leaving.of(ids.astype(np.int32))
-        claims = columns.claim.view[edges]
-        mine = columns.claim_job.view[claims] == max(process.key, 0)
-        edges, claims = edges[mine], claims[mine]
-        current = self._current_claims(claims.tolist(), columns.flow.target.view[edges].tolist())
-        froms = columns.flow.source.view[edges].tolist()
-        tos = columns.flow.target.view[edges].tolist()
-        ranks = columns.rank.view[edges].tolist()
-        names = self._read.fields({*froms, *tos})
-        found = []
-        for claim, one, other, rank in zip(claims.tolist(), froms, tos, ranks, strict=True):
-            dataset, target = names[other]
-            output = self.canonical(dataset)
-            if claim in current and (process.key > 0 or output == -process.key):
-                found.append(Derives(names[one][1], output, target, rank < 3))
-        return found
-
-    def _current_claims(self, claims: list[int], targets: list[int]) -> set[int]:
-        """Of what a job has said about one dataset, only what it said last still counts."""
-        spans = self._read.claim_spans(set(claims))
-        datasets = self._read.fields(set(targets))
-        latest: dict[int, int] = {}
-        for claim, target in zip(claims, targets, strict=True):
-            dataset = datasets[target][0]
-            latest[dataset] = max(latest.get(dataset, 0), spans[claim].last.at)
-        return {
-            claim
-            for claim, target in zip(claims, targets, strict=True)
-            if spans[claim].last.at == latest[datasets[target][0]]
-        }
+        return self._column_edges.of(process.key, source, self._read)
 
     def card(self, process: Process) -> Card:
         """Return who a process is, to people."""
@@ -419,69 +372,3 @@ def _ends_alike(name: str, wanted: tuple[str, ...]) -> bool:
         return True
     shared = min(len(parts), len(wanted))
     return parts[-shared:] == wanted[-shared:]
-
-
-def _decoded(body: bytes | None) -> dict[str, Any]:
-    if body is None:
-        return {}
-    try:
-        value = msgspec.json.decode(body)
-    except msgspec.DecodeError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _word(body: bytes | None, key: str) -> str:
-    value = _decoded(body).get(key)
-    return value if isinstance(value, str) else ""
-
-
-def _entries(body: bytes | None, key: str) -> Iterable[dict[str, Any]]:
-    found = _decoded(body).get(key)
-    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
-
-
-def _read_owners(body: bytes | None) -> tuple[str, ...]:
-    names = [entry.get("name") for entry in _entries(body, "owners")]
-    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
-
-
-_TRUE = frozenset({"", "true", "yes", "1"})
-_FALSE = frozenset({"false", "no", "0"})
-
-
-def _read_tags(body: bytes | None) -> tuple[frozenset[str], dict[str, frozenset[str]]]:
-    """Return the tags of a dataset as a whole, and those of its columns."""
-    whole: set[str] = set()
-    by_column: dict[str, set[str]] = {}
-    for entry in _entries(body, "tags"):
-        key, value = str(entry.get("key") or ""), str(entry.get("value") or "").lower()
-        if not key or value in _FALSE:
-            continue
-        tag = key.lower() if value in _TRUE else f"{key.lower()}:{value}"
-        column = entry.get("field")
-        if isinstance(column, str) and column and column != EVERY_FIELD:
-            by_column.setdefault(column.casefold(), set()).add(tag)
-        else:
-            whole.add(tag)
-    return frozenset(whole), {name: frozenset(tags) for name, tags in by_column.items()}
-
-
-_JOB_TYPES = {
-    ("AIRFLOW", "DAG"): "dag", ("AIRFLOW", "TASK"): "task", ("DBT", "MODEL"): "dbt_model",
-    ("DBT", "JOB"): "dbt_model", ("DBT", "SNAPSHOT"): "dbt_model", ("DBT", "SEED"): "dbt_model",
-}  # fmt: skip
-
-
-def _job_type(body: bytes | None) -> str:
-    """Return the word a job goes by among assets, from who runs it and what it is there."""
-    integration = _word(body, "integration").upper()
-    kind = _word(body, "jobType").upper()
-    known = _JOB_TYPES.get((integration, kind))
-    if known is not None:
-        return known
-    if integration == "SPARK":
-        return "spark_job"
-    if integration == "SQL":
-        return "sql"
-    return kind.lower() or integration.lower() or "job"
