@@ -22,22 +22,28 @@ from downriver.cli.demo_screens import (
     show_breakage,
     show_flows,
     show_origins,
+    show_verdict,
 )
 from downriver.cli.output import out, render_json
 from downriver.errors import DownriverError, MissingDependencyError
 from downriver.graph.draw import render_mermaid
 from downriver.model.answers import Direction, Trace
+from downriver.model.changes import ColumnRename
+from downriver.model.verdicts import Verdict
 from downriver.service import Lineage
 from downriver.store.locate import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from downriver.model.changes import Change
+
 _STORE = f"{FOLDER}/demo"
 _NEEDS = ("pyspark", "pandas", "pyarrow", "scikit-learn")
 _SOURCES = ("raw/customers", "raw/usage_logs", "raw/support_tickets", "billing:INVOICES")
 _PREDICTION = "churn_predictions.churn_probability"
 _RENAMED = "raw/usage_logs.last_login"
+_NEW_NAME = "last_seen_at"
 _LAST_LINES = 5
 
 
@@ -47,6 +53,7 @@ class Report(msgspec.Struct, kw_only=True):
     graph: Trace
     origins: Trace
     breakage: Trace
+    verdict: Verdict
 
 
 def demo(
@@ -113,7 +120,13 @@ def _ask(lineage: Lineage, names: LakeNames) -> Report:
         graph=join_traces([lineage.trace(names.full(source)) for source in _SOURCES]),
         origins=lineage.trace(names.full(_PREDICTION), Direction.UPSTREAM),
         breakage=lineage.trace(names.full(_RENAMED)),
+        verdict=lineage.gate(lineage.impact([_rename(names)])),
     )
+
+
+def _rename(names: LakeNames) -> Change:
+    dataset, _, column = names.full(_RENAMED).rpartition(".")
+    return ColumnRename(dataset=dataset, column=column, to=_NEW_NAME)
 
 
 def _show(report: Report, names: LakeNames) -> None:
@@ -123,6 +136,7 @@ def _show(report: Report, names: LakeNames) -> None:
     show_origins(report.origins, names)
     _title(f"4 · what breaks if {_RENAMED.removeprefix('raw/')} is renamed?")
     show_breakage(report.breakage, names)
+    show_verdict(report.verdict, names)
 
 
 def _write(report: Report, names: LakeNames, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the demo shows: a pipeline's flows, a column's origins, what a rename breaks."""
+"""What the demo shows: a pipeline's flows, a column's origins, what a rename breaks, a verdict."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from rich.cells import cell_len
 from rich.markup import escape, render
 
 from downriver.cli.output import out
+from downriver.model.verdicts import Decision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from downriver.model.answers import Trace, TraceNode
+    from downriver.model.verdicts import Verdict
 
 _ARROW_BACK = "[dim]←[/]"
 _MODELS = "model"  # the namespace of trained models
@@ -32,6 +34,10 @@ class LakeNames:
         database, colon, table = short.partition(":")
         where = f"{self._prefix}{database}"
         return f"dataset:derby:{where}:{table}" if colon else where
+
+    def short_text(self, text: str) -> str:
+        """Return a sentence in which everything goes by its short name."""
+        return text.replace(self._prefix, "")
 
     def shortened(self, trace: Trace) -> Trace:
         """Return a trace whose datasets go by their short names."""
@@ -287,3 +293,17 @@ def _print_completeness(trace: Trace, summary: str) -> None:
     out.print(f"[yellow]incomplete[/] · {summary}")
     for spot in trace.blind_spots:
         out.print(f"  [yellow]?[/] {escape(spot.entity)}: {escape(spot.message)}")
+
+
+def show_verdict(verdict: Verdict, names: LakeNames) -> None:
+    """Print what the gate says to a change, in the words it has for a terminal."""
+    colour = "bold green" if verdict.decision is Decision.APPROVED else "bold red"
+    impact = verdict.impact
+    hurt = f"{len(impact.breaking)} breaking, {len(impact.warnings)} warnings"
+    out.print()
+    out.print(
+        f"DECISION: [{colour}]{verdict.decision.value}[/]  RISK: [{colour}]{verdict.risk.value}[/]"
+        f"  AFFECTED SYSTEMS: {verdict.affected} [dim]({hurt})[/]"
+    )
+    out.print(f"REASON: {escape(names.short_text(verdict.reason))}")
+    out.print(f"RECOMMENDATION: {escape(names.short_text(verdict.recommendation))}")

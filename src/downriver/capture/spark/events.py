@@ -9,8 +9,9 @@ import msgspec
 from downriver import __version__
 from downriver.capture.spark.harvest import Place, Statistics
 from downriver.capture.sql.facets import column_lineage
+from downriver.events.code import CODE, Code, CodeReference
 from downriver.events.facets import BLIND_SPOTS
-from downriver.events.render import Facets, dataset, facet, render_run_event
+from downriver.events.render import Facets, code_facet, dataset, facet, render_run_event
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def render_state(
     outputs = [] if harvest.sink is None else [_output(harvest, harvest.sink, lineage)]
     return _event(
         context, state, harvest.ended_at, _inputs(harvest, lineage), outputs,
-        _job_facets(lineage, engine), run,
+        {**_job_facets(lineage, engine), **_reads(harvest, lineage)}, run,
     )  # fmt: skip
 
 
@@ -123,6 +124,31 @@ def _job_facets(lineage: PlanLineage, engine: Engine) -> Facets:
     }
 
 
+def _reads(harvest: Harvest, lineage: PlanLineage) -> Facets:
+    """Return which columns are used by an action that writes nothing: no edge would show them."""
+    if harvest.sink is not None:
+        return {}
+    parts = [lineage.rows, *(column.deps for column in lineage.columns)]
+    used = {(table, column) for deps in parts for table, column, *_ in deps}
+    # A dataset whose columns are all used may have been read whole: nothing names them then.
+    whole = {
+        (dataset_id.namespace, dataset_id.name)
+        for dataset_id, columns in lineage.schemas.items()
+        if all(((dataset_id.namespace, dataset_id.name), name) in used for name, _ in columns)
+    }
+    references = [
+        CodeReference(
+            namespace=table[0],
+            name=table[1],
+            field=column,
+            clause="read",
+            conditional=table in whole,
+        )
+        for table, column in sorted(used)
+    ]
+    return {CODE: code_facet(Code(references=references))}
+
+
 def _job_type(engine: Engine, kind: str) -> Facets:
     return {
         "jobType": facet(
@@ -144,7 +170,7 @@ def _inputs(harvest: Harvest, lineage: PlanLineage) -> list[dict[str, Any]]:
     return [
         dataset(
             place.dataset,
-            _place_facets(place),
+            {**_place_facets(place), **_read_schema(lineage.schemas.get(place.dataset))},
             input_facets=_statistics("inputStatistics", "InputStatistics", counted.get(place)),
         )
         for place in places.values()
@@ -231,6 +257,14 @@ def _place_facets(place: Place) -> Facets:
             "StorageDatasetFacet", "1-0-1", storageLayer="spark", fileFormat=place.format
         )
     return facets
+
+
+def _read_schema(columns: list[tuple[str, Any]] | None) -> Facets:
+    """Return the schema a dataset was read with."""
+    if not columns:
+        return {}
+    fields = [_field({"type": kind}, name) for name, kind in columns]
+    return {"schema": facet("SchemaDatasetFacet", "1-1-1", fields=fields)}
 
 
 def _schema(text: str, names: list[str]) -> dict[str, Any]:

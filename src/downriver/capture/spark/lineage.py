@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,6 +14,7 @@ from downriver.capture.spark.relations import Relation
 from downriver.capture.spark.sources import Sources
 from downriver.capture.spark.text import render_expression
 from downriver.capture.sql.deps import Deps
+from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
     from downriver.capture.spark.harvest import Harvest, Place
@@ -48,6 +49,7 @@ class PlanLineage(msgspec.Struct):
     rows: Deps = {}
     spots: list[Spot] = []
     plan_hash: str = ""
+    schemas: dict[DatasetId, list[tuple[str, Any]]] = {}  # of inputs: names and Spark's types
 
     def tables(self) -> set[tuple[str, ...]]:
         """Return every table that anything in it depends on."""
@@ -80,6 +82,10 @@ def read_lineage(harvest: Harvest, carried: Carried) -> PlanLineage:
         columns=_columns(relation, harvest),
         rows=relation.rows,
         spots=spots,
+        schemas={
+            dataset: [(each.name, each.fields.get("dataType")) for each in columns]
+            for dataset, columns in sources.schemas.items()
+        },
         plan_hash=hashlib.sha256(_OF_ONE_RUN.sub("", harvest.plan).encode()).hexdigest(),
     )
 

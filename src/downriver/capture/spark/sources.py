@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from downriver.capture.spark.naming import JdbcName
     from downriver.capture.spark.plan import Node
     from downriver.capture.sql.result import ColumnEdge, SqlBlindSpot
+    from downriver.model.ids import DatasetId
 
     # Where rows without a plan are known to come from, by the id of their first column.
     Carried = Callable[[int], Origins | None]
@@ -43,6 +44,7 @@ class Sources:
         self.places: dict[Place, None] = {}
         self.spots: list[SqlBlindSpot] = []
         self.opaque: dict[str, None] = {}
+        self.schemas: dict[DatasetId, list[Node]] = {}
 
     def relation(self, node: Node) -> Relation:
         """Return the columns of a leaf, each its own source."""
@@ -55,20 +57,24 @@ class Sources:
             return self._without_plan(output, leaf)
         if leaf.database is not None:
             return self._queried(output, leaf.query, leaf.database)
-        tables = [(place.dataset.namespace, place.dataset.name) for place in leaf.places]
+        return self._read(output, leaf.places)
+
+    def _read(self, output: Sequence[Node], places: Sequence[Place]) -> Relation:
+        """Return the columns of a dataset, each its own source."""
+        stored = {each.id: each for each in output if not _is_about_the_file(each)}
+        if len(places) == 1:
+            self.schemas[places[0].dataset] = list(stored.values())
+        tables = [(place.dataset.namespace, place.dataset.name) for place in places]
         return Relation(
             [
                 Column(
-                    attribute.id,
-                    attribute.name,
-                    NOTHING
-                    if _is_about_the_file(attribute)
-                    else {
-                        (table, attribute.name, Kind.IDENTITY, False): Sure.EXACT
-                        for table in tables
-                    },
+                    each.id,
+                    each.name,
+                    {(table, each.name, Kind.IDENTITY, False): Sure.EXACT for table in tables}
+                    if each.id in stored
+                    else NOTHING,
                 )
-                for attribute in output
+                for each in output
             ]
         )
 
