@@ -159,7 +159,7 @@ class Session:
             env=self.env,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,  # Spark on a busy machine
         )
         printed = "\n".join(line.rstrip() for line in (done.stdout + done.stderr).splitlines())
         return (printed + "\n" if printed else "").replace(f":{self.port}", ":5000")
@@ -180,7 +180,7 @@ class Session:
             env=self.env,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,  # Spark on a busy machine
         )
         assert done.returncode == 0, f"{body}\n{done.stderr}"
 
