@@ -24,7 +24,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket.socket:Resource
 ROOT = Path(__file__).parents[4]
 VENVS = ROOT / ".venv"
 CASES = load_cases()
-DELTA_JARS = ("io.delta:delta-spark_4.1_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
+DELTA_JARS = (
+    "io.delta:delta-spark_4.1_2.13:4.4.0",
+    "io.delta:delta-storage:4.4.0",
+    "io.delta:delta-kernel-api:4.4.0",
+    "io.delta:delta-kernel-defaults:4.4.0",
+    "io.delta:delta-kernel-unitycatalog:4.4.0",
+)
 
 
 @pytest.mark.parametrize("name", CASES)
