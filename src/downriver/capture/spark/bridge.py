@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from downriver.capture.spark.harvester import Harvester
     from downriver.capture.spark.java import Java
+    from downriver.capture.spark.sources import Carried
 
 _BRIDGE = "_downriver_bridge"
 
@@ -23,8 +24,9 @@ _BRIDGE = "_downriver_bridge"
 class Bridge:
     """Follows the frames of one session."""
 
-    def __init__(self, spark: Any, harvester: Harvester, frames: Frames) -> None:
+    def __init__(self, spark: Any, harvester: Harvester, frames: Frames, carried: Carried) -> None:
         self.frames = frames
+        self._carried = carried
         self._harvester = harvester
         self._returned: dict[int, Callable[[], Origins]] = {}
         self._spark = spark
@@ -49,7 +51,7 @@ class Bridge:
         self.frames.mark(frame, lambda: self._plan_origins(execution))
 
     def _plan_origins(self, execution: Java) -> Origins:
-        relation = read_relation(self._harvester.read_plan(execution.analyzed()), self.origins_of)
+        relation = read_relation(self._harvester.read_plan(execution.analyzed()), self._carried)
         found = {column.name: column.deps for column in relation.columns}
         return {**found, ROWS: relation.rows}
 

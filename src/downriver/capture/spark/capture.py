@@ -71,7 +71,8 @@ class Capture:
             return False
         return self._emitter.flush(max(0.1, timeout - (time.monotonic() - started)))
 
-    def _origins_of(self, first_id: int) -> Origins | None:
+    def origins_of(self, first_id: int) -> Origins | None:
+        """Return where rows come from that a plan shows as local data."""
         return self._carried(first_id) or self._checkpoints.origins_of(first_id)
 
     def _emit_state(self, context: Context, state: str, error: str) -> None:
@@ -102,7 +103,7 @@ class Capture:
             return
         with guarded("reading a Spark plan"):
             harvest, context = waiting
-            lineage = read_lineage(harvest, self._origins_of)
+            lineage = read_lineage(harvest, self.origins_of)
             self._checkpoints.add(harvest, lineage)
             if harvest.sink is None and not lineage.inputs:
                 return  # rows that came from nowhere and went nowhere

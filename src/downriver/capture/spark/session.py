@@ -43,7 +43,9 @@ class TrackedSession:
         self.spark = spark
         self._bus = context._jsc.sc().listenerBus()
         self._harvester = Harvester(session, context._gateway.jvm, largest_plan=_LARGEST_PLAN)
-        self._bridge = Bridge(spark, self._harvester, Frames())
+        self._bridge = Bridge(
+            spark, self._harvester, Frames(), lambda first_id: self.capture.origins_of(first_id)
+        )
         self.capture = Capture(
             read_context(
                 lambda key: str(spark.conf.get(key, "") or ""),
@@ -137,7 +139,7 @@ class TrackedSession:
         self.capture.flush(_SECONDS_TO_FLUSH)
 
     def _origins_of(self, first_id: int) -> Origins | None:
-        """Return where rows come from that a plan shows as local data."""
+        """Return where rows come from that pandas or a stream handed over."""
         return self._bridge.origins_of(first_id) or self._streams.origins_of(first_id)
 
     def _report(self, action: str, execution: Java, duration_ns: int, error: Java | None) -> None:
