@@ -40,6 +40,17 @@ def running_spark(
         spark.stop()
 
 
+@contextmanager
+def another_session(spark: Any) -> Iterator[Any]:
+    """Give a session of its own on the same Spark, and leave things as they were."""
+    from pyspark.sql.session import _monkey_patch_RDD
+
+    try:
+        yield spark.newSession()
+    finally:
+        _monkey_patch_RDD(spark)  # the latest session made is what RDD.toDF belongs to
+
+
 def check_java() -> None:
     """Say what to do when there is no Java."""
     home = os.environ.get("JAVA_HOME")

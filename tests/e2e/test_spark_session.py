@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from sklearn.linear_model import LogisticRegression
+from tests.spark import another_session
 
 import downriver.spark
 from downriver.errors import InvalidRequestError
@@ -32,9 +33,10 @@ def store(tmp_path: Path) -> str:
 @pytest.fixture
 def tracker(spark: Any, store: str) -> Iterator[TrackedSession]:
     """A session of its own on the shared Spark, tracked into a store of its own."""
-    session = downriver.spark.track(spark.newSession(), job="app", namespace="tests", to=store)
-    yield session
-    session.close()
+    with another_session(spark) as session:
+        tracked = downriver.spark.track(session, job="app", namespace="tests", to=store)
+        yield tracked
+        tracked.close()
 
 
 @pytest.fixture
@@ -185,11 +187,11 @@ def test_tracking_twice_changes_nothing(tracker: TrackedSession, store: str) -> 
 def test_a_session_that_was_left_is_as_it_was(
     spark: Any, store: str, features: str, tracker: TrackedSession, tmp_path: Path
 ) -> None:
-    session = spark.newSession()
-    before = session.createDataFrame
-    downriver.spark.track(session, to=store).close()
-    assert session.createDataFrame == before
-    session.read.parquet(features).write.parquet(str(tmp_path / "unseen"))
+    with another_session(spark) as session:
+        before = session.createDataFrame
+        downriver.spark.track(session, to=store).close()
+        assert session.createDataFrame == before
+        session.read.parquet(features).write.parquet(str(tmp_path / "unseen"))
     tracker.flush()
     with Lineage.open(store) as lineage:
         assert "unseen" not in str(lineage.trace("features").nodes)
