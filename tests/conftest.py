@@ -13,9 +13,12 @@ import pytest
 from psycopg import sql
 
 from tests.postgres import PostgresUnavailableError, running_postgres
+from tests.spark import SparkUnavailableError, running_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
 
 POSTGRES_MISSING = pytest.StashKey[str]()
 
@@ -32,6 +35,17 @@ def postgres_url(pytestconfig: pytest.Config) -> Iterator[str]:
             pytestconfig.stash[POSTGRES_MISSING] = str(exc)
             pytest.skip(str(exc))
         yield url
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One local Spark for all tests. Without Java, those are skipped; in CI they fail."""
+    with ExitStack() as stack:
+        try:
+            session = stack.enter_context(running_spark(tmp_path_factory.mktemp("spark")))
+        except SparkUnavailableError as exc:
+            (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(str(exc))
+        yield session
 
 
 @pytest.fixture

@@ -158,7 +158,7 @@ class Session:
             env=self.env,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,  # Spark takes its time to start
         )
         printed = "\n".join(line.rstrip() for line in (done.stdout + done.stderr).splitlines())
         return (printed + "\n" if printed else "").replace(f":{self.port}", ":5000")

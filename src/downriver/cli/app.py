@@ -14,6 +14,7 @@ from downriver.cli import (
     graph,
     ingest,
     keys,
+    lake,
     paths,
     rebuild,
     run,
@@ -46,6 +47,7 @@ app.add_typer(capture.app, name="capture")
 app.add_typer(audit.app, name="audit")
 app.add_typer(keys.app, name="keys")
 app.add_typer(spool.app, name="spool")
+app.add_typer(lake.app, name="lake")
 
 
 def _show_version(wanted: bool) -> None:
