@@ -174,4 +174,4 @@ def _show_stage(stage: StageReport) -> None:
         parts.append(f"{stage.duplicates:,} already there")
     if stage.rejected:
         parts.append(f"[red]{stage.rejected:,} rejected[/]")
-    out.print(f"[bold]{stage.stage:<7}[/] {', '.join(parts)} [dim]({stage.seconds:.1f} s)[/]")
+    out.print(f"[bold]{stage.stage:<8}[/] {', '.join(parts)} [dim]({stage.seconds:.1f} s)[/]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
@@ -89,6 +90,6 @@ def graph_recipes(stale_days: int) -> tuple[Recipe, ...]:
     """Return how the graph is made; `stale_days` as in `gold_edges`."""
     return (
         Recipe(tables.GRAPH_NODES, ("facts.nodes",), gold_nodes),
-        Recipe(tables.GRAPH_EDGES, ("facts.edges",), lambda edges: gold_edges(edges, stale_days)),
+        Recipe(tables.GRAPH_EDGES, ("facts.edges",), partial(gold_edges, stale_days=stale_days)),
         Recipe(tables.COLUMN_EDGES, ("silver.derives",), gold_column_edges),
     )

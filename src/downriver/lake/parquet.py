@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from downriver.lake.condense import Ints
     from downriver.lake.places import Folder
     from downriver.lake.tables import Table
 
@@ -34,6 +35,16 @@ class Parquet:
         """Write a table into a folder that does not exist yet."""
         frame.write.parquet(self.folder.of(path))
         return Stored(path, self.folder.count_rows(path))
+
+    def read_arrays(self, table: Table, path: str) -> dict[str, Ints]:
+        """Return the columns of a table of numbers, on the driver."""
+        found = self.folder.read_table(path)
+        return {name: found.column(name).to_numpy() for name in table.column_names}
+
+    def write_arrays(self, table: Table, columns: Mapping[str, Ints], path: str) -> DataFrame:
+        """Write columns of numbers from the driver, and return them as a table."""
+        self.folder.write_table(path, columns)
+        return self.read(table, [path])
 
     def write_all(self, frames: Mapping[str, DataFrame], path: str) -> dict[str, Stored]:
         """Write several tables, each into a folder of its name."""

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from downriver.errors import InvalidRequestError, LakeBusyError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _BUFFER = 4 * 2**20
 _SPARK_SCHEMES = {"s3a": "s3", "s3n": "s3"}  # what Spark calls them, and what Arrow does
@@ -139,6 +139,26 @@ class Folder:
             for file in files
         )
         return sum(counts)
+
+    def read_table(self, name: str) -> Any:
+        """Return the Parquet files in a folder as one Arrow table."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        files = [file for file in self.names(name) if file.endswith(".parquet")]
+        return pa.concat_tables(
+            pq.read_table(self._path(f"{name}/{file}"), filesystem=self._at.system)
+            for file in files
+        )
+
+    def write_table(self, name: str, columns: Mapping[str, Any]) -> None:
+        """Write columns as a Parquet file in a folder of its own."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._at.system.create_dir(self._path(name), recursive=True)
+        path = self._path(f"{name}/part-0.parquet")
+        pq.write_table(pa.table(dict(columns)), path, filesystem=self._at.system)
 
     def remove(self, name: str) -> None:
         """Remove a folder and all in it."""

@@ -19,8 +19,10 @@ from downriver.lake import tables
 from downriver.lake.bronze import bronze_events, bronze_quarantine
 from downriver.lake.facts import FOLDED, fold_events, merge_facts
 from downriver.lake.gold import graph_recipes
+from downriver.lake.health import COVERAGE_RECIPES, health_recipes
 from downriver.lake.parquet import Parquet
 from downriver.lake.places import Folder
+from downriver.lake.reach import Reach, counting_on
 from downriver.lake.reading import SPLIT_DDL, Split, read_splits
 from downriver.lake.silver import SILVER
 from downriver.lake.snapshots import Batch, Snapshot, Stored, commit, read_current
@@ -130,8 +132,13 @@ class Lake:
         made: dict[str, Stored] = {}
         reports = [self._build_facts(batches, {} if full else base.tables, path, made)]
         stale_days = settings.read_number(settings.STALE_DAYS)
-        for layer, recipes in (("silver", SILVER), ("gold", graph_recipes(stale_days))):
-            reports.append(self._build_layer(layer, recipes, path, made))
+        for stage, layer, recipes in (
+            ("silver", "silver", SILVER),
+            ("gold", "gold", (*graph_recipes(stale_days), *health_recipes(stale_days))),
+            ("coverage", "gold", COVERAGE_RECIPES),
+        ):
+            reports.append(self._build_layer(stage, layer, recipes, path, made))
+        reports.append(self._build_reach(path, made))
         folded = base.batches[-1].number
         commit(self.folder, base, msgspec.structs.replace(base, folded=folded, tables=made))
         return reports
@@ -156,9 +163,14 @@ class Lake:
         return stage
 
     def _build_layer(
-        self, layer: str, recipes: Sequence[Recipe], path: str, made: dict[str, Stored]
+        self,
+        name: str,
+        layer: str,
+        recipes: Sequence[Recipe],
+        path: str,
+        made: dict[str, Stored],
     ) -> StageReport:
-        with self._stage(layer) as stage:
+        with self._stage(name) as stage:
             inputs = self._stored(made)
             wanted = {name for recipe in recipes for name in recipe.inputs}
             stage.rows_in = sum(made[name].rows for name in wanted)
@@ -168,6 +180,23 @@ class Lake:
             }
             stored = self._parquet.write_all(frames, f"{path}/{layer}")
             stage.rows_out = _add(made, layer, stored)
+        return stage
+
+    def _build_reach(self, path: str, made: dict[str, Stored]) -> StageReport:
+        with self._stage("reach") as stage:
+            facts = self._stored(made)
+            count = counting_on(self._spark, self._parquet, f"{path}/reach")
+            reach = Reach(self._parquet, f"{path}/reach", count)
+            frames = reach.measure(
+                facts["facts.nodes"],
+                facts["facts.edges"],
+                facts["facts.columns"],
+                facts["facts.derivations"],
+            )
+            stage.rows_in = made["facts.edges"].rows + made["facts.derivations"].rows
+            stored = self._parquet.write_all(frames, f"{path}/gold")
+            self.folder.remove(f"{path}/reach")
+            stage.rows_out = _add(made, "gold", stored)
         return stage
 
     # Reading

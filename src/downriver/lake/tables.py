@@ -307,6 +307,101 @@ COLUMN_EDGES = Table(
     ),
 )
 
+# How far each dataset and column reaches. Depth is the longest way, a cycle counting as one place:
+# in jobs crossed for datasets, in steps for columns.
+REACH = Table(
+    "reach",
+    (
+        *_DATASET,
+        ("downstream_datasets", "BIGINT"),
+        ("downstream_jobs", "BIGINT"),
+        ("downstream_depth", "BIGINT"),
+        ("upstream_datasets", "BIGINT"),
+        ("upstream_jobs", "BIGINT"),
+        ("upstream_depth", "BIGINT"),
+    ),
+)
+COLUMN_REACH = Table(
+    "column_reach",
+    (
+        *_DATASET,
+        ("field", "STRING"),
+        ("downstream_columns", "BIGINT"),
+        ("downstream_depth", "BIGINT"),
+        ("upstream_columns", "BIGINT"),
+        ("upstream_depth", "BIGINT"),
+    ),
+)
+
+# How datasets and jobs are doing, judged from the last event in the lake.
+DATASET_HEALTH = Table(
+    "dataset_health",
+    (
+        *_DATASET,
+        ("readers", "BIGINT"),
+        ("writers", "BIGINT"),
+        ("unknown_downstreams", "BIGINT"),  # readers that write nothing known
+        ("orphan", "BOOLEAN"),
+        ("dead", "BOOLEAN"),
+        ("has_schema", "BOOLEAN"),
+        ("has_owner", "BOOLEAN"),
+        ("has_column_lineage", "BOOLEAN"),
+        ("last_seen", "TIMESTAMP"),
+    ),
+)
+COVERAGE = Table(
+    "coverage",
+    tuple(
+        (name, "BIGINT")
+        for name in (
+            "datasets",
+            "with_schema",
+            "with_owner",
+            "written",
+            "written_with_column_lineage",
+            "orphans",
+            "dead",
+            "jobs",
+            "jobs_with_inputs",
+            "jobs_with_outputs",
+        )
+    ),
+)
+FRESHNESS = Table(
+    "freshness",
+    (
+        *_DATASET,
+        ("last_written", "TIMESTAMP"),
+        ("writes", "BIGINT"),
+        ("usual_seconds", "DOUBLE"),
+        ("late_seconds", "DOUBLE"),
+    ),
+)
+FAILURE_RATES = Table(
+    "failure_rates",
+    (
+        *_JOB,
+        ("runs", "BIGINT"),
+        ("ended", "BIGINT"),
+        ("failed", "BIGINT"),
+        ("failure_rate", "DOUBLE"),
+        ("usual_seconds", "DOUBLE"),
+        ("last_seen", "TIMESTAMP"),
+        ("last_error", "STRING"),
+    ),
+)
+SCHEMA_DRIFT = Table(
+    "schema_drift",
+    (
+        *_DATASET,
+        ("version", "INT"),
+        ("seen_at", "TIMESTAMP"),
+        ("added", "ARRAY<STRING>"),
+        ("removed", "ARRAY<STRING>"),
+        ("retyped", "ARRAY<STRING>"),
+    ),
+)
+
 LAYERS = {
     "bronze": (EVENTS, QUARANTINE),
     "facts": FACTS,
@@ -323,6 +418,17 @@ LAYERS = {
         STATISTICS,
         TAGS,
     ),
-    "gold": (GRAPH_NODES, GRAPH_EDGES, COLUMN_EDGES),
+    "gold": (
+        GRAPH_NODES,
+        GRAPH_EDGES,
+        COLUMN_EDGES,
+        REACH,
+        COLUMN_REACH,
+        DATASET_HEALTH,
+        COVERAGE,
+        FRESHNESS,
+        FAILURE_RATES,
+        SCHEMA_DRIFT,
+    ),
 }
 BY_NAME = {f"{layer}.{table.name}": table for layer, held in LAYERS.items() for table in held}

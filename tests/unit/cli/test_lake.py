@@ -15,8 +15,8 @@ def test_from_files_to_an_answer(spark, tmp_path):
     (tmp_path / "events.jsonl").write_bytes(encode(run_event()) + b"\nnonsense\n")
     ingested = downriver("lake", "ingest", "events.jsonl", cwd=tmp_path)
     assert ingested.returncode == 1, "a line could not be read"
-    assert ingested.stdout.startswith("bronze  2 in, 1 out, 1 rejected (")
-    assert downriver("lake", "build", cwd=tmp_path).stdout.count(" in, ") == 3
+    assert ingested.stdout.startswith("bronze   2 in, 1 out, 1 rejected (")
+    assert downriver("lake", "build", cwd=tmp_path).stdout.count(" in, ") == 5
     assert downriver("lake", "build", cwd=tmp_path).stdout == "nothing new since the last build\n"
 
     status = json.loads(downriver("lake", "status", "--json", cwd=tmp_path).stdout)

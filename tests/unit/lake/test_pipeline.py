@@ -175,6 +175,63 @@ def test_gold_says_which_edges_still_hold(built):
     assert rows(built, query) == [("orders", "amount", "total", ["AGGREGATION"], True, 1)]
 
 
+def test_gold_says_how_far_each_dataset_and_column_reaches(built):
+    query = """
+        SELECT name, downstream_datasets, downstream_jobs, downstream_depth, upstream_datasets,
+               upstream_jobs, upstream_depth FROM gold_reach ORDER BY name
+    """
+    assert rows(built, query) == [("orders", 1, 2, 2, 0, 0, 0), ("totals", 0, 1, 1, 1, 1, 1)]
+    query = "SELECT name, field, downstream_columns, upstream_columns FROM gold_column_reach"
+    assert sorted(rows(built, query)) == [
+        ("orders", "amount", 1, 0),
+        ("orders", "id", 0, 0),
+        ("orders", "note", 0, 0),
+        ("totals", "total", 0, 1),
+    ]
+
+
+def test_gold_says_how_datasets_and_jobs_are_doing(built):
+    query = """
+        SELECT name, readers, writers, unknown_downstreams, orphan, dead, has_schema,
+               has_column_lineage FROM gold_dataset_health ORDER BY name
+    """
+    assert rows(built, query) == [
+        ("orders", 1, 0, 0, False, False, True, False),
+        ("totals", 1, 1, 1, False, False, True, True),
+    ]
+    query = "SELECT job_name, runs, failed, failure_rate, last_error FROM gold_failure_rates"
+    assert sorted(rows(built, query)) == [
+        ("report", 1, 0, 0.0, None),
+        ("sum", 3, 1, 1 / 3, "disk full"),
+    ]
+    query = "SELECT name, version, added, removed, retyped FROM gold_schema_drift"
+    assert rows(built, query) == [("orders", 2, ["note"], [], [])]
+    query = "SELECT name, writes, usual_seconds, late_seconds FROM gold_freshness"
+    month = 59 * 86400 - 60.0
+    assert rows(built, query) == [("totals", 2, month, 0.0)]
+    query = """
+        SELECT datasets, with_schema, written_with_column_lineage, jobs_with_outputs
+        FROM gold_coverage
+    """
+    assert rows(built, query) == [(2, 2, 1, 1)]
+
+
+def test_blocks_counted_as_tasks_count_the_same(spark, built, tmp_path, monkeypatch):
+    from downriver.lake import reach
+    from downriver.lake.parquet import Parquet
+    from downriver.lake.places import Folder
+
+    monkeypatch.setattr(reach, "_WORTH_SPREADING", 0)
+    parquet = Parquet(Folder(str(tmp_path)), spark)
+    count = reach.counting_on(spark, parquet, "blocks")
+    facts = built.tables()
+    names = ("facts.nodes", "facts.edges", "facts.columns", "facts.derivations")
+    made = reach.Reach(parquet, "reach", count).measure(*(facts[name] for name in names))
+    assert list((tmp_path / "blocks").iterdir()), "the blocks were spread"
+    for name, frame in made.items():
+        assert sorted(frame.collect()) == sorted(facts[f"gold.{name}"].collect())
+
+
 def test_an_earlier_version_is_still_there(built):
     versions = list_versions(built.folder)
     assert versions == [1, 2, 3, 4]
