@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import signal
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,11 +14,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from downriver import settings
-from downriver.cli.output import JsonOption, err, out, print_json
+from downriver.cli.output import JsonOption, StoreOption, err, out, print_json, progress_bar
+from downriver.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from downriver.lake.query import QueryAnswer
     from downriver.lake.runner import Lake, StageReport
     from downriver.lake.snapshots import Snapshot
 
@@ -125,12 +130,124 @@ def query(
     if json:
         print_json(answer)
         return
+    _show_answer(answer)
+
+
+def _show_answer(answer: QueryAnswer) -> None:
     table = Table(*map(escape, answer.columns), box=None, pad_edge=False)
     for row in answer.rows:
         table.add_row(*(escape("" if value is None else str(value)) for value in row))
     out.print(table)
     if answer.more:
         out.print("[dim]… and more; --limit shows them[/]")
+
+
+@app.command("stream")
+def stream(
+    sources: Annotated[
+        list[str], typer.Argument(metavar="SRC…", help="Files or directories of events, or URLs.")
+    ],
+    trigger: Annotated[
+        str, typer.Option("--trigger", metavar="TIME", help="How often: 30s, 5m, 1h.")
+    ] = "30s",
+    rounds: Annotated[
+        int | None, typer.Option("--rounds", min=1, help="Stop after so many; default never.")
+    ] = None,
+    lake: LakeOption = None,
+    master: MasterOption = None,
+) -> None:
+    """Take in what is new and build, again and again. Ctrl-C stops it after the round it is in.
+
+    Each round commits or leaves no trace, so a restart loses and doubles nothing.
+    """
+    interval = _parse_interval(trigger)
+    with _opened(lake, master, quiet=False) as opened, _until_interrupted() as stopped:
+        done = 0
+        while not stopped.is_set() and done != rounds:
+            if done:
+                stopped.wait(interval)
+            opened.ingest(sources)
+            opened.build()
+            done += 1
+
+
+@app.command("publish")
+def publish(store: StoreOption = None, lake: LakeOption = None, json: JsonOption = False) -> None:
+    """Append the lake's events to a store, in bulk; what it holds already is recognised."""
+    from downriver.lake.places import Folder
+    from downriver.lake.publish import publish as publish_to
+    from downriver.service import Lineage
+
+    folder = Folder(_place(lake))
+    with Lineage.open(store) as lineage, progress_bar("events") as bar:
+        task = bar.add_task("Publishing", total=None)
+        found = publish_to(
+            folder, lineage.store, lambda done, of: bar.update(task, completed=done, total=of)
+        )
+    if json:
+        print_json(found)
+    else:
+        out.print(f"[bold]{found.events:,}[/] events published, {found.duplicates:,} already there")
+
+
+@app.command("diff")
+def diff(
+    before: Annotated[int, typer.Argument(metavar="A", help="The earlier version.")],
+    after: Annotated[int, typer.Argument(metavar="B", help="The later version.")],
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many rows at most.")] = 100,
+    lake: LakeOption = None,
+    master: MasterOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Say which edges came, went, or went stale between two versions."""
+    from downriver.lake.query import answer_query
+
+    with _opened(lake, master, quiet=True) as opened:
+        frames = opened.diff(before, after)
+        answers = {name: answer_query(frame, limit) for name, frame in frames.items()}
+    if json:
+        print_json(answers)
+        return
+    for name, answer in answers.items():
+        out.print(f"[bold]{name.replace('_', ' ')}[/]")
+        _show_answer(answer)
+
+
+@app.command("clean")
+def clean(
+    keep: Annotated[int, typer.Option("--keep", min=1, help="How many versions to keep.")] = 10,
+    lake: LakeOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Remove all but the last versions, and what interrupted processes left behind."""
+    from downriver.lake.places import Folder
+    from downriver.lake.retention import clean as clean_folder
+
+    found = clean_folder(Folder(_place(lake)), keep)
+    if json:
+        print_json(found)
+    else:
+        out.print(f"{len(found.versions)} versions and {len(found.folders)} folders removed")
+
+
+def _parse_interval(text: str) -> float:
+    match = re.fullmatch(r"(\d{1,6})(s|m|h)", text)
+    if match is None:
+        raise InvalidRequestError("--trigger", f"{text!r} is not a time such as 30s, 5m or 1h")
+    return int(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+@contextmanager
+def _until_interrupted() -> Iterator[threading.Event]:
+    """Turn Ctrl-C and SIGTERM into an event, so that a round is finished and not cut."""
+    stopped = threading.Event()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: stopped.set()) for number in signals]
+    try:
+        yield stopped
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _status(place: str, snapshot: Snapshot) -> LakeStatus:

@@ -160,6 +160,25 @@ class Folder:
         path = self._path(f"{name}/part-0.parquet")
         pq.write_table(pa.table(dict(columns)), path, filesystem=self._at.system)
 
+    def scan_column(self, name: str, column: str, size: int) -> Iterator[list[Any]]:
+        """Yield one column of the Parquet files in a folder, so many values at a time."""
+        import pyarrow.parquet as pq
+
+        for file in self.names(name):
+            if file.endswith(".parquet"):
+                with self._at.system.open_input_file(self._path(f"{name}/{file}")) as stream:
+                    for batch in pq.ParquetFile(stream).iter_batches(size, columns=[column]):
+                        yield batch.column(0).to_pylist()
+
+    def age(self, name: str, now: float) -> float:
+        """Return how many seconds ago a folder was changed; a bucket's does not say, so 0."""
+        modified = self._at.system.get_file_info(self._path(name)).mtime
+        return 0.0 if modified is None else now - modified.timestamp()
+
+    def remove_file(self, name: str) -> None:
+        """Remove a file."""
+        self._at.system.delete_file(self._path(name))
+
     def remove(self, name: str) -> None:
         """Remove a folder and all in it."""
         self._at.system.delete_dir(self._path(name))

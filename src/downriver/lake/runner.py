@@ -15,8 +15,10 @@ import msgspec
 from pyspark import StorageLevel
 
 from downriver import settings
+from downriver.errors import LakeError
 from downriver.lake import tables
 from downriver.lake.bronze import bronze_events, bronze_quarantine
+from downriver.lake.diff import diff_column_edges, diff_edges
 from downriver.lake.facts import FOLDED, fold_events, merge_facts
 from downriver.lake.gold import graph_recipes
 from downriver.lake.health import COVERAGE_RECIPES, health_recipes
@@ -25,7 +27,7 @@ from downriver.lake.places import Folder
 from downriver.lake.reach import Reach, counting_on
 from downriver.lake.reading import SPLIT_DDL, Split, read_splits
 from downriver.lake.silver import SILVER
-from downriver.lake.snapshots import Batch, Snapshot, Stored, commit, read_current
+from downriver.lake.snapshots import Batch, Snapshot, Stored, commit, read_current, read_version
 from downriver.lake.sources import Known, plan_reading
 
 if TYPE_CHECKING:
@@ -205,6 +207,20 @@ class Lake:
         """Return the tables of a version, of the last one by default, as `layer.name`."""
         snapshot = snapshot or read_current(self.folder)
         return {**self._bronze(snapshot.batches), **self._stored(snapshot.tables)}
+
+    def diff(self, before: int, after: int) -> dict[str, DataFrame]:
+        """Return the edges and column edges that came and went between two versions."""
+        old, new = (self._built(version) for version in (before, after))
+        return {
+            "edges": diff_edges(old["gold.edges"], new["gold.edges"]),
+            "column_edges": diff_column_edges(old["gold.column_edges"], new["gold.column_edges"]),
+        }
+
+    def _built(self, version: int) -> dict[str, DataFrame]:
+        snapshot = read_version(self.folder, version)
+        if not snapshot.tables:
+            raise LakeError(f"version {version} was made before the first build")
+        return self._stored(snapshot.tables)
 
     def query(self, sql: str) -> DataFrame:
         """Return what a query answers. Tables go by layer and name, as `gold_edges`."""

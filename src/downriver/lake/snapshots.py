@@ -78,6 +78,11 @@ def read_version(folder: Folder, version: int) -> Snapshot:
         raise LakeError(f"{folder.place}: version {version} cannot be read: {exc}") from exc
 
 
+def drop_version(folder: Folder, version: int) -> None:
+    """Forget one version; what it names stays where it is."""
+    folder.remove_file(_file(version))
+
+
 def commit(folder: Folder, base: Snapshot, changed: Snapshot) -> Snapshot:
     """Make `changed` the version after `base`, unless another process made one meanwhile."""
     snapshot = msgspec.structs.replace(

@@ -402,6 +402,22 @@ SCHEMA_DRIFT = Table(
     ),
 )
 
+# What differs between two versions; made when asked for.
+EDGE_CHANGES = Table(
+    "edge_changes",
+    (("change", "STRING"), ("kind", "STRING"), *_SOURCE, *_TARGET, *_JOB),
+)
+COLUMN_EDGE_CHANGES = Table(
+    "column_edge_changes",
+    (
+        ("change", "STRING"),
+        *_SOURCE,
+        ("source_field", "STRING"),
+        *_TARGET,
+        ("target_field", "STRING"),
+    ),
+)
+
 LAYERS = {
     "bronze": (EVENTS, QUARANTINE),
     "facts": FACTS,

@@ -239,6 +239,18 @@ def test_an_earlier_version_is_still_there(built):
     assert before.count() == 2
 
 
+def test_two_versions_are_compared(built):
+    found = built.diff(2, 4)
+    changes = [
+        (*tuple(row)[:2], row.source_name, row.target_name) for row in found["edges"].collect()
+    ]
+    assert sorted(changes) == [
+        ("came", "reads", "totals", "report"),
+        ("stale", "writes", "sum", "totals"),
+    ]
+    assert found["column_edges"].collect() == []
+
+
 class Killed(BaseException):
     """Ends a pipeline at once, as a signal would."""
 
