@@ -166,14 +166,17 @@ def column_flow(dataset: Ints, field: Ints, links: ColumnLinks) -> ColumnFlow:
     of_column = np.searchsorted(datasets, keys["dataset"])
     everyone = np.arange(len(datasets))
     empty = np.setdiff1d(everyone, of_column)
+    # Only where `*` is named: else it would tie together columns that have nothing in common.
+    filled = np.isin(keys["dataset"], links.target[links.target_field == STAR])
+    drawn = np.isin(keys["dataset"], links.source[links.source_field == STAR])
     parts = [
         (
             vertex(links.source, links.source_field, leaving),
             vertex(links.target, links.target_field, arriving),
             1,
         ),
-        (arriving + of_column, columns, 0),
-        (columns, leaving + of_column, 0),
+        (arriving + of_column[filled], columns[filled], 0),
+        (columns[drawn], leaving + of_column[drawn], 0),
         (arriving + empty, leaving + empty, 0),
     ]
     item = np.full(size + 2 * len(datasets), -1, np.int64)
@@ -209,15 +212,23 @@ def _with_copies(dataset: Ints, field: Ints, links: ColumnLinks) -> tuple[Ints, 
     )
     known = known[known["field"] != STAR]
     copies, others = links.only(links.copies), links.only(~links.copies)
-    copied = copies
-    while len(copies.source):
-        copied = _copy_fields(known, copies)
-        grown = np.union1d(known, _pairs(copied.target, copied.target_field))
-        if len(grown) == len(known):
-            break
+    copied = _copy_fields(known, copies)
+    while len(grown := np.union1d(known, _pairs(copied.target, copied.target_field))) > len(known):
         known = grown
-    joined = ColumnLinks(*(np.concatenate(pair) for pair in zip(others, copied, strict=True)))
-    return known["dataset"], known["field"], joined
+        copied = _copy_fields(known, copies)
+    # Where no field is known, what is copied is known only as a whole.
+    whole = copies.only(~np.isin(copies.source, known["dataset"]))
+    return known["dataset"], known["field"], _together(others, copied, whole)
+
+
+def _together(*links: ColumnLinks) -> ColumnLinks:
+    return ColumnLinks(
+        np.concatenate([part.source for part in links]),
+        np.concatenate([part.source_field for part in links]),
+        np.concatenate([part.target for part in links]),
+        np.concatenate([part.target_field for part in links]),
+        np.concatenate([part.copies for part in links]),
+    )
 
 
 def _copy_fields(known: npt.NDArray[np.void], copies: ColumnLinks) -> ColumnLinks:

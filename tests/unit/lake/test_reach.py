@@ -122,6 +122,56 @@ def test_a_copy_takes_each_field_to_the_one_of_its_name_even_where_that_is_not_k
     assert found[3, 1] == (0, 2, 0, 2)
 
 
+Step = tuple[int, int, int, int, bool]
+
+
+def reference(fields: dict[int, list[int]], steps: list[Step]) -> dict[tuple[int, int], int]:
+    """Return how many columns each reaches, by walking from it in the plainest way."""
+    known = {(dataset, field) for dataset, held in fields.items() for field in held}
+    known |= {end for a, x, b, y, _ in steps for end in ((a, x), (b, y)) if end[1] != STAR}
+    copies = [(a, b) for a, _, b, _, copy in steps if copy]
+    while new := {(b, f) for a, b in copies for d, f in known if d == a} - known:
+        known |= new
+
+    def arrived(dataset: int, field: int) -> set[tuple[int, int]]:
+        of_dataset = {column for column in known if column[0] == dataset}
+        return {(dataset, field)} if field != STAR else of_dataset or {(dataset, STAR)}
+
+    def onward(at: tuple[int, int]) -> set[tuple[int, int]]:
+        found = set()
+        for a, x, b, y, copy in steps:
+            if (a, x) == at or (a == at[0] and x == STAR):
+                found |= arrived(b, at[1] if copy else y)
+        return found
+
+    counts = {}
+    for begin in {(d, f) for d, held in fields.items() for f in held if f != STAR}:
+        reached, waiting = {begin}, [begin]
+        while waiting:
+            new = onward(waiting.pop()) - reached
+            reached |= new
+            waiting += new
+        counts[begin] = len(reached) - 1
+    return counts
+
+
+datasets = st.integers(1, 5)
+some_fields = st.integers(0, 3)
+steps = st.tuples(datasets, some_fields, datasets, some_fields, st.booleans()).map(
+    lambda step: (step[0], STAR, step[2], STAR, True) if step[4] else step
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.dictionaries(datasets, st.lists(st.integers(1, 3), unique=True), min_size=1),
+    st.lists(steps, min_size=1, max_size=10),
+)
+def test_of_every_column_it_is_what_walking_finds(fields, taken):
+    found = columns(fields, *taken)
+    assert {column: counts[0] for column, counts in found.items()} == reference(fields, taken)
+
+
 def test_names_of_one_dataset_are_joined():
     numbers = {"node": ints([10, 20, 30]), "kind": ints([0, 0, 0])}
     links = {
