@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+
 POSTGRES_MISSING = pytest.StashKey[str]()
 SPARK_MISSING = pytest.StashKey[str]()
 

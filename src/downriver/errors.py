@@ -11,6 +11,9 @@ DownriverError
 │   ├── StoreNotFoundError     there is no store here yet
 │   ├── StoreVersionError      the store was written by a newer Downriver
 │   └── StoreBusyError         too much is waiting to be written; try again (transient)
+├── LakeError                  the lake cannot be used
+│   ├── LakeNotFoundError      there is no lake here yet
+│   └── LakeBusyError          another process changed it meanwhile; try again (transient)
 ├── UnauthorizedError          no key, or an unknown or revoked one
 ├── ForbiddenError             a key whose role does not allow this
 └── MissingDependencyError     an optional package is not installed
@@ -155,3 +158,25 @@ class MissingDependencyError(DownriverError):
         super().__init__(f"{package} is not installed; run: pip install 'downriver[{extra}]'")
         self.package = package
         self.extra = extra
+
+
+class LakeError(DownriverError):
+    """The lake cannot be read or written."""
+
+
+class LakeNotFoundError(LakeError):
+    """A command that only reads found no lake to read."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(f"no lake in {place}; `downriver lake ingest SRC` makes one")
+        self.place = place
+
+
+class LakeBusyError(LakeError):
+    """Another process changed the lake meanwhile. Nothing was added; the same may succeed now."""
+
+    retriable = True
+
+    def __init__(self, place: str) -> None:
+        super().__init__(f"another process changed the lake in {place} meanwhile; try again")
+        self.place = place

@@ -62,6 +62,11 @@ NAMESPACE = Setting(
     "",
     "The namespace of that job. Unset, it is that of its parent run, else `spark`.",
 )
+LAKE = Setting(
+    "DOWNRIVER_LAKE",
+    ".downriver/lake",
+    "Where the lake is: a directory, or a URL that Spark and Arrow can open, such as s3://….",
+)
 SETTINGS = (
     STORE,
     MAX_EVENT_MB,
@@ -72,6 +77,7 @@ SETTINGS = (
     SPOOL,
     JOB,
     NAMESPACE,
+    LAKE,
 )
 
 

@@ -17,6 +17,7 @@ from downriver.cli import (
     impact,
     ingest,
     keys,
+    lake,
     paths,
     rebuild,
     run,
@@ -52,6 +53,7 @@ app.add_typer(capture.app, name="capture")
 app.add_typer(audit.app, name="audit")
 app.add_typer(keys.app, name="keys")
 app.add_typer(spool.app, name="spool")
+app.add_typer(lake.app, name="lake")
 
 
 def _show_version(wanted: bool) -> None:

@@ -15,16 +15,23 @@ from downriver.events.wire import Event, decode, parse_event, split_events
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_ENDINGS = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
-_GZIP = b"\x1f\x8b"
+EVENT_FILES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
+GZIP = b"\x1f\x8b"
 
 
 class Found(NamedTuple):
-    """An event, or why there is none, at a place in a file."""
+    """An event, or why there is none, at a place in a file.
+
+    `offset` is the byte of the (unpacked) stream at which its line begins, or its document;
+    `position` its place among the events there.
+    """
 
     where: str
     event: Event | None
     problem: str | None
+    raw: bytes = b""
+    offset: int = 0
+    position: int = 0
 
 
 def list_event_files(names: Iterable[str]) -> list[Path]:
@@ -33,7 +40,9 @@ def list_event_files(names: Iterable[str]) -> list[Path]:
     for name in names:
         path = Path(name)
         if path.is_dir():
-            files += sorted(p for p in path.rglob("*") if p.name.endswith(_ENDINGS) and p.is_file())
+            files += sorted(
+                p for p in path.rglob("*") if p.name.endswith(EVENT_FILES) and p.is_file()
+            )
         elif path.exists():
             files.append(path)
         else:
@@ -45,7 +54,7 @@ def read_event_file(path: Path) -> Iterator[tuple[Found, int]]:
     """Yield the events of a file, each with how many bytes of the file have been read."""
     try:
         with path.open("rb") as raw:
-            packed = raw.read(2) == _GZIP
+            packed = raw.read(2) == GZIP
             raw.seek(0)
             stream = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if packed else raw
             for found in read_events(stream, str(path)):
@@ -54,20 +63,25 @@ def read_event_file(path: Path) -> Iterator[tuple[Found, int]]:
         yield Found(str(path), None, f"cannot be read: {exc}"), 0
 
 
-def read_events(stream: IO[bytes], name: str) -> Iterator[Found]:
-    """Yield the events of a stream: one or an array on each line, or all of it one document."""
-    begun = False
+def read_events(
+    stream: IO[bytes], name: str, *, offset: int = 0, lines: bool = False
+) -> Iterator[Found]:
+    """Yield the events of a stream: one or an array on each line, or all of it one document.
+
+    `offset` is where in its file the stream begins. `lines`: it is known not to be one document.
+    """
     for number, line in enumerate(stream, 1):
-        if not line.strip():
-            continue
-        if not begun and not _is_whole(line):
-            yield from _document(line + stream.read(), name, number)
-            return
-        begun = True
-        yield from _line(line.strip(), f"{name}:{number}")
+        if not lines and line.strip():
+            if not is_whole(line):
+                yield from _document(line + stream.read(), name, number, offset)
+                return
+            lines = True
+        if line.strip():
+            yield from _line(line.strip(), f"{name}:{number}", offset)
+        offset += len(line)
 
 
-def _is_whole(line: bytes) -> bool:
+def is_whole(line: bytes) -> bool:
     """Tell a line that is JSON by itself from one that only begins it."""
     try:
         decode(line, msgspec.Raw)
@@ -76,30 +90,32 @@ def _is_whole(line: bytes) -> bool:
     return True
 
 
-def _document(body: bytes, name: str, first_line: int) -> Iterator[Found]:
+def _document(body: bytes, name: str, first_line: int, offset: int) -> Iterator[Found]:
     """Read a body that is one JSON document, or else line by line: only its first one is bad."""
-    if _is_whole(body):
+    if is_whole(body):
         events = split_events(body.strip())
         for index, raw in enumerate(events):
             where = f"{name}:{first_line}" if len(events) == 1 else f"{name}[{index}]"
-            yield _found(raw, where)
+            yield _found(raw, where, offset, index)
         return
-    for number, line in enumerate(body.splitlines(), first_line):
+    for number, line in enumerate(body.splitlines(keepends=True), first_line):
         if line.strip():
-            yield from _line(line.strip(), f"{name}:{number}")
+            yield from _line(line.strip(), f"{name}:{number}", offset)
+        offset += len(line)
 
 
-def _line(line: bytes, where: str) -> Iterator[Found]:
+def _line(line: bytes, where: str, offset: int) -> Iterator[Found]:
     try:
         events = split_events(line)
     except InvalidEventError as exc:
-        yield Found(where, None, exc.message)
+        yield Found(where, None, exc.message, line, offset)
         return
-    yield from (_found(raw, where) for raw in events)
+    for index, raw in enumerate(events):
+        yield _found(raw, where, offset, index)
 
 
-def _found(raw: bytes, where: str) -> Found:
+def _found(raw: bytes, where: str, offset: int, index: int) -> Found:
     try:
-        return Found(where, parse_event(raw), None)
+        return Found(where, parse_event(raw), None, raw, offset, index)
     except InvalidEventError as exc:
-        return Found(where, None, exc.message)
+        return Found(where, None, exc.message, raw, offset, index)

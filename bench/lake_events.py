@@ -1,0 +1,131 @@
+"""A warehouse's days as OpenLineage events: seeded, with reruns, retries and disorder."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Json = dict[str, Any]
+
+_NAMESPACE = "snowflake://acme"
+_LAYERS = 8
+_COLUMNS = 20
+_START = 1_767_225_600  # 2026-01-01
+_DAY = 86_400
+
+
+class Warehouse:
+    """Datasets in layers, each written by a job that reads up to three of the layer above."""
+
+    def __init__(self, datasets: int, seed: int = 1) -> None:
+        self._random = random.Random(seed)
+        self._layers = [list(range(at, datasets, _LAYERS)) for at in range(_LAYERS)]
+        self._inputs = {
+            dataset: self._random.sample(above, min(len(above), self._random.randint(1, 3)))
+            for above, layer in zip(self._layers, self._layers[1:], strict=False)
+            for dataset in layer
+        }
+        self._templates = {dataset: self._template(dataset) for dataset in self._inputs}
+
+    @property
+    def column_edges(self) -> int:
+        """How many column edges all jobs together have."""
+        return sum(_COLUMNS * len(inputs) for inputs in self._inputs.values())
+
+    def events(self, count: int) -> Iterator[bytes]:
+        """Yield so many events: a run's start and end, some late, some failed, some sent twice."""
+        jobs = list(self._inputs)
+        waiting: list[bytes] = []
+        sent = 0
+        for number in range(count):
+            dataset = jobs[number % len(jobs)]
+            day = number // len(jobs)
+            for event in self._run(dataset, day):
+                waiting.append(event)
+                if self._random.random() < 0.02:
+                    waiting.append(event)
+            while len(waiting) > 50:  # disorder within a window
+                yield waiting.pop(self._random.randrange(len(waiting)))
+                sent += 1
+                if sent == count:
+                    return
+
+    def _run(self, dataset: int, day: int) -> Iterator[bytes]:
+        failed = self._random.random() < 0.05
+        for attempt in range(1 + failed):
+            run = f"{dataset:08d}-{day:04d}-4000-8000-{attempt:012d}"
+            began = _START + day * _DAY + dataset % 3600 + attempt * 600
+            yield self._event(dataset, run, "START", began)
+            end = "FAIL" if failed and attempt == 0 else "COMPLETE"
+            yield self._event(dataset, run, end, began + 60)
+
+    def _event(self, dataset: int, run: str, state: str, at: int) -> bytes:
+        moment = _render(at)
+        text = self._templates[dataset] if state != "START" else _bare(dataset)
+        return (
+            text.replace("@RUN@", run).replace("@STATE@", state).replace("@TIME@", moment)
+        ).encode()
+
+    def _template(self, dataset: int) -> str:
+        inputs = self._inputs[dataset]
+        fields = {
+            _column(at): {
+                "inputFields": [
+                    {
+                        "namespace": _NAMESPACE,
+                        "name": _name(source),
+                        "field": _column(at),
+                        "transformations": [{"type": "DIRECT", "subtype": "IDENTITY"}],
+                    }
+                    for source in inputs
+                ]
+            }
+            for at in range(_COLUMNS)
+        }
+        output = _dataset(dataset)
+        output["facets"]["columnLineage"] = {"fields": fields}
+        output["outputFacets"] = {"outputStatistics": {"rowCount": dataset * 10}}
+        return json.dumps(
+            _envelope(dataset) | {"inputs": [_dataset(i) for i in inputs], "outputs": [output]},
+            separators=(",", ":"),
+        )
+
+
+def _bare(dataset: int) -> str:
+    return json.dumps(_envelope(dataset), separators=(",", ":"))
+
+
+def _envelope(dataset: int) -> Json:
+    return {
+        "eventType": "@STATE@",
+        "eventTime": "@TIME@",
+        "producer": "https://acme.example/bench",
+        "run": {"runId": "@RUN@"},
+        "job": {"namespace": "bench", "name": f"build.{_name(dataset)}"},
+    }
+
+
+def _dataset(number: int) -> Json:
+    fields = [{"name": _column(at), "type": "varchar"} for at in range(_COLUMNS)]
+    return {
+        "namespace": _NAMESPACE,
+        "name": _name(number),
+        "facets": {"schema": {"fields": fields}},
+    }
+
+
+def _name(number: int) -> str:
+    return f"db.layer{number % _LAYERS}.table_{number:06d}"
+
+
+def _column(number: int) -> str:
+    return f"column_{number:02d}"
+
+
+def _render(at: int) -> str:
+    return dt.datetime.fromtimestamp(at, dt.timezone.utc).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,85 @@
+"""The Spark session a lake runs on: this machine's by default, a cluster's when one is named."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from downriver.capture.spark.local import local_session
+from downriver.errors import LakeError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CONF = {
+    "spark.sql.session.timeZone": "UTC",
+    # An event may be large, so few go to a Python worker at once.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+}
+_UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"  # what spark-submit tells the program it starts
+
+
+@contextmanager
+def running_session(master: str | None = None) -> Iterator[Any]:
+    """Run Spark: on `master`, as the `spark-submit` around this says, or on this machine.
+
+    A session that this process runs already, as in a notebook, is used and left running.
+    """
+    running = _find_running()
+    spark = running or _open_session(master)
+    try:
+        with translated_errors():
+            yield spark
+    finally:
+        if running is None:
+            spark.stop()
+
+
+def _find_running() -> Any:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as exc:
+        raise MissingDependencyError("pyspark", "lake") from exc
+    return SparkSession.getActiveSession()
+
+
+def _open_session(master: str | None) -> Any:
+    if master is None and _UNDER_SUBMIT not in os.environ:
+        return local_session("downriver lake", conf=_CONF)
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("downriver lake")
+    for key, value in _CONF.items():
+        builder = builder.config(key, value)
+    try:
+        return (builder if master is None else builder.master(master)).getOrCreate()
+    except (PySparkException, RuntimeError) as exc:
+        raise LakeError(f"Spark does not start on {master}: {_last_line(exc)}") from exc
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Say what Spark could not do in one line, without its stack."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as exc:
+        raise LakeError(f"Spark: {_first_line(exc)}") from exc
+    except Py4JError as exc:
+        raise LakeError(f"Spark: {_last_line(exc)}") from exc
+
+
+def _first_line(exc: BaseException) -> str:
+    return _lines(exc)[0]
+
+
+def _last_line(exc: BaseException) -> str:
+    return _lines(exc)[-1]
+
+
+def _lines(exc: BaseException) -> list[str]:
+    return [line.strip() for line in str(exc).splitlines() if line.strip()] or [type(exc).__name__]

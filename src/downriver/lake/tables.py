@@ -1,0 +1,450 @@
+"""The tables of the lake: their columns, and the keys by which facts merge.
+
+Times are µs since the epoch up to the facts, as the store keeps them, and TIMESTAMP from silver on.
+Kinds, roles and states are the numbers of `model.facts` up to the facts, and words from silver on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Columns: TypeAlias = tuple[tuple[str, str], ...]  # names, and types as Spark SQL calls them
+
+SPAN: Columns = (
+    ("first_at", "BIGINT"),
+    ("first_event", "BINARY"),
+    ("last_at", "BIGINT"),
+    ("last_event", "BINARY"),
+    ("observed", "BOOLEAN"),
+)
+_SEEN: Columns = (
+    ("first_seen", "TIMESTAMP"),
+    ("last_seen", "TIMESTAMP"),
+    ("observed", "BOOLEAN"),
+)
+_JOB: Columns = (("job_namespace", "STRING"), ("job_name", "STRING"))
+_DATASET: Columns = (("namespace", "STRING"), ("name", "STRING"))
+_SOURCE: Columns = (("source_namespace", "STRING"), ("source_name", "STRING"))
+_TARGET: Columns = (("target_namespace", "STRING"), ("target_name", "STRING"))
+_HOW: Columns = (
+    ("direct", "BOOLEAN"),
+    ("subtype", "STRING"),
+    ("description", "STRING"),
+    ("masking", "BOOLEAN"),
+    ("confidence", "STRING"),
+)
+
+
+class Table(NamedTuple):
+    """A table. `key` is what a row of a table of facts is known by."""
+
+    name: str
+    columns: Columns
+    key: tuple[str, ...] = ()
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns in order."""
+        return [name for name, _ in self.columns]
+
+    @property
+    def ddl(self) -> str:
+        """The columns as Spark SQL declares them."""
+        return ", ".join(f"`{name}` {kind}" for name, kind in self.columns)
+
+    @property
+    def struct(self) -> str:
+        """The type of a row as one value."""
+        return f"STRUCT<{', '.join(f'`{name}`: {kind}' for name, kind in self.columns)}>"
+
+    def select(self, frame: DataFrame) -> DataFrame:
+        """Return a frame with exactly the columns of this table, in its types."""
+        from pyspark.sql import functions as f
+
+        return frame.select(*(f.col(name).cast(kind).alias(name) for name, kind in self.columns))
+
+
+# Bronze: what was found, as it was sent.
+
+FOUND = Table(
+    "found",
+    (
+        ("source", "STRING"),
+        ("offset", "BIGINT"),  # the byte at which its line or document begins
+        ("position", "INT"),  # its place among the events of that line or document
+        ("digest", "BINARY"),  # SHA-256 of the body
+        ("at", "BIGINT"),  # the event's own time; null when it cannot be read
+        ("reason", "STRING"),  # why it cannot be read, else null
+        ("body", "BINARY"),
+    ),
+)
+EVENTS = Table("events", tuple(c for c in FOUND.columns if c[0] != "reason"))
+QUARANTINE = Table("quarantine", tuple(c for c in FOUND.columns if c[0] != "at"))
+
+# Facts: one row a key, merged over all events.
+
+NODES = Table(
+    "nodes",
+    (("kind", "INT"), *_DATASET, *SPAN),
+    ("kind", "namespace", "name"),
+)
+EDGES = Table(
+    "edges",
+    (
+        ("kind", "INT"),
+        *_SOURCE,
+        *_TARGET,
+        ("via_namespace", "STRING"),
+        ("via_name", "STRING"),
+        *SPAN,
+    ),
+    (
+        "kind",
+        "source_namespace",
+        "source_name",
+        "target_namespace",
+        "target_name",
+        "via_namespace",
+        "via_name",
+    ),
+)
+RUNS = Table(
+    "runs",
+    (
+        *_JOB,
+        ("run", "STRING"),
+        ("state", "INT"),
+        ("state_at", "BIGINT"),
+        ("started_at", "BIGINT"),
+        *SPAN,
+    ),
+    ("job_namespace", "job_name", "run"),
+)
+FACETS = Table(
+    "facets",
+    (
+        ("role", "INT"),
+        ("kind", "INT"),
+        *_DATASET,
+        *_JOB,
+        ("run", "STRING"),
+        ("facet", "STRING"),
+        ("digest", "BINARY"),
+        *SPAN,
+    ),
+    ("role", "kind", "namespace", "name", "job_namespace", "job_name", "run", "facet", "digest"),
+)
+CLAIMS = Table(
+    "claims",
+    (*_JOB, *_DATASET, ("facet", "STRING"), ("digest", "BINARY"), *SPAN),
+    ("job_namespace", "job_name", "namespace", "name", "facet", "digest"),
+)
+COLUMNS = Table(
+    "columns",
+    (("kind", "INT"), *_DATASET, ("field", "STRING")),
+    ("kind", "namespace", "name", "field"),
+)
+DERIVATIONS = Table(
+    "derivations",
+    (
+        *_JOB,
+        ("facet", "STRING"),
+        ("digest", "BINARY"),
+        *_SOURCE,
+        ("source_field", "STRING"),
+        *_TARGET,
+        ("target_field", "STRING"),
+        *_HOW,
+    ),
+)
+BODIES = Table("bodies", (("digest", "BINARY"), ("body", "BINARY")), ("digest",))
+
+FACTS = (NODES, EDGES, RUNS, FACETS, CLAIMS, COLUMNS, DERIVATIONS, BODIES)
+
+# Silver: the same, typed and named for people.
+
+DATASETS = Table(
+    "datasets",
+    (
+        *_DATASET,
+        *_SEEN,
+        ("description", "STRING"),
+        ("owners", "ARRAY<STRING>"),
+        ("lifecycle", "STRING"),
+    ),
+)
+JOBS = Table(
+    "jobs",
+    (
+        *_DATASET,
+        *_SEEN,
+        ("description", "STRING"),
+        ("owners", "ARRAY<STRING>"),
+        ("integration", "STRING"),
+        ("job_type", "STRING"),
+        ("sql", "STRING"),
+    ),
+)
+SCHEMA_FIELDS = "ARRAY<STRUCT<path: STRING, type: STRING, description: STRING>>"
+SCHEMA_VERSIONS = Table(
+    "schema_versions",
+    (
+        *_DATASET,
+        ("version", "INT"),
+        ("digest", "BINARY"),
+        *_SEEN,
+        ("current", "BOOLEAN"),
+        ("fields", SCHEMA_FIELDS),
+    ),
+)
+DATASET_COLUMNS = Table(
+    "columns",
+    (
+        *_DATASET,
+        ("field", "STRING"),
+        ("type", "STRING"),
+        ("description", "STRING"),
+        ("ordinal", "INT"),
+        ("current", "BOOLEAN"),  # false: only an edge or an older schema tells of it
+    ),
+)
+JOB_RUNS = Table(
+    "runs",
+    (
+        *_JOB,
+        ("run", "STRING"),
+        ("state", "STRING"),
+        ("started_at", "TIMESTAMP"),
+        ("ended_at", "TIMESTAMP"),
+        ("seconds", "DOUBLE"),
+        *_SEEN,
+        ("error", "STRING"),
+    ),
+)
+READS = Table("reads", (*_JOB, *_DATASET, *_SEEN))
+WRITES = Table("writes", (*_JOB, *_DATASET, *_SEEN))
+DERIVES = Table(
+    "derives",
+    (
+        *_SOURCE,
+        ("source_field", "STRING"),
+        *_TARGET,
+        ("target_field", "STRING"),
+        *_JOB,
+        *_HOW,
+        *_SEEN,
+    ),
+)
+QUALITY = Table(
+    "quality",
+    (
+        *_DATASET,
+        *_JOB,
+        ("run", "STRING"),
+        ("assertion", "STRING"),
+        ("column", "STRING"),
+        ("success", "BOOLEAN"),
+        ("seen_at", "TIMESTAMP"),
+    ),
+)
+STATISTICS = Table(
+    "statistics",
+    (
+        *_DATASET,
+        *_JOB,
+        ("run", "STRING"),
+        ("role", "STRING"),
+        ("rows", "BIGINT"),
+        ("bytes", "BIGINT"),
+        ("files", "BIGINT"),
+        ("seen_at", "TIMESTAMP"),
+    ),
+)
+TAGS = Table(
+    "tags",
+    (
+        ("kind", "STRING"),
+        *_DATASET,
+        ("field", "STRING"),
+        ("key", "STRING"),
+        ("value", "STRING"),
+        ("source", "STRING"),
+        *_SEEN,
+    ),
+)
+
+# Gold: the graph as it stands.
+
+GRAPH_NODES = Table("nodes", (("kind", "STRING"), *_DATASET, *_SEEN))
+GRAPH_EDGES = Table(
+    "edges",
+    (
+        ("kind", "STRING"),
+        ("source_kind", "STRING"),
+        *_SOURCE,
+        ("target_kind", "STRING"),
+        *_TARGET,
+        *_JOB,
+        ("status", "STRING"),  # active or stale, as the server's answers say
+        *_SEEN,
+    ),
+)
+COLUMN_EDGES = Table(
+    "column_edges",
+    (
+        *_SOURCE,
+        ("source_field", "STRING"),
+        *_TARGET,
+        ("target_field", "STRING"),
+        ("kinds", "ARRAY<STRING>"),
+        ("direct", "BOOLEAN"),  # at least one of the kinds carries the value
+        ("masking", "BOOLEAN"),  # every way known masks it
+        ("jobs", "INT"),
+        *_SEEN,
+    ),
+)
+
+# How far each dataset and column reaches. Depth is the longest way, a cycle counting as one place:
+# in jobs crossed for datasets, in steps for columns.
+REACH = Table(
+    "reach",
+    (
+        *_DATASET,
+        ("downstream_datasets", "BIGINT"),
+        ("downstream_jobs", "BIGINT"),
+        ("downstream_depth", "BIGINT"),
+        ("upstream_datasets", "BIGINT"),
+        ("upstream_jobs", "BIGINT"),
+        ("upstream_depth", "BIGINT"),
+    ),
+)
+COLUMN_REACH = Table(
+    "column_reach",
+    (
+        *_DATASET,
+        ("field", "STRING"),
+        ("downstream_columns", "BIGINT"),
+        ("downstream_depth", "BIGINT"),
+        ("upstream_columns", "BIGINT"),
+        ("upstream_depth", "BIGINT"),
+    ),
+)
+
+# How datasets and jobs are doing, judged from the last event in the lake.
+DATASET_HEALTH = Table(
+    "dataset_health",
+    (
+        *_DATASET,
+        ("readers", "BIGINT"),
+        ("writers", "BIGINT"),
+        ("unknown_downstreams", "BIGINT"),  # readers that write nothing known
+        ("orphan", "BOOLEAN"),
+        ("dead", "BOOLEAN"),
+        ("has_schema", "BOOLEAN"),
+        ("has_owner", "BOOLEAN"),
+        ("has_column_lineage", "BOOLEAN"),
+        ("last_seen", "TIMESTAMP"),
+    ),
+)
+COVERAGE = Table(
+    "coverage",
+    tuple(
+        (name, "BIGINT")
+        for name in (
+            "datasets",
+            "with_schema",
+            "with_owner",
+            "written",
+            "written_with_column_lineage",
+            "orphans",
+            "dead",
+            "jobs",
+            "jobs_with_inputs",
+            "jobs_with_outputs",
+        )
+    ),
+)
+FRESHNESS = Table(
+    "freshness",
+    (
+        *_DATASET,
+        ("last_written", "TIMESTAMP"),
+        ("writes", "BIGINT"),
+        ("usual_seconds", "DOUBLE"),
+        ("late_seconds", "DOUBLE"),
+    ),
+)
+FAILURE_RATES = Table(
+    "failure_rates",
+    (
+        *_JOB,
+        ("runs", "BIGINT"),
+        ("ended", "BIGINT"),
+        ("failed", "BIGINT"),
+        ("failure_rate", "DOUBLE"),
+        ("usual_seconds", "DOUBLE"),
+        ("last_seen", "TIMESTAMP"),
+        ("last_error", "STRING"),
+    ),
+)
+SCHEMA_DRIFT = Table(
+    "schema_drift",
+    (
+        *_DATASET,
+        ("version", "INT"),
+        ("seen_at", "TIMESTAMP"),
+        ("added", "ARRAY<STRING>"),
+        ("removed", "ARRAY<STRING>"),
+        ("retyped", "ARRAY<STRING>"),
+    ),
+)
+
+# What differs between two versions; made when asked for.
+EDGE_CHANGES = Table(
+    "edge_changes",
+    (("change", "STRING"), ("kind", "STRING"), *_SOURCE, *_TARGET, *_JOB),
+)
+COLUMN_EDGE_CHANGES = Table(
+    "column_edge_changes",
+    (
+        ("change", "STRING"),
+        *_SOURCE,
+        ("source_field", "STRING"),
+        *_TARGET,
+        ("target_field", "STRING"),
+    ),
+)
+
+LAYERS = {
+    "bronze": (EVENTS, QUARANTINE),
+    "facts": FACTS,
+    "silver": (
+        DATASETS,
+        JOBS,
+        SCHEMA_VERSIONS,
+        DATASET_COLUMNS,
+        JOB_RUNS,
+        READS,
+        WRITES,
+        DERIVES,
+        QUALITY,
+        STATISTICS,
+        TAGS,
+    ),
+    "gold": (
+        GRAPH_NODES,
+        GRAPH_EDGES,
+        COLUMN_EDGES,
+        REACH,
+        COLUMN_REACH,
+        DATASET_HEALTH,
+        COVERAGE,
+        FRESHNESS,
+        FAILURE_RATES,
+        SCHEMA_DRIFT,
+    ),
+}
+BY_NAME = {f"{layer}.{table.name}": table for layer, held in LAYERS.items() for table in held}
