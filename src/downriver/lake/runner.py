@@ -107,8 +107,11 @@ class Lake:
         """Write what was found as a batch, and commit it."""
         number = base.batches[-1].number + 1 if base.batches else 1
         path = f"bronze/{number:06d}-{uuid.uuid4().hex[:8]}"
-        self._write_bronze(base, found.persist(StorageLevel.DISK_ONLY), path, stage)
-        found.unpersist()
+        found.persist(StorageLevel.DISK_ONLY)
+        try:
+            self._write_bronze(base, found, path, stage)
+        finally:
+            found.unpersist()
         self.folder.write(f"{path}/{_SOURCES}", b"\n".join(map(msgspec.json.encode, known)))
         batch = Batch(number, path, stage.rows_out, stage.rejected, stage.duplicates)
         commit(self.folder, base, msgspec.structs.replace(base, batches=(*base.batches, batch)))
