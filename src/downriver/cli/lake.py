@@ -57,8 +57,13 @@ class LakeStatus(msgspec.Struct):
 @app.command("ingest")
 def ingest(
     sources: Annotated[
-        list[str], typer.Argument(metavar="SRC…", help="Files or directories of events, or URLs.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="SRC…", help="Files or directories of events, or URLs."),
+    ] = None,
+    from_store: Annotated[
+        str | None,
+        typer.Option("--from-store", metavar="WHERE", help="Take in the log of this store."),
+    ] = None,
     lake: LakeOption = None,
     master: MasterOption = None,
     json: JsonOption = False,
@@ -67,12 +72,23 @@ def ingest(
 
     What cannot be read is set aside in a table, with the reason. Exit code 1 when there was any.
     """
+    if not sources and from_store is None:
+        raise InvalidRequestError("SRC", "name files or directories, or a store by --from-store")
     with _opened(lake, master, quiet=json) as opened:
-        stage = opened.ingest(sources)
+        stages = [opened.ingest(sources)] if sources else []
+        if from_store is not None:
+            stages.append(_ingest_log(opened, from_store))
     if json:
-        print_json(stage)
-    if stage.rejected:
+        print_json(stages)
+    if any(stage.rejected for stage in stages):
         raise typer.Exit(1)
+
+
+def _ingest_log(lake: Lake, location: str) -> StageReport:
+    from downriver.service import Lineage
+
+    with Lineage.open(location, create=False) as lineage:
+        return lake.ingest_log(lineage.store)
 
 
 @app.command("build")

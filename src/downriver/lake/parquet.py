@@ -43,7 +43,7 @@ class Parquet:
 
     def write_arrays(self, table: Table, columns: Mapping[str, Ints], path: str) -> DataFrame:
         """Write columns of numbers from the driver, and return them as a table."""
-        self.folder.write_table(path, columns)
+        self.folder.write_columns(path, columns)
         return self.read(table, [path])
 
     def write_all(self, frames: Mapping[str, DataFrame], path: str) -> dict[str, Stored]:

@@ -151,14 +151,20 @@ class Folder:
             for file in files
         )
 
-    def write_table(self, name: str, columns: Mapping[str, Any]) -> None:
-        """Write columns as a Parquet file in a folder of its own."""
+    def write_batch(self, name: str, batch: Any) -> None:
+        """Write a batch of rows as a Parquet file, making the folders it is in."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self._at.system.create_dir(self._path(name), recursive=True)
-        path = self._path(f"{name}/part-0.parquet")
-        pq.write_table(pa.table(dict(columns)), path, filesystem=self._at.system)
+        path = self._path(name)
+        self._at.system.create_dir(path.rpartition("/")[0], recursive=True)
+        pq.write_table(pa.Table.from_batches([batch]), path, filesystem=self._at.system)
+
+    def write_columns(self, name: str, columns: Mapping[str, Any]) -> None:
+        """Write columns as a Parquet file in a folder of its own."""
+        import pyarrow as pa
+
+        self.write_batch(f"{name}/part-0.parquet", pa.RecordBatch.from_pydict(dict(columns)))
 
     def scan_column(self, name: str, column: str, size: int) -> Iterator[list[Any]]:
         """Yield one column of the Parquet files in a folder, so many values at a time."""

@@ -22,6 +22,7 @@ from downriver.lake.diff import diff_column_edges, diff_edges
 from downriver.lake.facts import FOLDED, fold_events, merge_facts
 from downriver.lake.gold import graph_recipes
 from downriver.lake.health import COVERAGE_RECIPES, health_recipes
+from downriver.lake.log import export_log
 from downriver.lake.parquet import Parquet
 from downriver.lake.places import Folder
 from downriver.lake.reach import Reach, counting_on
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from downriver.lake.recipes import Recipe
-    from downriver.lake.sources import Plan
+    from downriver.store import Store
 
 _READ_BYTES = 32 * 2**20
 _SOURCES = "sources.jsonl"
@@ -78,9 +79,18 @@ class Lake:
         with self._stage("bronze") as stage:
             plan = plan_reading(sources, self._known(base))
             if plan.known:
-                batch = self._write_batch(base, plan, stage)
-                grown = msgspec.structs.replace(base, batches=(*base.batches, batch))
-                commit(self.folder, base, grown)
+                self._add_batch(base, self._read(plan.splits), plan.known, stage)
+        return stage
+
+    def ingest_log(self, store: Store) -> StageReport:
+        """Take in what is new in the log of a store."""
+        base = read_current(self.folder, create=True)
+        path = f"bronze/log-{uuid.uuid4().hex}"
+        with self._stage("bronze") as stage:
+            known = export_log(store, self._known(base), self.folder, path)
+            if known is not None:
+                self._add_batch(base, self._parquet.read(tables.FOUND, [path]), [known], stage)
+                self.folder.remove(path)
         return stage
 
     def _known(self, base: Snapshot) -> dict[str, Known]:
@@ -91,26 +101,34 @@ class Lake:
             known |= {file.path: file for file in files}
         return known
 
-    def _write_batch(self, base: Snapshot, plan: Plan, stage: StageReport) -> Batch:
+    def _add_batch(
+        self, base: Snapshot, found: DataFrame, known: Sequence[Known], stage: StageReport
+    ) -> None:
+        """Write what was found as a batch, and commit it."""
         number = base.batches[-1].number + 1 if base.batches else 1
         path = f"bronze/{number:06d}-{uuid.uuid4().hex[:8]}"
-        found = self._read(plan.splits).persist(StorageLevel.DISK_ONLY)
+        found.persist(StorageLevel.DISK_ONLY)
         try:
-            known = self._bronze(base.batches)
-            made = {
-                "events": bronze_events(found, known.get("bronze.events")),
-                "quarantine": bronze_quarantine(found, known.get("bronze.quarantine")),
-            }
-            stage.rows_in = found.count()
-            rows = {name: at.rows for name, at in self._parquet.write_all(made, path).items()}
-            readable = stage.rows_in - found.where("reason IS NOT NULL").count()
+            self._write_bronze(base, found, path, stage)
         finally:
             found.unpersist()
+        self.folder.write(f"{path}/{_SOURCES}", b"\n".join(map(msgspec.json.encode, known)))
+        batch = Batch(number, path, stage.rows_out, stage.rejected, stage.duplicates)
+        commit(self.folder, base, msgspec.structs.replace(base, batches=(*base.batches, batch)))
+
+    def _write_bronze(
+        self, base: Snapshot, found: DataFrame, path: str, stage: StageReport
+    ) -> None:
+        known = self._bronze(base.batches)
+        made = {
+            "events": bronze_events(found, known.get("bronze.events")),
+            "quarantine": bronze_quarantine(found, known.get("bronze.quarantine")),
+        }
+        stage.rows_in = found.count()
+        rows = {name: at.rows for name, at in self._parquet.write_all(made, path).items()}
+        readable = stage.rows_in - found.where("reason IS NOT NULL").count()
         stage.rows_out, stage.rejected = rows["events"], rows["quarantine"]
         stage.duplicates = readable - stage.rows_out
-        lines = b"\n".join(map(msgspec.json.encode, plan.known))
-        self.folder.write(f"{path}/{_SOURCES}", lines)
-        return Batch(number, path, stage.rows_out, stage.rejected, stage.duplicates)
 
     def _read(self, splits: Sequence[Split]) -> DataFrame:
         rows = self._spark.createDataFrame([tuple(split) for split in splits], SPLIT_DDL)

@@ -11,6 +11,7 @@ from tests.unit.events.test_order_free import catalog
 from tests.unit.lake.dumps import dump
 
 from downriver.errors import LakeBusyError, LakeNotFoundError
+from downriver.lake.publish import Published, publish
 from downriver.lake.snapshots import list_versions, read_current, read_version
 from downriver.store import open_store
 
@@ -274,6 +275,20 @@ def test_killed_in_a_build_and_started_again_the_result_is_the_same(spark, tmp_p
     lake = make(tmp_path / "lake", spark)
     lake.build()
     assert facts_of(lake) == server_catalog(tmp_path / "store")
+
+
+def test_from_the_log_of_a_store_to_another_store(spark, tmp_path):
+    lake = make(tmp_path / "lake", spark)
+    with closing(open_store(str(tmp_path / "one"))) as one:
+        first = catalog(one, [[parsed(event) for event in FIRST]])
+        assert first["runs"]
+        assert lake.ingest_log(one).rows_out == len(FIRST)
+        assert lake.ingest_log(one).rows_in == 0
+        expected = catalog(one, [[parsed(event) for event in SECOND]])
+        assert lake.ingest_log(one).rows_out == len(SECOND)
+    with closing(open_store(str(tmp_path / "other"))) as other:
+        assert publish(lake.folder, other) == Published(len(FIRST) + len(SECOND), 0)
+        assert catalog(other, []) == expected
 
 
 def test_of_two_that_write_at_once_one_is_told_to_try_again(spark, tmp_path):
