@@ -33,7 +33,16 @@ from downriver.graph import FOREVER, Entity, GraphIndex, Question, paths, trace
 from downriver.graph.assets import Assets, build_tree, find_asset, resolve_any
 from downriver.graph.catalog_names import CatalogNames
 from downriver.graph.registering import Registrar, answer
-from downriver.impact import Proposed, World, analyse, decide, find_edits, write_fix
+from downriver.impact import (
+    Proposed,
+    World,
+    analyse,
+    decide,
+    find_edits,
+    read_texts,
+    read_trees,
+    write_fix,
+)
 from downriver.model.answers import BlindSpot, Direction, Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
 from downriver.model.changes import Change, with_dataset
@@ -59,7 +68,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from downriver.events import Event
-    from downriver.impact import FilePair, Fix, Policy
+    from downriver.impact import FilePair, Fix, Policy, Trees
     from downriver.model.verdicts import Impact, Verdict
     from downriver.store import Receipt, StoreState
 
@@ -334,13 +343,24 @@ class Lineage:
             proposed = [Proposed(*self._resolved(change, reader)) for change in changes]
             return analyse(proposed, self._world_of(reader))
 
-    def impact_of_files(self, pairs: Sequence[FilePair]) -> Impact:
-        """Answer what edited files do: what changes in meaning is found out first."""
+    def impact_of_files(self, pairs: Sequence[FilePair], trees: Trees | None = None) -> Impact:
+        """Answer what edited files do: what changes in meaning is found out first.
+
+        `trees` hold the files around them, as they are in either commit.
+        """
         with self.reading() as reader:
             world = self._world_of(reader)
-            edits = find_edits(pairs, world)
+            names = self._names(reader, DEFAULT_NAMESPACE)
+            edits = find_edits(
+                pairs,
+                world,
+                lambda files: (
+                    read_texts(files, names) if trees is None else read_trees(files, names, trees)
+                ),
+            )
             proposed = [Proposed(*self._resolved(change, reader)) for change in edits.changes]
-            found = analyse(proposed, world, edits.by_process)
+            proposed += edits.proposed
+            found = analyse(proposed, world, edits.by_process, edits.rewritten)
         for message in edits.unknown:
             path, _, reason = message.partition(": ")
             found.blind_spots.append(BlindSpot(kind="unread_file", entity=path, message=reason))
