@@ -32,6 +32,7 @@ from downriver.events.wire import parse_event, parse_time, render_time
 from downriver.graph import FOREVER, Entity, GraphIndex, Question, paths, trace
 from downriver.graph.assets import Assets, build_tree, find_asset, resolve_any
 from downriver.graph.catalog_names import CatalogNames
+from downriver.graph.dbt_names import DbtNames
 from downriver.graph.registering import Registrar, answer
 from downriver.impact import (
     Proposed,
@@ -231,7 +232,8 @@ class Lineage:
         """Read a repository without running it, and register what its code says it does."""
         repository = Repository(path)
         with self.reading() as reader:
-            names = msgspec.structs.replace(self._names(reader, namespace), dialect=dialect)
+            names = self._names(reader, namespace, repository)
+            names = msgspec.structs.replace(names, dialect=dialect)
             found = scan_repository(repository, names, progress=progress)
         if not dry_run:
             self._ingest_many(list(found.events(_now())))
@@ -268,9 +270,19 @@ class Lineage:
         with self.reading() as reader:
             return answer(done, Assets(reader, self._graph.nodes.identities))
 
-    def _names(self, reader: Reader, namespace: str) -> Names:
+    def _names(self, reader: Reader, namespace: str, repository: Repository | None = None) -> Names:
         known = CatalogNames(reader, self._graph.nodes.identities, namespace)
-        return Names(namespace=namespace, find=known.find, columns_of=known.columns_of_dataset)
+        dbt = DbtNames(reader, DBT_NAMESPACE)
+        if repository is not None:
+            dbt.learn(repository, self._known_namespace)
+        return Names(
+            namespace=namespace,
+            find=lambda table: dbt.find(table) or known.find(table),
+            columns_of=known.columns_of_dataset,
+            job_at=dbt.job_at,
+            tests_of=dbt.tests_of,
+            exposure=dbt.exposure,
+        )
 
     def _known_namespace(self, tables: Sequence[str]) -> str | None:
         """Return the one namespace in which the catalog has datasets of these whole names."""

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from downriver.model.ids import DatasetId
 
 
+_PROPERTIES = ("PROPERTIES", "TEST")  # what dbt's property files are read into
+
+
 class QueryEdit(NamedTuple):
     """A query in a job's code, before and after."""
 
@@ -79,13 +82,13 @@ class _Comparing:
             return
         if process is not None and self._is_query(job, now, process):
             return
-        if job.kind == "PROPERTIES" and now is not None:
+        if job.kind in _PROPERTIES and now is not None:
             self._compare_declared(job, now)
         for dataset in job.outputs:
             self._compare_output(job, now, dataset)
         if process is not None:
             self.found.rewritten[process.key] = self._rewrite(process, now)
-        elif job.kind != "PROPERTIES":
+        elif job.kind not in _PROPERTIES:
             self.found.unknown.append(f"{job.path}: no job in the catalog has this code")
 
     def _heir(self, job: CodeJob) -> CodeJob | None:

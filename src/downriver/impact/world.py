@@ -181,10 +181,8 @@ class World:
 
     def find_dataset(self, dataset: DatasetId) -> int | None:
         """Return the number of a dataset, None when no event has told of it."""
-        for number, node in self._read.nodes_named(dataset.name).items():
-            if node == dataset:
-                return self.canonical(number)
-        return None
+        number = self._read.find_node(dataset)
+        return None if number is None else self.canonical(number)
 
     # Who reads and writes
 
