@@ -32,8 +32,18 @@ from downriver.events.wire import parse_event, parse_time, render_time
 from downriver.graph import FOREVER, Entity, GraphIndex, Question, paths, trace
 from downriver.graph.assets import Assets, build_tree, find_asset, resolve_any
 from downriver.graph.catalog_names import CatalogNames
+from downriver.graph.dbt_names import DbtNames
 from downriver.graph.registering import Registrar, answer
-from downriver.impact import Proposed, World, analyse, decide, find_edits, write_fix
+from downriver.impact import (
+    Proposed,
+    World,
+    analyse,
+    decide,
+    find_edits,
+    read_texts,
+    read_trees,
+    write_fix,
+)
 from downriver.model.answers import BlindSpot, Direction, Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
 from downriver.model.changes import Change, with_dataset
@@ -59,7 +69,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from downriver.events import Event
-    from downriver.impact import FilePair, Fix, Policy
+    from downriver.impact import FilePair, Fix, Policy, Trees
     from downriver.model.verdicts import Impact, Verdict
     from downriver.store import Receipt, StoreState
 
@@ -222,7 +232,8 @@ class Lineage:
         """Read a repository without running it, and register what its code says it does."""
         repository = Repository(path)
         with self.reading() as reader:
-            names = msgspec.structs.replace(self._names(reader, namespace), dialect=dialect)
+            names = self._names(reader, namespace, repository)
+            names = msgspec.structs.replace(names, dialect=dialect)
             found = scan_repository(repository, names, progress=progress)
         if not dry_run:
             self._ingest_many(list(found.events(_now())))
@@ -259,9 +270,19 @@ class Lineage:
         with self.reading() as reader:
             return answer(done, Assets(reader, self._graph.nodes.identities))
 
-    def _names(self, reader: Reader, namespace: str) -> Names:
+    def _names(self, reader: Reader, namespace: str, repository: Repository | None = None) -> Names:
         known = CatalogNames(reader, self._graph.nodes.identities, namespace)
-        return Names(namespace=namespace, find=known.find, columns_of=known.columns_of_dataset)
+        dbt = DbtNames(reader, DBT_NAMESPACE)
+        if repository is not None:
+            dbt.learn(repository, self._known_namespace)
+        return Names(
+            namespace=namespace,
+            find=lambda table: dbt.find(table) or known.find(table),
+            columns_of=known.columns_of_dataset,
+            job_at=dbt.job_at,
+            tests_of=dbt.tests_of,
+            exposure=dbt.exposure,
+        )
 
     def _known_namespace(self, tables: Sequence[str]) -> str | None:
         """Return the one namespace in which the catalog has datasets of these whole names."""
@@ -334,13 +355,24 @@ class Lineage:
             proposed = [Proposed(*self._resolved(change, reader)) for change in changes]
             return analyse(proposed, self._world_of(reader))
 
-    def impact_of_files(self, pairs: Sequence[FilePair]) -> Impact:
-        """Answer what edited files do: what changes in meaning is found out first."""
+    def impact_of_files(self, pairs: Sequence[FilePair], trees: Trees | None = None) -> Impact:
+        """Answer what edited files do: what changes in meaning is found out first.
+
+        `trees` hold the files around them, as they are in either commit.
+        """
         with self.reading() as reader:
             world = self._world_of(reader)
-            edits = find_edits(pairs, world)
+            names = self._names(reader, DEFAULT_NAMESPACE)
+            edits = find_edits(
+                pairs,
+                world,
+                lambda files: (
+                    read_texts(files, names) if trees is None else read_trees(files, names, trees)
+                ),
+            )
             proposed = [Proposed(*self._resolved(change, reader)) for change in edits.changes]
-            found = analyse(proposed, world, edits.by_process)
+            proposed += edits.proposed
+            found = analyse(proposed, world, edits.by_process, edits.rewritten)
         for message in edits.unknown:
             path, _, reason = message.partition(": ")
             found.blind_spots.append(BlindSpot(kind="unread_file", entity=path, message=reason))

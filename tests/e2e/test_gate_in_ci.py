@@ -119,6 +119,79 @@ def test_the_pre_commit_hook_stops_a_commit_that_breaks_someone(checkout: Path) 
     assert done.stdout.startswith("DECISION: BLOCKED")
 
 
+JOB = """from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+orders = spark.table("stg").filter("amount > 0")
+orders.select("id", "amount").write.saveAsTable("paid")
+"""
+DBT = {
+    "dbt/dbt_project.yml": "name: shop\n",
+    "dbt/macros/money.sql": "{% macro cents(c) %}({{ c }} * 100){% endmacro %}\n",
+    "dbt/models/in_cents.sql": "select id, {{ cents('amount') }} as cents from {{ ref('paid') }}\n",
+    "dbt/models/summed.sql": "select sum(cents) as cents from {{ ref('in_cents') }}\n",
+}
+
+
+@pytest.fixture
+def of_many_kinds(checkout: Path) -> Path:
+    """The repository with a PySpark job and a dbt project, which another team's SQL reads."""
+    for path, text in {"jobs/paid.py": JOB, **DBT}.items():
+        (checkout / path).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / path).write_text(text)
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-qm", "more")
+    with Lineage.open(str(checkout.parent / "store")) as lineage:
+        lineage.capture_scan(checkout, dialect="duckdb")
+        Estate(lineage).sql("elsewhere", "create table elsewhere as select amount from paid")
+    return checkout
+
+
+def gate(checkout: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["downriver", "gate", "--base", "HEAD~1", *options],
+        cwd=checkout, env=environment(checkout), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def commit(checkout: Path, path: str, old: str, new: str) -> None:
+    text = (checkout / path).read_text()
+    assert old in text
+    (checkout / path).write_text(text.replace(old, new))
+    git(checkout, "commit", "-qam", "edit")
+
+
+@pytest.mark.parametrize("options", [(), ("--head", "HEAD")], ids=["tree", "commits"])
+def test_python_and_dbt_of_two_commits_are_compared(
+    of_many_kinds: Path, options: tuple[str, ...]
+) -> None:
+    commit(of_many_kinds, "jobs/paid.py", '"id", "amount"', '"id"')
+    done = gate(of_many_kinds, *options)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "breaking  elsewhere" in done.stdout
+    assert "in_cents" in done.stdout
+    commit(of_many_kinds, "jobs/paid.py", '"id"', '"id",\n    # the price\n    "amount"')
+    git(of_many_kinds, "reset", "-q", "--soft", "HEAD~2")
+    git(of_many_kinds, "commit", "-qm", "one comment")
+    done = gate(of_many_kinds, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Nothing changes in meaning" in done.stdout
+
+
+def test_an_edited_macro_changes_the_models_that_call_it(of_many_kinds: Path) -> None:
+    commit(of_many_kinds, "dbt/macros/money.sql", "100", "1000")
+    done = gate(of_many_kinds)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "warning  summed" in done.stdout
+
+
+def test_code_that_can_no_longer_be_read_is_said(of_many_kinds: Path) -> None:
+    commit(of_many_kinds, "jobs/paid.py", "orders =", "orders = =")
+    done = gate(of_many_kinds)
+    assert done.returncode != 0
+    assert "jobs/paid.py: line 4: is not Python" in done.stdout
+
+
 def snippets() -> Iterator[dict[str, Any]]:
     page = (ROOT / "docs" / "guide" / "gate.md").read_text("utf-8")
     for body in re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL):

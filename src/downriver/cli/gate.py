@@ -12,7 +12,13 @@ import typer
 from downriver import __version__
 from downriver.cli.output import CANNOT, StoreOption, print_json, render_json
 from downriver.errors import DownriverError, InvalidRequestError
-from downriver.impact import list_changed_files, parse_ddl, read_changes_file, read_policy
+from downriver.impact import (
+    list_changed_files,
+    open_trees,
+    parse_ddl,
+    read_changes_file,
+    read_policy,
+)
 from downriver.impact.report import (
     render_explanation,
     render_github,
@@ -25,7 +31,7 @@ from downriver.service import Lineage
 
 if TYPE_CHECKING:
     from downriver.model.changes import Change
-    from downriver.model.verdicts import Verdict
+    from downriver.model.verdicts import Impact, Verdict
 
 _CODES = {Decision.APPROVED: 0, Decision.BLOCKED: 1, Decision.CAUTION: 3}
 
@@ -80,11 +86,7 @@ def gate(
         rules = read_policy(policy)
         with Lineage.open(store, create=False) as lineage:
             asked = _changes(changes, ddl, dialect)
-            found = (
-                lineage.impact(asked)
-                if asked
-                else lineage.impact_of_files(list_changed_files(Path.cwd(), base or "", head))
-            )
+            found = lineage.impact(asked) if asked else _compared(lineage, base or "", head)
             verdict = lineage.gate(found, rules)
             shown = output is Format.MARKDOWN or summary is not None
             patch = lineage.fix(asked, Path.cwd()).diff if shown and asked else ""
@@ -96,6 +98,15 @@ def gate(
         summary.write_text(render_markdown(verdict, patch), "utf-8")
     allowed = allow_caution and verdict.decision is Decision.CAUTION
     raise typer.Exit(0 if allowed else _CODES[verdict.decision])
+
+
+def _compared(lineage: Lineage, base: str, head: str | None) -> Impact:
+    """Return what the files do that differ between two commits."""
+    pairs = list_changed_files(Path.cwd(), base, head)
+    if not pairs:
+        return lineage.impact_of_files([])
+    with open_trees(Path.cwd(), base, head) as trees:
+        return lineage.impact_of_files(pairs, trees)
 
 
 def _changes(changes: Path | None, ddl: Path | None, dialect: str | None) -> list[Change]:

@@ -6,8 +6,9 @@ from downriver.impact.edits import Edits, find_edits
 from downriver.impact.fix import Fix, write_fix
 from downriver.impact.policy import Policy, parse_policy, read_policy
 from downriver.impact.proposal import Proposed
-from downriver.impact.repository import FilePair, list_changed_files
+from downriver.impact.repository import FilePair, Trees, list_changed_files, open_trees
 from downriver.impact.requests import parse_changes, read_changes_file
+from downriver.impact.sides import read_texts, read_trees
 from downriver.impact.verdict import decide
 from downriver.impact.world import World
 
@@ -17,15 +18,19 @@ __all__ = [
     "Fix",
     "Policy",
     "Proposed",
+    "Trees",
     "World",
     "analyse",
     "decide",
     "find_edits",
     "list_changed_files",
+    "open_trees",
     "parse_changes",
     "parse_ddl",
     "parse_policy",
     "read_changes_file",
     "read_policy",
+    "read_texts",
+    "read_trees",
     "write_fix",
 ]

@@ -37,21 +37,30 @@ _SEVERITIES = {
 
 
 def analyse(
-    changes: Sequence[Proposed], world: World, edits: Mapping[int, Edit] | None = None
+    changes: Sequence[Proposed],
+    world: World,
+    edits: Mapping[int, Edit] | None = None,
+    rewritten: Mapping[int, Process] | None = None,
 ) -> Impact:
     """Return what changes do to everyone downstream of them, and to those who write there.
 
     `edits` are processes whose SQL is to change, by key: what they fill then differs is found out.
+    `rewritten` are processes as their new code has them; what that changes is among the changes.
     """
-    return Spread(changes, world, edits or {}).impact()
+    return Spread(changes, world, edits or {}, rewritten).impact()
 
 
 class Spread:
     """What changes do, passed on through the whole graph; `deltas` is the state of each dataset."""
 
     def __init__(
-        self, changes: Sequence[Proposed], world: World, edits: Mapping[int, Edit]
+        self,
+        changes: Sequence[Proposed],
+        world: World,
+        edits: Mapping[int, Edit],
+        rewritten: Mapping[int, Process] | None = None,
     ) -> None:
+        self._rewritten = rewritten or {}
         self._changes = changes
         self._world = world
         self._edits = edits
@@ -95,7 +104,9 @@ class Spread:
 
     def _count_untouched(self) -> int:
         return sum(
-            result.outcome is Outcome.UNTOUCHED and key not in self._edits
+            result.outcome is Outcome.UNTOUCHED
+            and key not in self._edits
+            and key not in self._rewritten
             for key, result in self._results.items()
         )
 
@@ -119,7 +130,7 @@ class Spread:
         visits: Counter[int] = Counter()
         for node in self._deltas:
             self._wake(node, waiting)
-        for key in self._edits:
+        for key in (*self._edits, *self._rewritten):
             self._depth.setdefault(key, 0)
             heapq.heappush(waiting, (0, key))
         while waiting:
@@ -127,12 +138,15 @@ class Spread:
             visits[key] += 1
             if visits[key] > _MOST_VISITS:
                 continue
-            process = self._world.process(key)
+            process = self._process(key)
             result = self._evaluate(process)
             self._results[key] = self._worse(key, result)
             for node, delta in result.outputs.items():
                 if self._fill(key, node, delta):
                     self._wake(node, waiting, but=key)
+
+    def _process(self, key: int) -> Process:
+        return self._rewritten.get(key) or self._world.process(key)
 
     def _worse(self, key: int, result: Result) -> Result:
         """Return the worse of what happens to a process as a reader and as a writer."""
@@ -157,6 +171,8 @@ class Spread:
         edit = self._edits.get(process.key)
         if edit is not None:
             return simulate(self._before[process.key], self._world, self._deltas, edit.head)
+        if process.key in self._rewritten:
+            return weigh(process, self._world, self._deltas)
         reading = self._world.reading(process)
         if reading is not None and reading.understood and self._covers(process, reading.inputs):
             return simulate(reading, self._world, self._deltas)
@@ -187,7 +203,7 @@ class Spread:
     def _ask_writers(self) -> None:
         for node, delta in self._proposal.deltas.items():
             for key in self._world.writers(node):
-                if not _concerns_writers(delta):
+                if not _concerns_writers(delta) or key in self._rewritten:
                     continue
                 process = self._world.process(key)
                 reading = self._world.reading(process)
@@ -243,7 +259,7 @@ class Spread:
                 yield key, result
 
     def _effect(self, key: int, result: Result) -> Effect:
-        process = self._world.process(key)
+        process = self._process(key)
         card = self._world.card(process)
         severity, reason = _SEVERITIES[result.outcome], result.reason
         if key in self._breaking:

@@ -1,4 +1,4 @@
-"""Edited SQL: which job a file is, and what its edit changes, as changes people know."""
+"""Edited files: which job a file is, and what its edit changes, as changes people know."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.errors import InvalidRequestError
+from downriver.impact.code_edits import CodeEdits, compare_code
 from downriver.impact.ddl import parse_ddl
 from downriver.impact.delta import Delta, Kind
+from downriver.impact.paths import same_file
 from downriver.impact.reading import Reading
 from downriver.impact.script import Script
+from downriver.impact.seeds import compare_seed
 from downriver.model.changes import (
     Change,
     ColumnAdd,
@@ -24,7 +27,9 @@ from downriver.model.ids import JobId
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from downriver.impact.proposal import Proposed
     from downriver.impact.repository import FilePair
+    from downriver.impact.sides import ReadCode
     from downriver.impact.world import Process, World
 
 
@@ -46,18 +51,35 @@ class Edits(NamedTuple):
     by_process: dict[int, Edit]
     changes: list[Change]
     unknown: list[str]
+    proposed: list[Proposed]
+    rewritten: dict[int, Process]
 
 
-def find_edits(pairs: Iterable[FilePair], world: World) -> Edits:
-    """Match files with the jobs whose code they are. What no job is known for, feeds no one."""
-    found = Edits({}, [], [])
-    for pair in pairs:
+def find_edits(pairs: Iterable[FilePair], world: World, read: ReadCode) -> Edits:
+    """Match files with the jobs whose code they are. What no job is known for, feeds no one.
+
+    SQL is compared query by query; `read` tells what all other code of either commit does.
+    """
+    code = read(list(pairs))
+    found = Edits({}, [], [], [], {})
+    for pair in code.queries:
         for process in _processes(pair, world):
             _take(pair, process, found)
             break
         else:
             _take_unknown(pair, found)
+    for pair in code.seeds:
+        found.proposed.extend(compare_seed(pair, world))
+    _take_code(compare_code(code.base, code.head, world), found)
     return found
+
+
+def _take_code(code: CodeEdits, found: Edits) -> None:
+    for process, base, head in code.queries:
+        found.by_process[process.key] = Edit(process, base, head)
+    found.proposed.extend(code.changes)
+    found.rewritten.update(code.rewritten)
+    found.unknown.extend(code.unknown)
 
 
 def _take(pair: FilePair, process: Process, found: Edits) -> None:
@@ -88,16 +110,8 @@ def _processes(pair: FilePair, world: World) -> Iterator[Process]:
         for number, node in world.nodes_named(path.stem).items()
         if isinstance(node, JobId)
     ]
-    exact = [p for p in candidates if p.path and _same_file(p.path, pair.path)]
+    exact = [p for p in candidates if p.path and same_file(p.path, pair.path)]
     yield from exact or [p for p in candidates if not p.path]
-
-
-def _same_file(one: str, other: str) -> bool:
-    """Tell whether two paths may be one file, seen from two folders."""
-    shorter, longer = sorted(
-        (tuple(PurePosixPath(path).parts) for path in (one, other)), key=lambda parts: len(parts)
-    )
-    return longer[len(longer) - len(shorter) :] == shorter
 
 
 def describe(dataset: str, delta: Delta) -> Iterator[Change]:

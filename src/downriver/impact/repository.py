@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
-READ = (".sql",)  # the kinds of files whose meaning can be compared
+READ = (".sql", ".py", ".ipynb", ".yml", ".yaml")  # the files whose meaning can be compared
+SEEDS = ("seeds/*.csv", "*/seeds/*.csv")
+
+
+class Trees(NamedTuple):
+    """The folders in which the code of two commits lies."""
+
+    base: Path
+    head: Path
 
 
 class FilePair(NamedTuple):
@@ -44,7 +54,34 @@ def list_changed_files(folder: Path, base: str, head: str | None) -> list[FilePa
     return [FilePair(path, before.get(path), after.get(path)) for path in sorted(set(paths))]
 
 
-_PATTERNS = tuple(f"*{ending}" for ending in READ)
+_PATTERNS = (*(f"*{ending}" for ending in READ), *SEEDS)
+
+
+@contextmanager
+def open_trees(folder: Path, base: str, head: str | None) -> Iterator[Trees]:
+    """Lay out the code of two commits side by side; without `head`, the second is as it stands."""
+    root = folder.joinpath(_git(folder, "rev-parse", "--show-toplevel").strip())
+    with tempfile.TemporaryDirectory(prefix="downriver-") as place:
+        before = _lay_out(folder, root, _commit(folder, base), Path(place) / "base")
+        after = (
+            root
+            if head is None
+            else _lay_out(folder, root, _commit(folder, head), Path(place) / "head")
+        )
+        yield Trees(before, after)
+
+
+def _lay_out(folder: Path, root: Path, commit: str, into: Path) -> Path:
+    """Write the code of a commit into a folder of its own."""
+    into.mkdir()
+    listed = _run(folder, ["-C", str(root), "ls-tree", "-r", "-z", "--name-only", commit], b"")
+    paths = listed.decode("utf-8", errors="replace").split("\0")
+    code = [path for path in paths if path.lower().endswith(READ) or path == ".gitignore"]
+    for path, text in _contents(folder, commit, code).items():
+        file = into / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    return into
 
 
 def _commit(folder: Path, name: str) -> str:

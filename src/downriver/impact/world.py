@@ -24,6 +24,8 @@ from downriver.model.facts import EdgeKind
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from downriver.events.facets import StatedBlindSpot
     from downriver.graph import GraphIndex
     from downriver.model.ids import NodeId
@@ -61,6 +63,7 @@ class Process(NamedTuple):
     owners: tuple[str, ...]
     tags: frozenset[str]
     incremental: bool
+    declared: Mapping[int, list[Derives]] | None = None  # by input, where code says it anew
 
 
 class Card(NamedTuple):
@@ -175,6 +178,11 @@ class World:
     def nodes_named(self, name: str) -> dict[int, NodeId]:
         """Return every dataset and job whose name ends so."""
         return self._read.nodes_named(name)
+
+    def find_dataset(self, dataset: DatasetId) -> int | None:
+        """Return the number of a dataset, None when no event has told of it."""
+        number = self._read.find_node(dataset)
+        return None if number is None else self.canonical(number)
 
     # Who reads and writes
 
@@ -318,6 +326,8 @@ class World:
 
     def derives(self, process: Process, source: int) -> list[Derives]:
         """Return how the columns of one input feed a process's outputs, as was last told."""
+        if process.declared is not None:
+            return process.declared.get(source, [])
         return self._column_edges.of(process.key, source, self._read)
 
     def card(self, process: Process) -> Card:

@@ -7,6 +7,8 @@ from downriver.capture.code.job import (
     Edge,
     Reference,
     Spot,
+    Step,
+    Written,
 )
 from downriver.capture.code.references import TableNames, find_references
 from downriver.capture.code.render import (
@@ -24,7 +26,9 @@ __all__ = [
     "Edge",
     "Reference",
     "Spot",
+    "Step",
     "TableNames",
+    "Written",
     "add_sql",
     "find_references",
     "put_query",

@@ -73,6 +73,29 @@ class DatasetNote(msgspec.Struct, kw_only=True):
     aliases: list[DatasetId] = []
 
 
+class Step(msgspec.Struct, frozen=True, order=True):
+    """One step of how data is made, as text in which names are followed to what they mean.
+
+    It makes `columns`; a step that makes none of them decides about rows.
+    """
+
+    columns: tuple[str, ...]
+    text: str
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job writes: the columns it names, those it leaves out, and how all is made.
+
+    An `open` one carries over the columns of a dataset whose schema is unknown besides.
+    """
+
+    dataset: DatasetId
+    columns: tuple[str, ...]
+    without: frozenset[str] = frozenset()
+    open: bool = False
+    steps: tuple[Step, ...] = ()
+
+
 class CodeJob(msgspec.Struct, kw_only=True):
     """A job as its code declares it. `path` is relative to what was read; `line` its first."""
 
@@ -94,6 +117,7 @@ class CodeJob(msgspec.Struct, kw_only=True):
     edges: list[Edge] = []
     references: list[Reference] = []
     spots: list[Spot] = []
+    written: list[Written] = []
 
     def reads(self, dataset: DatasetId) -> None:
         """Note an input, once."""

@@ -2,6 +2,20 @@
 
 from downriver.capture.dbt.artifacts import read_artifacts
 from downriver.capture.dbt.naming import Naming
-from downriver.capture.dbt.project import DbtCapture, capture_dbt, relation_names
+from downriver.capture.dbt.project import (
+    DbtCapture,
+    capture_dbt,
+    list_exposures,
+    list_names,
+    relation_names,
+)
 
-__all__ = ["DbtCapture", "Naming", "capture_dbt", "read_artifacts", "relation_names"]
+__all__ = [
+    "DbtCapture",
+    "Naming",
+    "capture_dbt",
+    "list_exposures",
+    "list_names",
+    "read_artifacts",
+    "relation_names",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -33,7 +33,7 @@ from downriver.capture.dbt.quality import (
 from downriver.errors import InvalidEventError
 from downriver.events.render import render_run_event
 from downriver.events.wire import parse_time
-from downriver.model.ids import DatasetId
+from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,6 +71,42 @@ class DbtCapture(msgspec.Struct, kw_only=True):
 def relation_names(artifacts: Artifacts) -> list[str]:
     """Return the full names of a project's tables, for finding out where they are known."""
     return [node.relation for node in list_nodes(artifacts) if node.is_stored]
+
+
+class DbtName(NamedTuple):
+    """A model, seed, snapshot or source: its file, what makes or tests it, and its table."""
+
+    path: str
+    job: JobId
+    dataset: DatasetId
+
+
+def list_names(
+    artifacts: Artifacts,
+    namespace_of: Callable[[list[str]], str | None],
+    job_namespace: str,
+) -> list[DbtName]:
+    """Return what a project's tables and their jobs are called."""
+    naming = make_naming(artifacts, namespace_of(relation_names(artifacts)), job_namespace)
+    return [
+        DbtName(
+            node.path if node.kind in ("model", "snapshot") else "",
+            naming.job(node),
+            naming.dataset(node),
+        )
+        for node in list_nodes(artifacts)
+        if node.is_stored
+    ]
+
+
+def list_exposures(artifacts: Artifacts, job_namespace: str) -> dict[str, tuple[JobId, DatasetId]]:
+    """Return what a project's exposures are called, by their own names."""
+    naming = make_naming(artifacts, None, job_namespace)
+    names = {key: text(raw.get("name")) for key, raw in artifacts.resources("exposures").items()}
+    return {
+        name: (naming.consumer_job(key), naming.consumer("exposures", name))
+        for key, name in names.items()
+    }
 
 
 def capture_dbt(

@@ -1,5 +1,6 @@
 """A repository read without running it: SQL, Python, notebooks, dbt and Feast files."""
 
+from downriver.capture.scan.dbt_project import find_projects
 from downriver.capture.scan.registration import (
     Registration,
     dataset_from,
@@ -18,6 +19,7 @@ __all__ = [
     "Repository",
     "ScanResult",
     "dataset_from",
+    "find_projects",
     "make_job",
     "may_be_at",
     "read_code",

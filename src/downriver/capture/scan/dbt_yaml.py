@@ -37,20 +37,26 @@ class PropertyFile:
         self._dataset_for = dataset_for
         self._names = names
 
-    def jobs(self) -> Iterator[CodeJob]:
-        """Yield a job for the tests and documents of the file, and one for each exposure."""
-        job = CodeJob(
-            id=JobId(self._namespace, self._path.rpartition(".")[0]),
-            integration="DBT",
-            kind="PROPERTIES",
-            path=self._path,
-        )
+    def jobs(
+        self,
+        tests_of: Callable[[DatasetId], JobId | None],
+        exposed: Callable[[str], tuple[JobId, DatasetId] | None],
+    ) -> Iterator[CodeJob]:
+        """Yield a job for the tests and documents of the file, and one for each exposure.
+
+        A table whose tests dbt has told of already has a job of its own for them.
+        """
+        own = JobId(self._namespace, self._path.rpartition(".")[0])
+        found: dict[JobId, CodeJob] = {}
         for dataset, entry in self._tables():
-            self._refer(job, dataset, entry)
-        if job.references:
-            yield job
+            key = (tests_of(dataset) if _has_tests(entry) else None) or own
+            if key not in found:
+                kind = "PROPERTIES" if key == own else "TEST"
+                found[key] = CodeJob(id=key, integration="DBT", kind=kind, path=self._path)
+            self._refer(found[key], dataset, entry)
+        yield from (job for job in found.values() if job.references)
         for exposure in _entries(self._content.get("exposures")):
-            yield self._exposure(exposure)
+            yield self._exposure(exposure, exposed(_text(exposure.get("name"))))
 
     def notes(self) -> Iterator[DatasetNote]:
         """Yield what the file says of tables."""
@@ -128,12 +134,16 @@ class PropertyFile:
             return self._dataset_for(self._names.get(key, key))
         return None
 
-    def _exposure(self, exposure: dict[str, Any]) -> CodeJob:
+    def _exposure(self, exposure: dict[str, Any], known: tuple[JobId, DatasetId] | None) -> CodeJob:
         name = exposure.get("name")
+        job_id, dataset_id = known or (
+            JobId(self._namespace, f"exposure.{name}"),
+            DatasetId(self._namespace, f"exposures/{name}"),
+        )
         owner = exposure.get("owner")
         people = _text(owner.get("name")) if isinstance(owner, dict) else ""
         job = CodeJob(
-            id=JobId(self._namespace, f"exposure.{name}"),
+            id=job_id,
             integration="DBT",
             kind="EXPOSURE",
             path=self._path,
@@ -145,8 +155,13 @@ class PropertyFile:
             dataset = self._named(_text(text))
             if dataset is not None:
                 job.reads(dataset)
-        job.writes(DatasetId(self._namespace, f"exposures/{name}"))
+        job.writes(dataset_id)
         return job
+
+
+def _has_tests(entry: dict[str, Any]) -> bool:
+    columns = _entries(entry.get("columns"))
+    return any(column.get("tests") or column.get("data_tests") for column in columns)
 
 
 def is_property_file(content: Any) -> bool:

@@ -15,7 +15,7 @@ from downriver.capture.scan.python import FileText, Surroundings, read_module
 from downriver.capture.scan.repository import LARGEST, Repository, find_module
 from downriver.capture.scan.sql_files import SqlFiles, in_order
 from downriver.capture.scan.yaml_lines import YamlError, load_yaml
-from downriver.model.ids import DatasetId
+from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,9 +46,16 @@ class ScanResult(msgspec.Struct, kw_only=True):
 
 
 class Names(msgspec.Struct, kw_only=True):
-    """How what is found is identified: `find` knows the tables that are known already."""
+    """How what is found is identified: `find` knows the tables that are known already.
+
+    `job_at` knows the job of a dbt model by its file and name, `tests_of` that of a table's tests,
+    `exposure` the job and the dataset of an exposure.
+    """
 
     namespace: str
+    job_at: Callable[[str, str], JobId | None] = lambda path, name: None
+    tests_of: Callable[[DatasetId], JobId | None] = lambda dataset: None
+    exposure: Callable[[str], tuple[JobId, DatasetId] | None] = lambda name: None
     find: Callable[[str], DatasetId | None] = lambda table: None
     columns_of: Callable[[DatasetId], list[str] | None] = lambda dataset: None
     dialect: str | None = None
@@ -226,6 +233,7 @@ class _Scan:
             return
         if project is not None and kind is not None:
             job = self._sql.read_dbt(path, text, project, kind)
+            job.id = self._names.job_at(path, job.id.name) or job.id
         elif self._as_models or ("{{" in text and ("ref(" in text or "source(" in text)):
             job = self._sql.read_dbt(path, text, _NO_PROJECT, "model")
         else:
@@ -252,7 +260,7 @@ class _Scan:
             file = PropertyFile(
                 path, content, self._names.namespace, self._dataset_for, project.names
             )
-            result.jobs += file.jobs()
+            result.jobs += file.jobs(self._names.tests_of, self._names.exposure)
             result.notes += file.notes()
 
 

@@ -10,6 +10,7 @@ from downriver.capture.sql.result import (
     SqlLineage,
     StatementLineage,
 )
+from downriver.capture.sql.telling import tell_query
 
 __all__ = [
     "ColumnEdge",
@@ -20,4 +21,5 @@ __all__ = [
     "StatementLineage",
     "Template",
     "parse_sql_lineage",
+    "tell_query",
 ]

@@ -11,6 +11,7 @@ from downriver.capture.scan.python.calls import call
 from downriver.capture.scan.python.columns import transformed
 from downriver.capture.scan.python.frames import Frame
 from downriver.capture.scan.python.items import attribute, subscript
+from downriver.capture.scan.python.stories import with_story
 from downriver.capture.scan.python.values import (
     HOLE,
     UNKNOWN,
@@ -38,7 +39,8 @@ def evaluate(run: Interpreter, node: ast.expr) -> Value:
     """Return what an expression is, as far as that can be told."""
     if not run.step():
         return UNKNOWN
-    return _EXPRESSIONS.get(type(node), _unknown)(run, node)
+    value = _EXPRESSIONS.get(type(node), _unknown)(run, node)
+    return with_story(run, node, value)
 
 
 def _unknown(run: Interpreter, node: ast.expr) -> Value:

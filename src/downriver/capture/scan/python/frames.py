@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
-from downriver.capture.code import Edge
+from downriver.capture.code import Edge, Step, Written
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ class Star(NamedTuple):
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """A data frame. `is_known` tells whether we know where its data comes from.
 
-    `aliases` are the frames it was joined from, as expressions call them: `o.id`.
+    `aliases` are the frames it was joined from, as expressions call them: `o.id`. `steps` tell how
+    it came about.
     """
 
     columns: dict[str, Deps] = {}
@@ -60,6 +61,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     library: str = "spark"
     is_known: bool = True
     aliases: dict[str, Frame] = {}
+    steps: tuple[Step, ...] = ()
 
     def find(self, name: str) -> Deps:
         """Return what a column is made of; `o.id` is the `id` of what goes by `o`, or just `id`."""
@@ -147,6 +149,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
             rows=self.rows | other.rows,
             is_known=self.is_known and other.is_known,
             aliases={**self.aliases, **other.aliases},
+            steps=tuple(dict.fromkeys([*self.steps, *other.steps])),
         )
 
     def _with(self, columns: dict[str, Deps], stars: tuple[Star, ...]) -> Frame:
@@ -161,6 +164,18 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         found = {dep.dataset for deps in self.columns.values() for dep in deps}
         found |= {star.dataset for star in self.stars} | {dep.dataset for dep in self.rows}
         return sorted(found)
+
+    def written_to(self, target: DatasetId) -> Written:
+        """Return the frame as what a dataset is filled with."""
+        named = {name.casefold() for name in self.columns}
+        hidden = frozenset(name for star in self.stars for name in star.without)
+        return Written(
+            dataset=target,
+            columns=tuple(self.columns),
+            without=hidden - named,
+            open=bool(self.stars) or not self.is_known,
+            steps=self.steps,
+        )
 
     def edges(self, target: DatasetId) -> Iterator[Edge]:
         """Yield the column lineage of writing the frame to a dataset."""

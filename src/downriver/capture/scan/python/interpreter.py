@@ -40,6 +40,7 @@ class Interpreter:
         self.modules = Modules()
         self.line = 1  # of the call that is being followed
         self.returned: list[Value] = []
+        self.seen: dict[ast.AST, Value] = {}  # frames and columns, by where they were last made
         self._running: list[ast.AST] = []
         self._called: set[ast.AST] = set()
         self._steps = 0

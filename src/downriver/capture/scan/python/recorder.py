@@ -117,6 +117,7 @@ class Recorder:
             for source in frame.datasets():
                 self.job.reads(source)
             self.job.edges.extend(frame.edges(dataset))
+            self.job.written.append(frame.written_to(dataset))
 
     def names_column(
         self,

@@ -10,6 +10,7 @@ from downriver.capture.scan.python.columns import deps_of
 from downriver.capture.scan.python.expressions import evaluate
 from downriver.capture.scan.python.frames import Frame
 from downriver.capture.scan.python.modules import imported_value
+from downriver.capture.scan.python.stories import told_under, with_item
 from downriver.capture.scan.python.values import (
     UNKNOWN,
     Class,
@@ -55,7 +56,13 @@ def _nothing(run: Interpreter, node: ast.stmt) -> Outcome:
 
 
 def _expression(run: Interpreter, node: ast.Expr) -> Outcome:
-    evaluate(run, node.value)
+    value = evaluate(run, node.value)
+    match node.value:
+        case ast.Call(func=ast.Attribute(value=ast.Name() as name), keywords=options) if any(
+            option.arg == "inplace" and ast.unparse(option.value) == "True" for option in options
+        ):
+            if isinstance(value, Frame):
+                bind(run, name, value)
     return _GOES_ON
 
 
@@ -106,7 +113,17 @@ def _assign(run: Interpreter, node: ast.Assign) -> Outcome:
     value = evaluate(run, node.value)
     for target in node.targets:
         bind(run, target, value)
+        if isinstance(target, ast.Subscript):
+            _tell_item(run, target, node.value)
     return _GOES_ON
+
+
+def _tell_item(run: Interpreter, target: ast.Subscript, value: ast.expr) -> None:
+    """Note in a frame how one of its columns was set."""
+    holder = target.value.value if isinstance(target.value, ast.Attribute) else target.value
+    owner = run.scope.find(holder.id) if isinstance(holder, ast.Name) else None
+    if isinstance(owner, Frame) and isinstance(holder, ast.Name):
+        bind(run, holder, with_item(run, owner, target, value))
 
 
 def _annotated(run: Interpreter, node: ast.AnnAssign) -> Outcome:
@@ -192,7 +209,8 @@ def _if(run: Interpreter, node: ast.If) -> Outcome:
     test = evaluate(run, node.test)
     has = test.names if isinstance(test, Presence) and not test.negated else frozenset[str]()
     lacks = test.names if isinstance(test, Presence) and test.negated else frozenset[str]()
-    before = dict(run.scope.names)
+    begun = dict(run.scope.names)
+    before = dict(begun)
     with run.recorder.guarded(has):
         left_body = run_block(run, node.body)
     after_body, run.scope.names = run.scope.names, before
@@ -203,7 +221,8 @@ def _if(run: Interpreter, node: ast.If) -> Outcome:
     if left_else:
         run.scope.names = after_body
     elif not left_body:
-        run.scope.names = _either_names(after_body, run.scope.names)
+        merged = _either_names(after_body, run.scope.names)
+        run.scope.names = told_under(run, node.test, merged, begun)
     is_quiet = left_body and not isinstance(node.body[-1], ast.Raise)
     return (False, lacks if is_quiet else frozenset())
 

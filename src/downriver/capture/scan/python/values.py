@@ -82,6 +82,7 @@ class Col(NamedTuple):
     uses: tuple[Use, ...] = ()
     name: str = ""
     generated: bool = False  # has a name of its own making, as `sum(x)`
+    told: str = ""  # the expression, names followed to what they mean
 
 
 class Grouped(NamedTuple):
