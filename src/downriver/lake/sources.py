@@ -43,7 +43,6 @@ class Plan(msgspec.Struct):
 
     splits: list[Split]
     known: list[Known]
-    unchanged: int = 0
 
 
 def plan_reading(sources: Iterable[str], before: Mapping[str, Known]) -> Plan:
@@ -55,7 +54,6 @@ def plan_reading(sources: Iterable[str], before: Mapping[str, Known]) -> Plan:
     return Plan(
         [split for splits, _ in looked for split in splits],
         [known for _, known in looked],
-        len(files) - len(fresh),
     )
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from bench.impact_oracle import list_models, run_trials, total
 
-pytest.importorskip("duckdb")
-
 
 @pytest.mark.slow
 def test_who_really_errs_is_who_was_said_to_fail() -> None:

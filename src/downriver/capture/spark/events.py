@@ -33,7 +33,7 @@ def render_action(
 ) -> list[bytes]:
     """Return START and COMPLETE, or FAIL, of an action."""
     started = harvest.ended_at - harvest.duration_ns // 1000
-    run = {**_run_facets(context, engine), **_action_facet(harvest, lineage)}
+    run = {**_run_facets(context, engine), **_action_facet(harvest, lineage, engine)}
     return [
         _event(context, "START", started, [], [], _job_facets(lineage, engine), run),
         render_state(harvest, lineage, context, engine, "FAIL" if harvest.error else "COMPLETE"),
@@ -44,7 +44,11 @@ def render_state(
     harvest: Harvest, lineage: PlanLineage, context: Context, engine: Engine, state: str
 ) -> bytes:
     """Return an event that tells all that is known of an action, or of a stream so far."""
-    run = {**_run_facets(context, engine), **_action_facet(harvest, lineage), **_error(harvest)}
+    run = {
+        **_run_facets(context, engine),
+        **_action_facet(harvest, lineage, engine),
+        **_error(harvest),
+    }
     outputs = [] if harvest.sink is None else [_output(harvest, harvest.sink, lineage)]
     return _event(
         context, state, harvest.ended_at, _inputs(harvest, lineage), outputs,
@@ -89,7 +93,7 @@ def _run_facets(context: Context, engine: Engine) -> Facets:
     }
 
 
-def _action_facet(harvest: Harvest, lineage: PlanLineage) -> Facets:
+def _action_facet(harvest: Harvest, lineage: PlanLineage, engine: Engine) -> Facets:
     return {
         "downriver_spark": facet(
             "DownriverSparkRunFacet",
@@ -97,6 +101,7 @@ def _action_facet(harvest: Harvest, lineage: PlanLineage) -> Facets:
             action=harvest.action,
             durationMs=harvest.duration_ns // 1_000_000,
             planHash=lineage.plan_hash,
+            applicationId=engine.application,
         )
     }
 
