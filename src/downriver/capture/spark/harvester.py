@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from downriver.capture.spark.asides import AsideReader
 from downriver.capture.spark.harvest import Harvest
 from downriver.capture.spark.java import Java, each, ids, simple_name
-from downriver.capture.spark.metrics import read_scanned, read_written
+from downriver.capture.spark.metrics import read_scanned, read_written, unwrapped
 from downriver.capture.spark.places import Places
 from downriver.capture.spark.sinks import find_write
 
@@ -24,7 +24,7 @@ class Harvester:
 
     def __init__(self, session: Java, jvm: Java, *, largest_plan: int) -> None:
         self.places = Places(session)
-        self._collapse = jvm.org.apache.spark.sql.catalyst.optimizer.CollapseProject
+        self._collapse = jvm.org.apache.spark.sql.catalyst.optimizer.CollapseProject.apply
         self._asides = AsideReader(jvm)
         self._largest_plan = largest_plan
         self._last: Harvest | None = None
@@ -36,17 +36,18 @@ class Harvester:
         if error is not None and not _was_analyzed(execution):
             return []
         analyzed = execution.analyzed()
-        if _is_of_spark(action, analyzed):
+        kind = simple_name(analyzed)
+        if _is_of_spark(action, analyzed, kind):
             return []
         executed = None if error is not None else execution.executedPlan()
         if action != _SEVERAL:
-            return [self._one(action, analyzed, executed, duration_ns, error)]
+            return [self._one(action, analyzed, kind, executed, duration_ns, error)]
         parts = list(each(analyzed.children()))
         runs = [] if executed is None else list(each(executed.children()))
         if len(runs) != len(parts):  # how they ran is not known one by one
             runs = [None] * len(parts)
         return [
-            self._one("command", part, run, duration_ns, error)
+            self._one("command", part, simple_name(part), run, duration_ns, error)
             for part, run in zip(parts, runs, strict=True)
         ]
 
@@ -54,11 +55,12 @@ class Harvester:
         self,
         action: str,
         analyzed: Java,
+        kind: str,
         executed: Java | None,
         duration_ns: int,
         error: Java | None,
     ) -> Harvest:
-        write = find_write(analyzed, self.places)
+        write = find_write(analyzed, kind, self.places)
         query = analyzed if write is None else write.query
         reads = () if write is None else write.reads
         output = [] if query is None else ids((reads or (query,))[-1].output())
@@ -89,7 +91,7 @@ class Harvester:
         return found
 
     def _read_plan(self, found: Harvest, query: Java, reads: Sequence[Java] = ()) -> None:
-        plans = [*reads] or [self._collapse.apply(query)]
+        plans = [*reads] or [self._collapse(query)]
         found.leaves = [leaf for plan in plans for leaf in self.places.leaves(plan)]
         found.schema = str((reads or (query,))[-1].schema().json())
         # Cheap at any width: the text of an operator shows 25 columns at most.
@@ -105,6 +107,7 @@ class Harvester:
 
 
 def _count(found: Harvest, executed: Java) -> None:
+    executed = unwrapped(executed)
     if found.sink is not None:
         found.written = read_written(executed)
     if any(leaf.places for leaf in found.leaves):
@@ -127,11 +130,11 @@ def _was_analyzed(execution: Java) -> bool:
     return bool(execution.tracker().phases().contains("analysis"))
 
 
-def _is_of_spark(action: str, analyzed: Java) -> bool:
+def _is_of_spark(action: str, analyzed: Java, kind: str) -> bool:
     """Tell whether this is a part of another action, or Spark looking for a schema."""
     if action == "deltaTransactionalWrite":
         return True
-    if simple_name(analyzed) != "DeserializeToObject":
+    if kind != "DeserializeToObject":
         return False
     taken = analyzed.outputObjAttr().dataType()
     return action == "foreachPartition" or str(taken.cls().getName()) == "java.lang.String"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
@@ -17,9 +18,16 @@ BREAK = "\x01"  # in no column name
 
 def class_name(thing: Java) -> str:
     """Return the full name of an object's class; of one without a name, that of its parent."""
-    kind = thing.getClass()
-    name = str(kind.getName())
-    return str(kind.getSuperclass().getName()) if "$anon$" in name else name
+    name = str(_class_namer(thing._gateway_client)(thing, ""))
+    return str(thing.getClass().getSuperclass().getName()) if "$anon$" in name else name
+
+
+@functools.lru_cache(maxsize=4)
+def _class_namer(client: Java) -> Java:
+    """Return what names a class in one round trip: a Class object would cost two more."""
+    from py4j.java_gateway import JavaMember
+
+    return JavaMember("getName", None, "z:org.apache.commons.lang3.ClassUtils", client)
 
 
 def simple_name(thing: Java) -> str:

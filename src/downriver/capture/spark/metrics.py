@@ -17,8 +17,8 @@ _MOST_LEAVES = 200
 
 
 def read_written(executed: Java) -> Statistics:
-    """Return the rows, bytes and files a command wrote."""
-    return _statistics(_inside(executed), size="numOutputBytes", files="numFiles")
+    """Return the rows, bytes and files a command wrote, from its plan unwrapped."""
+    return _statistics(executed, size="numOutputBytes", files="numFiles")
 
 
 def read_scanned(executed: Java) -> dict[int, Statistics]:
@@ -31,7 +31,7 @@ def read_scanned(executed: Java) -> dict[int, Statistics]:
     return found
 
 
-def _inside(plan: Java) -> Java:
+def unwrapped(plan: Java) -> Java:
     """Return the plan that adaptive execution and eager commands wrap."""
     while True:
         kind = simple_name(plan)
@@ -49,12 +49,12 @@ def _scans(executed: Java) -> Iterator[Java]:
     waiting = [executed]
     seen = 0
     while waiting and seen < _MOST_LEAVES:
-        plan = _inside(waiting.pop())
+        plan = waiting.pop()
         for leaf in each(plan.collectLeaves()):
             seen += 1
             kind = simple_name(leaf)
             if kind == "AdaptiveSparkPlanExec" or kind.endswith(_STAGE):
-                waiting.append(leaf)
+                waiting.append(unwrapped(leaf))
             elif kind.endswith("ScanExec"):
                 yield leaf
 

@@ -36,12 +36,15 @@ _V2_FILES = frozenset(
 )
 _V2_WITHOUT_DATA = frozenset({"NoopTable", "PythonTable", "ConsoleTable", "MemoryTable"})
 _MOST_RDDS = 50
+_MOST_KNOWN = 10_000  # relations of one session
+_NOTHING = Leaf(-1, [])  # a leaf without rows of a dataset
 
 
 class Places:
     """Finds the datasets of one session's plans."""
 
     def __init__(self, session: Java) -> None:
+        self._known: dict[str, Leaf] = {}
         self._catalog = session.sessionState().catalog()
         self._parser = session.sessionState().sqlParser()
         self._warehouse = str(session.conf().get("spark.sql.warehouse.dir", ""))
@@ -105,21 +108,32 @@ class Places:
         return Place(place, symlink, provider, "" if catalog is None else str(catalog.name()))
 
     def _leaves(self, plan: Java) -> Iterator[Leaf]:
-        for leaf in each(plan.collectLeaves()):
-            kind = simple_name(leaf)
-            if kind in _NO_DATASET:
-                continue
-            columns = ids(leaf.output())
-            if not columns:
-                continue
-            found = self.leaf(leaf)
-            found.first_id, found.columns = columns[0], columns
-            found.places = [place for place in found.places if not _is_a_log(place)]
-            yield found
+        leaves = plan.collectLeaves()
+        for at, text in enumerate(texts(leaves)):
+            # The ids of columns are in the text, and are never used twice: the same text is the
+            # same relation, however often a job reads it.
+            found = self._known.get(text)
+            if found is None:
+                leaf = leaves.apply(at)
+                kind = simple_name(leaf)
+                found = self._read_leaf(leaf, kind)
+                if kind == "LogicalRelation" and len(self._known) < _MOST_KNOWN:
+                    self._known[text] = found
+            if found.columns:
+                yield found
 
-    def leaf(self, leaf: Java) -> Leaf:
+    def _read_leaf(self, leaf: Java, kind: str) -> Leaf:
+        columns = [] if kind in _NO_DATASET else ids(leaf.output())
+        if not columns:
+            return _NOTHING
+        found = self.leaf(leaf, kind)
+        found.first_id, found.columns = columns[0], columns
+        found.places = [place for place in found.places if not _is_a_log(place)]
+        return found
+
+    def leaf(self, leaf: Java, kind: str | None = None) -> Leaf:
         """Return where a leaf of a plan reads from."""
-        kind = simple_name(leaf)
+        kind = kind or simple_name(leaf)
         reader = _READERS.get(kind)
         return Leaf(-1, [], unknown=kind) if reader is None else reader(self, leaf)
 

@@ -30,9 +30,9 @@ class Write(NamedTuple):
     reads: tuple[Java, ...] = ()
 
 
-def find_write(plan: Java, places: Places) -> Write | None:
-    """Return what a command writes, None for a plan that only reads."""
-    reader = _COMMANDS.get(simple_name(plan))
+def find_write(plan: Java, kind: str, places: Places) -> Write | None:
+    """Return what a command of a kind writes, None for a plan that only reads."""
+    reader = _COMMANDS.get(kind)
     return None if reader is None else reader(plan, places)
 
 
