@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import typer
@@ -73,6 +74,8 @@ def _root(
 
 def main() -> None:
     """Run the command line."""
+    # Events and queries are many objects and no garbage in cycles: looking often finds none.
+    gc.set_threshold(50_000, 20, 20)
     try:
         app()
     except DownriverError as error:

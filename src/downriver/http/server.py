@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -27,7 +26,5 @@ def serve(lineage: Lineage, host: str, port: int) -> None:
         server_header=False,
         timeout_graceful_shutdown=10,
     )
-    # Events are many short-lived objects without cycles: looking for garbage this often finds none.
-    gc.set_threshold(50_000, 20, 20)
     server = uvicorn.Server(config)
     server.run()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from downriver.impact.agenda import Agenda
 from downriver.impact.delta import ABSENT, Delta, Kind
 from downriver.impact.edits import describe
 from downriver.impact.proposal import Proposed, propose
@@ -126,15 +126,15 @@ class Spread:
     # Going downstream
 
     def _spread(self) -> None:
-        waiting: list[tuple[int, int]] = []
+        waiting = Agenda(self._world)
         visits: Counter[int] = Counter()
         for node in self._deltas:
             self._wake(node, waiting)
         for key in (*self._edits, *self._rewritten):
             self._depth.setdefault(key, 0)
-            heapq.heappush(waiting, (0, key))
+            waiting.add(key, 0)
         while waiting:
-            _, key = heapq.heappop(waiting)
+            key = waiting.pop()
             visits[key] += 1
             if visits[key] > _MOST_VISITS:
                 continue
@@ -157,15 +157,14 @@ class Spread:
         result.refer(writer.references)
         return result
 
-    def _wake(self, node: int, waiting: list[tuple[int, int]], but: int = 0) -> None:
+    def _wake(self, node: int, waiting: Agenda, but: int = 0) -> None:
         """Let everyone look again who reads a dataset, except a job that reads what it fills."""
         hops = self._hops[node] + 1
         for key in self._world.consumers(node):
             if key == but:
                 continue
             self._depth[key] = min(self._depth.get(key, hops), hops)
-            if (hops, key) not in waiting:
-                heapq.heappush(waiting, (hops, key))
+            waiting.add(key, hops)
 
     def _evaluate(self, process: Process) -> Result:
         edit = self._edits.get(process.key)

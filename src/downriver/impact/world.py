@@ -208,6 +208,11 @@ class World:
             self._writers[node] = tuple(dict.fromkeys(found))
         return self._writers[node]
 
+    def readers_after(self, key: int) -> list[int]:
+        """Return the keys of the processes that read what a process writes."""
+        written = self._ends(key, leaving=True) if key > 0 else (-key,)
+        return [reader for node in written for reader in self.consumers(node)]
+
     def _key(self, kind: int, via: int, far: int) -> int:
         if kind == EdgeKind.READS:
             return far
