@@ -160,12 +160,9 @@ class _Comparing:
         after = declared_columns(now)
         for dataset, columns in declared_columns(job).items():
             node = self._world.find_dataset(dataset)
-            if node is None or self._world.writers(node):
-                continue
-            gone, new = (
-                only_in(columns, after.get(dataset, [])),
-                only_in(after.get(dataset, []), columns),
-            )
+            if node is None or dataset not in after or self._world.writers(node):
+                continue  # a table that is no longer listed is no longer told of: it may be there
+            gone, new = only_in(columns, after[dataset]), only_in(after[dataset], columns)
             renamed = dict(zip(gone, new, strict=True)) if len(gone) == len(new) == 1 else {}
             lost = [] if renamed else gone
             difference = Difference(lost, renamed, [] if renamed else new, [], rows=False)

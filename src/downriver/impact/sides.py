@@ -12,6 +12,7 @@ from downriver.capture.scan import (
     Repository,
     ScanResult,
     find_projects,
+    project_of,
     scan_repository,
     scan_text,
 )
@@ -124,7 +125,7 @@ class _Side:
     def using(self, pairs: Sequence[FilePair]) -> Iterator[str]:
         """Yield the files that use edited ones: they may mean something else now."""
         modules = {PurePosixPath(p.path).stem for p in pairs if p.path.endswith(".py")}
-        macros = self._edited_macros(pairs)
+        macros = self._edited_calls(pairs)
         edited = {pair.path for pair in pairs}
         for path in self._files if modules or macros else ():
             if path not in edited and self._is_using(path, modules, macros):
@@ -137,10 +138,14 @@ class _Side:
             return bool(_called(self._repository.read(path) or "") & macros)
         return False
 
-    def _edited_macros(self, pairs: Sequence[FilePair]) -> set[str]:
-        """Return the macros of edited files, and those that call them."""
+    def _edited_calls(self, pairs: Sequence[FilePair]) -> set[str]:
+        """Return the macros of edited files, what reads edited settings, and who calls those."""
         texts = [f"{p.base or ''} {p.head or ''}" for p in pairs if p.path in self.macro_files]
         found = {name for text in texts for name in _MACRO.findall(text)}
+        for pair in pairs:
+            if pair.path.endswith((".yml", ".yaml")) and project_of(pair.path, self._projects):
+                of_project = PurePosixPath(pair.path).name == "dbt_project.yml"
+                found.add("var" if of_project else "source")
         if not found:
             return found
         for project in self._projects:

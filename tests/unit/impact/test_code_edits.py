@@ -228,7 +228,7 @@ def test_a_helper_that_others_import_is_part_of_what_they_do(known: Estate, tmp_
 
 
 DBT = {
-    "dbt_project.yml": "name: shop\n",
+    "dbt_project.yml": "name: shop\nvars: {least: 5}\n",
     "macros/money.sql": "{% macro cents(c) %}({{ c }} * 100){% endmacro %}\n",
     "models/sources.yml": (
         "sources:\n  - name: raw\n    tables:\n      - name: orders\n"
@@ -238,6 +238,7 @@ DBT = {
         "select id, {{ cents('amount') }} as cents from {{ source('raw', 'orders') }}\n"
     ),
     "models/mart.sql": "select cents from {{ ref('stg') }}\n",
+    "models/big.sql": "select cents from {{ ref('mart') }} where cents > {{ var('least') }}\n",
 }
 
 
@@ -251,14 +252,20 @@ def project(estate: Estate, tmp_path: Path) -> Estate:
 @pytest.mark.parametrize(
     ("path", "old", "new", "changes", "who"),
     [
-        ("macros/money.sql", "100", "1000", ["change the logic of stg.cents"], {"mart": "changes"}),
+        ("macros/money.sql", "100", "1000", ["change the logic of stg.cents"],
+         {"mart": "changes", "big": "changes"}),
         ("macros/money.sql", "* 100", "*  100", [], {}),
         ("models/stg.sql", "id, ", "", ["drop stg.id"], {}),
         ("models/sources.yml", "name: amount", "name: total",
-         ["rename raw.orders.amount to total"], {"stg": "fails", "mart": "loses_column"}),
+         ["rename raw.orders.amount to total"],
+         {"stg": "fails", "mart": "loses_column", "big": "loses_column"}),
         ("models/sources.yml", "- name: id", "- name: id\n            description: key", [], {}),
+        ("models/sources.yml", "- name: orders", "- name: orders\n        identifier: sales",
+         ["change the logic of stg"], {"mart": "changes", "big": "changes"}),
+        ("dbt_project.yml", "least: 5", "least: 50", ["change the logic of big"], {}),
     ],
-    ids=["macro", "a macro's layout", "model", "a source's column", "a description"],
+    ids=["macro", "a macro's layout", "model", "a source's column", "a description", "a source's "
+         "table", "a variable"],
 )  # fmt: skip
 def test_a_dbt_project_is_compared(
     project: Estate, tmp_path: Path, path: str, old: str, new: str, changes: list[str],

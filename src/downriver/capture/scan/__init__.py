@@ -1,6 +1,6 @@
 """A repository read without running it: SQL, Python, notebooks, dbt and Feast files."""
 
-from downriver.capture.scan.dbt_project import find_projects
+from downriver.capture.scan.dbt_project import find_projects, project_of
 from downriver.capture.scan.registration import (
     Registration,
     dataset_from,
@@ -22,6 +22,7 @@ __all__ = [
     "find_projects",
     "make_job",
     "may_be_at",
+    "project_of",
     "read_code",
     "scan_repository",
     "scan_text",

@@ -89,7 +89,7 @@ def _read_project(repository: Repository, path: str) -> DbtProject | None:
         root=PurePosixPath(path).parent.as_posix(),
         name=str(content.get("name", "")),
         folders=folders,
-        variables={str(k): str(v) for k, v in known.items() if isinstance(v, str)},
+        variables={str(k): v for k, v in known.items() if not isinstance(v, dict)},
     )
 
 
