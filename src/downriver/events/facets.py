@@ -293,7 +293,10 @@ def schema_columns(body: bytes) -> list[Column]:
 
 def schema_paths(body: bytes) -> list[str]:
     """Return only the dotted paths of a schema facet's columns, which is much quicker."""
-    return [path for path, _ in _fields(read_facet(body, SchemaNames).fields)]
+    fields = read_facet(body, SchemaNames).fields or []
+    if any(field.fields for field in fields):
+        return [path for path, _ in _fields(fields)]
+    return [bounded(field.name) for field in fields if field.name]
 
 
 Named = TypeVar("Named", "SchemaField", "SchemaName")
@@ -411,15 +414,15 @@ class _Deriving:
             if dataset is None:
                 continue
             column = _column(dataset, source.field)
-            for how in source.transformations or (fallback,):
-                self.found.append(
-                    Derivation(
-                        column,
-                        target,
-                        how.type.upper() != "INDIRECT",
-                        (how.subtype or "").upper(),
-                        how.description or "",
-                        bool(how.masking),
-                        how.confidence or "",
-                    )
+            self.found += [
+                Derivation(
+                    column,
+                    target,
+                    how.type.upper() != "INDIRECT",
+                    how.subtype.upper() if how.subtype else "",
+                    how.description or "",
+                    how.masking is True,
+                    how.confidence or "",
                 )
+                for how in source.transformations or (fallback,)
+            ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from downriver.model.ids import EVERY_FIELD
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from downriver.store import Reader
+    from downriver.store import Reader, Said
 
 # How a column derives, in the order in which composing makes it: the larger one remains.
 IDENTITY, TRANSFORMATION, AGGREGATION, INDIRECT = 0, 1, 2, 3
@@ -25,7 +26,7 @@ STAR = 0  # the field number of `*`
 
 _COLUMNS = np.dtype([("id", np.int64), ("dataset", np.int64), ("name", np.int64)])
 _CLAIMS = np.dtype([(c, np.int64) for c in ("id", "job", "dataset", "first_at", "last_at")])
-_DERIVES = np.dtype([(c, np.int64) for c in ("id", "claim", "source", "target", "rank")])
+_CLAIMS_AT_ONCE = 5_000  # whose edges are put in together
 
 
 class ColumnGraph:
@@ -33,8 +34,8 @@ class ColumnGraph:
 
     def __init__(self, smallest_fold: int = SMALLEST_FOLD) -> None:
         self.flow = Adjacency(smallest_fold)
-        self.id: Growing[np.int32] = Growing(np.int32)  # of each edge in the store
         self.claim: Growing[np.int32] = Growing(np.int32)
+        self.said: Growing[np.int32] = Growing(np.int32)  # which of the things its claim says
         self.rank: Growing[np.uint8] = Growing(np.uint8)
         self.dataset: Growing[np.int32] = Growing(np.int32)
         self.field: Growing[np.int32] = Growing(np.int32)
@@ -46,7 +47,7 @@ class ColumnGraph:
         self._has_star: Growing[np.bool_] = Growing(np.bool_)  # by dataset
         self._has_star.grow(1)
         self._field_numbers = _FieldNumbers(smallest_fold)
-        self._last_derivation = 0
+        self._last_claim = 0  # of those with edges
         self.reached = Marks()  # in the walk under way
 
     @property
@@ -61,8 +62,14 @@ class ColumnGraph:
             self._load_columns(table)
         for table in tables(reader.claims(changed_after), _CLAIMS):
             self._load_claims(table)
-        for table in tables(_with_ranks(reader.derives(self._last_derivation)), _DERIVES):
-            self._load_derives(table)
+        told = reader.derivations(self._last_claim)
+        while some := list(islice(told, _CLAIMS_AT_ONCE)):
+            self._load_derivations(some)
+
+    def places(self, columns: Iterable[int]) -> dict[int, int]:
+        """Return the dataset of each column."""
+        ids = list(columns)
+        return dict(zip(ids, self.dataset.view[ids].tolist(), strict=True))
 
     def of(self, dataset: int) -> Ints:
         """Return the columns of a dataset, `*` included."""
@@ -130,13 +137,20 @@ class ColumnGraph:
         self._claim_first.view[ids] = table["first_at"]
         self._claims_by_pair.extend(pairs(new["job"], new["dataset"]), new["id"])
 
-    def _load_derives(self, table: Table) -> None:
-        self._last_derivation = int(table["id"][-1])
-        self.id.extend(table["id"])
-        self.claim.extend(table["claim"])
-        self.rank.extend(table["rank"])
-        self.flow.extend(table["source"], table["target"])
-        self._claim_speaks.view[table["claim"]] = True
+    def _load_derivations(self, told: list[tuple[int, bytes, list[Said]]]) -> None:
+        self._last_claim = told[-1][0]
+        edges = [np.frombuffer(stored, "<i4").reshape(3, -1) for _, stored, _ in told]
+        sources, targets, said = np.concatenate(edges, axis=1)
+        sizes = [part.shape[1] for part in edges]
+        claims = np.array([claim for claim, *_ in told], np.int32)
+        ranks = [rank for *_, kinds in told for rank in map(_rank, kinds)]
+        kinds = np.array([len(kinds) for *_, kinds in told])
+        first_kinds = np.repeat(np.cumsum(kinds) - kinds, sizes)
+        self.claim.extend(np.repeat(claims, sizes))
+        self.said.extend(said)
+        self.rank.extend(np.array(ranks, np.uint8)[first_kinds + said])
+        self.flow.extend(sources, targets)
+        self._claim_speaks.view[claims] = True
 
 
 class _FieldNumbers:
@@ -167,7 +181,5 @@ def _with_hashes(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, in
     return ((column, dataset, hash(field)) for column, dataset, field in rows)
 
 
-def _with_ranks(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, ...]]:
-    for number, claim, source, target, direct, subtype in rows:
-        rank = _DIRECT_RANKS.get(subtype, TRANSFORMATION) if direct else INDIRECT
-        yield number, claim, source, target, rank
+def _rank(said: Said) -> int:
+    return _DIRECT_RANKS.get(said.subtype, TRANSFORMATION) if said.direct else INDIRECT

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from downriver.graph.view import Question
     from downriver.model.facts import Span
     from downriver.model.ids import NodeId
-    from downriver.store import Reader
+    from downriver.store import Reader, Said
 
 _TRANSFORMATIONS = ("IDENTITY", "TRANSFORMATION", "AGGREGATION")
 
@@ -50,10 +50,9 @@ class _Sighting(NamedTuple):
     """A claim that makes a statement: when, and the rest of what it says."""
 
     span: Span
-    id: int
-    description: str
-    masking: int
-    confidence: str
+    claim: int
+    place: int
+    said: Said
 
 
 class ColumnView:
@@ -106,7 +105,7 @@ class ColumnView:
 
     def nodes(self, depths: Mapping[int, int]) -> dict[int, TraceNode]:
         """Return columns under the name that speaks for their dataset."""
-        places = self._reader.fields(depths)
+        places = self._reader.fields(self._columns.places(depths))
         spoken = self._graph.identities.speak({d for d, _ in places.values()}, self._reader)
         ranks = self._ranks(depths)
         return {
@@ -138,23 +137,22 @@ class ColumnView:
 
     def _sightings(self, steps: Steps) -> dict[_Statement, list[_Sighting]]:
         columns = self._columns
-        ids = columns.id.view[steps.edges].tolist()
         claims = columns.claim.view[steps.edges]
-        details = self._reader.derivations(set(ids))
+        details = self._reader.said(set(claims.tolist()))
         spans = self._reader.claim_spans(set(claims.tolist()))
         sightings: dict[_Statement, list[_Sighting]] = defaultdict(list)
-        for source, target, job, rank, number, claim in zip(
+        for source, target, job, rank, place, claim in zip(
             steps.source.tolist(),
             steps.target.tolist(),
             columns.claim_job.view[claims].tolist(),
             columns.rank.view[steps.edges].tolist(),
-            ids,
+            columns.said.view[steps.edges].tolist(),
             claims.tolist(),
             strict=True,
         ):
-            subtype, *said = details[number]
-            statement = _Statement(source, target, job, rank != INDIRECT, subtype)
-            sightings[statement].append(_Sighting(spans[claim], number, *said))
+            said = details[claim][place]
+            statement = _Statement(source, target, job, rank != INDIRECT, said.subtype)
+            sightings[statement].append(_Sighting(spans[claim], claim, place, said))
         return sightings
 
     def _derives(
@@ -164,10 +162,10 @@ class ColumnView:
         nodes: Mapping[int, TraceNode],
         jobs: Mapping[int, NodeId],
     ) -> TraceEdge:
-        latest = max(sightings, key=lambda sighting: (sighting.span.last, sighting.id))
+        latest = max(sightings, key=lambda seen: (seen.span.last, seen.claim, seen.place))
         span = merge_spans(sighting.span for sighting in sightings)
         evidence = render_evidence(span, stale=self._is_stale(span, statement.job))
-        evidence["confidence"] = latest.confidence or evidence["confidence"]
+        evidence["confidence"] = latest.said.confidence or evidence["confidence"]
         return TraceEdge(
             source=nodes[statement.source].id,
             target=nodes[statement.target].id,
@@ -175,8 +173,8 @@ class ColumnView:
             job=str(jobs[statement.job]) if statement.job else None,
             type="DIRECT" if statement.direct else "INDIRECT",
             subtype=statement.subtype or None,
-            description=latest.description or None,
-            masking=bool(latest.masking),
+            description=latest.said.description or None,
+            masking=latest.said.masking,
             **evidence,
         )
 

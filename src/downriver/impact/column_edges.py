@@ -47,11 +47,11 @@ class ColumnEdges:
         claims = columns.claim.view[edges]
         mine = columns.claim_job.view[claims] == max(process, 0)
         edges, claims = edges[mine], claims[mine]
-        current = _current_claims(claims.tolist(), columns.flow.target.view[edges].tolist(), reader)
         froms = columns.flow.source.view[edges].tolist()
         tos = columns.flow.target.view[edges].tolist()
+        current = _current_claims(claims.tolist(), columns.dataset.view[tos].tolist(), reader)
         ranks = columns.rank.view[edges].tolist()
-        names = reader.fields({*froms, *tos})
+        names = reader.fields(columns.places({*froms, *tos}))
         found = []
         for claim, one, other, rank in zip(claims.tolist(), froms, tos, ranks, strict=True):
             dataset, target = names[other]
@@ -61,16 +61,14 @@ class ColumnEdges:
         return found
 
 
-def _current_claims(claims: list[int], targets: list[int], reader: Reader) -> set[int]:
+def _current_claims(claims: list[int], datasets: list[int], reader: Reader) -> set[int]:
     """Of what a job has said about one dataset, only what it said last still counts."""
     spans = reader.claim_spans(set(claims))
-    datasets = reader.fields(set(targets))
     latest: dict[int, int] = {}
-    for claim, target in zip(claims, targets, strict=True):
-        dataset = datasets[target][0]
+    for claim, dataset in zip(claims, datasets, strict=True):
         latest[dataset] = max(latest.get(dataset, 0), spans[claim].last.at)
     return {
         claim
-        for claim, target in zip(claims, targets, strict=True)
-        if spans[claim].last.at == latest[datasets[target][0]]
+        for claim, dataset in zip(claims, datasets, strict=True)
+        if spans[claim].last.at == latest[dataset]
     }

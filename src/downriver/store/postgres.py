@@ -83,6 +83,7 @@ class PostgresStore(SqlStore):
         with ExitStack() as undo:
             undo.callback(self.close)
             self._migrate()
+            self._catch_up()
             undo.pop_all()
 
     def state(self) -> StoreState:

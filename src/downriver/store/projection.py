@@ -6,6 +6,8 @@ one write transaction, so ids are dense, and a cached id stays true until projec
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from downriver.events.facets import read_derivations, schema_paths
@@ -19,20 +21,25 @@ from downriver.model.facts import (
     RunState,
     Span,
 )
-from downriver.model.ids import JobId, NodeId, RunId, short_name
+from downriver.model.ids import EVERY_FIELD, JobId, NodeId, RunId, short_name
 from downriver.store import tables
+from downriver.store.packed import pack_edges, pack_fields, unpack_fields
 from downriver.store.packing import pack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from downriver.model.facts import Derivation
+    from downriver.model.ids import ColumnId
     from downriver.store.port import Row, Transaction
 
 DATASET, JOB = 0, 1
 
-_NUMBERED = ("nodes", "columns", "edges", "runs", "claims", "derives")
-_NEXT_IDS = "SELECT " + ", ".join(
-    f"(SELECT coalesce(max(id), 0) + 1 FROM {table})" for table in _NUMBERED
+_NUMBERED = ("nodes", "edges", "runs", "claims", "column_sets")
+_NEXT_IDS = (
+    "SELECT "
+    + ", ".join(f"(SELECT coalesce(max(id), 0) + 1 FROM {table})" for table in _NUMBERED[:-1])
+    + ", coalesce((SELECT first_id + size FROM column_sets ORDER BY first_id DESC LIMIT 1), 1)"
 )
 
 
@@ -50,6 +57,7 @@ class Projection:
         self._columns: dict[int, dict[str, int]] = {}
         self._columns_held = 0
         self._complete: set[int] = set()  # datasets of which no column is missing in `_columns`
+        self._new: set[int] = set()  # nodes that this batch brought: nothing refers to them yet
         self._next_ids: dict[str, int] = {}
         self._bodies: dict[bytes, None] = {}
         self._schemas: dict[tuple[int, bytes], None] = {}
@@ -87,8 +95,9 @@ class Projection:
         known = self._find(tx, tables.NODE_KEY, missing)
         ids = self._number(tx, tables.NODE_KEY, known, missing)
         self._nodes.update((node, ids[key]) for key, node in missing.items())
-        # A dataset that is new has no columns to look up.
-        self._complete.update(ids[key] for key in missing if key not in known)
+        # What is new has no columns, edges, runs or claims to look up.
+        self._new = {ids[key] for key in missing if key not in known}
+        self._complete |= self._new
         tx.merge(
             tables.NODES,
             [
@@ -167,8 +176,10 @@ class Projection:
             if facet.name == "schema" and facet.role is Role.NODE
         }
         new = {key: None for key in new if key not in self._schemas}
-        keys = [(dataset, path) for dataset, digest in new for path in schema_paths(bodies[digest])]
-        self._column_ids(tx, keys)
+        wanted: defaultdict[int, dict[str, None]] = defaultdict(dict)
+        for dataset, digest in new:
+            wanted[dataset].update(dict.fromkeys(schema_paths(bodies[digest])))
+        self._number_columns(tx, wanted)
         self._schemas.update(new)
 
     def _apply_claims(
@@ -195,63 +206,65 @@ class Projection:
     def _apply_derivations(
         self, tx: Transaction, claims: dict[ClaimSeen, int], bodies: dict[bytes, bytes]
     ) -> None:
-        found = [
-            (claim_id, derivation)
+        found = {
+            claim_id: read_derivations(claim.facet, bodies[claim.digest], claim.dataset)
             for claim, claim_id in claims.items()
-            for derivation in read_derivations(claim.facet, bodies[claim.digest], claim.dataset)
-        ]
-        if not found:
-            return
-        ends = [end for _, d in found for end in (d.source, d.target)]
-        columns = self._column_ids(tx, [(self._nodes[end.dataset], end.field) for end in ends])
-        first = self._reserve(tx, "derives", len(found))
-        tx.merge(
-            tables.DERIVES,
-            [
-                (
-                    first + offset,
-                    claim_id,
-                    columns[(self._nodes[d.source.dataset], d.source.field)],
-                    columns[(self._nodes[d.target.dataset], d.target.field)],
-                    int(d.direct),
-                    d.subtype,
-                    d.description,
-                    int(d.masking),
-                    d.confidence,
-                )
-                for offset, (claim_id, d) in enumerate(found)
-            ],
-        )
+        }
+        wanted: defaultdict[int, dict[str, None]] = defaultdict(dict)
+        for derivations in found.values():
+            for derivation in derivations:
+                for end in (derivation.source, derivation.target):
+                    wanted[self._nodes[end.dataset]][end.field] = None
+        self._number_columns(tx, wanted)
+        self._write_derivations(tx, {claim: said for claim, said in found.items() if said})
 
-    def _column_ids(self, tx: Transaction, keys: Iterable[Row]) -> dict[Row, int]:
-        wanted = dict.fromkeys(keys)
-        for dataset, _ in wanted:
+    def _write_derivations(self, tx: Transaction, found: dict[int, list[Derivation]]) -> None:
+        rows: list[Row] = []
+        for claim, derivations in found.items():
+            ends = [(self._column(d.source), self._column(d.target)) for d in derivations]
+            rows.append((claim, *pack_edges(ends, derivations)))
+        tx.merge(tables.DERIVATIONS, rows)
+
+    def _column(self, column: ColumnId) -> int:
+        return self._columns[self._nodes[column.dataset]][column.field]
+
+    def _number_columns(self, tx: Transaction, wanted: Mapping[int, dict[str, None]]) -> None:
+        """Give every column an id that has none."""
+        for dataset in wanted:
             self._columns.setdefault(dataset, {})
         self._load_columns(tx, wanted)
-        new = [key for key in wanted if key[1] not in self._columns[key[0]]]
-        if new:
-            first = self._reserve(tx, "columns", len(new))
-            for offset, (dataset, field) in enumerate(new):
-                self._columns[dataset][field] = first + offset
-            self._columns_held += len(new)
-            rows = [(first + offset, *key) for offset, key in enumerate(new)]
-            tx.merge(tables.COLUMNS, rows)
-        return {key: self._columns[key[0]][key[1]] for key in wanted}
+        new: dict[int, list[str]] = {}
+        for dataset, fields in wanted.items():
+            known = self._columns[dataset]
+            missing = [field for field in fields if field not in known]
+            if missing:
+                new[dataset] = missing
+        self._write_columns(tx, new)
 
-    def _load_columns(self, tx: Transaction, wanted: Iterable[Row]) -> None:
+    def _write_columns(self, tx: Transaction, new: dict[int, list[str]]) -> None:
+        rows: list[Row] = []
+        for dataset, fields in new.items():
+            first = self._reserve(tx, "column_sets", len(fields))
+            self._columns[dataset].update(zip(fields, count(first), strict=False))
+            self._columns_held += len(fields)
+            named = len(fields) - (EVERY_FIELD in fields)
+            rows.append((first, dataset, len(fields), named, pack_fields(fields)))
+        tx.merge(tables.COLUMN_SETS, rows)
+
+    def _load_columns(self, tx: Transaction, wanted: Mapping[int, dict[str, None]]) -> None:
         # A dataset at a time, not a column: schemas come whole, and a new one has none to look up.
-        unsure = {
+        unsure = [
             dataset
-            for dataset, field in wanted
-            if dataset not in self._complete and field not in self._columns[dataset]
-        }
+            for dataset, fields in wanted.items()
+            if dataset not in self._complete and not fields.keys() <= self._columns[dataset].keys()
+        ]
         if unsure:
-            sql = "SELECT dataset, field, id FROM columns WHERE dataset IN"
-            rows = tx.rows_in(sql, list(unsure))
-            for dataset, field, column in rows:
-                self._columns[dataset][field] = column
-            self._columns_held += len(rows)
-            self._complete |= unsure
+            sql = "SELECT dataset, first_id, fields FROM column_sets WHERE dataset IN"
+            for dataset, first, stored in tx.rows_in(sql, unsure):
+                fields = unpack_fields(bytes(stored))
+                self._columns[dataset].update(zip(fields, count(first), strict=False))
+                self._columns_held += len(fields)
+            self._complete.update(unsure)
 
     def _ids(self, tx: Transaction, key: tables.Key, keys: Iterable[Row]) -> dict[Row, int]:
         wanted = dict.fromkeys(keys)
@@ -261,10 +274,14 @@ class Projection:
         """Return the ids of the rows that exist."""
         cache = self._known_ids[key.table]
         wanted = dict.fromkeys(keys)
-        missing = [k for k in wanted if k not in cache]
+        missing = [k for k in wanted if k not in cache and not self._is_new(key, k)]
         if missing:
             cache.update(tx.find_ids(key, missing))
         return {k: cache[k] for k in wanted if k in cache}
+
+    def _is_new(self, key: tables.Key, row: Row) -> bool:
+        """Tell whether no row with this key can be there: it refers to what this batch brought."""
+        return any(row[place] in self._new for place in key.nodes)
 
     def _number(
         self, tx: Transaction, key: tables.Key, known: dict[Row, int], keys: Iterable[Row]

@@ -10,13 +10,20 @@ import msgspec
 from downriver.errors import EntityNotFoundError
 from downriver.events.facets import Column, schema_columns
 from downriver.model.facts import EdgeKind, EventRef, Role, RunState, Span
-from downriver.model.ids import DatasetId, JobId, NodeId, bounded, short_name
+from downriver.model.ids import EVERY_FIELD, DatasetId, JobId, NodeId, bounded, short_name
 from downriver.store.keys import ApiKey
+from downriver.store.packed import (
+    EDGE_BYTES,
+    Said,
+    unpack_edges,
+    unpack_fields,
+    unpack_kinds,
+)
 from downriver.store.packing import unpack
 from downriver.store.port import LogEntry, Row, StoreState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from downriver.store.port import Queries
 
@@ -62,18 +69,24 @@ class Reader:
         generation, seq = self._one("SELECT generation, projected FROM meta")
         return StoreState(generation, seq)
 
+    def is_behind(self) -> bool:
+        """Tell whether the log holds entries that are not folded into the catalog."""
+        sql = "SELECT projected < coalesce((SELECT max(seq) FROM log), 0) FROM meta"
+        return bool(self._one(sql)[0])
+
     def counts(self) -> Counts:
         """Return how much the store holds."""
-        return Counts(
-            *self._one("""
+        events, datasets, jobs, runs, edges, columns, edge_bytes = self._one("""
                 SELECT (SELECT count(*) FROM log),
                        (SELECT count(*) FROM nodes WHERE kind = 0),
                        (SELECT count(*) FROM nodes WHERE kind = 1),
                        (SELECT count(*) FROM runs),
                        (SELECT count(*) FROM edges WHERE kind IN (1, 2, 3)),
-                       (SELECT count(*) FROM columns WHERE field <> '*'),
-                       (SELECT count(*) FROM derives)
+                       (SELECT coalesce(sum(named), 0) FROM column_sets),
+                       (SELECT coalesce(sum(length(edges)), 0) FROM derivations)
             """)
+        return Counts(
+            events, datasets, jobs, runs, edges, int(columns), int(edge_bytes) // EDGE_BYTES
         )
 
     # The log
@@ -114,17 +127,18 @@ class Reader:
 
     def columns(self, id_after: int) -> Iterator[Row]:
         """Yield (id, dataset, field) of columns numbered after an id."""
-        return self._scan(
-            "SELECT id, dataset, field FROM columns WHERE id > ? ORDER BY id", (id_after,)
-        )
+        sql = """
+            SELECT first_id, dataset, fields FROM column_sets WHERE first_id > ? ORDER BY first_id
+        """
+        for first, dataset, stored in self._scan(sql, (id_after,)):
+            for column, field in enumerate(unpack_fields(bytes(stored)), first):
+                yield column, dataset, field
 
-    def derives(self, id_after: int) -> Iterator[Row]:
-        """Yield (id, claim, source, target, direct, subtype) of column edges after an id."""
-        return self._scan(
-            "SELECT id, claim, source, target, direct, subtype FROM derives"
-            " WHERE id > ? ORDER BY id",
-            (id_after,),
-        )
+    def derivations(self, claim_after: int) -> Iterator[tuple[int, bytes, list[Said]]]:
+        """Yield (claim, edges, kinds) of claims numbered after another; see `store.packed`."""
+        sql = "SELECT claim, edges, kinds FROM derivations WHERE claim > ? ORDER BY claim"
+        for claim, edges, kinds in self._scan(sql, (claim_after,)):
+            yield claim, bytes(edges), unpack_kinds(bytes(kinds))
 
     # What an answer needs to know of the nodes and edges in it
 
@@ -133,10 +147,19 @@ class Reader:
         rows = self._by_ids("SELECT id, kind, namespace, name FROM nodes WHERE id IN", ids)
         return {row[0]: _node(*row[1:]) for row in rows}
 
-    def fields(self, column_ids: Iterable[int]) -> dict[int, tuple[int, str]]:
-        """Return (dataset id, field) of columns."""
-        rows = self._by_ids("SELECT id, dataset, field FROM columns WHERE id IN", column_ids)
-        return {row[0]: (row[1], row[2]) for row in rows}
+    def fields(self, columns: Mapping[int, int]) -> dict[int, tuple[int, str]]:
+        """Return (dataset id, field) of columns, given with the ids of their datasets."""
+        found: dict[int, tuple[int, str]] = {}
+        for first, dataset, fields in self._column_sets(set(columns.values())):
+            for column, field in enumerate(fields, first):
+                if column in columns:
+                    found[column] = (dataset, field)
+        return found
+
+    def _column_sets(self, datasets: Iterable[int]) -> Iterator[tuple[int, int, list[str]]]:
+        sql = "SELECT first_id, dataset, fields FROM column_sets WHERE dataset IN"
+        for first, dataset, stored in self._by_ids(sql, datasets):
+            yield first, dataset, unpack_fields(bytes(stored))
 
     def edge_spans(self, ids: Iterable[int]) -> dict[int, Span]:
         """Return the evidence of edges."""
@@ -148,10 +171,10 @@ class Reader:
         sql = f"SELECT id, {_SPAN_COLUMNS} FROM claims WHERE id IN"
         return {row[0]: _span(row[1:]) for row in self._by_ids(sql, ids)}
 
-    def derivations(self, ids: Iterable[int]) -> dict[int, Row]:
-        """Return (subtype, description, masking, confidence) of column edges."""
-        sql = "SELECT id, subtype, description, masking, confidence FROM derives WHERE id IN"
-        return {row[0]: row[1:] for row in self._by_ids(sql, ids)}
+    def said(self, claims: Iterable[int]) -> dict[int, list[Said]]:
+        """Return the different things that claims say of their column edges."""
+        rows = self._by_ids("SELECT claim, kinds FROM derivations WHERE claim IN", claims)
+        return {claim: unpack_kinds(bytes(kinds)) for claim, kinds in rows}
 
     # Finding things by name
 
@@ -209,11 +232,15 @@ class Reader:
 
     def find_column(self, dataset: int, field: str) -> tuple[int, str] | None:
         """Return a column's id and name: the exact one, or the only one that differs in case."""
-        rows = self._query("SELECT id, field FROM columns WHERE dataset = ?", (dataset,))
+        rows = [
+            (column, name)
+            for first, _, names in self._column_sets([dataset])
+            for column, name in enumerate(names, first)
+        ]
         field = _as_stored(field)
         exact = [row for row in rows if row[1] == field]
         folded = exact or [row for row in rows if row[1].casefold() == field.casefold()]
-        return (folded[0][0], folded[0][1]) if len(folded) == 1 else None
+        return folded[0] if len(folded) == 1 else None
 
     def list_names(self, limit: int) -> list[str]:
         """Return the names of the nodes seen last, for near matches."""
@@ -222,8 +249,8 @@ class Reader:
 
     def list_fields(self, dataset: int) -> list[str]:
         """Return the known columns of a dataset, whether a schema or an edge told of them."""
-        sql = "SELECT field FROM columns WHERE dataset = ? AND field <> '*' ORDER BY field"
-        return [row[0] for row in self._query(sql, (dataset,))]
+        names = {name for *_, fields in self._column_sets([dataset]) for name in fields}
+        return sorted(names - {EVERY_FIELD})
 
     # API keys
 
@@ -297,7 +324,22 @@ class Reader:
 
     def dump(self) -> dict[str, list[Row]]:
         """Return every projection with names in place of ids, sorted: equal iff catalogs are."""
-        return {name: sorted(self._scan(sql)) for name, sql in _DUMP.items()}
+        found = {name: sorted(self._scan(sql)) for name, sql in _DUMP.items()}
+        names: dict[int, str] = dict(self._query(f"SELECT n.id, {_N.format('n')} FROM nodes n"))
+        columns = {column: (names[node], field) for column, node, field in self.columns(0)}
+        found["columns"] = sorted(columns.values())
+        found["derives"] = sorted(self._dump_derives(names, columns))
+        return found
+
+    def _dump_derives(
+        self, names: Mapping[int, str], columns: Mapping[int, tuple[str, str]]
+    ) -> Iterator[Row]:
+        claims = {row[0]: row[1:] for row in self._scan("SELECT id, job, digest FROM claims")}
+        for claim, edges, kinds in self.derivations(0):
+            job, digest = claims[claim]
+            for source, target, kind in unpack_edges(edges):
+                ends = (*columns[source], *columns[target])
+                yield names.get(job, ""), bytes(digest), *ends, *kinds[kind]
 
     def _one(self, sql: str, parameters: Sequence[Any] = ()) -> Row:
         return self._query(sql, parameters)[0]
@@ -311,7 +353,6 @@ _SPAN_COLUMNS = "first_at, first_event, last_at, last_event, observed"
 _N = "CASE {0}.kind WHEN 0 THEN 'dataset:' ELSE 'job:' END || {0}.namespace || ':' || {0}.name"
 _DUMP = {
     "nodes": f"SELECT {_N.format('n')}, n.short, {_SPAN_COLUMNS} FROM nodes n",
-    "columns": f"SELECT {_N.format('n')}, field FROM columns c JOIN nodes n ON n.id = c.dataset",
     "edges": f"""
         SELECT e.kind, {_N.format("s")}, {_N.format("t")}, coalesce({_N.format("v")}, ''),
                e.first_at, e.first_event, e.last_at, e.last_event, e.observed
@@ -333,14 +374,6 @@ _DUMP = {
         SELECT coalesce({_N.format("j")}, ''), {_N.format("d")}, c.facet, c.digest,
                c.first_at, c.first_event, c.last_at, c.last_event, c.observed
         FROM claims c JOIN nodes d ON d.id = c.dataset LEFT JOIN nodes j ON j.id = c.job
-    """,
-    "derives": f"""
-        SELECT coalesce({_N.format("j")}, ''), c.digest, {_N.format("sn")}, s.field,
-               {_N.format("tn")}, t.field, d.direct, d.subtype, d.description, d.masking,
-               d.confidence
-        FROM derives d JOIN claims c ON c.id = d.claim LEFT JOIN nodes j ON j.id = c.job
-        JOIN columns s ON s.id = d.source JOIN nodes sn ON sn.id = s.dataset
-        JOIN columns t ON t.id = d.target JOIN nodes tn ON tn.id = t.dataset
     """,
 }
 

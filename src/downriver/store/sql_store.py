@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from downriver.events import Event
     from downriver.store.keys import KeyRole
     from downriver.store.port import Queries, Row, Transaction
+
+log = logging.getLogger("downriver")
 
 _REBUILD_BATCH = 1000
 
@@ -108,6 +111,14 @@ class SqlStore(ABC):
             state = StoreState(self._generation, last_seq)
         self._committed(state)
         return total
+
+    def _catch_up(self) -> None:
+        """Fold the log again if a migration has changed how the catalog is kept."""
+        with self.reader() as reader:
+            behind = reader.is_behind()
+        if behind:
+            log.warning("folding the log of %s again, for it is kept differently now", self.url)
+            self.rebuild(lambda _done, _total: None)
 
     def _committed(self, state: StoreState) -> None:  # noqa: B027 — not every store listens
         """Hear of a state that this process has just brought about."""

@@ -46,6 +46,7 @@ class SqliteStore(SqlStore):
                 self._check_ours()
                 self._log_ahead()
                 self._migrate()
+                self._catch_up()
                 undo.pop_all()
 
     def close(self) -> None:

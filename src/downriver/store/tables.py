@@ -69,7 +69,17 @@ NODES = Table(
     f"ON CONFLICT (id) DO UPDATE SET {_MERGE_SPAN}",
 )
 
-COLUMNS = Table("columns", (("id", "int"), ("dataset", "int"), ("field", "text")), "")
+COLUMN_SETS = Table(
+    "column_sets",
+    (
+        ("first_id", "int"),
+        ("dataset", "int"),
+        ("size", "int"),
+        ("named", "int"),
+        ("fields", "bytea"),
+    ),
+    "",
+)
 
 EDGES = Table(
     "edges",
@@ -131,21 +141,7 @@ CLAIMS = Table(
     f"ON CONFLICT (id) DO UPDATE SET {_MERGE_SPAN}, changed = excluded.changed",
 )
 
-DERIVES = Table(
-    "derives",
-    (
-        ("id", "bigint"),
-        ("claim", "int"),
-        ("source", "int"),
-        ("target", "int"),
-        ("direct", "smallint"),
-        ("subtype", "text"),
-        ("description", "text"),
-        ("masking", "smallint"),
-        ("confidence", "text"),
-    ),
-    "",
-)
+DERIVATIONS = Table("derivations", (("claim", "int"), ("edges", "bytea"), ("kinds", "bytea")), "")
 
 LOG = Table(
     "log",
@@ -159,24 +155,29 @@ LOG = Table(
     "",
 )
 
-PROJECTIONS = (NODES, COLUMNS, EDGES, RUNS, BODIES, FACETS, CLAIMS, DERIVES)
+PROJECTIONS = (NODES, COLUMN_SETS, EDGES, RUNS, BODIES, FACETS, CLAIMS, DERIVATIONS)
 
 
 class Key(NamedTuple):
-    """The natural key by which a row's id is found."""
+    """The natural key by which a row's id is found; `nodes` are the places of nodes in it."""
 
     table: str
     columns: Columns
     id_column: str = "id"
+    nodes: tuple[int, ...] = ()
 
 
 LOG_KEY = Key("log", (("digest", "bytea"),), "seq")
 NODE_KEY = Key("nodes", (("kind", "smallint"), ("namespace", "text"), ("name", "text")))
 EDGE_KEY = Key(
-    "edges", (("kind", "smallint"), ("source", "int"), ("target", "int"), ("via", "int"))
+    "edges",
+    (("kind", "smallint"), ("source", "int"), ("target", "int"), ("via", "int")),
+    nodes=(1, 2),
 )
-RUN_KEY = Key("runs", (("job", "int"), ("run", "text")))
+RUN_KEY = Key("runs", (("job", "int"), ("run", "text")), nodes=(0,))
 CLAIM_KEY = Key(
-    "claims", (("job", "int"), ("dataset", "int"), ("facet", "text"), ("digest", "bytea"))
+    "claims",
+    (("job", "int"), ("dataset", "int"), ("facet", "text"), ("digest", "bytea")),
+    nodes=(0, 1),
 )
 KEYS = (NODE_KEY, EDGE_KEY, RUN_KEY, CLAIM_KEY)
