@@ -5,6 +5,7 @@ A store without keys serves this machine only. With the first key, every request
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import socket
 import time
@@ -73,6 +74,7 @@ def _check_local(request: Request) -> None:
         raise UnauthorizedError("without API keys this server answers only its own machine")
 
 
+@functools.lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Tell whether a host name or address is this machine and nothing else."""
     if host == "localhost":
