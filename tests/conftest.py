@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-POSTGRES_MISSING = pytest.StashKey[str]()
-SPARK_MISSING = pytest.StashKey[str]()
+NO_POSTGRES, NO_SPARK = "without PostgreSQL", "without Spark"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -36,7 +35,7 @@ def java_for_spark(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgres_url(pytestconfig: pytest.Config) -> Iterator[str]:
+def postgres_url() -> Iterator[str]:
     """A real PostgreSQL server. Without one, its tests are skipped; in CI they fail."""
     with ExitStack() as stack:
         try:
@@ -44,8 +43,7 @@ def postgres_url(pytestconfig: pytest.Config) -> Iterator[str]:
         except PostgresUnavailableError as exc:
             if os.environ.get("CI") == "true":
                 pytest.fail(str(exc), pytrace=False)
-            pytestconfig.stash[POSTGRES_MISSING] = str(exc)
-            pytest.skip(str(exc))
+            pytest.skip(f"{NO_POSTGRES}: {exc}")
         yield url
 
 
@@ -70,7 +68,7 @@ def spark_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(pytestconfig: pytest.Config, spark_folder: Path) -> Iterator[Any]:
+def spark(spark_folder: Path) -> Iterator[Any]:
     """One Spark session for the whole run. Without Java, its tests are skipped; in CI they fail."""
     with ExitStack() as stack:
         try:
@@ -78,16 +76,29 @@ def spark(pytestconfig: pytest.Config, spark_folder: Path) -> Iterator[Any]:
         except SparkUnavailableError as exc:
             if os.environ.get("CI") == "true":
                 pytest.fail(str(exc), pytrace=False)
-            pytestconfig.stash[SPARK_MISSING] = str(exc)
-            pytest.skip(str(exc))
+            pytest.skip(f"{NO_SPARK}: {exc}")
         yield session
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep together, in one process, what shares the Spark session, and the rest of each file.
+
+    What is slow by itself goes by itself.
+    """
+    for item in items:
+        group = str(item.path)
+        if "spark" in getattr(item, "fixturenames", ()):
+            group = "spark"
+        elif item.get_closest_marker("slow"):
+            group = item.nodeid
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say it loudly when the tests of a real part did not run."""
-    for part, missing in (("PostgreSQL", POSTGRES_MISSING), ("Spark", SPARK_MISSING)):
-        if reason := config.stash.get(missing, None):
-            terminalreporter.section(f"the {part} tests DID NOT RUN", red=True, bold=True)
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = {str(report.longrepr[2]) for report in skipped}
+    for reason in sorted(reasons):
+        if NO_POSTGRES in reason or NO_SPARK in reason:
+            terminalreporter.section("tests DID NOT RUN", red=True, bold=True)
             terminalreporter.line(reason, red=True)
