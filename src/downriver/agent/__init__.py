@@ -1,0 +1,1 @@
+"""Lineage in plain words: one list of tools, an agent that uses them, and MCP."""
