@@ -28,14 +28,14 @@ class Answering(OpenStore):
         limit: int = DEFAULT_LIMIT,
     ) -> Trace:
         """Answer where an entity's data goes to or comes from, and how complete that is."""
-        question = _question(direction, depth, as_of, limit)
+        question = ask(direction, depth, as_of, limit)
         with self.reading() as reader:
             found = self.resolve(entity, reader)
             return trace(self._graph, reader, found, question)
 
     def paths(self, source: str, target: str, *, limit: int = 10) -> Paths:
         """Answer by which routes data gets from one entity to another, shortest first."""
-        question = _question(Direction.DOWNSTREAM, None, None, limit)
+        question = ask(Direction.DOWNSTREAM, None, None, limit)
         with self.reading() as reader:
             start, end = self.resolve(source, reader), self.resolve(target, reader)
             if (start.column is None) != (end.column is None):
@@ -46,7 +46,7 @@ class Answering(OpenStore):
         self, asset: str, direction: Direction | str = Direction.DOWNSTREAM, *, depth: int | None
     ) -> AssetTree:
         """Answer with the assets below and above one, nested."""
-        question = _question(direction, depth, None, DEFAULT_LIMIT)
+        question = ask(direction, depth, None, DEFAULT_LIMIT)
         with self.reading() as reader:
             identities = self._graph.nodes.identities
             found = find_asset(asset, reader, identities)
@@ -94,9 +94,8 @@ class Answering(OpenStore):
         return found
 
 
-def _question(
-    direction: Direction | str, depth: int | None, as_of: str | None, limit: int
-) -> Question:
+def ask(direction: Direction | str, depth: int | None, as_of: str | None, limit: int) -> Question:
+    """Return a question that makes sense, or raise an error that says what does not."""
     if depth is not None and depth < 0:
         raise InvalidRequestError("depth", f"{depth} is below zero")
     if limit < 1:

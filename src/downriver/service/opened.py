@@ -102,7 +102,7 @@ class OpenStore:
         """Return what a name means, or raise an error that says what it might have meant."""
         return resolve_any(entity, reader, self._graph.nodes.identities)
 
-    def _ingest_many(self, events: Sequence[bytes]) -> None:
+    def _ingest_many(self, events: Sequence[bytes | Event]) -> None:
         for start in range(0, len(events), _BATCH):
             self.ingest(events[start : start + _BATCH])
 
