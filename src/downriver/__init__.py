@@ -6,16 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = ["Lineage", "__version__", "lineage", "parse_sql_lineage"]
+__all__ = [
+    "Lineage",
+    "Tracker",
+    "__version__",
+    "lineage",
+    "lineage_sync",
+    "parse_sql_lineage",
+]
 
 if TYPE_CHECKING:
     from downriver.capture.sql import parse_sql_lineage
     from downriver.service import Lineage
-    from downriver.tracker import lineage
+    from downriver.tracker import Tracker, lineage, lineage_sync
 
 _HOMES = {
     "Lineage": "downriver.service",
+    "Tracker": "downriver.tracker",
     "lineage": "downriver.tracker",
+    "lineage_sync": "downriver.tracker",
     "parse_sql_lineage": "downriver.capture.sql",
 }
 

@@ -24,6 +24,10 @@ DATASET_WORDS = (
     "dataset", "table", "view", "dbt_model", "file", "topic", "model", "dashboard", "api",
     "feature", "stream", "report",
 )  # fmt: skip
+# What people register as one of these is apart from a table of the same name: `api:orders` is not
+# `table:orders`. The word is its namespace.
+APART = frozenset({"api", "dashboard", "feature", "model", "report", "stream", "topic"})
+ANY_DATASET = "dataset"
 JOB_WORDS = ("job", "dag", "task", "spark_job", "script", "pipeline", "function")
 COLUMN_WORDS = ("column", "datasetfield")
 
@@ -47,6 +51,13 @@ class _Search(NamedTuple):
     columns: bool
     reader: Reader
     identities: Identities
+    word: str = ""
+
+    def may_mean(self, node: EntityId) -> bool:
+        """Tell whether the word in front of the name, if any, lets it mean this."""
+        if not isinstance(node, DatasetId) or node.namespace not in APART:
+            return True
+        return self.word in ("", ANY_DATASET, node.namespace)
 
 
 def resolve(text: str, reader: Reader, identities: Identities) -> Entity:
@@ -66,10 +77,19 @@ def find_entity(text: str, reader: Reader, identities: Identities) -> Entity | N
     return found[0] if len(found) == 1 else None
 
 
+def find_all(text: str, reader: Reader, identities: Identities) -> list[Entity]:
+    """Return everything that `text` may name; nothing when it names nothing."""
+    return _meant_by(text.strip(), reader, identities)
+
+
 def _meant_by(text: str, reader: Reader, identities: Identities) -> list[Entity]:
     """Return everything the first rule finds that finds anything."""
+    search = _search(text, reader, identities)
     for rule in _RULES:
-        found = _one_per_identity(rule(_search(text, reader, identities)), identities)
+        found = _one_per_identity(
+            (entity for entity in rule(search) if search.may_mean(entity.id)), identities
+        )
+        found = [e for e in found if _is_of(e.id, search.word)] or found
         # dbt gives a model's job and table one name. The data is meant; `job:` says otherwise.
         found = [entity for entity in found if not isinstance(entity.id, JobId)] or found
         if found:
@@ -82,12 +102,16 @@ def _search(text: str, reader: Reader, identities: Identities) -> _Search:
     word, colon, rest = text.partition(":")
     if colon and not rest.startswith("//"):
         if word.lower() in DATASET_WORDS:
-            return _Search(rest, (DatasetId,), False, reader, identities)
+            return _Search(rest, (DatasetId,), False, reader, identities, word.lower())
         if word.lower() in JOB_WORDS:
             return _Search(rest, (JobId,), False, reader, identities)
         if word.lower() in COLUMN_WORDS:
             return _Search(rest, (), True, reader, identities)
     return _Search(text, (DatasetId, JobId), True, reader, identities)
+
+
+def _is_of(node: EntityId, word: str) -> bool:
+    return word in APART and isinstance(node, DatasetId) and node.namespace == word
 
 
 def _full_ids(search: _Search) -> Iterator[Entity]:

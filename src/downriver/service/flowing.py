@@ -1,0 +1,111 @@
+"""Flows that people register: each ends as an event in the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.errors import InvalidRequestError
+from downriver.events.flows import render_flow_event, render_pipeline_event
+from downriver.events.wire import parse_event, render_time
+from downriver.graph.entity_names import EntityNames
+from downriver.model.flows import Flow, RegisteredFlow, RegisteredPipeline
+from downriver.model.ids import JobId
+from downriver.service.opened import DEFAULT_NAMESPACE, OpenStore, now
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Future
+
+    from downriver.events import Event
+    from downriver.store import Receipt
+
+
+class Flowing(OpenStore):
+    """Registers flows, one by one or many at once."""
+
+    def register_flows(
+        self, flows: Sequence[Flow], *, namespace: str = DEFAULT_NAMESPACE
+    ) -> list[RegisteredFlow]:
+        """Register flows; all of them are on disk when this returns."""
+        registered, events = self._prepare_flows(flows, namespace)
+        self._ingest_many(events)
+        return registered
+
+    def submit_flow(
+        self, flow: Flow, *, namespace: str = DEFAULT_NAMESPACE
+    ) -> tuple[RegisteredFlow, Future[Receipt]]:
+        """Queue a flow for the group commit; its future resolves once it is on disk."""
+        (registered,), events = self._prepare_flows([flow], namespace)
+        (future,) = self.submit(events)
+        return registered, future
+
+    def register_pipeline(
+        self,
+        name: str,
+        flows: Sequence[Flow],
+        *,
+        schedule: str | None = None,
+        description: str = "",
+        namespace: str = DEFAULT_NAMESPACE,
+    ) -> RegisteredPipeline:
+        """Register a pipeline and every step of it."""
+        if not name.strip():
+            raise InvalidRequestError("name", "empty")
+        if not flows:
+            raise InvalidRequestError("steps", "a pipeline has at least one step")
+        steps = [_step(flow, name, schedule) for flow in flows]
+        registered, events = self._prepare_flows(steps, namespace)
+        job = JobId(namespace, name.strip())
+        pipeline = parse_event(render_pipeline_event(job, now(), steps, schedule, description))
+        self._ingest_many([*events, pipeline])
+        return RegisteredPipeline(
+            pipeline_name=name,
+            steps_registered=len(steps),
+            schedule=schedule,
+            flows=registered,
+        )
+
+    def _prepare_flows(
+        self, flows: Sequence[Flow], namespace: str
+    ) -> tuple[list[RegisteredFlow], list[Event]]:
+        at = now()
+        registered: list[RegisteredFlow] = []
+        events: list[Event] = []
+        with self.reading() as reader:
+            names = EntityNames(reader, self._graph.nodes.identities, namespace)
+            for flow in flows:
+                source = names.node_for(flow.source_id, "source_id")
+                target = names.node_for(flow.target_id, "target_id")
+                if source == target:
+                    raise InvalidRequestError("target_id", f"{flow.target_id!r} is the source too")
+                event = parse_event(render_flow_event(flow, source, target, at))
+                events.append(event)
+                registered.append(_registered(flow, str(source), str(target), at, event))
+        return registered, events
+
+
+def _step(flow: Flow, pipeline: str, schedule: str | None) -> Flow:
+    return Flow(
+        source_id=flow.source_id,
+        target_id=flow.target_id,
+        flow_type=flow.flow_type,
+        transformation=flow.transformation,
+        schedule=flow.schedule or schedule,
+        metadata=flow.metadata,
+        pipeline=pipeline,
+    )
+
+
+def _registered(flow: Flow, source: str, target: str, at: int, event: Event) -> RegisteredFlow:
+    return RegisteredFlow(
+        flow_id=f"flow:{event.ref.digest.hex()}",
+        source_id=flow.source_id,
+        target_id=flow.target_id,
+        flow_type=flow.flow_type,
+        transformation=flow.transformation,
+        schedule=flow.schedule,
+        pipeline=flow.pipeline,
+        source=source,
+        target=target,
+        registered_at=render_time(at),
+    )

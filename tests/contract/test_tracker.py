@@ -1,0 +1,271 @@
+"""One tracker, whoever holds the lineage: what every mode answers the same."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+
+import pytest
+
+from downriver import lineage
+from downriver.errors import (
+    AmbiguousNameError,
+    EntityNotFoundError,
+    InvalidRequestError,
+)
+from downriver.tracker import SyncTracker, Tracker
+
+STEPS = [
+    {"source_id": "api:crm", "target_id": "table:raw_customers", "transformation": "pull"},
+    {
+        "source_id": "table:raw_customers",
+        "target_id": "table:customers_clean",
+        "transformation": "clean and deduplicate",
+    },
+    {"source_id": "table:customers_clean", "target_id": "table:customer_360"},
+    {"source_id": "table:nps_scores", "target_id": "table:customer_360"},
+    {"source_id": "table:customer_360", "target_id": "model:churn_v3", "flow_type": "streaming"},
+]
+
+
+@pytest.fixture
+def tracker(tmp_path):
+    found = lineage(str(tmp_path / "store"))
+    yield found
+    found.sync.close()
+
+
+@pytest.fixture
+def pipeline(tracker):
+    tracker.sync.register_pipeline("Customer 360", STEPS, schedule="0 6 * * *")
+    return tracker.sync
+
+
+def ids(related):
+    return [entity["entity_id"] for entity in related]
+
+
+def test_a_flow_is_registered_with_the_keys_users_know(tracker):
+    done = tracker.sync.register_flow(
+        "table:raw_orders", "table:orders", transformation="clean", metadata={"owner": "data"}
+    )
+    assert done["source_id"] == "table:raw_orders"
+    assert done["target_id"] == "table:orders"
+    assert done["flow_id"].startswith("flow:")
+    assert tracker.sync.get_entity("table:orders")["flows"][0]["metadata"] == {"owner": "data"}
+
+
+def test_async_and_sync_are_the_same_tracker(tracker):
+    async def register():
+        await tracker.register_flow("table:a", "table:b")
+        return await tracker.trace_downstream("table:a")
+
+    assert ids(asyncio.run(register())["downstream_consumers"]) == ["table:b"]
+    assert ids(tracker.sync.trace_downstream("table:a")["downstream_consumers"]) == ["table:b"]
+
+
+def test_every_method_awaits_with_the_same_signature():
+    for name, method in inspect.getmembers(SyncTracker, inspect.isfunction):
+        if not name.startswith("_") and name != "track":
+            twin = getattr(Tracker, name)
+            assert inspect.signature(twin) == inspect.signature(method), name
+            assert inspect.iscoroutinefunction(twin), name
+
+
+def test_a_pipeline_registers_every_step(tracker):
+    done = tracker.sync.register_pipeline("Customer 360", STEPS, schedule="0 6 * * *")
+    assert (done["pipeline_name"], done["steps_registered"]) == ("Customer 360", 5)
+    assert tracker.sync.get_entity("pipeline:Customer 360")["type"] == "pipeline"
+    assert tracker.sync.get_entity("customer_360").flows[0].schedule == "0 6 * * *"
+
+
+def test_upstream_goes_back_to_the_sources(pipeline):
+    found = pipeline.trace_upstream("table:customer_360")
+    assert ids(found["upstream_sources"]) == [
+        "table:customers_clean",
+        "table:nps_scores",
+        "table:raw_customers",
+        "api:crm",
+    ]
+    assert found["count"] == 4
+    assert found["complete"] is True
+
+
+def test_downstream_tells_how_each_is_reached(pipeline):
+    found = pipeline.trace_downstream("table:raw_customers", max_depth=1)
+    (only,) = found["downstream_consumers"]
+    assert only["transformation"] == "clean and deduplicate"
+    assert only["depth"] == 1
+    assert found["complete"] is False
+    assert found["blind_spots"][0]["kind"] == "depth_limit"
+
+
+def test_both_sides_at_once(pipeline):
+    found = pipeline.trace_lineage("table:customers_clean")
+    assert (found["upstream_count"], found["downstream_count"]) == (2, 2)
+    assert ids(found["lineage"]["upstream"]) == ["table:raw_customers", "api:crm"]
+    assert ids(found["lineage"]["downstream"]) == ["table:customer_360", "model:churn_v3"]
+
+
+def test_an_unknown_entity_is_an_error_with_near_matches(pipeline):
+    with pytest.raises(EntityNotFoundError) as caught:
+        pipeline.trace_downstream("table:raw_customer")
+    assert caught.value.near[0] == "raw_customers"
+
+
+def test_an_api_and_a_table_of_one_name_are_two(tracker):
+    tracker.sync.register_flow("api:orders", "table:orders")
+    tracker.sync.register_flow("table:orders", "model:orders")
+    assert ids(tracker.sync.trace_downstream("api:orders")["downstream_consumers"]) == [
+        "table:orders",
+        "model:orders",
+    ]
+    with pytest.raises(AmbiguousNameError):
+        tracker.sync.trace_downstream("orders")
+
+
+def test_a_flow_ends_at_what_is_known_by_that_name(tracker):
+    tracker.sync.capture_sql_lineage("INSERT INTO sales.orders SELECT id FROM raw.orders")
+    tracker.sync.register_flow("table:sales.orders", "dashboard:revenue")
+    tracker.sync.register_flow("table:raw.orders", "dag:audit")
+    assert ids(tracker.sync.trace_downstream("raw.orders")["downstream_consumers"]) == [
+        "table:sales.orders",
+        "job:default:audit",
+        "dashboard:revenue",
+    ]
+
+
+def test_jobs_may_be_the_ends_of_flows(tracker):
+    tracker.sync.register_flow("dag:extract", "table:raw")
+    tracker.sync.register_flow("table:raw", "dag:report")
+    tracker.sync.register_flow("dag:report", "dag:mail")
+    assert ids(tracker.sync.trace_upstream("dag:report")["upstream_sources"]) == [
+        "table:raw",
+        "job:default:extract",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "field"),
+    [("", "table:b", "source_id"), ("table:a", "table:", "target_id"), ("a", "a", "target_id")],
+)
+def test_a_flow_that_makes_no_sense_is_refused(tracker, source, target, field):
+    with pytest.raises(InvalidRequestError) as caught:
+        tracker.sync.register_flow(source, target)
+    assert caught.value.field == field
+
+
+def test_a_step_with_a_field_no_flow_has_is_refused(tracker):
+    with pytest.raises(InvalidRequestError, match="color"):
+        tracker.sync.register_flows([{"source_id": "a", "target_id": "b", "color": "red"}])
+
+
+def test_impact_has_the_keys_users_know_and_ours(pipeline):
+    found = pipeline.analyze_impact("table:customers_clean", "schema_change")
+    assert found["entity_id"] == "table:customers_clean"
+    assert found["change_type"] == "schema_change"
+    assert (found["directly_affected_count"], found["total_affected_count"]) == (1, 2)
+    assert ids(found["affected_entities"]) == ["table:customer_360", "model:churn_v3"]
+    assert found["risk_level"] == "HIGH"
+    assert found["verdict"] == "BLOCKED"
+    assert "which columns change" in found["recommendation"]
+    assert found["complete"] is False
+
+
+def test_impact_of_a_deprecation_and_of_a_deletion(pipeline):
+    assert pipeline.analyze_impact("table:nps_scores", "deprecation")["verdict"] == "CAUTION"
+    gone = pipeline.analyze_impact("table:nps_scores", "deletion")
+    assert gone["verdict"] == "BLOCKED"
+    assert gone["affected_entities"][0]["severity"] == "breaking"
+    assert pipeline.analyze_impact("model:churn_v3", "deletion")["risk_level"] == "LOW"
+
+
+def test_impact_on_a_column_is_simulated(tracker):
+    tracker.sync.capture_sql_lineage(
+        "CREATE TABLE clean AS SELECT id, amount_cents / 100.0 AS usd, note FROM raw"
+    )
+    drop = tracker.sync.analyze_impact("raw.note", "deletion")
+    assert drop["changes"] == ["drop raw.note"]
+    assert drop["affected_entities"][0]["references"] == ["note"]
+    rename = tracker.sync.analyze_impact("raw", "rename", column="id", to="raw_id")
+    assert rename["verdict"] == "BLOCKED"
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"change_type": "explosion"}, "change_type"),
+        ({"change_type": "rename"}, "to"),
+        ({"change_type": "column_add"}, "column"),
+        ({"change_type": "schema_change", "column": "id"}, "change_type"),
+    ],
+)
+def test_a_change_that_cannot_be_understood_is_refused(pipeline, asked, field):
+    with pytest.raises(InvalidRequestError) as caught:
+        pipeline.analyze_impact("table:customers_clean", **asked)
+    assert caught.value.field == field
+
+
+def test_paths_lead_from_one_to_another(pipeline):
+    found = pipeline.find_lineage_paths("table:raw_customers", "model:churn_v3")
+    assert found["path_count"] == 1
+    assert found["paths"] == [
+        ["table:raw_customers", "table:customers_clean", "table:customer_360", "model:churn_v3"]
+    ]
+
+
+def test_export_draws_the_edges(pipeline):
+    found = pipeline.export_lineage("table:customer_360", format="mermaid", direction="both")
+    assert found["format"] == "mermaid"
+    assert found["diagram"].startswith("flowchart LR")
+    assert found["diagram"].count("-->") == 5
+    with pytest.raises(InvalidRequestError, match="mermaid, dot"):
+        pipeline.export_lineage("table:customer_360", format="crayon")
+
+
+def test_search_pages_through_what_it_finds(pipeline):
+    first = pipeline.search_entities("customer", limit=2)
+    assert (first["total"], len(first["entities"]), first["complete"]) == (4, 2, False)
+    rest = pipeline.search_entities("customer", limit=2, cursor=first["cursor"])
+    assert (rest["cursor"], rest["complete"]) == (None, True)
+    names = [entity["name"] for page in (first, rest) for entity in page["entities"]]
+    assert names == ["customer_360", "raw_customers", "customers_clean", "Customer 360"]
+    assert pipeline.search_entities("100%_sure")["total"] == 0
+
+
+def test_an_entity_tells_its_neighbours(pipeline):
+    found = pipeline.get_entity("table:customer_360")
+    assert ids(found["upstream"]) == ["table:customers_clean", "table:nps_scores"]
+    assert ids(found["downstream"]) == ["model:churn_v3"]
+    assert {flow["pipeline"] for flow in found["flows"]} == {"Customer 360"}
+
+
+def test_column_lineage_names_inputs_and_logic(tracker):
+    tracker.sync.capture_sql_lineage(
+        "INSERT INTO gold.daily_revenue (day, total_revenue)"
+        " SELECT order_date, SUM(amount) FROM silver.orders GROUP BY order_date"
+    )
+    (found,) = tracker.sync.get_column_lineage("gold.daily_revenue", "total_revenue")
+    assert found.input_columns == ["silver.orders.amount"]
+    assert found.indirect_columns == ["silver.orders.order_date"]
+    assert found.transformation == "SUM(amount)"
+
+
+def test_chains_are_lists_of_datasets(pipeline):
+    assert pipeline.get_upstream_chain("model:churn_v3")[-1] == "api:crm"
+    assert pipeline.get_downstream_impact("api:crm")[-1] == "model:churn_v3"
+
+
+def test_a_bare_select_goes_to_the_context_table(tracker):
+    found = tracker.sync.capture_sql_lineage("SELECT id FROM raw", context_table="clean")
+    assert (found["source_tables"], found["target_tables"]) == (["raw"], ["clean"])
+    with pytest.raises(KeyError):
+        found["nothing"]
+
+
+def test_what_is_answered_reads_like_a_dictionary(pipeline):
+    found = pipeline.trace_upstream("table:customer_360")
+    assert "count" in found
+    assert found.get("nothing", 7) == 7
+    assert dict(found)["entity_id"] == "table:customer_360"
+    assert found.to_dict()["upstream_sources"][0]["entity_id"] == "table:customers_clean"
