@@ -44,7 +44,7 @@ def direction_of(text: str) -> str:
     if signs.BOTH.search(text) or len(stated) > 1:
         return "both"
     if stated:
-        return stated.pop()
+        return "upstream" if "upstream" in stated else "downstream"
     up, down = signs.UPSTREAM.search(text), signs.DOWNSTREAM.search(text)
     if bool(up) == bool(down):
         return "both"

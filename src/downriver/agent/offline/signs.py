@@ -49,7 +49,7 @@ IMPACT = _any(
     r"\bwhat (?:happens|would happen|will happen) (?:if|when)\b",
     r"\bgo/no-go\b",
     rf"\bcan (?:i|we) {_CHANGES}",
-    rf"\b(?:want|wants|plan|plans|planning|going|propose[sd]?|like) (?:to|on) (?:{_CHANGES}|mak\w*)",
+    rf"\b(?:wants?|plans?|planning|going|propose[sd]?|like) (?:to|on) (?:{_CHANGES}|mak\w*)",
     rf"\bif (?:i|we|someone|they) {_CHANGES}",
     r"\baffected\b",
     r"\bshould (?:we|i) (?:proceed|drop|rename|change|deploy|ship)\b",
