@@ -1,0 +1,11 @@
+"""`Lineage`: the one façade every surface calls."""
+
+from __future__ import annotations
+
+from downriver.service.answering import Answering
+from downriver.service.gating import Gating
+from downriver.service.keeping import Keeping
+
+
+class Lineage(Gating, Answering, Keeping):
+    """Everything Downriver can do with one store. Safe to share between threads."""
