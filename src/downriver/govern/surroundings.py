@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+import numpy as np
 
 from downriver.graph import FOREVER, Entity, Question, trace
 from downriver.graph.resolve import find_entity
 from downriver.impact.labels import read_owners, read_tags
 from downriver.model.answers import Direction
+from downriver.model.facts import EdgeKind
 from downriver.model.findings import Affected, FindingKind, Severity
-from downriver.model.ids import ColumnId
+from downriver.model.ids import ColumnId, DatasetId
 
 if TYPE_CHECKING:
     from downriver.graph import GraphIndex
+    from downriver.graph.adjacency import Ints
     from downriver.model.answers import Trace, TraceNode
     from downriver.model.findings import Finding
-    from downriver.model.ids import DatasetId, JobId
     from downriver.store import Reader
 
 _SHOWN = 20
@@ -43,16 +45,13 @@ class Surroundings:
     def __init__(self, graph: GraphIndex, reader: Reader, stale_days: int) -> None:
         self._graph = graph
         self._reader = reader
-        self._stale_days = stale_days
+        self.stale_days = stale_days
         self._labels: dict[int, Labels] = {}
 
     def complete(self, finding: Finding, node: int) -> Finding:
         """Return a finding with its owners and what it affects downstream."""
         entity = self._entity(finding, node)
-        found = self.trace(entity, Direction.DOWNSTREAM, _SHOWN + 1)
-        if len(found.nodes) == 1 and entity.column is not None and not found.complete:
-            # Nobody knows which columns its readers use: any of them may be affected.
-            found = self.trace(Entity(entity.id, node), Direction.DOWNSTREAM, _SHOWN + 1)
+        found = self.downstream(entity, _SHOWN)
         count = len(found.nodes) - 1 + found.omitted_count
         worse = finding.kind in _BREAKS and count > 0
         return msgspec.structs.replace(
@@ -65,16 +64,26 @@ class Surroundings:
 
     def _entity(self, finding: Finding, node: int) -> Entity:
         spoken = self._graph.nodes.identities.speak([node], self._reader)[node].id
-        if finding.kind in _OF_A_COLUMN:
+        if finding.kind in _OF_A_COLUMN and isinstance(spoken, DatasetId):
             column = self._reader.find_column(node, finding.subject)
             if column is not None:
-                return Entity(ColumnId(spoken, column[1]), node, column[0])  # type: ignore[arg-type]
+                return Entity(ColumnId(spoken, column[1]), node, column[0])
         return Entity(spoken, node)
 
     def trace(self, entity: Entity, direction: Direction, limit: int) -> Trace:
         """Return what lies on one side of an entity, the nearest first."""
-        question = Question(direction, None, FOREVER, limit, self._stale_days)
+        question = Question(direction, None, FOREVER, limit, self.stale_days)
         return trace(self._graph, self._reader, entity, question)
+
+    def downstream(self, entity: Entity, shown: int) -> Trace:
+        """Return what lies downstream; of a column with opaque readers, that of its dataset."""
+        found = self.trace(entity, Direction.DOWNSTREAM, shown + 1)
+        if isinstance(entity.id, ColumnId) and len(found.nodes) == 1 and not found.complete:
+            # Nobody knows which columns its readers use: any of them may be affected.
+            return self.trace(
+                Entity(entity.id.dataset, entity.node), Direction.DOWNSTREAM, shown + 1
+            )
+        return found
 
     def affected(self, node: TraceNode) -> Affected:
         """Return a node of a trace with those who own it."""
@@ -85,20 +94,39 @@ class Surroundings:
         )
 
     def owners(self, node: int) -> list[str]:
-        """Return who owns a node; of a dataset that names nobody, who owns the jobs that write it."""
+        """Return who owns a node; of a dataset that names nobody, the owners of its writers."""
         owners = self.labels(node).owners
         if owners:
             return owners
-        writers = (self._reader.find_node(job) for job in self.writers(node))
-        found = [o for job in writers if job is not None for o in self.labels(job).owners]
+        found = [owner for job in self.writers(node) for owner in self.labels(job).owners]
         return list(dict.fromkeys(found))
 
-    def writers(self, node: int) -> list[JobId]:
+    def owners_of(self, entity: str) -> list[str]:
+        """Return who owns an entity, by the id that answers call it by."""
+        found = find_entity(entity, self._reader, self._graph.nodes.identities)
+        return [] if found is None else self.owners(found.node)
+
+    def number(self, node: TraceNode) -> int | None:
+        """Return the number of a dataset or job in an answer."""
+        found = find_entity(node.id, self._reader, self._graph.nodes.identities)
+        return None if found is None else self._graph.nodes.identities.canonical(found.node)
+
+    def writers(self, node: int) -> list[int]:
         """Return the jobs that write a dataset under any of its names."""
-        flow = self._graph.nodes.flow.ends
-        del flow
-        names = self._graph.nodes.identities.group(node)
-        return [job for name in names for job in self._reader.writers_of(name)]  # type: ignore[misc]
+        flow, edges = self._graph.nodes.flow, self._writes(node)
+        return sorted(set(flow.ends.source.view[edges].tolist()))
+
+    def last_written(self, node: int) -> int | None:
+        """Return when a dataset was last seen to be written."""
+        edges = self._writes(node)
+        return int(self._graph.nodes.flow.last_at.view[edges].max()) if len(edges) else None
+
+    def _writes(self, node: int) -> Ints:
+        nodes = self._graph.nodes
+        names = np.array(nodes.identities.group(node), np.int32)
+        edges = nodes.flow.ends.entering.of(names)
+        writes: Ints = edges[nodes.flow.kind.view[edges] == EdgeKind.WRITES]
+        return writes
 
     def labels(self, node: int) -> Labels:
         """Return the owners and tags of a node under all its names."""

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
     from downriver.store.port import Queries
 
-MEASURES = (
-    "'outputStatistics', 'inputStatistics', 'dataQualityMetrics', 'dataQualityAssertions'"
-)
+MEASURES = "'outputStatistics', 'inputStatistics', 'dataQualityMetrics', 'dataQualityAssertions'"
 
 
 class Version(NamedTuple):
@@ -108,7 +106,7 @@ class History:
         """
         rows = self._query(sql, (dataset, limit))
         runs = self._runs_of({row[2] for row in rows})
-        measures = [
+        return [
             Measure(
                 name,
                 Role(role),
@@ -118,7 +116,6 @@ class History:
             )
             for name, role, run, at, event, body in reversed(rows)
         ]
-        return measures
 
     def _runs_of(self, numbers: Iterable[int]) -> dict[int, tuple[int, str]]:
         rows = self._rows_in("SELECT id, job, run FROM runs WHERE id IN", list(numbers))
@@ -160,8 +157,8 @@ _RUN = "id, job, run, state, state_at, started_at, first_at, last_event"
 
 
 def _run(row: tuple[Any, ...]) -> JobRun:
-    number, job, run, state, *times, event = row
-    return JobRun(number, job, run, RunState(state), *times, bytes(event))
+    number, job, run, state, state_at, started_at, first_at, event = row
+    return JobRun(number, job, run, RunState(state), state_at, started_at, first_at, bytes(event))
 
 
 def _body(packed: bytes) -> bytes:

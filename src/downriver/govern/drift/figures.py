@@ -42,7 +42,9 @@ class Measured:
         yield from (self._of_nulls(key, s) for key, s in shifts if key.metric == "nulls")
         others = [(key, s) for key, s in shifts if key.metric not in ("rows", "nulls")]
         for column in sorted({(key.column, key.job, key.role) for key, _ in others}):
-            yield self._of_values([p for p in others if (p[0].column, p[0].job, p[0].role) == column])
+            yield self._of_values(
+                [p for p in others if (p[0].column, p[0].job, p[0].role) == column]
+            )
         for check in read_checks(self._measures):
             if not check.assertion.success and check.at.at >= oldest:
                 yield self._of_check(check)

@@ -13,7 +13,7 @@ from downriver.govern.drift.limits import Limits
 from downriver.govern.drift.runs import JobHistory, find_run_trouble
 from downriver.govern.drift.schema import Schemas, find_schema_drift
 from downriver.govern.drift.series import DAY
-from downriver.model.facts import EdgeKind
+from downriver.model.facts import EdgeKind, EventRef, RunState, Span
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
@@ -62,12 +62,13 @@ class Inspector:
         history = self._reader.history
         schemas: list[Version] = []
         for name in names:
-            schemas += history.facet_versions(name, "schema")
+            schemas += self._known(history.facet_versions(name, "schema"))
         if len(schemas) > 1:
             claims = [version for name in names for version in self._claims_on(name)]
-            found = Schemas(dataset, schemas, claims)
+            found = Schemas(dataset, schemas, self._known(claims))
             yield from find_schema_drift(found, self._limits, self._settled_at)
         measures = [m for name in names for m in history.measures(name, _MEASURES)]
+        measures = [measure for measure in measures if measure.at.at <= self._now]
         measures.sort(key=lambda m: (m.at, m.name))
         measured = Measured(dataset, measures, self._name_of_job)
         yield from measured.findings(self._limits, self._now)
@@ -80,8 +81,10 @@ class Inspector:
 
     def _of_job(self, node: int, job: JobId) -> Iterator[Finding]:
         history = self._reader.history
-        runs = history.runs(node, _RUNS)
-        yield from find_run_trouble(self.job_history(node, job, runs), self._limits.lateness, self._now)
+        runs = self._begun(history.runs(node, _RUNS))
+        yield from find_run_trouble(
+            self.job_history(node, job, runs), self._limits.lateness, self._now
+        )
         edges = JobEdges(job, list(self._edges(node)), runs)
         yield from find_edge_drift(edges, self._limits, self._settled_at)
         claims = history.claims(node)
@@ -89,7 +92,30 @@ class Inspector:
         for dataset, versions in claims.items():
             target = targets[dataset]
             if isinstance(target, DatasetId):
-                yield from find_claim_drift(job, target, versions, self._settled_at)
+                yield from find_claim_drift(job, target, self._known(versions), self._settled_at)
+
+    # As the catalog was at the moment: what happened after it is not known yet.
+
+    def _known(self, versions: list[Version]) -> list[Version]:
+        return [
+            version._replace(span=self._until_now(version.span))
+            for version in versions
+            if version.span.first.at <= self._now
+        ]
+
+    def _until_now(self, span: Span) -> Span:
+        if span.last.at <= self._now:
+            return span
+        return Span(span.first, EventRef(self._now, span.last.digest), span.observed)
+
+    def _begun(self, runs: list[JobRun]) -> list[JobRun]:
+        begun = [run for run in runs if run.began_at <= self._now]
+        return [
+            run
+            if run.state_at <= self._now
+            else run._replace(state=RunState.RUNNING, state_at=run.began_at)
+            for run in begun
+        ]
 
     def job_history(self, node: int, job: JobId, runs: list[JobRun]) -> JobHistory:
         """Return the runs of a job with what is needed to judge them."""
@@ -122,8 +148,9 @@ class Inspector:
         spans = self._reader.edge_spans(ids)
         for number, kind, other in zip(ids, kinds, far, strict=True):
             dataset = names[other]
-            if kind in _VERBS and isinstance(dataset, DatasetId):
-                yield Edge(_VERBS[kind], dataset, spans[number])
+            span = spans[number]
+            if kind in _VERBS and isinstance(dataset, DatasetId) and span.first.at <= self._now:
+                yield Edge(_VERBS[kind], dataset, self._until_now(span))
 
     def _name_of_job(self, job: int) -> str | None:
         if not job:

@@ -28,7 +28,7 @@ class LatenessLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     min_runs: int = 6
     regular: float = 0.8
-    tolerance: float = 0.25
+    tolerance: float = 0.1
     grace_minutes: float = 10.0
     give_up_days: float = 14.0
 

@@ -58,7 +58,7 @@ class Assertions(msgspec.Struct):
 
 
 class SeriesKey(NamedTuple):
-    """What a series is of: figures of several jobs are not comparable, nor what was read and written."""
+    """What a series is of: figures of two jobs are not comparable, nor reads with writes."""
 
     metric: str  # rows, nulls, mean, distinct or a quantile
     column: str

@@ -34,7 +34,9 @@ class Sides(NamedTuple):
     sources_now: Mapping[str, frozenset[str]]
 
 
-def find_renames(gone: Sequence[str], new: Sequence[str], sides: Sides, least: float) -> list[Rename]:
+def find_renames(
+    gone: Sequence[str], new: Sequence[str], sides: Sides, least: float
+) -> list[Rename]:
     """Pair columns, the surest pair first; a column is in one pair at most."""
     pairs = [_compare(old, other, sides) for old in gone for other in new]
     found: list[Rename] = []
@@ -118,7 +120,9 @@ def _by_description(old: str, new: str, sides: Sides) -> tuple[float, str]:
     before, now = _find(sides.before, old), _find(sides.now, new)
     if before is None or now is None or not before.description:
         return 0.0, ""
-    return (0.2, "the description is the same") if before.description == now.description else (0, "")
+    return (
+        (0.2, "the description is the same") if before.description == now.description else (0, "")
+    )
 
 
 def _find(columns: Sequence[Column], name: str) -> Column | None:

@@ -60,7 +60,7 @@ def due_by(schedule: Schedule, last: int, limits: LatenessLimits) -> Due | None:
 
 
 def _shortest_alike(gaps: Sequence[tuple[int, int]], last: int) -> int:
-    """Return the shortest gap after this weekday: a Friday's is three days from the first one on."""
+    """Return the shortest gap after this weekday: a Friday's may be three days, from the start."""
     same = [gap for at, gap in gaps if _KEYS["weekday"](at) == _KEYS["weekday"](last)]
     return min(same, default=0)
 

@@ -92,9 +92,7 @@ def _failed(history: JobHistory, oldest: int) -> Finding | None:
 
 
 def _evidence(job: JobId, run: JobRun) -> Evidence:
-    return Evidence(
-        event=run.event.hex(), at=render_time(run.state_at), job=str(job), run=run.run
-    )
+    return Evidence(event=run.event.hex(), at=render_time(run.state_at), job=str(job), run=run.run)
 
 
 def expect_next(history: JobHistory, limits: LatenessLimits) -> Due | None:

@@ -83,7 +83,7 @@ class _Columns:
             FindingKind.COLUMN_RENAMED,
             rename.old,
             Severity.WARNING,
-            f"column {rename.old} is now called {rename.new}, with certainty {rename.certainty:.0%}",
+            f"column {rename.old} seems to be {rename.new} now ({rename.certainty:.0%} sure)",
             since,
             state=rename.new,
             expected=rename.old,

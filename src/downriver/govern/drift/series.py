@@ -181,7 +181,13 @@ def _with_season(
     centres = {int(key): float(np.median(values[keys == key])) for key in np.unique(keys)}
     residuals = values - np.array([centres[int(key)] for key in keys])
     model = _Model(
-        season, centres, float(np.median(values)), 0.0, float(times[-1]), _spread(residuals), residuals
+        season,
+        centres,
+        float(np.median(values)),
+        0.0,
+        float(times[-1]),
+        _spread(residuals),
+        residuals,
     )
     return _with_trend(model, keys, times, values)
 
@@ -203,7 +209,11 @@ def _with_trend(model: _Model, keys: Keys, times: Floats, values: Floats) -> _Mo
     if spread > _TREND_GAIN * model.spread:
         return model
     return model._replace(
-        centres=centres, centre=float(np.median(level)), slope=slope, spread=spread, residuals=residuals
+        centres=centres,
+        centre=float(np.median(level)),
+        slope=slope,
+        spread=spread,
+        residuals=residuals,
     )
 
 
