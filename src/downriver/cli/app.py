@@ -15,8 +15,10 @@ from downriver.cli import (
     gate,
     graph,
     impact,
+    incident,
     ingest,
     keys,
+    kpis,
     lake,
     paths,
     rebuild,
@@ -24,6 +26,7 @@ from downriver.cli import (
     serve,
     spool,
     status,
+    tags,
     trace,
 )
 from downriver.cli.output import fail
@@ -46,6 +49,9 @@ app.command("graph")(graph.graph)
 app.command("impact")(impact.impact)
 app.command("gate")(gate.gate)
 app.command("fix")(fix.fix)
+app.command("kpis")(kpis.kpis)
+app.command("incident")(incident.incident)
+app.command("tags")(tags.tags)
 app.command("status")(status.status)
 app.command("rebuild")(rebuild.rebuild)
 app.command("run", context_settings={"ignore_unknown_options": True})(run.run)

@@ -12,12 +12,13 @@ from starlette.routing import Route
 
 from downriver import settings
 from downriver.errors import DownriverError
-from downriver.http import errors, marquez, openlineage, v1
+from downriver.http import errors, governance, marquez, openlineage, v1
 from downriver.http.auth import Doorkeeper
 from downriver.http.context import Context, json_response
 from downriver.http.openapi import describe
 from downriver.model.answers import Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
+from downriver.model.governance import Incident, Kpis, TagReach
 from downriver.model.verdicts import Verdict
 from downriver.service import Status
 from downriver.store import KeyRole
@@ -132,6 +133,23 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.WRITER,
         {200: Verdict, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
         body=dict,
+    ),
+    Endpoint("GET", "/v1/kpis", governance.get_kpis, KeyRole.READER, {200: Kpis}),
+    Endpoint(
+        "GET",
+        "/v1/incidents",
+        governance.get_incident,
+        KeyRole.READER,
+        {200: Incident, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        query=("entity", "at"),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/tags",
+        governance.get_tag,
+        KeyRole.READER,
+        {200: TagReach, 400: _ERROR},
+        query=("tag",),
     ),
     Endpoint("GET", "/v1/status", v1.get_status, KeyRole.READER, {200: Status}),
     Endpoint("GET", "/healthz", get_health, None, {200: Health}),

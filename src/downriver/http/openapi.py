@@ -21,6 +21,8 @@ _QUERY = {
     "direction": ("upstream, downstream or both.", "string"),
     "depth": ("How many jobs to cross at most.", "integer"),
     "as_of": ("Answer as the graph was at this ISO 8601 time.", "string"),
+    "at": ("Look from this ISO 8601 time; now if left out.", "string"),
+    "tag": ("A tag as events give it.", "string"),
     "limit": ("How many to show at most.", "integer"),
 }
 _REQUIRED = ("entity", "nodeId", "source", "target")
