@@ -26,8 +26,8 @@ ROOMS = (
     "govern",
     "lake",
     "service",
-    "tracker",
     "sending",
+    "tracker",
     "spark",
     "bootstrap",
     "http",
@@ -54,7 +54,9 @@ ONLY_IN = {
     "click": ("cli",),
     "rich": ("cli",),
 }
-SHARED_BY_SOURCES = frozenset({"code", "emit", "frames", "mlflow", "models", "sql"})
+SHARED_BY_SOURCES = frozenset(
+    {"code", "emit", "frames", "mlflow", "models", "naming", "places", "sql"}
+)
 MODEL_LIBRARIES = sys.stdlib_module_names | {"__future__", "msgspec", "downriver"}
 VAGUE_NAMES = frozenset(
     {"utils", "util", "common", "helpers", "helper", "manager", "managers", "misc"}

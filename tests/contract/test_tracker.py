@@ -177,7 +177,7 @@ def test_impact_of_a_deprecation_and_of_a_deletion(pipeline):
     gone = pipeline.analyze_impact("table:nps_scores", "deletion")
     assert gone["verdict"] == "BLOCKED"
     assert gone["affected_entities"][0]["severity"] == "breaking"
-    assert pipeline.analyze_impact("model:churn_v3", "deletion")["risk_level"] == "LOW"
+    assert pipeline.analyze_impact("model:churn_v3", "deletion")["total_affected_count"] == 0
 
 
 def test_impact_on_a_column_is_simulated(tracker):

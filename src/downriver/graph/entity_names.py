@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.capture.scan import dataset_from
-from downriver.errors import AmbiguousNameError, InvalidRequestError
+from downriver.capture.naming import check_name, new_node
+from downriver.errors import AmbiguousNameError
 from downriver.events.facets import ASSET, read_asset
 from downriver.graph.assets import dataset_type
-from downriver.graph.resolve import (
-    ANY_DATASET,
-    APART,
-    COLUMN_WORDS,
-    DATASET_WORDS,
-    JOB_WORDS,
-    find_all,
-)
+from downriver.graph.resolve import find_all
+from downriver.model.entity_words import APART
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
@@ -23,8 +17,6 @@ if TYPE_CHECKING:
     from downriver.graph.resolve import Entity
     from downriver.model.ids import EntityId, NodeId
     from downriver.store import Reader
-
-_FILE = "file"
 
 
 def entity_id(node: EntityId, namespace: str) -> str:
@@ -62,11 +54,7 @@ class EntityNames:
         return known
 
     def _node(self, text: str, field: str) -> NodeId:
-        word, name = split_word(text)
-        if not name:
-            raise InvalidRequestError(field, "empty; write it like table:orders or api:stripe")
-        if word in COLUMN_WORDS:
-            raise InvalidRequestError(field, f"{text!r} is a column; flows join datasets and jobs")
+        word, name = check_name(text, field)
         found = [
             entity.id
             for entity in find_all(f"{word}:{name}", self._reader, self._identities)
@@ -74,7 +62,7 @@ class EntityNames:
         ]
         if len(found) > 1:
             raise AmbiguousNameError(text, sorted(map(str, found)))
-        return found[0] if found else self._new(word, name)
+        return found[0] if found else new_node(text, self._namespace, field)
 
     def _is_of(self, entity: Entity, word: str) -> bool:
         """Tell whether a known node is of the kind a word names, where that tells it apart."""
@@ -84,29 +72,3 @@ class EntityNames:
             return True
         registered = self._reader.facets(entity.node).get(ASSET)
         return registered is not None and read_asset(registered).assetType == word
-
-    def _new(self, word: str, name: str) -> NodeId:
-        if word in JOB_WORDS:
-            namespace, colon, rest = name.rpartition(":")
-            return JobId(namespace, rest) if colon and word == "job" else self._job(name)
-        named = dataset_from(name)
-        if named is not None:
-            return named
-        namespace, colon, rest = name.rpartition(":")
-        if word == ANY_DATASET and colon:
-            return DatasetId(namespace, rest)
-        if word in APART or word == _FILE:
-            return DatasetId(word, name)
-        return DatasetId(self._namespace, name)
-
-    def _job(self, name: str) -> JobId:
-        return JobId(self._namespace, name)
-
-
-def split_word(text: str) -> tuple[str, str]:
-    """Return the word that says what kind of thing is meant, and its name; `dataset` for none."""
-    word, colon, name = text.partition(":")
-    known = word.lower() in (*DATASET_WORDS, *JOB_WORDS, *COLUMN_WORDS)
-    if colon and known and not name.startswith("//"):
-        return word.lower(), name.strip()
-    return ANY_DATASET, text

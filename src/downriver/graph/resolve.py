@@ -11,6 +11,13 @@ import difflib
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.errors import AmbiguousNameError, EntityNotFoundError
+from downriver.model.entity_words import (
+    ANY_DATASET,
+    APART,
+    COLUMN_WORDS,
+    DATASET_WORDS,
+    JOB_WORDS,
+)
 from downriver.model.ids import EVERY_FIELD, ColumnId, DatasetId, JobId, NodeId, short_name
 
 if TYPE_CHECKING:
@@ -19,17 +26,6 @@ if TYPE_CHECKING:
     from downriver.graph.identity import Identities
     from downriver.model.ids import EntityId
     from downriver.store import Reader
-
-DATASET_WORDS = (
-    "dataset", "table", "view", "dbt_model", "file", "topic", "model", "dashboard", "api",
-    "feature", "stream", "report",
-)  # fmt: skip
-# What people register as one of these is apart from a table of the same name: `api:orders` is not
-# `table:orders`. The word is its namespace.
-APART = frozenset({"api", "dashboard", "feature", "model", "report", "stream", "topic"})
-ANY_DATASET = "dataset"
-JOB_WORDS = ("job", "dag", "task", "spark_job", "script", "pipeline", "function")
-COLUMN_WORDS = ("column", "datasetfield")
 
 _NAMES_COMPARED = 50_000
 _NEAR_SHOWN = 3
