@@ -30,8 +30,8 @@ ROOMS = (
     "tracker",
     "spark",
     "bootstrap",
-    "http",
     "agent",
+    "http",
     "cli",
 )
 # Importable by every room; each lists what it may import itself.
@@ -53,6 +53,9 @@ ONLY_IN = {
     "typer": ("cli",),
     "click": ("cli",),
     "rich": ("cli",),
+    "pydantic_ai": ("agent",),
+    "mcp": ("agent", "http"),
+    "mcp_types": ("agent",),
 }
 SHARED_BY_SOURCES = frozenset(
     {"code", "emit", "frames", "mlflow", "models", "naming", "places", "sql"}

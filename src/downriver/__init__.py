@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
+    "Agent",
     "Lineage",
     "Tracker",
     "__version__",
@@ -16,11 +17,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from downriver.agent import Agent
     from downriver.capture.sql import parse_sql_lineage
     from downriver.service import Lineage
     from downriver.tracker import Tracker, lineage, lineage_sync
 
 _HOMES = {
+    "Agent": "downriver.agent",
     "Lineage": "downriver.service",
     "Tracker": "downriver.tracker",
     "lineage": "downriver.tracker",

@@ -14,6 +14,7 @@ DownriverError
 ├── LakeError                  the lake cannot be used
 │   ├── LakeNotFoundError      there is no lake here yet
 │   └── LakeBusyError          another process changed it meanwhile; try again (transient)
+├── ModelError                 a model that cannot be asked, or went over its limits
 ├── UnauthorizedError          no key, or an unknown or revoked one
 ├── ForbiddenError             a key whose role does not allow this
 └── MissingDependencyError     an optional package is not installed
@@ -149,6 +150,15 @@ class ForbiddenError(DownriverError):
         super().__init__(f"this needs a key with role {needed}; yours has role {role}")
         self.role = role
         self.needed = needed
+
+
+class ModelError(DownriverError):
+    """A language model could not be asked, or went over the limits it was given."""
+
+    def __init__(self, model: str, reason: str) -> None:
+        super().__init__(f"{model}: {reason}; `offline` needs no model")
+        self.model = model
+        self.reason = reason
 
 
 class MissingDependencyError(DownriverError):

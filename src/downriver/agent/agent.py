@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 class Mind(Protocol):
     """What turns a message into an answer with the help of tools."""
 
-    def answer(self, text: str, toolbox: Toolbox) -> AsyncIterator[str]:
+    async def answer(self, text: str, toolbox: Toolbox) -> str:
+        """Return the answer."""
+
+    def stream(self, text: str, toolbox: Toolbox) -> AsyncIterator[str]:
         """Yield the answer, piece by piece."""
 
 
@@ -104,25 +107,31 @@ class Agent:
         return self._session
 
     def _make_mind(self) -> Mind:
-        offline = OfflinePlanner(gate=self._role == "gate")
+        gate = self._role == "gate"
+        offline = OfflinePlanner(gate=gate)
         if self._model == OFFLINE:
             return offline
         from downriver.agent.model import ModelMind
 
-        return ModelMind(self._model, self.prompt, self._max_tokens, offline, self._role)
+        return ModelMind(self._model, self.prompt, self._max_tokens, offline, gate=gate)
 
     async def run(self, message: str) -> str:
         """Return the answer to a message."""
-        return "".join([piece async for piece in self.stream(message)]).strip()
+        session = self._session_for(message)
+        return (await session.mind.answer(message, session.toolbox)).strip()
 
     async def stream(self, message: str) -> AsyncIterator[str]:
         """Yield the answer to a message as it comes."""
+        session = self._session_for(message)
+        async for piece in session.mind.stream(message, session.toolbox):
+            yield piece
+
+    def _session_for(self, message: str) -> _Session:
         if not message.strip():
             raise InvalidRequestError("message", "empty")
         session = self._started()
         session.toolbox.start_run()
-        async for piece in session.mind.answer(message, session.toolbox):
-            yield piece
+        return session
 
     async def stop(self) -> None:
         """Let go of what the agent opened itself; a tracker given to it stays open."""

@@ -15,6 +15,7 @@ from downriver.errors import DownriverError
 from downriver.http import errors, governance, marquez, openlineage, v1
 from downriver.http.auth import Doorkeeper
 from downriver.http.context import Context, json_response
+from downriver.http.mcp import McpEndpoint
 from downriver.http.openapi import describe
 from downriver.model.answers import Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
@@ -160,24 +161,29 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 def build_app(lineage: Lineage) -> Starlette:
     """Return the application that serves one store."""
     doorkeeper = Doorkeeper(lineage)
+    max_body = settings.read_number(settings.MAX_EVENT_MB) * 2**20
+    mcp = McpEndpoint(lineage, doorkeeper, max_body)
     app = Starlette(
         routes=[
-            Route(
-                # The id of a dataset may hold slashes.
-                e.path.replace("{id}", "{id:path}"),
-                _guarded(e, doorkeeper),
-                methods=[e.method],
-                name=e.handler.__name__,
-            )
-            for e in ENDPOINTS
+            Route("/mcp", mcp, methods=["GET", "POST", "DELETE"]),
+            *(
+                Route(
+                    # The id of a dataset may hold slashes.
+                    e.path.replace("{id}", "{id:path}"),
+                    _guarded(e, doorkeeper),
+                    methods=[e.method],
+                    name=e.handler.__name__,
+                )
+                for e in ENDPOINTS
+            ),
         ],
+        lifespan=mcp.lifespan,
         exception_handlers={
             DownriverError: errors.answer_downriver_error,
             HTTPException: errors.answer_http_error,
             Exception: errors.answer_fault,
         },
     )
-    max_body = settings.read_number(settings.MAX_EVENT_MB) * 2**20
     app.state.context = Context(lineage, max_body)
     return app
 

@@ -24,16 +24,41 @@ class Proposed(NamedTuple):
     note: str = ""
 
 
-def parse_change(text: str, entity: str = "", change_type: str = "") -> Proposed | None:
+def parse_change(
+    text: str, entity: str = "", change_type: str = "", column: str = ""
+) -> Proposed | None:
     """Return what a text proposes to do to `entity`; None when it proposes nothing readable.
 
-    `change_type` is what the asker calls it, and decides where the text does not.
+    `change_type` is what the asker calls it, and decides where the text does not. `column` is the
+    column that the whole question is about, if it is about one.
     """
     for pattern in PATTERNS:
         found = pattern(" ".join(text.split()), _short(entity))
         if found is not None:
-            return found
-    return _by_type(change_type)
+            return _about(found, column)
+    by_type = _by_type(change_type)
+    return None if by_type is None else _about(by_type, column)
+
+
+def _about(proposed: Proposed, column: str) -> Proposed:
+    """Turn what is said of the whole into what is said of the column in question."""
+    if not column:
+        return proposed
+    return proposed._replace(changes=[_of_column(change, column) for change in proposed.changes])
+
+
+def _of_column(change: Wire, column: str) -> Wire:
+    match change:
+        case {"type": "table_rename", "to": new}:
+            return {"type": "column_rename", "from": column, "to": new}
+        case {"type": "table_drop"}:
+            return {"type": "column_drop", "column": column}
+        case {"type": "deprecation"} if not change.get("column"):
+            return {"type": "deprecation", "column": column}
+        case {"type": "logic_change"}:
+            return {"type": "logic_change", "columns": [column]}
+        case _:
+            return change
 
 
 def is_vague(proposed: Proposed) -> bool:

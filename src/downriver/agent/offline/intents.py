@@ -66,7 +66,7 @@ def _is_registration(text: str) -> bool:
         return False
     found = parse_description(text)
     # A message that is mostly flows describes a pipeline, even where a line of it is unclear.
-    return len(found.flows) > len(found.not_understood)
+    return 0 < len(found.flows) >= len(found.not_understood)
 
 
 def _is_trace(text: str) -> bool:

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.agent.grammar.words import TYPED, URL, is_marked, word_set
-from downriver.errors import DownriverError, EntityNotFoundError, InvalidRequestError
+from downriver.agent.tools.naming import Named, look_up
+from downriver.errors import EntityNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,21 +17,21 @@ if TYPE_CHECKING:
 # Words of questions that are no names, unless they are quoted.
 _QUESTION_WORDS = word_set(
     """
-    a about affected after against all and any are as ask assess at be been before behind between
-    blast both break breaks but by calculated can change changed changing column columns com come
-    comes coming computed connected connection consumers could data dataset datasets debug
-    dependencies dependent depend depends derived describe diagnose diagram did directions direction
-    directly do does downstream draw end every everything export feed feeds field find fix flow
-    flows for from full generate get give go goes happen happens has have how i if impact in incident into
-    investigate is it its job jobs last lineage link list look made many me mermaid most much my new
-    of off on only or origin original our out outage owner owners owns path paths picture please
-    populated produced proceed radius reach read reads relies rely rename renamed report required
-    risk risky root route routes run runs safe safely schema search she should show showing source
-    sources stale steps suggest system systems table tables team tell that the their them then there
-    they this to trace true ultimately up upstream us use used uses using visualize want wants was we
-    were
-    what when where which who whose why will with would wrong you your low high drop dropped
-    dropping deprecate deprecated remove removing delete way back hops within level levels write
+    a about affected after against all and any are as ask assess at back be been before behind
+    between blast both break breaks but by calculated can change changed changing column columns
+    com come comes coming computed connected connection consumers could data dataset datasets
+    debug delete depend dependencies dependent depends deprecate deprecated derived describe
+    diagnose diagram did direction directions directly do does downstream draw drop dropped
+    dropping end every everything export feed feeds field find fix flow flows for from full
+    generate get give go goes happen happens has have high hops how i if impact in incident into
+    investigate is it its job jobs last level levels lineage link list look low made many me
+    mermaid most much my new of off on only or origin original our out outage owner owners owns
+    path paths picture please populated proceed produced radius reach read reads relies rely
+    remove removing rename renamed report required risk risky root route routes run runs safe
+    safely schema search she should show showing source sources stale steps suggest system
+    systems table tables team tell that the their them then there they this to trace true
+    ultimately up upstream us use used uses using visualize want wants was way we were what when
+    where which who whose why will with within would write wrong you your
     """
 )
 _TOKEN = re.compile(
@@ -39,16 +40,6 @@ _TOKEN = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_PHRASE = 3
-
-
-class Named(NamedTuple):
-    """An entity that is there, as answers call it; with a column where one was named."""
-
-    entity_id: str
-    column: str | None = None
-
-    def __str__(self) -> str:
-        return f"{self.entity_id}.{self.column}" if self.column else self.entity_id
 
 
 class _Candidate(NamedTuple):
@@ -78,18 +69,10 @@ async def find_names(text: str, desk: Desk, most: int = 1) -> list[Named]:
     return found
 
 
-async def look_up(name: str, desk: Desk) -> Named:
-    """Return what a name means; a column of a known dataset too."""
-    try:
-        return Named((await desk.tracker.get_entity(name)).entity_id)
-    except (EntityNotFoundError, InvalidRequestError) as error:
-        dataset, dot, column = name.rpartition(".")
-        if not dot or not dataset:
-            raise
-        try:
-            return Named((await desk.tracker.get_entity(dataset)).entity_id, column)
-        except DownriverError:
-            raise error from None
+def plain_words(text: str) -> list[str]:
+    """Return the words of a question that may be part of a name."""
+    tokens = [_token(found) for found in _TOKEN.finditer(text)]
+    return [t.text for t in tokens if not t.sure and t.text.casefold() not in _QUESTION_WORDS]
 
 
 def _candidates(text: str) -> Iterator[_Candidate]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from downriver.agent.grammar import parse_description
 from downriver.agent.offline import replies, signs
 from downriver.agent.offline.gate_message import parse_gate_message
 from downriver.agent.offline.intents import Intent, read_intent
-from downriver.agent.offline.names import Named, find_names, look_up
+from downriver.agent.offline.names import find_names, plain_words
+from downriver.agent.tools.naming import look_up
 from downriver.errors import DownriverError, EntityNotFoundError, InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from downriver.agent.calls import Toolbox
+    from downriver.agent.tools.naming import Named
 
 HELP = """\
 I read these, without a model:
@@ -38,13 +40,13 @@ class OfflinePlanner:
         self._gate = gate  # every question about a change wants a decision
         self._topic: Named | None = None
 
-    async def answer(self, text: str, toolbox: Toolbox) -> AsyncIterator[str]:
+    async def stream(self, text: str, toolbox: Toolbox) -> AsyncIterator[str]:
         """Yield the answer to a message, line by line."""
-        told = await self._told(text, toolbox)
-        for line in told.splitlines(keepends=True):
+        for line in (await self.answer(text, toolbox)).splitlines(keepends=True):
             yield line
 
-    async def _told(self, text: str, toolbox: Toolbox) -> str:
+    async def answer(self, text: str, toolbox: Toolbox) -> str:
+        """Return the answer to a message; what cannot be answered is said, not raised."""
         intent = read_intent(text)
         try:
             return await _Question(text, intent, toolbox, self).told()
@@ -64,9 +66,18 @@ class OfflinePlanner:
         if not found and self._topic is not None and re.search(r"\b(?:it|its|that|this)\b", text):
             found = [self._topic]
         if not found:
-            raise InvalidRequestError("entity", "name the dataset you mean, as in table:orders")
+            await _suggest(text, toolbox)
         self._topic = found[0]
         return found
+
+
+async def _suggest(text: str, toolbox: Toolbox) -> NoReturn:
+    """Say what a question may have meant, where it named nothing that is there."""
+    for word in plain_words(text):
+        found = await toolbox.desk.tracker.search_entities(word, 5)
+        if found.entities:
+            raise EntityNotFoundError(word, [entity.entity_id for entity in found.entities])
+    raise InvalidRequestError("entity", "name the dataset you mean, as in table:orders")
 
 
 def _explained(error: DownriverError) -> str:
@@ -152,6 +163,13 @@ class _Question:
         answer = await self._use("suggest_fix", entity_id=str(entity), description=self._text)
         return replies.tell_fix(answer)
 
+    async def kpis(self) -> str:
+        return replies.tell_kpis(await self._use("kpis"))
+
+    async def incident(self) -> str:
+        entity = await self._entity()
+        return replies.tell_incident(await self._use("incident_report", entity_id=str(entity)))
+
     async def paths(self) -> str:
         found = await self._planner.topic(self._text, self._toolbox, most=2)
         if len(found) < 2:
@@ -205,6 +223,9 @@ _HANDLERS = cast(
         "impact": _Question.impact,
         "gate": _Question.gate,
         "fix": _Question.fix,
+        "kpis": _Question.kpis,
+        "incident": _Question.incident,
+        "diagnose": _Question.incident,
         "paths": _Question.paths,
         "column": _Question.column,
         "search": _Question.search,

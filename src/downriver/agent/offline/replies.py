@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     )
     from downriver.agent.tools.judging import FixAnswer, GateAnswer, ImpactFound
     from downriver.agent.tools.paging import Answer
+    from downriver.agent.tools.watching import IncidentAnswer, KpisAnswer
     from downriver.agent.tools.writing import Described, SqlAnswer
+    from downriver.agent.verdict import Ruling
     from downriver.model.flows import Related
 
 _SPOTS_SHOWN = 3
@@ -86,10 +88,60 @@ def tell_gate(answer: GateAnswer) -> str:
         f"REASON: {answer.reason}",
         f"RECOMMENDATION: {answer.recommendation}",
     ]
+    if answer.affected:
+        lines.append(f"AFFECTED: {_listed(answer.affected, answer.affected_systems)}")
     if answer.ask:
         lines.append(f"ASK: {', '.join(answer.ask)}")
     if answer.note:
         lines.append(f"NOTE: {answer.note}")
+    return _lines(*lines, *_certainty(answer))
+
+
+def tell_ruling(ruling: Ruling) -> str:
+    """Say what the policy decided, where no more is known of it."""
+    return f"DECISION: {ruling.decision}\nRISK: {ruling.risk}\nAFFECTED SYSTEMS: {ruling.affected}"
+
+
+def tell_kpis(answer: KpisAnswer) -> str:
+    """Say how healthy the lineage is."""
+    k = answer.kpis
+    shares = (
+        ("lineage coverage", k.lineage_coverage), ("upstream known", k.upstream_coverage),
+        ("column lineage", k.column_coverage), ("schemas", k.schema_coverage),
+        ("owners", k.owner_coverage), ("documentation", k.documentation_coverage),
+        ("stale edges", k.stale_edges), ("failed runs", k.failure_rate), ("on time", k.on_time),
+    )  # fmt: skip
+    lines = [f"{_plural(k.datasets, 'dataset')}, {_plural(k.jobs, 'job')} at {k.at}."]
+    lines += [
+        f"  {label}: {share.percent} % ({share.count} of {share.total})"
+        for label, share in shares
+        if share.percent is not None
+    ]
+    lines.append(
+        f"  blast radius: median {k.blast_radius.median}, at most {k.blast_radius.largest}"
+    )
+    listed = (("orphans", k.orphans), ("failing jobs", k.failing_jobs), ("late jobs", k.late_jobs))
+    lines += [
+        f"  {label}: {found.count} ({_listed(found.examples, found.count)})"
+        for label, found in listed
+        if found.count
+    ]
+    return _lines(*lines)
+
+
+def tell_incident(answer: IncidentAnswer) -> str:
+    """Say what is wrong, who may have caused it and whom it concerns."""
+    since = f" since {answer.since}" if answer.since else ""
+    lines = [f"{answer.entity} is {answer.status}{since}. {answer.summary}"]
+    lines += [f"  failure: {message}" for message in answer.failures]
+    lines += [f"Suspects upstream: {answer.suspect_count}."] if answer.suspects else []
+    for suspect in answer.suspects:
+        why = "; ".join(suspect.reasons)
+        lines.append(f"  {suspect.id} (score {suspect.score}): {why}{_owners(suspect.owners)}")
+    if answer.affected:
+        lines.append(f"Affected: {_listed(answer.affected, answer.affected_count)}.")
+    if answer.owners_to_tell:
+        lines.append(f"Tell: {', '.join(answer.owners_to_tell)}.")
     return _lines(*lines, *_certainty(answer))
 
 

@@ -9,7 +9,8 @@ import msgspec
 
 from downriver.agent.grammar.changes import parse_change
 from downriver.agent.tools.desk import Desk
-from downriver.agent.tools.paging import Answer, Cursor, Limit, first_spots, page
+from downriver.agent.tools.naming import look_up
+from downriver.agent.tools.paging import Answer, Cursor, Limit, first_spots, page, page_text
 from downriver.errors import InvalidRequestError
 from downriver.impact import request_changes
 from downriver.model.impact_answers import AffectedEntity, ImpactAnswer, ImpactRequest
@@ -99,7 +100,7 @@ class FixAnswer(msgspec.Struct, kw_only=True):
 
 async def analyze_impact(desk: Desk, args: ChangeArgs) -> ImpactFound:
     """Simulate a change and tell who breaks, who changes and who is untouched, with the risk."""
-    request, note = read_request(args)
+    request, note = await read_request(desk, args)
     found = await _analyze(desk, request)
     shown = page(found.affected_entities, args.cursor, args.limit)
     return ImpactFound(
@@ -123,7 +124,7 @@ async def analyze_impact(desk: Desk, args: ChangeArgs) -> ImpactFound:
 
 async def gate_change(desk: Desk, args: ChangeArgs) -> GateAnswer:
     """Decide by policy whether a change may ship: APPROVED, CAUTION or BLOCKED, and why."""
-    request, note = read_request(args)
+    request, note = await read_request(desk, args)
     found = await _analyze(desk, request)
     return GateAnswer(
         entity_id=found.entity_id,
@@ -145,12 +146,10 @@ async def gate_change(desk: Desk, args: ChangeArgs) -> GateAnswer:
 
 async def suggest_fix(desk: Desk, args: FixArgs) -> FixAnswer:
     """Write the patch that prepares the code for a change, and the plan. Nothing is applied."""
-    from downriver.agent.tools.paging import page_text
-
     lineage = desk.local("suggest_fix")
     if desk.root is None:
         raise InvalidRequestError("suggest_fix", "no repository to write a patch for is known here")
-    request, _ = read_request(args)
+    request, _ = await read_request(desk, args)
     dataset, column = await asyncio.to_thread(lineage.split_entity, request.entity_id)
     changes = request_changes(request, dataset, column)
     fix = await asyncio.to_thread(lineage.fix, changes, desk.root)
@@ -174,22 +173,14 @@ async def _analyze(desk: Desk, request: ImpactRequest) -> ImpactAnswer:
     return await asyncio.to_thread(backend.analyze_impact, request)
 
 
-def read_request(args: ChangeArgs) -> tuple[ImpactRequest, str]:
+async def read_request(desk: Desk, args: ChangeArgs) -> tuple[ImpactRequest, str]:
     """Return the change that is meant, and what had to be assumed about it."""
+    named = await look_up(args.entity_id, desk)
     if args.changes:
-        return ImpactRequest(entity_id=args.entity_id, changes=args.changes), ""
-    proposed = parse_change(args.description, args.entity_id, args.change_type)
-    if proposed is None and not args.change_type:
-        proposed = parse_change("", "", "schema_change")
+        return ImpactRequest(entity_id=str(named), changes=args.changes), ""
+    kind = args.change_type or "schema_change"
+    proposed = parse_change(args.description, named.entity_id, kind, named.column or "")
     if proposed is None:
-        return ImpactRequest(entity_id=args.entity_id, change_type=args.change_type), ""
-    kind = args.change_type or proposed.changes[0]["type"]
-    entity, changes = _about_column(args.entity_id, proposed.changes)
-    return ImpactRequest(entity_id=entity, change_type=kind, changes=changes), proposed.note
-
-
-def _about_column(entity: str, changes: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
-    """`orders.amount` with a change that names amount itself is about orders."""
-    head, dot, last = entity.rpartition(".")
-    named = {str(change.get("from") or change.get("column") or "") for change in changes}
-    return (head, changes) if dot and last in named else (entity, changes)
+        return ImpactRequest(entity_id=str(named), change_type=kind), ""
+    request = ImpactRequest(entity_id=named.entity_id, change_type=kind, changes=proposed.changes)
+    return request, proposed.note

@@ -55,7 +55,7 @@ def _object_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
     """Return a schema whose root is the object itself: clients do not follow a reference there."""
     schema = msgspec.json.schema(kind)
     definitions = schema.get("$defs", {})
-    root = dict(definitions.pop(kind.__name__))
+    root = dict(definitions.pop(schema["$ref"].rpartition("/")[2]))
     if definitions:
         root["$defs"] = definitions
     return root
