@@ -8,6 +8,7 @@ import typer
 
 from downriver import __version__
 from downriver.cli import (
+    agent,
     audit,
     capture,
     demo,
@@ -20,6 +21,7 @@ from downriver.cli import (
     keys,
     kpis,
     lake,
+    mcp,
     paths,
     rebuild,
     run,
@@ -52,6 +54,8 @@ app.command("fix")(fix.fix)
 app.command("kpis")(kpis.kpis)
 app.command("incident")(incident.incident)
 app.command("tags")(tags.tags)
+app.command("agent")(agent.agent)
+app.command("mcp")(mcp.mcp)
 app.command("status")(status.status)
 app.command("rebuild")(rebuild.rebuild)
 app.command("run", context_settings={"ignore_unknown_options": True})(run.run)

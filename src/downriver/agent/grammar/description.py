@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from downriver.agent.grammar.mentions import parse_mention
-from downriver.agent.grammar.schedule import parse_schedule_line, take_schedule
+from downriver.agent.grammar.schedule import Timed, parse_schedule_line, take_schedule
 from downriver.agent.grammar.sentences import Said, parse_sentence
 from downriver.agent.grammar.words import is_marked, unquoted
 
@@ -167,7 +167,7 @@ class _Reading:
         heading = _as_heading(raw)
         if not heading:
             return False
-        timed = take_schedule(heading)
+        timed = _heading_schedule(heading)
         instruction = _is_instruction(heading)
         name = _NAME_WORDS.sub("", re.sub(r"\s*\([^()]*\)", "", timed.text)).strip(" :-–—")
         if _NAMELESS.fullmatch(name) or (instruction and not _HEADING_NOUN.search(name)):
@@ -187,7 +187,7 @@ class _Reading:
         """Read the sentences of a line; what cannot be read of it is said back."""
         head, rest = _inline_heading(raw.text)
         if head:
-            timed = take_schedule(head)
+            timed = _heading_schedule(head)
             self._pipelines.append(PipelineDraft(name=timed.text, schedule=timed.schedule))
         problems, found = [], False
         for sentence in split_sentences(rest):
@@ -248,6 +248,15 @@ def _as_heading(raw: _Raw) -> str:
     if title and bare[0].isupper() and _names_only(bare):
         return raw.text
     return ""
+
+
+def _heading_schedule(heading: str) -> Timed:
+    """Split a heading into its name and when it runs: what is in brackets says it best."""
+    bracket = re.search(r"\s*\(([^()]*)\)", heading)
+    when = parse_schedule_line(bracket[1]) if bracket else ""
+    if bracket and when:
+        return Timed(heading[: bracket.start()] + heading[bracket.end() :], when)
+    return take_schedule(heading)
 
 
 def _names_only(text: str) -> bool:
