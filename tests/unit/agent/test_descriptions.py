@@ -86,3 +86,19 @@ def test_a_line_read_in_part_says_which_part_was_not() -> None:
     found = parse_description("raw_a feeds b. Frobnicate the widgets. b feeds c.")
     assert [flow.source for flow in found.flows] == ["table:raw_a", "table:b"]
     assert [line.text for line in found.not_understood] == ["Frobnicate the widgets"]
+
+
+def test_a_line_that_says_it_all_is_not_joined_with_the_next() -> None:
+    found = parse_description("x feeds y\nblah blah")
+    assert [flow.target for flow in found.flows] == ["table:y"]
+    assert [line.text for line in found.not_understood] == ["blah blah"]
+
+
+def test_a_wrapped_line_is_read_as_one_sentence() -> None:
+    found = parse_description("- raw_a is copied to b\n  and c\n- raw_d is joined with e\n  into f")
+    assert [(flow.source, flow.target) for flow in found.flows] == [
+        ("table:raw_a", "table:b"),
+        ("table:raw_a", "table:c"),
+        ("table:raw_d", "table:f"),
+        ("table:e", "table:f"),
+    ]

@@ -97,6 +97,7 @@ _NAME_WORDS = re.compile(
     r"my|a|an|this|these|following|new|of|for|how|to|us)\s+)+",
     re.IGNORECASE,
 )
+_CONNECTIVE = re.compile(r"(?:and|plus|which|that|then|into|to|with|from|by|on)\b", re.IGNORECASE)
 _NAMELESS = re.compile(r"(?:data )?(?:pipelines?|flows?|jobs?|lineage)?", re.IGNORECASE)
 _INLINE_HEADING = re.compile(r"^(?P<head>[A-Z][\w /&-]*?(?:\s*\([^()]*\))?)\s*:\s+(?P<rest>\S.*)$")
 
@@ -151,7 +152,9 @@ class _Reading:
                 break
             if _as_heading(following) or parse_schedule_line(following.text):
                 break
-            if self._whole(following.text):
+            so_far = " ".join(r.text for r in self._raws[at : at + count])
+            goes_on = so_far.endswith(",") or _CONNECTIVE.match(following.text)
+            if self._whole(following.text) or (self._whole(so_far) and not goes_on):
                 break
             count += 1
         return count
