@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from contextlib import closing
 
 import pytest
+from tests.server import serving
 
-from downriver import lineage
+from downriver import Lineage, lineage_sync
 from downriver.errors import (
     AmbiguousNameError,
     EntityNotFoundError,
@@ -28,11 +30,20 @@ STEPS = [
 ]
 
 
-@pytest.fixture
-def tracker(tmp_path):
-    found = lineage(str(tmp_path / "store"))
-    yield found
-    found.sync.close()
+@pytest.fixture(params=["embedded", "memory", "remote"])
+def tracker(request, tmp_path, monkeypatch):
+    monkeypatch.setenv("DOWNRIVER_SPOOL", str(tmp_path / "spool"))
+    if request.param == "remote":
+        with (
+            Lineage.open(str(tmp_path / "store")) as store,
+            serving(store) as url,
+            closing(lineage_sync(url)) as sync,
+        ):
+            yield Tracker(sync)
+        return
+    location = ":memory:" if request.param == "memory" else str(tmp_path / "store")
+    with closing(lineage_sync(location)) as sync:
+        yield Tracker(sync)
 
 
 @pytest.fixture

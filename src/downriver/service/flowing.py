@@ -14,10 +14,9 @@ from downriver.service.opened import DEFAULT_NAMESPACE, OpenStore, now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from concurrent.futures import Future
 
     from downriver.events import Event
-    from downriver.store import Receipt
+    from downriver.model.ids import NodeId
 
 
 class Flowing(OpenStore):
@@ -28,16 +27,17 @@ class Flowing(OpenStore):
     ) -> list[RegisteredFlow]:
         """Register flows; all of them are on disk when this returns."""
         registered, events = self._prepare_flows(flows, namespace)
-        self._ingest_many(events)
+        if len(events) == 1:  # who registers one at a time may have company: they share a commit
+            self.submit(events)[0].result()
+        else:
+            self._ingest_many(events)
         return registered
 
-    def submit_flow(
-        self, flow: Flow, *, namespace: str = DEFAULT_NAMESPACE
-    ) -> tuple[RegisteredFlow, Future[Receipt]]:
-        """Queue a flow for the group commit; its future resolves once it is on disk."""
-        (registered,), events = self._prepare_flows([flow], namespace)
-        (future,) = self.submit(events)
-        return registered, future
+    def name_entity(self, text: str, *, namespace: str = DEFAULT_NAMESPACE) -> NodeId:
+        """Return what a name means, or would mean if it were new."""
+        with self.reading() as reader:
+            names = EntityNames(reader, self._graph.nodes.identities, namespace)
+            return names.node_for(text, "entity_id")
 
     def register_pipeline(
         self,
