@@ -24,11 +24,15 @@ if TYPE_CHECKING:
 
 
 class Patch(NamedTuple):
-    """A function to watch: an attribute of a module or a class."""
+    """A function to watch: an attribute of a module or a class.
+
+    `reads_variables`: it looks at the variables of whoever calls it, as DuckDB does for frames.
+    """
 
     owner: Any
     name: str
     watched: Watched
+    reads_variables: bool = False
 
 
 MODULES = (
@@ -93,7 +97,7 @@ def _duckdb(duckdb: ModuleType) -> Iterator[Patch]:
     connection, relation = duckdb.DuckDBPyConnection, duckdb.DuckDBPyRelation
     for owner, at in ((duckdb, 0), (connection, 1)):
         for name in ("sql", "query", "execute", "from_query"):
-            yield Patch(owner, name, _runs_sql(at))
+            yield Patch(owner, name, _runs_sql(at), reads_variables=True)
         for name in ("read_parquet", "read_csv", "read_json", "from_parquet", "from_csv_auto"):
             yield Patch(owner, name, _reads_path(at, "path_or_buffer", "file_glob", "file_globs"))
     for name in ("write_parquet", "to_parquet", "write_csv", "to_csv"):

@@ -37,8 +37,9 @@ def describe(value: Any) -> Described:
 
 
 def _looks_like_a_table(value: Any) -> bool:
-    return hasattr(value, "columns") and (
-        hasattr(value, "dtypes") or hasattr(value, "schema") or hasattr(value, "types")
+    kind = type(value)  # asking a lazy frame itself would make it work
+    return hasattr(kind, "columns") and any(
+        hasattr(kind, name) for name in ("dtypes", "schema", "types")
     )
 
 

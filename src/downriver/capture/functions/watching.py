@@ -19,8 +19,9 @@ from downriver.capture.functions.loading import ImportWatcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import FrameType
 
-    from downriver.capture.functions.libraries import Watched
+    from downriver.capture.functions.libraries import Patch
     from downriver.capture.functions.runs import FunctionRun
     from downriver.model.ids import DatasetId
 
@@ -86,26 +87,40 @@ class _Patches:
                 if original is None:
                     continue
                 with guarded(f"watching {module}.{patch.name}"):
-                    setattr(patch.owner, patch.name, _replaced(original, patch.watched))
+                    setattr(patch.owner, patch.name, _replaced(original, patch))
                     self._undo.append((patch.owner, patch.name, original))
 
 
-def _replaced(original: Any, watched: Watched) -> Callable[..., Any]:
+def _replaced(original: Any, patch: Patch) -> Callable[..., Any]:
+    perform = _call_in_place if patch.reads_variables else _call
+
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         watch = _watch.get()
-        if watch is None:
-            return original(*args, **kwargs)
         token = _watch.set(None)  # one library reads by another: the outer call says it all
         try:
-            result = original(*args, **kwargs)
+            result = perform(functools.partial(original, *args, **kwargs), sys._getframe(1))
         finally:
             _watch.reset(token)
-        with guarded("noting what a data library read or wrote"):
-            watched(watch.run, watch.names, result, args, kwargs)
+        if watch is not None:
+            with guarded("noting what a data library read or wrote"):
+                patch.watched(watch.run, watch.names, result, args, kwargs)
         return result
 
     return call
+
+
+def _call(perform: Callable[[], Any], _: FrameType) -> Any:
+    return perform()
+
+
+_PERFORM = compile("__downriver_perform__()", "<downriver>", "eval")
+
+
+def _call_in_place(perform: Callable[[], Any], caller: FrameType) -> Any:
+    """Call where the caller's variables are seen: our own frame would hide them."""
+    variables = {**caller.f_locals, "__downriver_perform__": perform}
+    return eval(_PERFORM, caller.f_globals, variables)  # noqa: S307 — the text is the one above
 
 
 _patches = _Patches()
