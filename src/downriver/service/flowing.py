@@ -13,7 +13,7 @@ from downriver.model.ids import JobId
 from downriver.service.opened import DEFAULT_NAMESPACE, OpenStore, now
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from downriver.events import Event
     from downriver.model.ids import NodeId
@@ -49,39 +49,65 @@ class Flowing(OpenStore):
         namespace: str = DEFAULT_NAMESPACE,
     ) -> RegisteredPipeline:
         """Register a pipeline and every step of it."""
-        if not name.strip():
-            raise InvalidRequestError("name", "empty")
-        if not flows:
-            raise InvalidRequestError("steps", "a pipeline has at least one step")
-        steps = [_step(flow, name, schedule) for flow in flows]
-        registered, events = self._prepare_flows(steps, namespace)
-        job = JobId(namespace, name.strip())
-        pipeline = parse_event(render_pipeline_event(job, now(), steps, schedule, description))
-        self._ingest_many([*events, pipeline])
-        return RegisteredPipeline(
-            pipeline_name=name,
-            steps_registered=len(steps),
-            schedule=schedule,
-            flows=registered,
-        )
+        with self.reading() as reader:
+            names = EntityNames(reader, self._graph.nodes.identities, namespace)
+            done, events = prepare_pipeline(
+                name, flows, schedule, description, node_for=names.node_for, namespace=namespace
+            )
+        self._ingest_many(events)
+        return done
 
     def _prepare_flows(
         self, flows: Sequence[Flow], namespace: str
     ) -> tuple[list[RegisteredFlow], list[Event]]:
-        at = now()
-        registered: list[RegisteredFlow] = []
-        events: list[Event] = []
         with self.reading() as reader:
             names = EntityNames(reader, self._graph.nodes.identities, namespace)
-            for flow in flows:
-                source = names.node_for(flow.source_id, "source_id")
-                target = names.node_for(flow.target_id, "target_id")
-                if source == target:
-                    raise InvalidRequestError("target_id", f"{flow.target_id!r} is the source too")
-                event = parse_event(render_flow_event(flow, source, target, at))
-                events.append(event)
-                registered.append(_registered(flow, str(source), str(target), at, event))
-        return registered, events
+            return prepare_flows(flows, names.node_for)
+
+
+def prepare_flows(
+    flows: Sequence[Flow], node_for: Callable[[str, str], NodeId]
+) -> tuple[list[RegisteredFlow], list[Event]]:
+    """Return what registering flows answers, and the events to store for it.
+
+    `node_for` finds what a name means, and is told which field it stands in.
+    """
+    at = now()
+    registered: list[RegisteredFlow] = []
+    events: list[Event] = []
+    for flow in flows:
+        source = node_for(flow.source_id, "source_id")
+        target = node_for(flow.target_id, "target_id")
+        if source == target:
+            raise InvalidRequestError("target_id", f"{flow.target_id!r} is the source too")
+        event = parse_event(render_flow_event(flow, source, target, at))
+        events.append(event)
+        registered.append(_registered(flow, str(source), str(target), at, event))
+    return registered, events
+
+
+def prepare_pipeline(
+    name: str,
+    flows: Sequence[Flow],
+    schedule: str | None,
+    description: str,
+    *,
+    node_for: Callable[[str, str], NodeId],
+    namespace: str = DEFAULT_NAMESPACE,
+) -> tuple[RegisteredPipeline, list[Event]]:
+    """Return what registering a pipeline answers, and the events to store for it."""
+    if not name.strip():
+        raise InvalidRequestError("name", "empty")
+    if not flows:
+        raise InvalidRequestError("steps", "a pipeline has at least one step")
+    steps = [_step(flow, name, schedule) for flow in flows]
+    registered, events = prepare_flows(steps, node_for)
+    job = JobId(namespace, name.strip())
+    itself = parse_event(render_pipeline_event(job, now(), steps, schedule, description))
+    done = RegisteredPipeline(
+        pipeline_name=name, steps_registered=len(steps), schedule=schedule, flows=registered
+    )
+    return done, [*events, itself]
 
 
 def _step(flow: Flow, pipeline: str, schedule: str | None) -> Flow:

@@ -27,8 +27,9 @@ def lineage_sync(location: str | None = None) -> SyncTracker:
     """Open a tracker for code that does not await; `location` is as for `lineage`."""
     target = location or settings.read_text(settings.URL)
     if target.startswith(("http://", "https://")):
-        remote = RemoteLineage(target, settings.read_text(settings.API_KEY))
-        return SyncTracker(remote, open_spool())
+        spool = open_spool()
+        remote = RemoteLineage(target, settings.read_text(settings.API_KEY), spool)
+        return SyncTracker(remote, spool)
     return SyncTracker(Lineage.open(location), _spool_beside(location))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import logging
 import os
 import threading
 from collections import deque
@@ -14,6 +15,7 @@ import msgspec
 from downriver import errors
 from downriver.capture.emit import HttpSender
 from downriver.capture.naming import new_node
+from downriver.events.wire import parse_event
 from downriver.model.answers import Paths
 from downriver.model.flows import (
     ColumnDerivation,
@@ -25,16 +27,23 @@ from downriver.model.flows import (
     RegisteredFlow,
     RegisteredPipeline,
 )
+from downriver.model.ids import DatasetId
 from downriver.model.impact_answers import ImpactAnswer, ImpactRequest
 from downriver.service import DEFAULT_NAMESPACE, SqlCapture
+from downriver.service.capturing import read_sql
+from downriver.service.flowing import prepare_flows, prepare_pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from downriver.capture.emit import Spool
+    from downriver.events import Event
     from downriver.model.answers import Direction
     from downriver.model.ids import NodeId
 
 T = TypeVar("T")
+log = logging.getLogger("downriver")
+
 _TIMEOUT = 30.0
 _FAILED = 400
 
@@ -60,7 +69,8 @@ class _Derivations(msgspec.Struct):
 class RemoteLineage:
     """Asks one server over connections that are kept. Safe to share between threads."""
 
-    def __init__(self, url: str, key: str = "") -> None:
+    def __init__(self, url: str, key: str, spool: Spool) -> None:
+        self._spool = spool
         self._sender = HttpSender(url, key)
         self._sending = threading.Lock()
         self._url = url.rstrip("/")
@@ -81,22 +91,45 @@ class RemoteLineage:
         return new_node(text, DEFAULT_NAMESPACE)
 
     def register_flows(self, flows: Sequence[Flow]) -> list[RegisteredFlow]:
-        """Register flows; all of them are on disk when this returns."""
-        return self._post("/v1/flows", {"flows": flows}, _Flows).flows
+        """Register flows; where the server is down they are spooled, and say so."""
+        try:
+            return self._post("/v1/flows", {"flows": flows}, _Flows).flows
+        except errors.ServerUnreachableError as exc:
+            registered, events = prepare_flows(flows, _offline)
+            self._keep(events, exc)
+            return [_spooled(flow) for flow in registered]
 
     def register_pipeline(
         self, name: str, flows: Sequence[Flow], *, schedule: str | None, description: str
     ) -> RegisteredPipeline:
         """Register a pipeline and every step of it."""
         body = {"name": name, "steps": flows, "schedule": schedule, "description": description}
-        return self._post("/v1/pipelines", body, RegisteredPipeline)
+        try:
+            return self._post("/v1/pipelines", body, RegisteredPipeline)
+        except errors.ServerUnreachableError as exc:
+            done, events = prepare_pipeline(name, flows, schedule, description, node_for=_offline)
+            self._keep(events, exc)
+            done.flows = [_spooled(flow) for flow in done.flows]
+            return done
 
     def capture_sql(
         self, sql: str, *, dialect: str | None, description: str, ran: bool
     ) -> SqlCapture:
         """Read lineage from SQL and register it."""
         body = {"sql": sql, "dialect": dialect, "description": description, "ran": ran}
-        return self._post("/v1/sql", body, SqlCapture)
+        try:
+            return self._post("/v1/sql", body, SqlCapture)
+        except errors.ServerUnreachableError as exc:
+            capture, event = read_sql(
+                sql, dialect=dialect, description=description, ran=ran, names=offline_dataset
+            )
+            self._keep([parse_event(event)] if capture.registered else [], exc)
+            return capture
+
+    def _keep(self, events: list[Event], failure: errors.ServerUnreachableError) -> None:
+        """Spool events that could not be sent: whoever registers them may be a job at work."""
+        log.warning("%s; %d events are kept to be sent later", failure.message, len(events))
+        self._spool.add([event.raw for event in events])
 
     def related(
         self, entity: str, direction: Direction | str, *, depth: int | None, limit: int
@@ -197,6 +230,19 @@ class RemoteLineage:
             secure = self._parts.scheme == "https"
             kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
             return kind(self._parts.netloc.rpartition("@")[2], timeout=_TIMEOUT)
+
+
+def _offline(text: str, field: str) -> NodeId:
+    return new_node(text, DEFAULT_NAMESPACE, field)
+
+
+def offline_dataset(table: str) -> DatasetId:
+    """Return the table that SQL names, where no catalog can be asked."""
+    return DatasetId(DEFAULT_NAMESPACE, table)
+
+
+def _spooled(flow: RegisteredFlow) -> RegisteredFlow:
+    return msgspec.structs.replace(flow, status="spooled")
 
 
 def _error_of(url: str, status: int, body: bytes) -> errors.DownriverError:
