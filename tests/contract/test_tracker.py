@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
+from tests.server import serving
 
-from downriver import lineage
+from downriver import ColumnLineage, Lineage, lineage_sync
 from downriver.errors import (
     AmbiguousNameError,
     EntityNotFoundError,
@@ -28,11 +31,20 @@ STEPS = [
 ]
 
 
-@pytest.fixture
-def tracker(tmp_path):
-    found = lineage(str(tmp_path / "store"))
-    yield found
-    found.sync.close()
+@pytest.fixture(params=["embedded", "memory", "remote"])
+def tracker(request, tmp_path, monkeypatch):
+    monkeypatch.setenv("DOWNRIVER_SPOOL", str(tmp_path / "spool"))
+    if request.param == "remote":
+        with (
+            Lineage.open(str(tmp_path / "store")) as store,
+            serving(store) as url,
+            closing(lineage_sync(url)) as sync,
+        ):
+            yield Tracker(sync)
+        return
+    location = ":memory:" if request.param == "memory" else str(tmp_path / "store")
+    with closing(lineage_sync(location)) as sync:
+        yield Tracker(sync)
 
 
 @pytest.fixture
@@ -269,3 +281,74 @@ def test_what_is_answered_reads_like_a_dictionary(pipeline):
     assert found.get("nothing", 7) == 7
     assert dict(found)["entity_id"] == "table:customer_360"
     assert found.to_dict()["upstream_sources"][0]["entity_id"] == "table:customers_clean"
+
+
+def test_a_tracked_function_is_lineage_once_it_was_called(tracker):
+    @tracker.track(
+        source="table:raw_events", target="table:session_metrics", transformation="Filter bots"
+    )
+    async def compute(day):
+        return day
+
+    with pytest.raises(EntityNotFoundError):
+        tracker.sync.trace_downstream("table:raw_events")
+    assert asyncio.run(compute("monday")) == "monday"
+    (found,) = tracker.sync.trace_downstream("table:raw_events")["downstream_consumers"]
+    assert (found["entity_id"], found["transformation"]) == ("table:session_metrics", "Filter bots")
+    assert found["confidence"] == "exact"
+    assert len(found["via"]) == 1
+
+
+def test_a_failed_function_is_a_run_and_no_lineage(tracker):
+    @tracker.sync.track("table:a", "table:b", name="broken_job")
+    def broken():
+        raise ValueError("disk full")
+
+    with pytest.raises(ValueError, match="disk full"):
+        broken()
+    found = tracker.sync.get_entity("job:broken_job")
+    assert (found["runs"][0]["state"], found["runs"][0]["error"]) == (
+        "FAIL",
+        "ValueError: disk full",
+    )
+    assert (found["upstream"], found["downstream"]) == ([], [])
+    with pytest.raises(EntityNotFoundError):
+        tracker.sync.get_entity("table:b")
+
+
+def test_columns_that_someone_documents_are_lineage(tracker):
+    tracker.sync.document_column_lineage(
+        "build_daily_revenue",
+        [
+            ColumnLineage("total_revenue", ["silver.orders.amount"], "SUM(amount)"),
+            ColumnLineage(
+                "avg_order_value",
+                ["silver.orders.amount", "silver.orders.order_id"],
+                "SUM(amount) / COUNT(DISTINCT order_id)",
+            ),
+        ],
+        output="gold.daily_revenue",
+    )
+    (found,) = tracker.sync.get_column_lineage("gold.daily_revenue", "avg_order_value")
+    assert found.input_columns == ["silver.orders.amount", "silver.orders.order_id"]
+    assert found.transformation == "SUM(amount) / COUNT(DISTINCT order_id)"
+
+
+def test_many_threads_register_at_once(tracker):
+    def register(number):
+        for step in range(10):
+            tracker.sync.register_flow("table:hub", f"table:t{number}_{step}")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(register, range(8)))
+    assert tracker.sync.trace_downstream("table:hub")["count"] == 80
+
+
+def test_many_coroutines_register_at_once(tracker):
+    async def register():
+        await asyncio.gather(
+            *(tracker.register_flow("table:hub", f"table:t{number}") for number in range(50))
+        )
+        return await tracker.trace_downstream("table:hub")
+
+    assert asyncio.run(register())["count"] == 50

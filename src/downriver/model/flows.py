@@ -23,7 +23,10 @@ class Flow(Readable, kw_only=True, omit_defaults=True):
 
 
 class RegisteredFlow(Readable, kw_only=True):
-    """A flow in the log; `source` and `target` are the ids it was registered between."""
+    """A flow in the log; `source` and `target` are the ids it was registered between.
+
+    `status` is `registered`, or `spooled` when its server was down: it is sent later.
+    """
 
     flow_id: str
     source_id: str
@@ -35,6 +38,7 @@ class RegisteredFlow(Readable, kw_only=True):
     source: str
     target: str
     registered_at: str
+    status: str = "registered"
 
 
 class RegisteredPipeline(Readable, kw_only=True):

@@ -78,6 +78,10 @@ class OpenStore:
         parsed = [parse_event(e) if isinstance(e, bytes) else e for e in events]
         return self.store.append(parsed)
 
+    def send(self, events: list[bytes]) -> None:
+        """Store events that were captured in this process."""
+        self.ingest(events)
+
     def submit(self, events: list[Event]) -> list[Future[Receipt]]:
         """Queue events for the group commit; a future resolves once its event is on disk."""
         with self._starting_writer:

@@ -6,14 +6,12 @@ import asyncio
 import functools
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-from downriver.tracker.sync import SyncTracker, lineage_sync
+from downriver.tracker.sync import SyncTracker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from types import TracebackType
     from typing import Any
-
-    from downriver.tracker.backend import Backend
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,8 +32,9 @@ def _awaited(
 class Tracker:
     """Registers lineage and asks questions about it. `sync` has the same without `await`."""
 
-    def __init__(self, backend: Backend) -> None:
-        self.sync = SyncTracker(backend)
+    def __init__(self, sync: SyncTracker) -> None:
+        self.sync = sync
+        self.track = sync.track
 
     register_flow = _awaited(SyncTracker.register_flow)
     register_flows = _awaited(SyncTracker.register_flows)
@@ -52,6 +51,8 @@ class Tracker:
     get_column_lineage = _awaited(SyncTracker.get_column_lineage)
     get_upstream_chain = _awaited(SyncTracker.get_upstream_chain)
     get_downstream_impact = _awaited(SyncTracker.get_downstream_impact)
+    document_column_lineage = _awaited(SyncTracker.document_column_lineage)
+    flush = _awaited(SyncTracker.flush)
     close = _awaited(SyncTracker.close)
 
     async def __aenter__(self) -> Tracker:
@@ -64,8 +65,3 @@ class Tracker:
         where: TracebackType | None,
     ) -> None:
         await self.close()
-
-
-def lineage(location: str | None = None) -> Tracker:
-    """Open the store at `location`, else DOWNRIVER_STORE, else the nearest `.downriver/`."""
-    return Tracker(lineage_sync(location).backend)

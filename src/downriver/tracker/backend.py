@@ -18,12 +18,19 @@ if TYPE_CHECKING:
         RegisteredFlow,
         RegisteredPipeline,
     )
+    from downriver.model.ids import NodeId
     from downriver.model.impact_answers import ImpactAnswer, ImpactRequest
     from downriver.service import SqlCapture
 
 
 class Backend(Protocol):
     """Registers lineage and answers questions about it. Safe to share between threads."""
+
+    def send(self, events: list[bytes]) -> None:
+        """Put events into the log, or raise when that cannot be done now."""
+
+    def name_entity(self, text: str) -> NodeId:
+        """Return what a name means, or would mean if it were new; waits for no server."""
 
     def register_flows(self, flows: Sequence[Flow]) -> list[RegisteredFlow]:
         """Register flows; all of them are on disk when this returns."""

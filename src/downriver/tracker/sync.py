@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from downriver.capture.emit import Emitter
 from downriver.capture.sql import ColumnEdge, parse_sql_lineage
 from downriver.errors import InvalidRequestError
 from downriver.graph.entity_names import short_id
@@ -16,12 +17,15 @@ from downriver.model.flows import (
 )
 from downriver.model.impact_answers import ImpactRequest
 from downriver.model.readable import Readable
-from downriver.service import DEFAULT_NAMESPACE, Lineage
+from downriver.service import DEFAULT_NAMESPACE
 from downriver.service.relating import MOST_RELATED
+from downriver.tracker.functions import document, tracked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from downriver.capture.emit import Spool
+    from downriver.capture.functions import ColumnLineage
     from downriver.model.flows import (
         ColumnDerivation,
         EntityDetails,
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from downriver.model.impact_answers import ImpactAnswer
     from downriver.service import SqlCapture
     from downriver.tracker.backend import Backend
+    from downriver.tracker.functions import Ends, F
 
 
 class SqlFlows(Readable, kw_only=True):
@@ -51,8 +56,63 @@ class SqlFlows(Readable, kw_only=True):
 class SyncTracker:
     """Registers lineage and asks questions about it. Safe to share between threads."""
 
-    def __init__(self, backend: Backend) -> None:
-        self.backend = backend
+    def __init__(self, backend: Backend, spool: Spool) -> None:
+        self._backend = backend
+        self._emitter = Emitter(backend.send, spool)
+
+    @property
+    def backend(self) -> Backend:
+        """Who holds the lineage, after what tracked functions did until now has arrived there."""
+        self.flush()
+        return self._backend
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Wait until what tracked functions did is sent or spooled; False if that takes longer."""
+        return self._emitter.flush(timeout)
+
+    def track(
+        self,
+        source: Ends = None,
+        target: Ends = None,
+        transformation: str | None = None,
+        *,
+        auto: bool = False,
+        name: str | None = None,
+        columns: Sequence[ColumnLineage] = (),
+    ) -> Callable[[F], F]:
+        """Record every call of a function as a run that reads `source` and writes `target`.
+
+        Text in braces is taken from the call's arguments. With `auto`, what pandas, polars,
+        pyarrow and duckdb read and write inside is added. A call that raises is a failed run, and
+        no lineage.
+        """
+        return tracked(
+            source,
+            target,
+            emit=self._emit,
+            names=self._backend.name_entity,
+            auto=auto,
+            job_name=name,
+            description=transformation or "",
+            columns=columns,
+        )
+
+    def document_column_lineage(
+        self, job_name: str, lineage: Sequence[ColumnLineage], *, output: str | None = None
+    ) -> None:
+        """Say how a job makes the columns of `output`, or of what the columns' names begin with."""
+        document(
+            job_name,
+            lineage,
+            output,
+            namespace=DEFAULT_NAMESPACE,
+            emit=self._emit,
+            names=self._backend.name_entity,
+        )
+
+    def _emit(self, event: bytes) -> None:
+        self._emitter.close_at_exit()
+        self._emitter.emit(event)
 
     # Registering
 
@@ -238,13 +298,9 @@ class SyncTracker:
         return _datasets(found.downstream)
 
     def close(self) -> None:
-        """Release the store or the connection."""
-        self.backend.close()
-
-
-def lineage_sync(location: str | None = None) -> SyncTracker:
-    """Open a tracker for code that does not await; `location` is as for `lineage`."""
-    return SyncTracker(Lineage.open(location))
+        """Send what waits, and release the store or the connection."""
+        self._emitter.close()
+        self._backend.close()
 
 
 def make_flow(flow: Flow | Mapping[str, Any]) -> Flow:
