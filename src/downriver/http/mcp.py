@@ -76,10 +76,12 @@ class McpEndpoint:
     def _build(self) -> StreamableHTTPSessionManager:
         from downriver.agent.mcp_server import build_server
         from downriver.agent.tools import Desk
-        from downriver.tracker import Tracker
+        from downriver.sending import open_spool
+        from downriver.tracker import SyncTracker, Tracker
 
         repository = self._lineage.repository
-        desk = Desk(Tracker(self._lineage), None, repository.root if repository else None)
+        tracker = Tracker(SyncTracker(self._lineage, open_spool()))
+        desk = Desk(tracker, None, repository.root if repository else None)
         server = build_server(desk, self._may_write)
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 

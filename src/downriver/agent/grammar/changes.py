@@ -169,8 +169,9 @@ def deprecate(text: str, entity: str) -> Proposed | None:
     found = _search(rf"\b{verb}\s+(?:the\s+)?{_COLUMN}\s+{_NAME.format('old')}", text) or _search(
         rf"\b{verb}\s+(?:the\s+)?{_NAME.format('old')}\s+{_COLUMN}\b", text
     )
-    column = found["old"] if found and not _own(found["old"], entity) else ""
-    return Proposed([{"type": "deprecation", "column": _last(column)}])
+    if found and not _own(found["old"], entity):
+        return Proposed([{"type": "deprecation", "column": _last(found["old"])}])
+    return Proposed([{"type": "deprecation"}])
 
 
 def logic(text: str, _entity: str) -> Proposed | None:

@@ -104,8 +104,8 @@ UPSTREAM = _any(
     r"\b(?:derived?|built) from\b",
     r"\b(?:parents?|ancestors?|provenance|behind)\b",
     r"\binputs? (?:of|to)\b",
-    r"\bwhere .+ from\b",
-    r"\b(?:does|do|is) .+ (?:depend(?:ent|s)? on|rely on|reads? from)\b",
+    r"\bwhere [^?]+ from\b",
+    r"\b(?:does|do|is) [^?]+ (?:depend(?:ent|s)? on|rely on|reads? from)\b",
 )
 DOWNSTREAM = _any(
     r"\bdownstream\b",
@@ -115,8 +115,8 @@ DOWNSTREAM = _any(
     r"\bwh(?:o|at|ich)\b[^?.]*?\b(?:uses?|reads?|queries|consumes?)\b",
     r"\b(?:used|read|fed|powered) by\b",
     r"\bused in\b",
-    r"\bwhere does .+ (?:go|flow|end up|land)\b",
-    r"\bwhat does .+ feed\b",
+    r"\bwhere does [^?]+ (?:go|flow|end up|land)\b",
+    r"\bwhat does [^?]+ feed\b",
     r"\bgoes to\b",
 )
 BOTH = _any(
