@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -352,3 +353,99 @@ def test_many_coroutines_register_at_once(tracker):
         return await tracker.trace_downstream("table:hub")
 
     assert asyncio.run(register())["count"] == 50
+
+
+def run_event(job, state, at, inputs=(), outputs=(), **facets):
+    return json.dumps(
+        {
+            "eventType": state,
+            "eventTime": at,
+            "run": {"runId": f"{job}-{at}", "facets": facets},
+            "job": {"namespace": "default", "name": job},
+            "inputs": [{"namespace": "default", **entry} for entry in inputs],
+            "outputs": [{"namespace": "default", "name": name} for name in outputs],
+        }
+    ).encode()
+
+
+@pytest.fixture
+def metric(tracker):
+    """gold.daily_revenue.total is made of silver.orders.amount, made of raw.orders.cents."""
+    sync = tracker.sync
+    sync.capture_sql_lineage(
+        "INSERT INTO silver.orders (day, amount) SELECT day, cents / 100 FROM raw.orders"
+    )
+    sync.capture_sql_lineage(
+        "INSERT INTO gold.daily_revenue (day, total)"
+        " SELECT day, SUM(amount) FROM silver.orders GROUP BY day"
+    )
+    return sync
+
+
+def test_a_metric_is_traced_back_to_its_sources(metric):
+    found = metric.diagnose_metric("gold.daily_revenue", "total")
+    assert found["metric"] == "gold.daily_revenue.total"
+    assert found["direct_sources"] == ["silver.orders.amount"]
+    assert found["transformations"] == ["SUM(amount)"]
+    assert found["freshness_silver.orders.amount"] == found["freshness"][0]["last_updated"]
+    assert found["freshness"][0]["age_hours"] < 1
+    assert {run["state"] for run in found["last_runs"]} == {"COMPLETE"}
+    assert found["look_first"] == []
+    assert found["complete"] is True
+    with pytest.raises(KeyError):
+        found["freshness_of_something"]
+
+
+def test_a_diagnosis_says_where_to_look_first(metric):
+    failed = {"errorMessage": {"message": "out of memory", "programmingLanguage": "python"}}
+    checks = {
+        "dataQualityAssertions": {
+            "assertions": [
+                {"assertion": "not_null", "success": False, "column": "amount"},
+                {"assertion": "unique", "success": False, "column": "unrelated"},
+            ]
+        }
+    }
+    metric.backend.send(
+        [
+            run_event("load_raw", "COMPLETE", "2026-01-01T00:00:00Z", outputs=["raw.orders"]),
+            run_event("sql.silver.orders", "FAIL", "2046-01-02T00:00:00Z", **failed),
+            run_event(
+                "check",
+                "COMPLETE",
+                "2026-01-02T00:00:00Z",
+                inputs=[{"name": "silver.orders", "inputFacets": checks}],
+            ),
+        ]
+    )
+    found = metric.diagnose_metric("gold.daily_revenue", "total")
+    assert [suspect["kind"] for suspect in found["look_first"]] == [
+        "failed_check",
+        "failed_run",
+        "old_data",
+        "blind_spot",  # how load_raw fills the column
+    ]
+    check, run, old, _ = found["look_first"]
+    assert (check["entity"], check["depth"]) == ("dataset:default:silver.orders", 1)
+    assert "not_null of amount" in check["reason"]
+    assert "out of memory" in run["reason"]
+    assert old["entity"] == "dataset:default:raw.orders"
+    assert [failure["error"] for failure in found["recent_failures"]] == ["out of memory"]
+    assert [result["assertion"] for result in found["quality"]] == ["not_null"]
+
+
+def test_a_metric_whose_making_is_unknown_counts_all_that_feeds_it(tracker):
+    tracker.sync.register_flow("table:orders", "table:revenue")
+    tracker.sync.document_column_lineage("x", [ColumnLineage("tax", ["revenue.total"], "* 0.2")])
+    found = tracker.sync.diagnose_metric("revenue", "total")
+    assert found["direct_sources"] == ["orders"]
+    assert found["freshness_orders"] is None
+    assert {spot["kind"] for spot in found["blind_spots"]} == {
+        "no_column_lineage",
+        "unknown_freshness",
+    }
+
+
+def test_an_unknown_metric_is_an_error(metric):
+    with pytest.raises(EntityNotFoundError):
+        metric.diagnose_metric("gold.daily_revenue", "totl")

@@ -19,6 +19,7 @@ from downriver.http.mcp import McpEndpoint
 from downriver.http.openapi import describe
 from downriver.model.answers import Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
+from downriver.model.diagnoses import Diagnosis
 from downriver.model.flows import (
     EntityDetails,
     EntityLineage,
@@ -222,6 +223,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         flows.get_column_lineage,
         KeyRole.READER,
         {200: flows.ColumnLineageAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        query=("dataset", "column"),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/diagnosis",
+        flows.get_diagnosis,
+        KeyRole.READER,
+        {200: Diagnosis, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("dataset", "column"),
     ),
     Endpoint(

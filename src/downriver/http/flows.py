@@ -141,6 +141,16 @@ async def get_column_lineage(request: Request) -> Response:
     return json_response(ColumnLineageAnswer(derivations=found))
 
 
+async def get_diagnosis(request: Request) -> Response:
+    """Trace a metric that looks wrong back to its sources: `?dataset=&column=`."""
+    answer = await run_in_threadpool(
+        context_of(request).lineage.diagnose,
+        query_text(request, "dataset"),
+        query_text(request, "column"),
+    )
+    return json_response(answer)
+
+
 async def get_export(request: Request) -> Response:
     """Write the graph around an entity down: `?entity=&format=&direction=&depth=&as_of=`."""
     answer = await run_in_threadpool(

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 from downriver.errors import InvalidRequestError
 from downriver.events.flows import read_flows
 from downriver.events.wire import render_time
-from downriver.graph import Question, trace, trace_numbered
+from downriver.graph import Entity, Question, trace, trace_numbered
 from downriver.graph.assets import Assets
 from downriver.graph.column_sources import list_derivations
+from downriver.graph.diagnosis import Diagnosing
 from downriver.graph.entity_names import entity_id
 from downriver.graph.related import relate
 from downriver.graph.runs import list_last_runs
 from downriver.impact.labels import read_owners, read_tags, read_word
 from downriver.model.answers import Direction
+from downriver.model.diagnoses import Diagnosis
 from downriver.model.flows import (
     ColumnDerivation,
     ColumnInfo,
@@ -25,16 +27,16 @@ from downriver.model.flows import (
 )
 from downriver.model.ids import ColumnId, DatasetId, JobId
 from downriver.service.answering import Answering, ask
-from downriver.service.opened import DEFAULT_NAMESPACE
+from downriver.service.opened import DEFAULT_NAMESPACE, now
 
 if TYPE_CHECKING:
-    from downriver.graph import Entity
     from downriver.model.ids import NodeId
     from downriver.store import Reader
 
 MOST_RELATED = 1_000_000
 _NEIGHBOURS = 200
 _RUNS = 5
+_WAY = 2000  # nodes on the way back from a metric
 
 
 class Relating(Answering):
@@ -135,6 +137,24 @@ class Relating(Answering):
             found = self._column(dataset, column, reader)
             answer = trace(self._graph, reader, found, ask(Direction.UPSTREAM, 1, None, 10_000))
             return list_derivations(answer)
+
+    def diagnose(self, dataset: str, column: str) -> Diagnosis:
+        """Trace a metric that looks wrong back to its sources, and say where to look first."""
+        upstream = ask(Direction.UPSTREAM, None, None, _WAY)
+        with self.reading() as reader:
+            found = self._column(dataset, column, reader)
+            whole = Entity(found.id, found.node)
+            diagnosing = Diagnosing(
+                trace(self._graph, reader, found, upstream),
+                trace(self._graph, reader, whole, upstream),
+                reader,
+                self._graph.nodes.identities,
+                now(),
+            )
+            metric = found.id
+            if not isinstance(metric, ColumnId):
+                raise InvalidRequestError("column", f"{column!r} is no column")
+            return diagnosing.diagnose(metric, metric.dataset.name)
 
     def _column(self, dataset: str, column: str, reader: Reader) -> Entity:
         owner = self.resolve(dataset, reader).id

@@ -332,6 +332,15 @@ class Reader:
         rows = self._query(sql, (job, int(Role.RUN), run))
         return {name: unpack(bytes(body)) or b"{}" for name, body in rows}
 
+    def quality(self, dataset: int) -> list[tuple[bytes, int]]:
+        """Return what checks of a dataset found, as sent, with their times, the oldest first."""
+        sql = """
+            SELECT b.body, f.last_at FROM facets f JOIN bodies b ON b.digest = f.digest
+            WHERE f.node = ? AND f.name = 'dataQualityAssertions'
+            ORDER BY f.last_at, f.last_event, f.digest
+        """
+        return [(unpack(bytes(body)) or b"{}", at) for body, at in self._query(sql, (dataset,))]
+
     def node_span(self, node: int) -> Span:
         """Return when a node was first and last seen."""
         sql = f"SELECT {_SPAN_COLUMNS} FROM nodes WHERE id = ?"

@@ -49,6 +49,7 @@ class Tracker:
     search_entities = _awaited(SyncTracker.search_entities)
     get_entity = _awaited(SyncTracker.get_entity)
     get_column_lineage = _awaited(SyncTracker.get_column_lineage)
+    diagnose_metric = _awaited(SyncTracker.diagnose_metric)
     get_upstream_chain = _awaited(SyncTracker.get_upstream_chain)
     get_downstream_impact = _awaited(SyncTracker.get_downstream_impact)
     document_column_lineage = _awaited(SyncTracker.document_column_lineage)

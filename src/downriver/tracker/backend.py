@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from downriver.model.answers import Direction, Paths
+    from downriver.model.diagnoses import Diagnosis
     from downriver.model.flows import (
         ColumnDerivation,
         EntityDetails,
@@ -75,6 +76,9 @@ class Backend(Protocol):
 
     def column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
         """Answer from which columns a column is made."""
+
+    def diagnose(self, dataset: str, column: str) -> Diagnosis:
+        """Trace a metric that looks wrong back to its sources."""
 
     def close(self) -> None:
         """Release what is held."""

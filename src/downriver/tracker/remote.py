@@ -17,6 +17,7 @@ from downriver.capture.emit import HttpSender
 from downriver.capture.naming import new_node
 from downriver.events.wire import parse_event
 from downriver.model.answers import Paths
+from downriver.model.diagnoses import Diagnosis
 from downriver.model.flows import (
     ColumnDerivation,
     EntityDetails,
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger("downriver")
 
-_TIMEOUT = 30.0
+_READ_TIMEOUT = 60.0
+_WRITE_TIMEOUT = 10.0  # whoever registers may be a job at work: then it is spooled
 _FAILED = 400
 
 
@@ -178,6 +180,10 @@ class RemoteLineage:
         asked = {"dataset": dataset, "column": column}
         return self._get("/v1/column-lineage", asked, _Derivations).derivations
 
+    def diagnose(self, dataset: str, column: str) -> Diagnosis:
+        """Trace a metric that looks wrong back to its sources."""
+        return self._get("/v1/diagnosis", {"dataset": dataset, "column": column}, Diagnosis)
+
     def close(self) -> None:
         """Close every connection."""
         self._sender.close()
@@ -194,7 +200,8 @@ class RemoteLineage:
         return self._ask("POST", path, msgspec.json.encode(body), kind)
 
     def _ask(self, method: str, path: str, body: bytes | None, kind: type[T]) -> T:
-        status, answer = self._request(method, self._parts.path + path, body)
+        timeout = _READ_TIMEOUT if method == "GET" else _WRITE_TIMEOUT
+        status, answer = self._request(method, self._parts.path + path, body, timeout)
         if status >= _FAILED:
             raise _error_of(self._url, status, answer)
         try:
@@ -203,8 +210,13 @@ class RemoteLineage:
             reason = f"its answer to {method} {path.partition('?')[0]} cannot be read: {exc}"
             raise errors.ServerError(self._url, reason) from exc
 
-    def _request(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+    def _request(
+        self, method: str, path: str, body: bytes | None, timeout: float
+    ) -> tuple[int, bytes]:
         connection = self._take()
+        connection.timeout = timeout
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout)
         try:
             try:
                 connection.request(method, path, body, self._headers)
@@ -229,7 +241,7 @@ class RemoteLineage:
         except IndexError:
             secure = self._parts.scheme == "https"
             kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-            return kind(self._parts.netloc.rpartition("@")[2], timeout=_TIMEOUT)
+            return kind(self._parts.netloc.rpartition("@")[2])
 
 
 def _offline(text: str, field: str) -> NodeId:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from downriver.capture.emit import Spool
     from downriver.capture.functions import ColumnLineage
+    from downriver.model.diagnoses import Diagnosis
     from downriver.model.flows import (
         ColumnDerivation,
         EntityDetails,
@@ -286,6 +287,10 @@ class SyncTracker:
     def get_column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
         """Answer from which columns a column is made, one answer for each job that makes it."""
         return self.backend.column_lineage(dataset, column)
+
+    def diagnose_metric(self, dataset: str, column: str) -> Diagnosis:
+        """Trace a metric that looks wrong back to its sources, and say where to look first."""
+        return self.backend.diagnose(dataset, column)
 
     def get_upstream_chain(self, dataset: str) -> list[str]:
         """Return the ids of every dataset upstream of one, nearest first."""
