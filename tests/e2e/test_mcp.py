@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 WANTED = {
     "search_entities", "get_entity", "trace_upstream", "trace_downstream", "get_column_lineage",
-    "find_paths", "analyze_impact", "gate_change", "suggest_fix",
+    "find_paths", "analyze_impact", "gate_change", "suggest_fix", "diagnose_metric",
     "incident_report", "kpis", "register_flow", "register_pipeline", "describe_pipeline",
     "capture_sql_lineage", "export_lineage",
 }  # fmt: skip
@@ -130,6 +130,8 @@ async def ask_everything(client: Client) -> None:
     assert figures["kpis"]["datasets"] >= 4
     incident = await use(client, "incident_report", entity_id="revenue_daily")
     assert incident["status"] == "healthy"
+    trouble = await use(client, "diagnose_metric", dataset="order_totals", column="total")
+    assert sorted(trouble["direct_sources"]) == ["orders_clean.price", "orders_clean.qty"]
     dry = await use(client, "describe_pipeline", text="x feeds y\nblah blah", dry_run=True)
     assert (dry["flow_count"], dry["registered"]) == (1, False)
     assert dry["not_understood"][0]["text"] == "blah blah"

@@ -76,7 +76,7 @@ def _search(pattern: str, text: str) -> re.Match[str] | None:
 
 def _own(name: str, entity: str) -> bool:
     """Whether a name in the text is that of the changed dataset itself."""
-    return _short(name) == entity
+    return _short(name) == entity or name.casefold() in ("it", "this", "that")
 
 
 def _last(name: str) -> str:

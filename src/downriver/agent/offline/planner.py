@@ -170,6 +170,15 @@ class _Question:
         entity = await self._entity()
         return replies.tell_incident(await self._use("incident_report", entity_id=str(entity)))
 
+    async def diagnose(self) -> str:
+        """A column is traced back to its sources; a whole dataset is reported on."""
+        entity = await self._entity()
+        column = entity.column or _column_in(self._text)
+        if column is None:
+            return await self.incident()
+        answer = await self._use("diagnose_metric", dataset=entity.entity_id, column=column)
+        return replies.tell_diagnosis(answer)
+
     async def paths(self) -> str:
         found = await self._planner.topic(self._text, self._toolbox, most=2)
         if len(found) < 2:
@@ -225,7 +234,7 @@ _HANDLERS = cast(
         "fix": _Question.fix,
         "kpis": _Question.kpis,
         "incident": _Question.incident,
-        "diagnose": _Question.incident,
+        "diagnose": _Question.diagnose,
         "paths": _Question.paths,
         "column": _Question.column,
         "search": _Question.search,

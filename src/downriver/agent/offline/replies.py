@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     )
     from downriver.agent.tools.judging import FixAnswer, GateAnswer, ImpactFound
     from downriver.agent.tools.paging import Answer
-    from downriver.agent.tools.watching import IncidentAnswer, KpisAnswer
+    from downriver.agent.tools.watching import DiagnoseAnswer, IncidentAnswer, KpisAnswer
     from downriver.agent.tools.writing import Described, SqlAnswer
     from downriver.agent.verdict import Ruling
     from downriver.model.flows import Related
@@ -142,6 +142,25 @@ def tell_incident(answer: IncidentAnswer) -> str:
         lines.append(f"Affected: {_listed(answer.affected, answer.affected_count)}.")
     if answer.owners_to_tell:
         lines.append(f"Tell: {', '.join(answer.owners_to_tell)}.")
+    return _lines(*lines, *_certainty(answer))
+
+
+def tell_diagnosis(answer: DiagnoseAnswer) -> str:
+    """Say how a metric is made, how fresh that is, and where to look first."""
+    sources = ", ".join(answer.direct_sources) or "no known column"
+    lines = [f"{answer.metric} is made from {sources}."]
+    lines += [f"  {how}" for how in answer.transformations]
+    lines += [f"Look first at {s.entity}: {s.reason}" for s in answer.look_first]
+    lines += [
+        f"  {found.source}: last updated {found.last_updated or 'never, as far as is known'}"
+        for found in answer.freshness
+    ]
+    lines += [
+        f"  failed: {run.job} at {run.ended_at or run.started_at}: {run.error or 'no reason given'}"
+        for run in answer.recent_failures
+    ]
+    if not answer.look_first:
+        lines.append("Nothing on the way has failed, is late or has broken a check.")
     return _lines(*lines, *_certainty(answer))
 
 

@@ -12,7 +12,7 @@ from downriver.agent.tools.asking import (
 from downriver.agent.tools.desk import Desk
 from downriver.agent.tools.judging import analyze_impact, gate_change, suggest_fix
 from downriver.agent.tools.tool import Tool, make_tool
-from downriver.agent.tools.watching import incident_report, kpis
+from downriver.agent.tools.watching import diagnose_metric, incident_report, kpis
 from downriver.agent.tools.writing import (
     capture_sql_lineage,
     describe_pipeline,
@@ -30,6 +30,7 @@ TOOLS: tuple[Tool, ...] = (
     make_tool(analyze_impact),
     make_tool(gate_change),
     make_tool(suggest_fix),
+    make_tool(diagnose_metric),
     make_tool(incident_report),
     make_tool(kpis),
     make_tool(export_lineage),

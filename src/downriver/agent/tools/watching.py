@@ -9,6 +9,8 @@ import msgspec
 
 from downriver.agent.tools.desk import Desk
 from downriver.agent.tools.paging import Answer, first_spots, page
+from downriver.model.diagnoses import QualityResult, SourceFreshness, Suspect
+from downriver.model.flows import LastRun
 from downriver.model.governance import Kpis
 
 
@@ -60,6 +62,50 @@ class IncidentAnswer(Answer, kw_only=True):
     affected_count: int
     owners: list[str]
     owners_to_tell: list[str]
+
+
+class DiagnoseArgs(msgspec.Struct, kw_only=True):
+    """Which metric looks wrong."""
+
+    dataset: Annotated[str, msgspec.Meta(description="The dataset that holds the metric.")]
+    column: Annotated[str, msgspec.Meta(description="The column that looks wrong.")]
+
+
+class DiagnoseAnswer(Answer, kw_only=True):
+    """A metric traced back: how it is made, how fresh its sources are, where to look first."""
+
+    metric: str
+    direct_sources: list[str]
+    transformations: list[str]
+    freshness: list[SourceFreshness]
+    source_count: int
+    recent_failures: list[LastRun]
+    failure_count: int
+    quality: list[QualityResult]
+    quality_count: int
+    look_first: list[Suspect]
+    suspect_count: int
+
+
+async def diagnose_metric(desk: Desk, args: DiagnoseArgs) -> DiagnoseAnswer:
+    """Trace a number that looks wrong: sources, freshness, failures, checks, where to look."""
+    found = await desk.tracker.diagnose_metric(args.dataset, args.column)
+    return DiagnoseAnswer(
+        metric=found.metric,
+        direct_sources=page(found.direct_sources, None, 50).items,
+        transformations=page(found.transformations, None, 20).items,
+        freshness=page(found.freshness, None, 30).items,
+        source_count=len(found.freshness),
+        recent_failures=page(found.recent_failures, None, 10).items,
+        failure_count=len(found.recent_failures),
+        quality=page(found.quality, None, 20).items,
+        quality_count=len(found.quality),
+        look_first=page(found.look_first, None, 10).items,
+        suspect_count=len(found.look_first),
+        complete=found.complete,
+        blind_spots=first_spots(found.blind_spots),
+        blind_spot_count=len(found.blind_spots),
+    )
 
 
 async def kpis(desk: Desk, args: KpisArgs) -> KpisAnswer:
