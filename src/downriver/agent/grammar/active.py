@@ -43,7 +43,7 @@ def comes_from(text: str) -> Clause | None:
 
 _COMES_FROM = re.compile(
     r"(?P<targets>.+?)\s+(?P<how>(?:comes?|originates?|derives?|draws?|pulls?|reads?|loads?|gets?|"
-    r"is sourced|takes?|receives?|ingests?|fetch(?:es)?)\s+(?:straight\s+|directly\s+)?"
+    r"is sourced|takes?|receives?|ingests?|selects?|fetch(?:es)?)\s+(?:straight\s+|directly\s+)?"
     r"(?:(?:its|their|all)?\s*(?:data|input|inputs|rows|records)\s+)?from|depends? on|"
     r"rel(?:ies|y) on|builds? on|sits? on(?: top of)?)\s+(?P<sources>.+)",
     re.IGNORECASE,
@@ -108,7 +108,7 @@ def _fed(subject: str, verb: str, rest: str) -> Clause | None:
     rest, _ = without_actor(rest)
     for what, target in splits(rest, "into onto to"):
         targets = data_in(target)
-        if targets and not re.search(r"\b(?:that|which)\b", what):
+        if targets and not _MORE_THAN_CONTENT.search(what):
             _check_content(what, subject)
             return make_clause(sources, targets, what or f"{verb} into", 0.95)
     targets = data_in(rest)
@@ -135,8 +135,9 @@ def changes_into(text: str) -> Clause | None:
 
 
 def _changed(subject: list[str], verb: str, rest: list[str], after: str) -> Clause | None:
-    targets = data_in(without_actor(after)[0])
-    if targets is None:
+    first, _, made = after.partition(" ")  # `joins A and C to build B`
+    targets = data_in(without_actor(made if first.casefold() in FEED_BASES else after)[0])
+    if targets is None or (subject and parse_mention(" ".join(subject)) is None):
         return None
     rest = rest[1:] if rest[:1] == ["up"] else rest
     said = " ".join(rest)
@@ -144,6 +145,7 @@ def _changed(subject: list[str], verb: str, rest: list[str], after: str) -> Clau
     if verb.casefold() in JOINS and not sources:
         sources = data_in(re.sub(r"\s+(?:with|to|against)\s+", " and ", ON.sub("", said)))
     if sources:
+        sources = [*_joining(subject, verb), *sources]
         return make_clause(sources, targets, f"{verb} {said}", 0.93, model_in(" ".join(subject)))
     itself = not said or bool(ON.fullmatch(f" {said}"))
     sources = data_in(" ".join(subject)) if itself and subject else None
@@ -163,6 +165,19 @@ def moves_into(text: str) -> Clause | None:
     return None
 
 
+def _joining(subject: list[str], verb: str) -> list[Mention]:
+    """Return the subject where it is data itself: `geo_lookup enriches visits into B`."""
+    who = parse_mention(" ".join(subject)) if subject else None
+    if who is None or who.actor or who.kind == "model":
+        return []
+    if verb.casefold() in JOINS:
+        return [who]
+    raise UnclearError(f"is {who.text.strip()} data that goes in, or what does it?")
+
+
+_MORE_THAN_CONTENT = re.compile(
+    r"\b(?:to|into|onto|from|is|are|was|were|these|those|they|which|that|then)\b", re.IGNORECASE
+)
 _PARTICLES = ("up", "out", "over", "directly", "straight", "down", "back")
 
 
@@ -176,11 +191,15 @@ def _moved_by(subject: list[str], verb: str, rest: list[str], after: str) -> Cla
     if subject and movers is None:
         return None
     if movers is None or all(m.actor for m in movers):
+        if _MORE_THAN_CONTENT.search(what):
+            return None
         sources = data_in(what) if what else None
         if not sources:
             raise UnclearError("it does not say where the data comes from")
         return make_clause(sources, targets, how, 0.93)
     if what and not _RESULT.fullmatch(what):
+        if _MORE_THAN_CONTENT.search(what):
+            return None
         _check_mover(what, movers)
     return make_clause(movers, targets, how, 0.95)
 
@@ -191,8 +210,16 @@ def _check_mover(what: str, movers: list[Mention]) -> None:
         raise UnclearError(f"is {what} the source, or is it {movers[0].text.strip()}?")
 
 
+_FROM_FIRST = re.compile(
+    r"from\s+(?P<sources>.+?)\s*,?\s+(?P<rest>(?:we|dbt|airflow|spark)\s+.+)", re.IGNORECASE
+)
+
+
 def builds_from(text: str) -> Clause | None:
-    """Build B from A and C; we compute B by joining A and C."""
+    """Build B from A and C; we compute B by joining A and C; from A we build B."""
+    turned = _FROM_FIRST.fullmatch(text)
+    if turned is not None:
+        text = f"{turned['rest']} from {turned['sources']}"
     for before, rest in splits(text, "from using by"):
         words = before.split()
         for at, word in enumerate(words):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from downriver.agent.grammar.clause import Clause, data_in, make_clause, model_in, splits
+from downriver.agent.grammar.mentions import parse_mention
 from downriver.agent.grammar.verbs import CHANGE, GERUNDS, MOVE, is_participle
 
 _RESULT = re.compile(r"(?:it|them|its|the|their)?\s*(?:results?|outputs?|it|them)?", re.IGNORECASE)
@@ -14,6 +15,9 @@ def reads_and_writes(text: str) -> Clause | None:
     """The job reads A and writes B; reading from A and writing predictions to B."""
     found = _READS_WRITES.fullmatch(text)
     if found is None:
+        return None
+    actor = found["actor"].strip(" ,")
+    if actor and parse_mention(actor) is None:
         return None
     sources = data_in(found["sources"])
     what, target = _written(found["rest"])
@@ -27,7 +31,8 @@ def reads_and_writes(text: str) -> Clause | None:
 _READS_WRITES = re.compile(
     r"(?P<actor>.*?)\b(?:reads?|reading|takes?|taking|consumes?|consuming|"
     r"(?:pull|load|extract|fetch|ingest|start)(?:s|es|ing)?(?:\s+\w+)?(?=\s+from\b))"
-    r"\s+(?:in\s+)?(?:from\s+)?(?P<sources>.+?)\s*(?:,|;|\s)\s*(?:and\s+|then\s+|to\s+)*"
+    r"\s+(?:in\s+)?(?:from\s+)?(?P<sources>.+?)"
+    r"(?:\s+as\s+(?:an\s+)?inputs?)?\s*(?:,|;|\s)\s*(?:and\s+|then\s+|to\s+)*"
     r"(?P<between>(?:[a-z]+s?\s+(?:it|them)\s*,?\s*(?:and\s+|then\s+)*)*)"
     r"(?:writes?|writing|outputs?|outputting|produc(?:es?|ing)|sav(?:es?|ing)|stor(?:es?|ing)|"
     r"emits?|emitting|publish(?:es|ing)?|generat(?:es?|ing)|push(?:es|ing)?|populat(?:es?|ing)|"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from downriver.agent.grammar.verbs import BASES, third_person
+from downriver.agent.grammar.verbs import BASES, KNOWN_PARTICIPLES, third_person
 from downriver.agent.grammar.words import (
     CONTENTS,
     DETERMINERS,
@@ -132,7 +132,7 @@ def _tool(words: list[str], text: str) -> Mention | None:
     lowered = [word.casefold() for word in words]
     if any(map(is_marked, words)) and lowered[-1] not in TOOL_NOUNS:
         return None
-    if lowered[0] in TOOLS or lowered[-1] in TOOL_NOUNS:
+    if (lowered[0] in TOOLS and lowered[:2] != ["dbt", "model"]) or lowered[-1] in TOOL_NOUNS:
         name = slug(words)
         return Mention(text, f"job:{name}", _NAMED, name, actor=True)
     return None
@@ -141,6 +141,8 @@ def _tool(words: list[str], text: str) -> Mention | None:
 def _by_kind(words: list[str], text: str) -> Mention | None:
     """`the revenue dashboard`, `table orders`, `Kafka topic clicks`."""
     lowered = [word.casefold() for word in words]
+    if lowered[:2] == ["dbt", "model"]:
+        return _kinded("table", words[2:], words, text) if words[2:] else None
     if len(words) > 1 and lowered[-1] in KINDS:
         return _kinded(KINDS[lowered[-1]], words[:-1], words, text)
     for at, word in enumerate(lowered[:-1]):
@@ -174,13 +176,16 @@ def _system(words: list[str], text: str) -> Mention | None:
     name = words[0].casefold().removesuffix("'s")
     if name not in SYSTEMS or any(map(is_marked, words)):
         return None
-    return Mention(text, f"api:{name}", _SYSTEM, slug(words))
+    more = [w for w in words[1:] if w[0].isupper() and w.casefold() not in CONTENTS]
+    return Mention(text, f"api:{slug([name, *more])}", _SYSTEM, slug(words))
 
 
 def _plain(words: list[str], text: str) -> Mention | None:
     """`orders`; a word for any data at all is no name."""
     lowered = words[0].casefold()
     if len(words) != 1 or lowered in _NO_NAMES or not IDENTIFIER.fullmatch(words[0]):
+        return None
+    if lowered in KNOWN_PARTICIPLES:
         return None
     return Mention(text, f"table:{slug(words)}", _PLAIN, slug(words))
 

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from downriver.agent.grammar.clause import (
-    BY,
     ON,
     Clause,
     data_in,
@@ -55,13 +54,13 @@ def made_into(text: str) -> Clause | None:
 
 
 def _passive(subject: str, how: str, after: str, sure: float) -> Clause | None:
-    joined = _joined(how)
+    joined, scorer = _joined(how), _scored_by(how)
     how, after = _purpose(how, after)
     after, by = without_actor(after)
     targets, sources = data_in(after), _sources(subject, how)
     if not targets or not sources or joined is None:
         return None
-    via = model_in(by) or _scored_by(how)
+    via = model_in(by) or scorer
     return make_clause([*sources, *joined], targets, how, sure, via)
 
 
@@ -86,9 +85,15 @@ def _purpose(how: str, after: str) -> tuple[str, str]:
     return how, after
 
 
+_DONE_BY = re.compile(
+    r"\b(?:by|using|via|with|through)\s+(?P<who>.+?)(?=\s+and\s|\s+to\s|,|$)", re.IGNORECASE
+)
+
+
 def _scored_by(how: str) -> Mention | None:
-    found = BY.search(f" {how}")
-    return model_in(found["who"]) if found else None
+    """Return the model that did it: `scored by model:m and saved`."""
+    found = (model_in(by["who"]) for by in _DONE_BY.finditer(how))
+    return next((model for model in found if model is not None), None)
 
 
 _JOINED_WITH = re.compile(
@@ -97,12 +102,17 @@ _JOINED_WITH = re.compile(
 )
 
 
+# `joined with A and written to B`: the second verb is no name.
+_AND_DONE = re.compile(r",?\s+and\s+(?:[a-z]+ed|written|sent|put|fed|built)\b.*$", re.IGNORECASE)
+
+
 def _joined(how: str) -> list[Mention] | None:
     """Return what a thing is joined with; None when that cannot be read."""
     found = _JOINED_WITH.fullmatch(how)
     if found is None or is_participle(found["others"].split()[0]):
         return []
-    return data_in(found["others"]) or data_in(ON.sub("", found["others"]))
+    others = _AND_DONE.sub("", found["others"])
+    return data_in(others) or data_in(ON.sub("", others))
 
 
 def is_used_by(text: str) -> Clause | None:
@@ -118,7 +128,8 @@ def is_used_by(text: str) -> Clause | None:
 
 _USED_BY = re.compile(
     rf"(?P<sources>.+?)\s+{_BE}\s+{_ADVERBS}(?P<how>(?:used|consumed|read|queried|picked up|shown|"
-    r"displayed|visuali[sz]ed|surfaced|exposed|reported)\s+(?:by|in|on))\s+(?P<targets>.+)",
+    r"displayed|visuali[sz]ed|surfaced|exposed|reported)\s+(?:by|in|on)|the (?:main )?source of|"
+    r"an? (?:input|source) (?:of|to|for))\s+(?P<targets>.+)",
     re.IGNORECASE,
 )
 

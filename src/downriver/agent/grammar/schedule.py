@@ -34,7 +34,10 @@ _CORE = (
     r"|cron(?:\s+expression)?\s*[:=]?\s*[`\"']?(?:[\d*/,\-]+\s+){4}[\d*/,\-A-Z]+[`\"']?)"
 )
 # Bare adverbs stand before nouns too: `daily revenue` is a name, `the nightly job` is not.
-_FREE = r"(?=\s*(?:$|[,.;:)]|(?:into|onto|to|by|from|and|in|is|are|it|the|an?|we|our)\b))"
+_FREE = (
+    r"(?=\s*(?:$|[,.;:)]|(?:into|onto|to|by|from|and|in|is|are|it|the|an?|we|our|out|via|using|"
+    r"with|on)\b))"
+)
 _BEFORE_TOOL = (
     r"(?:hourly|daily|nightly|weekly|monthly)(?=\s+(?:job|batch|run|pipeline|process|script|dag|task|"
     r"sync|warehouse|etl|workflow)\b)"

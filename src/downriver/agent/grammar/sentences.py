@@ -9,7 +9,7 @@ from downriver.agent.grammar.arrows import parse_arrows
 from downriver.agent.grammar.clause import Clause, UnclearError
 from downriver.agent.grammar.clauses import parse_clause
 from downriver.agent.grammar.schedule import take_schedule
-from downriver.agent.grammar.verbs import is_participle
+from downriver.agent.grammar.verbs import BASES, is_participle
 from downriver.agent.grammar.words import QUOTE_MARK, QUOTED_SPACE, unquoted
 
 
@@ -35,11 +35,21 @@ _FRAME = re.compile(
     re.IGNORECASE,
 )
 _COLON_FRAME = re.compile(
-    r"^[^:]*\b(?:flows?|pipelines?|steps?|lineage|following)\s*:\s+(?=\S)", re.IGNORECASE
+    r"^(?:[^:]*\b(?:flows?|pipelines?|steps?|lineage|following)|(?:please\s+)?(?:add|register|record))"
+    r"\s*:\s+(?=\S)",
+    re.IGNORECASE,
 )
 _FLOW_THAT = re.compile(
     r"^(?:an?|the|this)\s+(?:new\s+)?(?:flow|job|pipeline|step)\s+(?:that|which)\s+", re.IGNORECASE
 )
+# What is denied, supposed or over is no flow.
+_DOUBT = re.compile(
+    r"\b(?:not|never|no longer|no|if|unless|maybe|perhaps|might|could|should|would|may|probably|"
+    r"possibly|instead|stop(?:s|ped)?|instead of|or)\b|n't\b|(?<!is )(?<!are )\bused to\b",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(r"\s*,\s*(?:in turn|then|finally|later|also|of course)\s*,\s*", re.IGNORECASE)
+_NAME_COLON = re.compile(r"^(?P<name>\S*[\w)]):\s+(?P<rest>(?P<verb>[a-z]+)\b.*)$")
 _PRONOUN = re.compile(
     r"^(?:it|this|these|those|they|them|that|the (?:results?|output)|(?:this|that) table)\s+"
     r"(?=(?:is|are|was|gets?|then|also|feeds?|goes|flows?|lands?|[a-z]+s)\b)",
@@ -62,6 +72,9 @@ def parse_sentence(text: str, before: tuple[str, ...] = ()) -> Said:
         return Said([], "", f"it is longer than {_LONGEST} characters; say it in several sentences")
     timed = take_schedule(_mark_quotes(text))
     bare = _without_frame(timed.text)
+    doubt = _DOUBT.search(bare)
+    if doubt:
+        return Said([], timed.schedule, f"with {doubt[0]!r} it does not say what happens")
     bare, refers = _replace_pronoun(bare, before)
     try:
         clauses = _parse(bare)
@@ -88,7 +101,11 @@ def _without_frame(text: str) -> str:
     text = _STEP.sub("", text.strip())
     text = _COLON_FRAME.sub("", text)
     text = _FRAME.sub("", text)
-    return _FLOW_THAT.sub("", text)
+    text = _ASIDE.sub(" ", _FLOW_THAT.sub("", text))
+    found = _NAME_COLON.match(text)
+    if found and is_participle(found["verb"]):
+        return f"{found['name']} is {found['rest']}"  # `orders: built from raw_orders`
+    return text
 
 
 def _replace_pronoun(text: str, before: tuple[str, ...]) -> tuple[str, bool]:
@@ -102,7 +119,8 @@ def _parse(text: str) -> list[Clause]:
     arrows = parse_arrows(text)
     if arrows is not None:
         return arrows
-    return parse_clause(text) or _parse_chain(text) or _parse_parts(text)
+    together = re.sub(r"\band then\b", "and", text)  # `masked and then published to B`
+    return parse_clause(text) or _parse_chain(text) or parse_clause(together) or _parse_parts(text)
 
 
 def _parse_chain(text: str) -> list[Clause]:
@@ -113,7 +131,9 @@ def _parse_chain(text: str) -> list[Clause]:
         if not first:
             continue
         subject = " and ".join(mention.text for mention in first[-1].last)
-        rest = _go_on(subject, text[cut.end() :])
+        rest = text[cut.end() :]
+        if rest.partition(" ")[0].casefold() not in BASES:  # not an order of its own
+            rest = _go_on(subject, rest)
         following = parse_clause(rest) or _parse_chain(rest)
         if following:
             return first + following

@@ -22,7 +22,7 @@ FUNCTION_WORDS = word_set(
     into onto to from by which that who is are was were be been being has have had it they them
     then when where if because not no never maybe perhaps should would could can will may might must
     and or but also with without on at for as via using through than while until after before so
-    what why how does do did we you i he she us there here about between against per
+    what why how does do did you i he she us there here about between against per
     probably likely possibly sometimes somehow unlike except instead rather despite excluding like
     only writes reads feeds goes sends"""
 )
