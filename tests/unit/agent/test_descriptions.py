@@ -102,3 +102,50 @@ def test_a_wrapped_line_is_read_as_one_sentence() -> None:
         ("table:raw_d", "table:f"),
         ("table:e", "table:f"),
     ]
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "raw_a",
+                "b_clean",
+                "feeds",
+                "is",
+                "cleaned",
+                "joined",
+                "with",
+                "and",
+                "into",
+                "to",
+                "from",
+                "reads",
+                "writes",
+                "then",
+                "the",
+                "job",
+                "dbt",
+                "which",
+                "built",
+                ",",
+            ]
+        ),
+        min_size=3,
+        max_size=14,
+    ).map(" ".join)
+)
+def test_every_sure_name_of_a_line_that_was_read_is_in_what_was_read(text: str) -> None:
+    found = parse_description(text)
+    if found.not_understood:
+        return
+    told = " ".join(f"{f.source} {f.target} {f.transformation}" for f in found.flows)
+    for name in ("raw_a", "b_clean"):
+        assert name not in text or name in told
+
+
+@pytest.mark.parametrize("word", ["not", "never", "no longer", "maybe", "should", "if needed"])
+def test_what_is_denied_or_supposed_is_no_flow(word: str) -> None:
+    for text in (f"raw_a is {word} copied to b", f"raw_a {word} feeds b", f"{word} raw_a -> b"):
+        found = parse_description(text)
+        assert not found.flows, text
+        assert found.not_understood

@@ -30,6 +30,7 @@ _SURE, _NAMED, _SYSTEM, _PLAIN, _PHRASE = 1.0, 0.97, 0.9, 0.8, 0.65
 _NO_NAMES = CONTENTS | DETERMINERS | PLACES | frozenset(KINDS)
 # `orders feeds demand` is no name. A verb as the last word may be a noun: `NPS scores`.
 _ACTS = frozenset(third_person(base) for base in BASES)
+_JOB_NAME = re.compile(r"_(?:job|dag|task|script|etl)$|\.(?:py|sql|sh|ipynb)$")
 _AND = re.compile(
     r"\s*,\s*(?:and\s+|plus\s+)?|\s+(?:and|plus|as well as|along with|together with|with)\s+"
     r"|\s*[&+]\s*"
@@ -130,6 +131,8 @@ def _content_of(words: list[str]) -> str | None:
 
 def _tool(words: list[str], text: str) -> Mention | None:
     lowered = [word.casefold() for word in words]
+    if len(words) == 1 and _JOB_NAME.search(lowered[0]):
+        return Mention(text, f"job:{unquoted(words[0])}", _NAMED, words[0], marked=True, actor=True)
     if any(map(is_marked, words)) and lowered[-1] not in TOOL_NOUNS:
         return None
     if (lowered[0] in TOOLS and lowered[:2] != ["dbt", "model"]) or lowered[-1] in TOOL_NOUNS:
