@@ -11,9 +11,12 @@ DownriverError
 │   ├── StoreNotFoundError     there is no store here yet
 │   ├── StoreVersionError      the store was written by a newer Downriver
 │   └── StoreBusyError         too much is waiting to be written; try again (transient)
+├── ServerError                a Downriver server cannot be asked, or answered what makes no sense
+│   └── ServerUnreachableError nothing answers at its address; try again (transient)
 ├── LakeError                  the lake cannot be used
 │   ├── LakeNotFoundError      there is no lake here yet
 │   └── LakeBusyError          another process changed it meanwhile; try again (transient)
+├── ModelError                 a model that cannot be asked, or went over its limits
 ├── UnauthorizedError          no key, or an unknown or revoked one
 ├── ForbiddenError             a key whose role does not allow this
 └── MissingDependencyError     an optional package is not installed
@@ -133,6 +136,21 @@ class StoreBusyError(StoreError):
         super().__init__(f"{reason}; try again in a moment")
 
 
+class ServerError(DownriverError):
+    """A server that was asked did not answer as a Downriver server does."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"{url}: {reason}")
+        self.url = url
+        self.reason = reason
+
+
+class ServerUnreachableError(ServerError):
+    """Nothing answers at the address of a server, or not in time."""
+
+    retriable = True
+
+
 class UnauthorizedError(DownriverError):
     """The request has no API key, or one that is unknown or revoked."""
 
@@ -149,6 +167,15 @@ class ForbiddenError(DownriverError):
         super().__init__(f"this needs a key with role {needed}; yours has role {role}")
         self.role = role
         self.needed = needed
+
+
+class ModelError(DownriverError):
+    """A language model could not be asked, or went over the limits it was given."""
+
+    def __init__(self, model: str, reason: str) -> None:
+        super().__init__(f"{model}: {reason}; `offline` needs no model")
+        self.model = model
+        self.reason = reason
 
 
 class MissingDependencyError(DownriverError):

@@ -9,6 +9,7 @@ import typer
 
 from downriver import __version__
 from downriver.cli import (
+    agent,
     audit,
     capture,
     demo,
@@ -16,15 +17,19 @@ from downriver.cli import (
     gate,
     graph,
     impact,
+    incident,
     ingest,
     keys,
+    kpis,
     lake,
+    mcp,
     paths,
     rebuild,
     run,
     serve,
     spool,
     status,
+    tags,
     trace,
 )
 from downriver.cli.output import fail
@@ -47,6 +52,11 @@ app.command("graph")(graph.graph)
 app.command("impact")(impact.impact)
 app.command("gate")(gate.gate)
 app.command("fix")(fix.fix)
+app.command("kpis")(kpis.kpis)
+app.command("incident")(incident.incident)
+app.command("tags")(tags.tags)
+app.command("agent")(agent.agent)
+app.command("mcp")(mcp.mcp)
 app.command("status")(status.status)
 app.command("rebuild")(rebuild.rebuild)
 app.command("run", context_settings={"ignore_unknown_options": True})(run.run)

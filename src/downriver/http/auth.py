@@ -49,6 +49,14 @@ class Doorkeeper:
         if role < needed:
             raise ForbiddenError(role.name.lower(), needed.name.lower())
 
+    async def allows(self, request: Request, needed: KeyRole) -> bool:
+        """Tell whether a request could go on where this role is needed."""
+        try:
+            await self.admit(request, needed)
+        except (UnauthorizedError, ForbiddenError):
+            return False
+        return True
+
     async def _role(self, request: Request) -> KeyRole:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         key = key.strip()

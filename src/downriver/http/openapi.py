@@ -21,9 +21,16 @@ _QUERY = {
     "direction": ("upstream, downstream or both.", "string"),
     "depth": ("How many jobs to cross at most.", "integer"),
     "as_of": ("Answer as the graph was at this ISO 8601 time.", "string"),
+    "at": ("Look from this ISO 8601 time; now if left out.", "string"),
+    "tag": ("A tag as events give it.", "string"),
+    "format": ("What to write the graph in: mermaid, dot, svg, json and more.", "string"),
+    "text": ("Words that a name must hold.", "string"),
+    "cursor": ("Where the answer before this one ended.", "string"),
+    "dataset": ("A dataset, as people write it or as answers show it.", "string"),
+    "column": ("A column of it.", "string"),
     "limit": ("How many to show at most.", "integer"),
 }
-_REQUIRED = ("entity", "nodeId", "source", "target")
+_REQUIRED = ("entity", "nodeId", "source", "target", "dataset", "column")
 _MEANINGS = {
     200: "OK", 201: "Stored", 204: "All stored", 400: "The request makes no sense",
     404: "Nothing has this name", 409: "The name means several things",

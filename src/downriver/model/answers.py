@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from downriver.model.readable import Readable
+
 NodeKind = Literal["dataset", "job", "column"]
 
 
@@ -54,7 +56,7 @@ class TraceEdge(msgspec.Struct, kw_only=True, omit_defaults=True):
     masking: bool = False
 
 
-class BlindSpot(msgspec.Struct, kw_only=True):
+class BlindSpot(Readable, kw_only=True):
     """Something this answer could not see: what, where, and what to do about it."""
 
     kind: str

@@ -6,9 +6,11 @@ from downriver.store.locate import find_home, open_store
 from downriver.store.packed import Said
 from downriver.store.port import Receipt, Store, StoreState
 from downriver.store.reader import Counts, Reader, Run
+from downriver.store.sqlite import MEMORY
 from downriver.store.writer import GroupCommit
 
 __all__ = [
+    "MEMORY",
     "ApiKey",
     "Counts",
     "GroupCommit",

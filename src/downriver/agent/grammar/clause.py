@@ -1,0 +1,90 @@
+"""What a clause comes to, and the parts that patterns share."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from downriver.agent.grammar.mentions import Mention, parse_mention, parse_mentions
+from downriver.agent.grammar.verbs import GERUNDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class UnclearError(Exception):
+    """A clause that has more than one meaning, or lacks a part; the text says which."""
+
+
+class Clause(NamedTuple):
+    """Data goes from each source to each target, through `via` where it is named.
+
+    `confidence` is that of the pattern; names have their own. `last` are the names at the end of
+    the clause: what a following `which` speaks of.
+    """
+
+    sources: list[Mention]
+    targets: list[Mention]
+    how: str
+    confidence: float
+    via: Mention | None = None
+    last: tuple[Mention, ...] = ()
+
+
+ON = re.compile(r"\s+(?:on|by|per|over|for|every|grouped|where|at)\s+\S.*$", re.IGNORECASE)
+BY = re.compile(r"\s+(?:by|using|via|with|through)\s+(?P<who>[^,]+)$", re.IGNORECASE)
+# Words that show that a description of how is a clause of its own.
+_MORE = re.compile(r"\b(?:which|that|into|then)\b", re.IGNORECASE)
+
+
+def make_clause(
+    sources: list[Mention],
+    targets: list[Mention],
+    how: str,
+    sure: float,
+    via: Mention | None = None,
+    last: list[Mention] | None = None,
+) -> Clause | None:
+    """Return the clause, None when its `how` says more than how."""
+    how = re.sub(r"(?:,|\s+and|\s+then)\s*$", "", re.sub(r"\s+", " ", how)).strip(" ,")
+    if _MORE.search(how):
+        return None
+    return Clause(sources, targets, how, sure, via, tuple(last or targets))
+
+
+def splits(text: str, words: str) -> Iterator[tuple[str, str]]:
+    """Yield what stands before and after each of the words, the first word's places first."""
+    for word in words.split():
+        for found in re.finditer(rf"(?:^|(?<=\s)){word}\s+", text, re.IGNORECASE):
+            yield text[: found.start()].strip(" ,"), text[found.end() :].strip()
+
+
+def data_in(text: str) -> list[Mention] | None:
+    """Return names of data; what only moves data is none."""
+    found = parse_mentions(text)
+    if found is None or any(m.actor for m in found):
+        return None
+    return found
+
+
+def model_in(actor: str) -> Mention | None:
+    """Return the model that data goes through, where a model is what acts."""
+    found = parse_mention(actor.strip(" ,")) if actor.strip(" ,") else None
+    return found if found is not None and found.kind == "model" else None
+
+
+def without_actor(text: str) -> tuple[str, str]:
+    """Split off who did it: `B by dbt`, `B via the sync job`."""
+    found = BY.search(text)
+    who = parse_mention(found["who"]) if found else None
+    if found is None or who is None or not (who.actor or who.kind == "model"):
+        return text, ""
+    return text[: found.start()], found["who"]
+
+
+def how_made(verb: str, rest: str) -> tuple[str, str]:
+    """`by joining A and C` says how as well."""
+    first, _, others = rest.partition(" ")
+    if first.casefold() in GERUNDS:
+        return f"{verb} {rest}", others
+    return verb, rest

@@ -1,0 +1,300 @@
+"""A description of pipelines, line by line; every line ends up somewhere.
+
+A line is a heading, a schedule, an instruction, one or more flows, or not understood.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import msgspec
+
+from downriver.agent.grammar.mentions import parse_mention
+from downriver.agent.grammar.schedule import Timed, parse_schedule_line, take_schedule
+from downriver.agent.grammar.sentences import Said, parse_sentence
+from downriver.agent.grammar.words import is_marked, unquoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from downriver.agent.grammar.clause import Clause
+    from downriver.agent.grammar.mentions import Mention
+
+Role = Literal["heading", "schedule", "instruction", "flow", "not_understood"]
+_MOST_JOINED = 3
+
+
+class Line(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """One line of a description, and what was made of it."""
+
+    number: int
+    text: str
+    role: Role
+    problem: str = ""
+
+
+class FlowDraft(msgspec.Struct, kw_only=True):
+    """One flow that a line describes. `near` are known names that may have been meant."""
+
+    source: str
+    target: str
+    transformation: str
+    confidence: float
+    line: int
+    schedule: str = ""
+    near: list[str] = []
+
+
+class PipelineDraft(msgspec.Struct, kw_only=True):
+    """The flows under one heading; a description without headings is one without a name."""
+
+    name: str = ""
+    schedule: str = ""
+    flows: list[FlowDraft] = []
+
+
+class Description(msgspec.Struct, kw_only=True):
+    """Everything that was read, and every line of it."""
+
+    pipelines: list[PipelineDraft]
+    lines: list[Line]
+
+    @property
+    def flows(self) -> list[FlowDraft]:
+        """All flows, in the order in which they were described."""
+        return [flow for pipeline in self.pipelines for flow in pipeline.flows]
+
+    @property
+    def not_understood(self) -> list[Line]:
+        """The lines that could not be read."""
+        return [line for line in self.lines if line.role == "not_understood"]
+
+
+class _Raw(NamedTuple):
+    number: int
+    text: str
+    bullet: bool
+
+
+_BULLET = re.compile(r"^\s*(?:[-*•–·+>]\s+|\(?(?:\d{1,3}|[a-z])[.)]\s+|\[\s*[xX ]?\s*\]\s+)+")
+_MARKDOWN = re.compile(r"^\s*(?:#{1,6}\s+(?P<hash>.+?)\s*#*|\*\*(?P<bold>[^*]+)\*\*:?)\s*$")
+_SENTENCE_END = re.compile(r"(?<=[\w`\"'):])[.!;]\s+(?=[A-Za-z`\"'(])|(?<=\w)\?\s+(?=\S)")
+_HEADING_NOUN = re.compile(
+    r"\b(?:pipelines?|flows?|workflows?|jobs?|dags?|process(?:es)?|etl|feeds?|lineage|steps?)\b",
+    re.IGNORECASE,
+)
+_INSTRUCTION = re.compile(
+    r"(?:(?:please|can you|could you|now|also|kindly)\s+)*"
+    r"(?:(?:register|add|record|declare|track|create|document|capture|log|save|note)\b"
+    r"(?!.*\b(?:from|into|reads?|feeds?|writes?)\b).*"
+    r"|here (?:is|are)\b.*|this is (?:how|what)\b.*|these are\b.*|thanks?(?: you)?\b.*"
+    r"|the following\b.*|(?:hi|hello|hey)(?: \w+)?)[.:!,]?",
+    re.IGNORECASE,
+)
+_NAME_WORDS = re.compile(
+    r"^(?:(?:please|can you|register|add|record|track|create|document|describe|here|is|are|our|the|"
+    r"my|a|an|this|these|following|new|of|for|how|to|us)\s+)+",
+    re.IGNORECASE,
+)
+_CONNECTIVE = re.compile(r"(?:and|plus|which|that|then|into|to|with|from|by|on)\b", re.IGNORECASE)
+_NAMELESS = re.compile(r"(?:data )?(?:pipelines?|flows?|jobs?|lineage)?", re.IGNORECASE)
+_INLINE_HEADING = re.compile(r"^(?P<head>[A-Z][\w /&-]*?(?:\s*\([^()]*\))?)\s*:\s+(?P<rest>\S.*)$")
+
+
+def parse_description(text: str) -> Description:
+    """Return the pipelines that a text describes, and what became of each of its lines."""
+    return _Reading(text).read()
+
+
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a line; dots inside names end none."""
+    return [part.strip() for part in _SENTENCE_END.split(text) if part.strip(" .")]
+
+
+class _Reading:
+    """One pass over the lines, with what the lines so far were about."""
+
+    def __init__(self, text: str) -> None:
+        self._raws = list(_raw_lines(text))
+        self._pipelines = [PipelineDraft()]
+        self._lines: list[Line] = []
+        self._topic: tuple[str, ...] = ()
+
+    def read(self) -> Description:
+        at = 0
+        while at < len(self._raws):
+            at += self._read_at(at)
+        kept = [p for p in self._pipelines if p.flows]
+        return Description(pipelines=kept, lines=self._lines)
+
+    def _read_at(self, at: int) -> int:
+        """Read what begins at a line; return how many lines that is."""
+        raw = self._raws[at]
+        for role in (self._heading, self._schedule):
+            if role(raw):
+                return 1
+        for count in range(self._joinable(at), 1, -1):
+            joined = raw._replace(text=" ".join(r.text for r in self._raws[at : at + count]))
+            if self._whole(joined.text):
+                self._flows(joined)
+                self._lines += [_line(r, "flow") for r in self._raws[at + 1 : at + count]]
+                return count
+        self._flows(raw)
+        return 1
+
+    def _joinable(self, at: int) -> int:
+        """Return how many lines from here may be one sentence that was wrapped."""
+        count = 1
+        while count < _MOST_JOINED and at + count < len(self._raws):
+            following = self._raws[at + count]
+            if following.bullet or following.number != self._raws[at].number + count:
+                break
+            if _as_heading(following) or parse_schedule_line(following.text):
+                break
+            so_far = " ".join(r.text for r in self._raws[at : at + count])
+            goes_on = so_far.endswith(",") or _CONNECTIVE.match(following.text)
+            if self._whole(following.text) or (self._whole(so_far) and not goes_on):
+                break
+            count += 1
+        return count
+
+    def _whole(self, text: str) -> bool:
+        """Whether every sentence of a text can be read."""
+        _, rest = _inline_heading(text)
+        sentences = split_sentences(rest)
+        said = [parse_sentence(s, self._topic) for s in sentences if not _is_instruction(s)]
+        return bool(said) and all(s.clauses for s in said)
+
+    def _heading(self, raw: _Raw) -> bool:
+        heading = _as_heading(raw)
+        if not heading:
+            return False
+        timed = _heading_schedule(heading)
+        instruction = _is_instruction(heading)
+        name = _NAME_WORDS.sub("", re.sub(r"\s*\([^()]*\)", "", timed.text)).strip(" :-–—")
+        if _NAMELESS.fullmatch(name) or (instruction and not _HEADING_NOUN.search(name)):
+            name = ""
+        self._pipelines.append(PipelineDraft(name=name, schedule=timed.schedule))
+        self._lines.append(_line(raw, "instruction" if instruction else "heading"))
+        return True
+
+    def _schedule(self, raw: _Raw) -> bool:
+        when = parse_schedule_line(raw.text)
+        if when:
+            self._pipelines[-1].schedule = when
+            self._lines.append(_line(raw, "schedule"))
+        return bool(when)
+
+    def _flows(self, raw: _Raw) -> None:
+        """Read the sentences of a line; what cannot be read of it is said back."""
+        head, rest = _inline_heading(raw.text)
+        if head:
+            timed = _heading_schedule(head)
+            self._pipelines.append(PipelineDraft(name=timed.text, schedule=timed.schedule))
+        problems, found = [], False
+        for sentence in split_sentences(rest):
+            when = parse_schedule_line(sentence)
+            if when and found:
+                self._pipelines[-1].schedule = when
+            elif _is_instruction(sentence):
+                continue
+            else:
+                said = parse_sentence(sentence, self._topic)
+                found = found or bool(said.clauses)
+                self._add(said, raw.number)
+                if said.problem:
+                    problems.append((sentence, said.problem))
+        self._lines += _outcome(raw, problems, found)
+
+    def _add(self, said: Said, number: int) -> None:
+        for clause in said.clauses:
+            self._pipelines[-1].flows += _drafts(clause, number, said.schedule)
+        if said.clauses:
+            self._topic = tuple(m.text for m in said.clauses[-1].targets)
+
+
+def _is_instruction(text: str) -> bool:
+    """`Register that flow for them.` asks for nothing that other lines do not say."""
+    return bool(_INSTRUCTION.fullmatch(text)) and not any(map(is_marked, text.split()))
+
+
+def _outcome(raw: _Raw, problems: list[tuple[str, str]], found: bool) -> Iterator[Line]:
+    if found or not problems:
+        yield _line(raw, "flow" if found else "instruction")
+    for sentence, problem in problems:
+        yield Line(number=raw.number, text=sentence, role="not_understood", problem=problem)
+
+
+def _line(raw: _Raw, role: Role) -> Line:
+    return Line(number=raw.number, text=raw.text, role=role)
+
+
+def _raw_lines(text: str) -> Iterator[_Raw]:
+    for number, line in enumerate(text.splitlines(), 1):
+        bare = line.strip()
+        if not re.search(r"\w", bare):
+            continue  # blank, or a ruled line
+        stripped = _BULLET.sub("", bare)
+        yield _Raw(number, stripped, stripped != bare)
+
+
+def _as_heading(raw: _Raw) -> str:
+    """Return the text of a heading, or nothing."""
+    found = _MARKDOWN.match(raw.text)
+    if found:
+        return str(found["hash"] or found["bold"]).rstrip(":").strip()
+    if raw.text.endswith(":") and not parse_sentence(raw.text.rstrip(":")).clauses:
+        return raw.text.rstrip(": ")
+    bare = take_schedule(raw.text).text
+    title = not raw.bullet and _HEADING_NOUN.search(bare) and not re.search(r"[.!?,;]", bare)
+    if title and bare[0].isupper() and _names_only(bare):
+        return raw.text
+    return ""
+
+
+def _heading_schedule(heading: str) -> Timed:
+    """Split a heading into its name and when it runs: what is in brackets says it best."""
+    bracket = re.search(r"\s*\(([^()]*)\)", heading)
+    when = parse_schedule_line(bracket[1]) if bracket else ""
+    if bracket and when:
+        return Timed(heading[: bracket.start()] + heading[bracket.end() :], when)
+    return take_schedule(heading)
+
+
+def _names_only(text: str) -> bool:
+    mention = parse_mention(text)
+    return mention is not None and mention.actor
+
+
+def _inline_heading(text: str) -> tuple[str, str]:
+    """Split `Revenue pipeline: a -> b` into its heading and the rest."""
+    found = _INLINE_HEADING.match(text)
+    if found is None or not _HEADING_NOUN.search(found["head"]):
+        return "", text
+    if len(found["head"].split()) > 6 or not _names_only(take_schedule(found["head"]).text):
+        return "", text
+    return found["head"], found["rest"]
+
+
+def _drafts(clause: Clause, number: int, schedule: str) -> Iterator[FlowDraft]:
+    steps = [(clause.sources, clause.targets)]
+    if clause.via is not None:
+        steps = [(clause.sources, [clause.via]), ([clause.via], clause.targets)]
+    for sources, targets in steps:
+        for source in sources:
+            for target in targets:
+                yield _draft(source, target, clause, number, schedule)
+
+
+def _draft(
+    source: Mention, target: Mention, clause: Clause, number: int, schedule: str
+) -> FlowDraft:
+    return FlowDraft(
+        source=source.id,
+        target=target.id,
+        transformation=unquoted(clause.how) or "feeds",
+        confidence=round(clause.confidence * min(source.confidence, target.confidence), 2),
+        line=number,
+        schedule=schedule,
+    )

@@ -1,0 +1,206 @@
+"""Names in a sentence: `raw_orders`, `the CRM API`, `a churn prediction model`, `order history`."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from downriver.agent.grammar.verbs import BASES, KNOWN_PARTICIPLES, third_person
+from downriver.agent.grammar.words import (
+    CONTENTS,
+    DETERMINERS,
+    FILE_ENDINGS,
+    FUNCTION_WORDS,
+    IDENTIFIER,
+    JOB_TYPES,
+    KINDS,
+    PLACES,
+    QUOTE_MARK,
+    SYSTEMS,
+    TOOL_NOUNS,
+    TOOLS,
+    TYPED,
+    URL,
+    is_marked,
+    unquoted,
+)
+
+_MOST_WORDS = 5
+_SURE, _NAMED, _SYSTEM, _PLAIN, _PHRASE = 1.0, 0.97, 0.9, 0.8, 0.65
+_NO_NAMES = CONTENTS | DETERMINERS | PLACES | frozenset(KINDS)
+# `orders feeds demand` is no name. A verb as the last word may be a noun: `NPS scores`.
+_ACTS = frozenset(third_person(base) for base in BASES)
+_JOB_NAME = re.compile(r"_(?:job|dag|task|script|etl)$|\.(?:py|sql|sh|ipynb)$")
+_AND = re.compile(
+    r"\s*,\s*(?:and\s+|plus\s+)?|\s+(?:and|plus|as well as|along with|together with|with)\s+"
+    r"|\s*[&+]\s*"
+)
+
+
+class Mention(NamedTuple):
+    """What a phrase names: an id as people write it, and how sure that is.
+
+    `phrase` is the whole phrase as one name, for where something is known by that. `marked`: the
+    phrase can only be a name. `actor`: it moves data and holds none.
+    """
+
+    text: str
+    id: str
+    confidence: float
+    phrase: str
+    marked: bool = False
+    actor: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The word before the colon."""
+        return self.id.partition(":")[0]
+
+
+def parse_mentions(text: str) -> list[Mention] | None:
+    """Return what a list of names means; None when a part of it is no name."""
+    text = re.sub(r"^both\s+", "", text.strip(" ,;."), flags=re.IGNORECASE)
+    if not text:
+        return None
+    found = [parse_mention(part) for part in _AND.split(text) if part]
+    return [m for m in found if m is not None] if found and all(found) else None
+
+
+def parse_mention(text: str) -> Mention | None:
+    """Return what one phrase names, None when it names nothing."""
+    words = _bare_words(text)
+    if not words:
+        return None
+    if len(words) == 1 and (found := _explicit(words[0], text)):
+        return found
+    inner = _content_of(words)
+    if inner is not None:
+        return parse_mention(inner)
+    if len(words) > _MOST_WORDS or any(w.casefold() in FUNCTION_WORDS for w in words):
+        return None
+    if not all(_is_word(word) for word in words):
+        return None
+    for rule in _RULES:
+        mention = rule(words, text)
+        if mention is not None:
+            return mention
+    return None
+
+
+def slug(words: list[str]) -> str:
+    """Return words as one name: `NPS scores` → nps_scores."""
+    joined = unquoted("_".join(words)).replace("'s", "")
+    return re.sub(r"[^\w.$#/*-]+", "_", joined).strip("_-").lower()
+
+
+def _bare_words(text: str) -> list[str]:
+    words = re.sub(r"\s*\([^()]*\)", "", text).strip(" ,;.:!").split()
+    while words and words[0].casefold() in DETERMINERS and len(words) > 1:
+        words = words[1:]
+    return words
+
+
+def _is_word(word: str) -> bool:
+    return word.startswith(QUOTE_MARK) or bool(re.fullmatch(r"[\w$#][\w$#./'*-]*", word))
+
+
+def _explicit(word: str, text: str) -> Mention | None:
+    """`model:churn_v3` and `s3://lake/raw/orders` say themselves what they are."""
+    plain = unquoted(word)
+    if TYPED.fullmatch(plain):
+        actor = plain.partition(":")[0].lower() in JOB_TYPES
+        return Mention(text, plain, _SURE, plain, marked=True, actor=actor)
+    if URL.fullmatch(plain):
+        return Mention(text, plain, _SURE, plain, marked=True)
+    return None
+
+
+def _content_of(words: list[str]) -> str | None:
+    """`payment events from Stripe`, `the data in orders`: the name is what comes last."""
+    lowered = [word.casefold() for word in words]
+    for at, word in enumerate(lowered):
+        if word in ("from", "in", "of") and 0 < at < len(words) - 1:
+            contents = word == "from" or any(w in CONTENTS for w in lowered[:at])
+            if contents and not any(map(is_marked, words[:at])):
+                return " ".join(words[at + 1 :])
+            # `the orders table in Postgres`: where it is kept is no part of its name
+            if word in ("in", "of") and lowered[-1] in SYSTEMS | set(KINDS):
+                return " ".join(words[:at])
+    return None
+
+
+def _tool(words: list[str], text: str) -> Mention | None:
+    lowered = [word.casefold() for word in words]
+    if len(words) == 1 and _JOB_NAME.search(lowered[0]):
+        return Mention(text, f"job:{unquoted(words[0])}", _NAMED, words[0], marked=True, actor=True)
+    if any(map(is_marked, words)) and lowered[-1] not in TOOL_NOUNS:
+        return None
+    if (lowered[0] in TOOLS and lowered[:2] != ["dbt", "model"]) or lowered[-1] in TOOL_NOUNS:
+        name = slug(words)
+        return Mention(text, f"job:{name}", _NAMED, name, actor=True)
+    return None
+
+
+def _by_kind(words: list[str], text: str) -> Mention | None:
+    """`the revenue dashboard`, `table orders`, `Kafka topic clicks`."""
+    lowered = [word.casefold() for word in words]
+    if lowered[:2] == ["dbt", "model"]:
+        return _kinded("table", words[2:], words, text) if words[2:] else None
+    if len(words) > 1 and lowered[-1] in KINDS:
+        return _kinded(KINDS[lowered[-1]], words[:-1], words, text)
+    for at, word in enumerate(lowered[:-1]):
+        if word in KINDS and at < len(words) - 1:
+            return _kinded(KINDS[word], words[at + 1 :], words, text)
+    return None
+
+
+def _kinded(kind: str, name: list[str], words: list[str], text: str) -> Mention | None:
+    marked = len(name) == 1 and is_marked(name[0])
+    if all(word.casefold() in CONTENTS for word in name):
+        return None
+    return Mention(text, f"{kind}:{slug(name)}", _NAMED, slug(words), marked or kind == "api")
+
+
+def _marked(words: list[str], text: str) -> Mention | None:
+    """`raw_orders`, `cleaned raw_orders rows`: one word that can only be a name."""
+    named = [word for word in words if is_marked(word)]
+    if len(named) != 1:
+        return None
+    others = [w.casefold() for w in words if w is not named[0]]
+    if not all(w in CONTENTS or w.endswith("ed") for w in others):
+        return None
+    name = unquoted(named[0])
+    kind = "file" if name.lower().endswith(FILE_ENDINGS) else "table"
+    return Mention(text, f"{kind}:{name}", _NAMED if not others else _SYSTEM, name, marked=True)
+
+
+def _system(words: list[str], text: str) -> Mention | None:
+    """`Stripe`, `Salesforce accounts`: a system people know by name."""
+    name = words[0].casefold().removesuffix("'s")
+    if name not in SYSTEMS or any(map(is_marked, words)):
+        return None
+    more = [w for w in words[1:] if w[0].isupper() and w.casefold() not in CONTENTS]
+    return Mention(text, f"api:{slug([name, *more])}", _SYSTEM, slug(words))
+
+
+def _plain(words: list[str], text: str) -> Mention | None:
+    """`orders`; a word for any data at all is no name."""
+    lowered = words[0].casefold()
+    if len(words) != 1 or lowered in _NO_NAMES or not IDENTIFIER.fullmatch(words[0]):
+        return None
+    if lowered in KNOWN_PARTICIPLES:
+        return None
+    return Mention(text, f"table:{slug(words)}", _PLAIN, slug(words))
+
+
+def _phrase(words: list[str], text: str) -> Mention | None:
+    """`order history`: several plain words are one name, with less certainty."""
+    if len(words) < 2 or any(map(is_marked, words)):
+        return None
+    lowered = [word.casefold() for word in words]
+    if all(word in _NO_NAMES for word in lowered) or any(w in _ACTS for w in lowered[1:-1]):
+        return None
+    return Mention(text, f"table:{slug(words)}", _PHRASE, slug(words))
+
+
+_RULES = (_tool, _by_kind, _marked, _system, _plain, _phrase)

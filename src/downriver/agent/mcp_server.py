@@ -1,0 +1,125 @@
+"""The same tools over the Model Context Protocol: on standard input, or under an HTTP server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from downriver import __version__
+from downriver.agent.calls import check_write
+from downriver.agent.tools import TOOLS
+from downriver.errors import DownriverError, InvalidRequestError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.lowlevel import Server
+    from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult
+    from mcp_types import Tool as ListedTool
+
+    from downriver.agent.tools import Desk, Tool
+
+_INSTRUCTIONS = (
+    "Data lineage: what feeds a dataset, what depends on it, what a change breaks. Answers say "
+    "whether they are complete; pages go on with next_cursor. Names may be short (orders), typed "
+    "(table:orders, api:stripe, model:churn) or full ids from answers. gate_change decides by "
+    "policy: report its decision as it is."
+)
+
+
+def build_server(desk: Desk, may_write: Callable[[Any], Awaitable[bool]]) -> Server[Any]:
+    """Return the MCP server over a desk; `may_write` tells it of a request, None on a pipe."""
+    try:
+        from mcp.server.lowlevel import Server
+        from mcp_types import ListToolsResult
+    except ImportError as exc:
+        raise MissingDependencyError("mcp", "mcp") from exc
+
+    async def list_tools(context: ServerRequestContext[Any], params: Any) -> ListToolsResult:
+        del params
+        writes = await may_write(context.request)
+        return ListToolsResult(tools=[_listed(tool) for tool in TOOLS if writes or _reads(tool)])
+
+    async def call_tool(
+        context: ServerRequestContext[Any], params: CallToolRequestParams
+    ) -> CallToolResult:
+        writes = await may_write(context.request)
+        return await _called(desk, params.name, params.arguments or {}, writes)
+
+    return Server(
+        "downriver",
+        version=__version__,
+        title="Downriver",
+        instructions=_INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+async def serve_stdio(desk: Desk, *, allow_writes: bool) -> None:
+    """Serve one client on standard input and output until it hangs up."""
+
+    async def may_write(request: object) -> bool:
+        del request
+        return allow_writes
+
+    server = build_server(desk, may_write)
+    from mcp.server.stdio import stdio_server
+
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+def _reads(tool: Tool) -> bool:
+    """Whether a tool is of use to someone who may only read: a dry run is."""
+    return not tool.writes or "dry_run" in tool.arguments.__struct_fields__
+
+
+def _listed(tool: Tool) -> ListedTool:
+    from mcp_types import Tool as ListedTool
+    from mcp_types import ToolAnnotations
+
+    hints = ToolAnnotations(
+        read_only_hint=not tool.writes,
+        destructive_hint=False,
+        idempotent_hint=True,
+        open_world_hint=False,
+    )
+    return ListedTool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.input_schema(),
+        output_schema=tool.output_schema(),
+        annotations=hints,
+    )
+
+
+async def _called(desk: Desk, name: str, arguments: dict[str, Any], writes: bool) -> CallToolResult:
+    """Use a tool; what went wrong is an answer too, for the model that asked."""
+    from mcp_types import CallToolResult, TextContent
+
+    try:
+        tool = _tool_named(name)
+        check_write(tool, arguments, allow_writes=writes)
+        answer = await tool.call(desk, arguments)
+    except DownriverError as error:
+        told = TextContent(type="text", text=f"{_kind(error)}: {error.message}")
+        return CallToolResult(content=[told], is_error=True)
+    text = msgspec.json.encode(answer).decode()
+    return CallToolResult(
+        content=[TextContent(type="text", text=text)],
+        structured_content=msgspec.to_builtins(answer),
+    )
+
+
+def _tool_named(name: str) -> Tool:
+    found = next((tool for tool in TOOLS if tool.name == name), None)
+    if found is None:
+        raise InvalidRequestError("tool", f"there is none called {name!r}")
+    return found
+
+
+def _kind(error: DownriverError) -> str:
+    return type(error).__name__.removesuffix("Error")

@@ -1,0 +1,1 @@
+"""The agent without a model: a deterministic planner over the same tools."""

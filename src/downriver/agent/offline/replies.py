@@ -1,0 +1,316 @@
+"""Answers of tools as text that people read, with the evidence and what is not known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from downriver.agent.tools.asking import (
+        ColumnAnswer,
+        EntityAnswer,
+        ExportPart,
+        PathsFound,
+        SearchAnswer,
+        TraceAnswer,
+    )
+    from downriver.agent.tools.judging import FixAnswer, GateAnswer, ImpactFound
+    from downriver.agent.tools.paging import Answer
+    from downriver.agent.tools.watching import DiagnoseAnswer, IncidentAnswer, KpisAnswer
+    from downriver.agent.tools.writing import Described, SqlAnswer
+    from downriver.agent.verdict import Ruling
+    from downriver.model.flows import Related
+
+_SPOTS_SHOWN = 3
+_NAMES_SHOWN = 12
+
+
+def tell_trace(answer: TraceAnswer) -> str:
+    """Say what lies on one side of an entity, step by step."""
+    up = answer.direction == "upstream"
+    if not answer.total:
+        nothing = "Nothing feeds" if up else "Nothing depends on"
+        return _lines(f"{nothing} {answer.entity_id}, as far as is known.", *_certainty(answer))
+    kinds = _counted(answer.entities, answer.total)
+    lines = [f"{'Upstream' if up else 'Downstream'} of {answer.entity_id}: {kinds}."]
+    lines += [f"  {'  ' * (min(e.depth, 8) - 1)}{_related(e)}" for e in answer.entities]
+    if answer.next_cursor:
+        lines.append(f"  … {answer.total - len(answer.entities)} more, not shown here")
+    if answer.ends:
+        where = "Original sources" if up else "It ends in"
+        lines.append(f"{where}: {_listed(answer.ends, answer.end_count)}.")
+    return _lines(*lines, *_certainty(answer))
+
+
+def _related(entity: Related) -> str:
+    how = f" — {entity.transformation}" if entity.transformation else ""
+    when = f" ({entity.schedule})" if entity.schedule else ""
+    stale = " [stale]" if entity.status == "stale" else ""
+    return f"{entity.entity_id}{how}{when}{stale}"
+
+
+def _counted(entities: Sequence[Related], total: int) -> str:
+    deepest = max((e.depth for e in entities), default=0)
+    jobs = sum(e.kind == "job" for e in entities)
+    datasets = total - jobs
+    parts = [_plural(datasets, "dataset")] if datasets else []
+    parts += [_plural(jobs, "job")] if jobs else []
+    return f"{' and '.join(parts)}, up to {_plural(deepest, 'step')} away"
+
+
+def tell_impact(answer: ImpactFound) -> str:
+    """Say who is hurt by a change and how, the worst first."""
+    lines = [
+        f"{'; '.join(answer.changes).capitalize()}: risk {answer.risk_level}, "
+        f"{_plural(answer.total_affected_count, 'system')} affected "
+        f"({answer.directly_affected_count} directly), {answer.untouched_count} not affected."
+    ]
+    lines += [
+        f"  {e.severity}: {e.name} ({e.type}) — {e.reason}{_owners(e.owners)}"
+        for e in answer.affected_entities
+    ]
+    if answer.next_cursor:
+        rest = answer.total_affected_count - len(answer.affected_entities)
+        lines.append(f"  … {rest} more, not shown here")
+    lines += [f"{answer.verdict}: {answer.reason}", f"Recommendation: {answer.recommendation}"]
+    if answer.note:
+        lines.append(f"Note: {answer.note}.")
+    return _lines(*lines, *_certainty(answer))
+
+
+def tell_gate(answer: GateAnswer) -> str:
+    """Say what the policy decided, in the words that deployments look for."""
+    lines = [
+        f"DECISION: {answer.decision}",
+        f"RISK: {answer.risk}",
+        f"AFFECTED SYSTEMS: {answer.affected_systems}",
+        f"REASON: {answer.reason}",
+        f"RECOMMENDATION: {answer.recommendation}",
+    ]
+    if answer.affected:
+        lines.append(f"AFFECTED: {_listed(answer.affected, answer.affected_systems)}")
+    if answer.ask:
+        lines.append(f"ASK: {', '.join(answer.ask)}")
+    if answer.note:
+        lines.append(f"NOTE: {answer.note}")
+    return _lines(*lines, *_certainty(answer))
+
+
+def tell_ruling(ruling: Ruling) -> str:
+    """Say what the policy decided, where no more is known of it."""
+    return f"DECISION: {ruling.decision}\nRISK: {ruling.risk}\nAFFECTED SYSTEMS: {ruling.affected}"
+
+
+def tell_kpis(answer: KpisAnswer) -> str:
+    """Say how healthy the lineage is."""
+    k = answer.kpis
+    shares = (
+        ("lineage coverage", k.lineage_coverage), ("upstream known", k.upstream_coverage),
+        ("column lineage", k.column_coverage), ("schemas", k.schema_coverage),
+        ("owners", k.owner_coverage), ("documentation", k.documentation_coverage),
+        ("stale edges", k.stale_edges), ("failed runs", k.failure_rate), ("on time", k.on_time),
+    )  # fmt: skip
+    lines = [f"{_plural(k.datasets, 'dataset')}, {_plural(k.jobs, 'job')} at {k.at}."]
+    lines += [
+        f"  {label}: {share.percent} % ({share.count} of {share.total})"
+        for label, share in shares
+        if share.percent is not None
+    ]
+    lines.append(
+        f"  blast radius: median {k.blast_radius.median}, at most {k.blast_radius.largest}"
+    )
+    listed = (("orphans", k.orphans), ("failing jobs", k.failing_jobs), ("late jobs", k.late_jobs))
+    lines += [
+        f"  {label}: {found.count} ({_listed(found.examples, found.count)})"
+        for label, found in listed
+        if found.count
+    ]
+    return _lines(*lines)
+
+
+def tell_incident(answer: IncidentAnswer) -> str:
+    """Say what is wrong, who may have caused it and whom it concerns."""
+    since = f" since {answer.since}" if answer.since else ""
+    lines = [f"{answer.entity} is {answer.status}{since}. {answer.summary}"]
+    lines += [f"  failure: {message}" for message in answer.failures]
+    lines += [f"Suspects upstream: {answer.suspect_count}."] if answer.suspects else []
+    for suspect in answer.suspects:
+        why = "; ".join(suspect.reasons)
+        lines.append(f"  {suspect.id} (score {suspect.score}): {why}{_owners(suspect.owners)}")
+    if answer.affected:
+        lines.append(f"Affected: {_listed(answer.affected, answer.affected_count)}.")
+    if answer.owners_to_tell:
+        lines.append(f"Tell: {', '.join(answer.owners_to_tell)}.")
+    return _lines(*lines, *_certainty(answer))
+
+
+def tell_diagnosis(answer: DiagnoseAnswer) -> str:
+    """Say how a metric is made, how fresh that is, and where to look first."""
+    sources = ", ".join(answer.direct_sources) or "no known column"
+    lines = [f"{answer.metric} is made from {sources}."]
+    lines += [f"  {how}" for how in answer.transformations]
+    lines += [f"Look first at {s.entity}: {s.reason}" for s in answer.look_first]
+    lines += [
+        f"  {found.source}: last updated {found.last_updated or 'never, as far as is known'}"
+        for found in answer.freshness
+    ]
+    lines += [
+        f"  failed: {run.job} at {run.ended_at or run.started_at}: {run.error or 'no reason given'}"
+        for run in answer.recent_failures
+    ]
+    if not answer.look_first:
+        lines.append("Nothing on the way has failed, is late or has broken a check.")
+    return _lines(*lines, *_certainty(answer))
+
+
+def tell_undecided(reason: str) -> str:
+    """Say that no decision could be made, which blocks."""
+    return f"DECISION: BLOCKED\nRISK: HIGH\nREASON: cannot decide: {reason}"
+
+
+def tell_fix(answer: FixAnswer) -> str:
+    """Say which patch and which steps prepare a change."""
+    lines = [f"For: {'; '.join(answer.changes)}."]
+    lines += [f"  {n}. {step}" for n, step in enumerate(answer.plan, 1)]
+    if answer.diff:
+        state = "verified by simulation" if answer.verified else "not enough by itself"
+        lines += [f"The patch ({state}):", "```diff", answer.diff.rstrip(), "```"]
+    if answer.next_cursor:
+        lines.append(f"… the patch has {answer.diff_characters} characters; `downriver fix` has it")
+    lines += [f"Left to you: {what}" for what in answer.left_to_people]
+    lines += [f"Still broken after it: {what}" for what in answer.remaining]
+    return _lines(*lines)
+
+
+def tell_export(answer: ExportPart) -> str:
+    """Show a drawing as it is, fenced, and say what is missing in it."""
+    lines = [f"```{answer.format}", answer.text.rstrip(), "```"]
+    if answer.next_cursor:
+        lines.append(f"… this is part of {answer.total_characters} characters; ask for less depth")
+    things = f"{_plural(answer.node_count, 'node')}, {_plural(answer.edge_count, 'edge')}"
+    return _lines(*lines, f"{things}.", *_certainty(answer))
+
+
+def tell_paths(answer: PathsFound) -> str:
+    """Say by which routes data goes."""
+    if not answer.paths:
+        told = f"No data gets from {answer.source_id} to {answer.target_id}, as far as is known."
+        return _lines(told, *_certainty(answer))
+    routes = _plural(answer.path_count, "route")
+    lines = [f"{routes} from {answer.source_id} to {answer.target_id}:"]
+    lines += [f"  {' → '.join(path)}" for path in answer.paths]
+    return _lines(*lines, *_certainty(answer))
+
+
+def tell_columns(answer: ColumnAnswer) -> str:
+    """Say how a column is made."""
+    place = f"{answer.dataset}.{answer.column}"
+    if not answer.derivations:
+        return f"Nothing is known of how {place} is made: it is a source, or its job told nothing."
+    lines = [f"{place} is made in {_plural(answer.total, 'way')}:"]
+    for found in answer.derivations:
+        made = ", ".join(found.input_columns) or "nothing (a constant)"
+        by = f" by {found.job}" if found.job else ""
+        lines.append(f"  from {made}{by} ({found.transformation or 'unknown'}, {found.confidence})")
+        if found.indirect_columns:
+            lines.append(f"    depending on {', '.join(found.indirect_columns)}")
+    return _lines(*lines)
+
+
+def tell_search(answer: SearchAnswer, text: str) -> str:
+    """List what was found."""
+    if not answer.total:
+        return f"Nothing here has {text!r} in its name."
+    lines = [f"{_plural(answer.total, 'entity')} with {text!r} in the name:"]
+    lines += [f"  {e.entity_id} ({e.type})" for e in answer.entities]
+    if answer.next_cursor:
+        lines.append(f"  … {answer.total - len(answer.entities)} more")
+    return _lines(*lines)
+
+
+def tell_entity(answer: EntityAnswer) -> str:
+    """Say what is known of one entity."""
+    lines = [f"{answer.entity_id} is a {answer.type} in {answer.namespace}."]
+    if answer.description:
+        lines.append(f"  {answer.description}")
+    facts = (
+        ("owners", answer.owners, len(answer.owners)),
+        ("tags", answer.tags, len(answer.tags)),
+        ("columns", [c.name for c in answer.columns], answer.column_count),
+        ("fed by", [e.entity_id for e in answer.upstream], answer.upstream_count),
+        ("feeds", [e.entity_id for e in answer.downstream], answer.downstream_count),
+    )
+    lines += [f"  {label}: {_listed(names, count)}" for label, names, count in facts if names]
+    lines += [f"  last run of {r.job}: {r.state} {r.ended_at or ''}" for r in answer.last_runs[:3]]
+    lines.append(f"  seen from {answer.first_seen} to {answer.last_seen}")
+    return _lines(*lines, *_certainty(answer))
+
+
+def tell_described(answer: Described) -> str:
+    """Say which flows were registered, and repeat every line that was not understood."""
+    verb = "Registered" if answer.registered else "Would register"
+    lines = [f"{verb} {_plural(answer.flow_count, 'flow')}."]
+    for pipeline in answer.pipelines:
+        if pipeline.name:
+            when = f" ({pipeline.schedule})" if pipeline.schedule else ""
+            lines.append(f"{pipeline.name}{when}")
+        for flow in pipeline.flows:
+            when = f", {flow.schedule}" if flow.schedule else ""
+            how = f"{flow.transformation}{when}; confidence {flow.confidence}"
+            lines.append(f"  {flow.source} → {flow.target} — {how}")
+            lines += [f"    (is {near} meant? then say it by that name)" for near in flow.near]
+    if answer.omitted_flow_count:
+        lines.append(f"  … {answer.omitted_flow_count} more, not shown here")
+    if answer.refused:
+        lines += ["Not registered, for a name means several things:"]
+        lines += [f"  {problem}" for problem in answer.refused]
+    if answer.not_understood:
+        lines += ["Not understood; please say it in other words:"]
+        lines += [f"  line {x.number}: {x.text} — {x.problem}" for x in answer.not_understood]
+    return _lines(*lines)
+
+
+def tell_sql(answer: SqlAnswer) -> str:
+    """Say what a statement reads and writes."""
+    reads, writes = ", ".join(answer.source_tables), ", ".join(answer.target_tables)
+    lines = [f"Captured: {reads or 'nothing read'} → {writes or 'nothing written'}."]
+    if answer.column_count:
+        lines.append(f"  {_plural(answer.column_count, 'column edge')}:")
+        lines += [f"    {edge}" for edge in answer.columns[:_NAMES_SHOWN]]
+        if answer.column_count > _NAMES_SHOWN:
+            lines.append(f"    … {answer.column_count - _NAMES_SHOWN} more")
+    lines += [f"  ? {spot}" for spot in answer.blind_spots]
+    return _lines(*lines)
+
+
+def _certainty(answer: Answer) -> Iterator[str]:
+    """Say how complete an answer is, always."""
+    if answer.complete:
+        yield "Complete: no blind spots."
+        return
+    yield f"Not complete: {_plural(answer.blind_spot_count, 'blind spot')}."
+    for spot in answer.blind_spots[:_SPOTS_SHOWN]:
+        yield f"  ? {spot.entity}: {spot.message}"
+    if answer.blind_spot_count > _SPOTS_SHOWN:
+        yield f"  ? and {answer.blind_spot_count - _SPOTS_SHOWN} more"
+
+
+def _owners(owners: Sequence[str]) -> str:
+    return f" [{', '.join(owners)}]" if owners else ""
+
+
+def _listed(names: Sequence[str], total: int) -> str:
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    more = total - min(len(names), _NAMES_SHOWN)
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _plural(count: int, noun: str) -> str:
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun[:-1]}ies" if noun.endswith("ty") else f"{count} {noun}s"
+
+
+def _lines(*lines: str) -> str:
+    return "\n".join(lines)

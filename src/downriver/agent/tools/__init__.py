@@ -1,0 +1,43 @@
+"""The one list of tools that the agent, MCP and the SDK share."""
+
+from downriver.agent.tools.asking import (
+    export_lineage,
+    find_paths,
+    get_column_lineage,
+    get_entity,
+    search_entities,
+    trace_downstream,
+    trace_upstream,
+)
+from downriver.agent.tools.desk import Desk
+from downriver.agent.tools.judging import analyze_impact, gate_change, suggest_fix
+from downriver.agent.tools.tool import Tool, make_tool
+from downriver.agent.tools.watching import diagnose_metric, incident_report, kpis
+from downriver.agent.tools.writing import (
+    capture_sql_lineage,
+    describe_pipeline,
+    register_flow,
+    register_pipeline,
+)
+
+TOOLS: tuple[Tool, ...] = (
+    make_tool(search_entities),
+    make_tool(get_entity),
+    make_tool(trace_upstream),
+    make_tool(trace_downstream),
+    make_tool(get_column_lineage),
+    make_tool(find_paths),
+    make_tool(analyze_impact),
+    make_tool(gate_change),
+    make_tool(suggest_fix),
+    make_tool(diagnose_metric),
+    make_tool(incident_report),
+    make_tool(kpis),
+    make_tool(export_lineage),
+    make_tool(register_flow, writes=True),
+    make_tool(register_pipeline, writes=True),
+    make_tool(describe_pipeline, writes=True),
+    make_tool(capture_sql_lineage, writes=True),
+)
+
+__all__ = ["TOOLS", "Desk", "Tool", "make_tool"]

@@ -1,0 +1,186 @@
+"""Tools about changes that are only proposed: impact, the gate, and the patch."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+import msgspec
+
+from downriver.agent.grammar.changes import parse_change
+from downriver.agent.tools.desk import Desk
+from downriver.agent.tools.naming import look_up
+from downriver.agent.tools.paging import Answer, Cursor, Limit, first_spots, page, page_text
+from downriver.errors import InvalidRequestError
+from downriver.impact import request_changes
+from downriver.model.impact_answers import AffectedEntity, ImpactAnswer, ImpactRequest
+from downriver.model.verdicts import Finding
+from downriver.service import Lineage
+
+
+class ChangeArgs(msgspec.Struct, kw_only=True):
+    """Which change. Say it in words, or as `changes` in full."""
+
+    entity_id: Annotated[
+        str, msgspec.Meta(description="What changes: a dataset, or a column as in orders.amount.")
+    ]
+    change_type: Annotated[
+        str,
+        msgspec.Meta(
+            description="schema_change, column_rename, column_drop, column_add, type_change, "
+            "nullability_change, table_rename, table_drop, deprecation, deletion or logic_change."
+        ),
+    ] = ""
+    description: Annotated[
+        str,
+        msgspec.Meta(
+            description="The change in words, as in: rename column customer_id to cust_id."
+        ),
+    ] = ""
+    changes: Annotated[
+        list[dict[str, Any]] | None,
+        msgspec.Meta(
+            description='The changes in full, as in [{"type": "column_rename", "from": "a", '
+            '"to": "b"}]; in place of change_type and description.'
+        ),
+    ] = None
+    limit: Limit = 50
+    cursor: Cursor = None
+
+
+class ImpactFound(Answer, kw_only=True):
+    """Who is hurt by a change, the worst first; `affected_entities` are some of the total."""
+
+    entity_id: str
+    changes: list[str]
+    note: str
+    directly_affected_count: int
+    total_affected_count: int
+    untouched_count: int
+    affected_entities: list[AffectedEntity]
+    risk_level: str
+    verdict: str
+    reason: str
+    recommendation: str
+    next_cursor: str | None
+
+
+class GateAnswer(Answer, kw_only=True):
+    """The decision of the policy about a change. It is final: explain it, do not weigh it again."""
+
+    entity_id: str
+    changes: list[str]
+    note: str
+    decision: str
+    risk: str
+    affected_systems: int
+    reason: str
+    recommendation: str
+    affected: list[str]
+    findings: list[Finding]
+    ask: list[str]
+
+
+class FixArgs(ChangeArgs, kw_only=True):
+    """Which change to prepare the code for."""
+
+
+class FixAnswer(msgspec.Struct, kw_only=True):
+    """A patch and the steps of a change without a break. Nothing is applied."""
+
+    changes: list[str]
+    diff: str
+    diff_characters: int
+    next_cursor: str | None
+    verified: bool
+    plan: list[str]
+    left_to_people: list[str]
+    remaining: list[str]
+
+
+async def analyze_impact(desk: Desk, args: ChangeArgs) -> ImpactFound:
+    """Simulate a change and tell who breaks, who changes and who is untouched, with the risk."""
+    request, note = await read_request(desk, args)
+    found = await _analyze(desk, request)
+    shown = page(found.affected_entities, args.cursor, args.limit)
+    return ImpactFound(
+        entity_id=found.entity_id,
+        changes=found.changes,
+        note=note,
+        directly_affected_count=found.directly_affected_count,
+        total_affected_count=found.total_affected_count,
+        untouched_count=found.untouched_count,
+        affected_entities=shown.items,
+        risk_level=found.risk_level,
+        verdict=found.verdict,
+        reason=found.reason,
+        recommendation=found.recommendation,
+        next_cursor=shown.next_cursor,
+        complete=found.complete,
+        blind_spots=first_spots(found.blind_spots),
+        blind_spot_count=len(found.blind_spots),
+    )
+
+
+async def gate_change(desk: Desk, args: ChangeArgs) -> GateAnswer:
+    """Decide by policy whether a change may ship: APPROVED, CAUTION or BLOCKED, and why."""
+    request, note = await read_request(desk, args)
+    found = await _analyze(desk, request)
+    return GateAnswer(
+        entity_id=found.entity_id,
+        changes=found.changes,
+        note=note,
+        decision=found.verdict,
+        risk=found.risk_level,
+        affected_systems=found.total_affected_count,
+        reason=found.reason,
+        recommendation=found.recommendation,
+        affected=page([entity.name for entity in found.affected_entities], None, 50).items,
+        findings=page(found.findings, None, 20).items,
+        ask=found.ask,
+        complete=found.complete,
+        blind_spots=first_spots(found.blind_spots),
+        blind_spot_count=len(found.blind_spots),
+    )
+
+
+async def suggest_fix(desk: Desk, args: FixArgs) -> FixAnswer:
+    """Write the patch that prepares the code for a change, and the plan. Nothing is applied."""
+    lineage = desk.local("suggest_fix")
+    if desk.root is None:
+        raise InvalidRequestError("suggest_fix", "no repository to write a patch for is known here")
+    request, _ = await read_request(desk, args)
+    dataset, column = await asyncio.to_thread(lineage.split_entity, request.entity_id)
+    changes = request_changes(request, dataset, column)
+    fix = await asyncio.to_thread(lineage.fix, changes, desk.root)
+    diff, following = page_text(fix.diff, args.cursor)
+    return FixAnswer(
+        changes=fix.changes,
+        diff=diff,
+        diff_characters=len(fix.diff),
+        next_cursor=following,
+        verified=fix.verified,
+        plan=fix.plan,
+        left_to_people=[str(decision) for decision in fix.to_decide],
+        remaining=fix.remaining,
+    )
+
+
+async def _analyze(desk: Desk, request: ImpactRequest) -> ImpactAnswer:
+    backend = desk.tracker.sync.backend
+    if isinstance(backend, Lineage):
+        return await asyncio.to_thread(backend.analyze_impact, request, desk.policy)
+    return await asyncio.to_thread(backend.analyze_impact, request)
+
+
+async def read_request(desk: Desk, args: ChangeArgs) -> tuple[ImpactRequest, str]:
+    """Return the change that is meant, and what had to be assumed about it."""
+    named = await look_up(args.entity_id, desk)
+    if args.changes:
+        return ImpactRequest(entity_id=str(named), changes=args.changes), ""
+    kind = args.change_type or "schema_change"
+    proposed = parse_change(args.description, named.entity_id, kind, named.column or "")
+    if proposed is None:
+        return ImpactRequest(entity_id=str(named), change_type=kind), ""
+    request = ImpactRequest(entity_id=named.entity_id, change_type=kind, changes=proposed.changes)
+    return request, proposed.note

@@ -1,0 +1,61 @@
+"""A tool: a typed function with a name, a description and schemas, callable with JSON."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from downriver.agent.tools.desk import Desk
+from downriver.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One thing that people and models may ask for. `writes`: it changes the lineage."""
+
+    name: str
+    description: str
+    arguments: type[msgspec.Struct]
+    answer: type[msgspec.Struct]
+    writes: bool
+    run: Callable[[Desk, Any], Awaitable[Any]]
+
+    async def call(self, desk: Desk, arguments: dict[str, Any]) -> msgspec.Struct:
+        """Check the arguments and run; what is wrong with them is said by name."""
+        try:
+            given = msgspec.convert(arguments, self.arguments)
+        except msgspec.ValidationError as exc:
+            raise InvalidRequestError(self.name, str(exc)) from exc
+        answer: msgspec.Struct = await self.run(desk, given)
+        return answer
+
+    def input_schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the arguments."""
+        return _object_schema(self.arguments)
+
+    def output_schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the answer."""
+        return _object_schema(self.answer)
+
+
+def make_tool(run: Callable[[Desk, Any], Awaitable[Any]], *, writes: bool = False) -> Tool:
+    """Return the tool that a function is: its annotations and docstring say the rest."""
+    hints = typing.get_type_hints(run)
+    described = " ".join((run.__doc__ or "").split())
+    return Tool(run.__name__, described, hints["args"], hints["return"], writes, run)
+
+
+def _object_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return a schema whose root is the object itself: clients do not follow a reference there."""
+    schema = msgspec.json.schema(kind)
+    definitions = schema.get("$defs", {})
+    root = dict(definitions.pop(schema["$ref"].rpartition("/")[2]))
+    if definitions:
+        root["$defs"] = definitions
+    return root

@@ -1,0 +1,166 @@
+"""Edges that a job has now and never had, and edges that it no longer has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from downriver.events.facets import read_derivations
+from downriver.events.wire import render_time
+from downriver.govern.drift.versions import began, find_turn
+from downriver.model.facts import RunState
+from downriver.model.findings import Evidence, Finding, FindingKind, Severity
+from downriver.model.ids import EVERY_FIELD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from downriver.govern.drift.limits import Limits
+    from downriver.model.facts import EventRef, Span
+    from downriver.model.ids import DatasetId, JobId
+    from downriver.store.history import JobRun, Version
+
+_VERBS = {"reads": ("now reads", "no longer reads"), "writes": ("now writes", "no longer writes")}
+_FEW = 3
+
+
+class Edge(NamedTuple):
+    """One side of a job: what it reads or what it writes."""
+
+    verb: str  # reads or writes
+    dataset: DatasetId
+    span: Span
+
+
+class JobEdges(NamedTuple):
+    """All edges of a job, and its runs, the first to be seen first."""
+
+    job: JobId
+    edges: list[Edge]
+    runs: list[JobRun]
+
+
+def find_edge_drift(found: JobEdges, limits: Limits, settled_at: int) -> Iterator[Finding]:
+    """Yield the edges of a job that appeared or vanished since `settled_at`."""
+    done = [run for run in found.runs if run.state is RunState.COMPLETE]
+    for verb in _VERBS:
+        side = [edge for edge in found.edges if edge.verb == verb]
+        if _rotates(side, done):
+            continue
+        for edge in sorted(side, key=lambda edge: edge.dataset):
+            finding = _appeared(found.job, edge, side, done, limits.vanished_after_runs)
+            finding = finding or _vanished(found.job, edge, side, done, limits.vanished_after_runs)
+            if finding is not None and finding[0] > settled_at:
+                yield finding[1]
+
+
+def _rotates(side: Sequence[Edge], done: Sequence[JobRun]) -> bool:
+    """Tell whether a job has another dataset nearly every time: a folder a day is no news."""
+    return len(side) > _FEW and len(side) > len(done) / 2
+
+
+def _appeared(
+    job: JobId, edge: Edge, side: Sequence[Edge], done: Sequence[JobRun], needed: int
+) -> tuple[int, Finding] | None:
+    first = edge.span.first
+    before = [run for run in done if run.state_at < first.at]
+    others = [other for other in side if other.span.first < first]
+    if not others or (edge.span.observed and len(before) < needed):
+        return None
+    run = next((r for r in done if r.began_at <= first.at <= r.state_at), None)
+    times = f", which it did not in {len(before)} runs before" if before else ""
+    message = f"{_VERBS[edge.verb][0]} {edge.dataset}{times}"
+    return first.at, _finding(FindingKind.EDGE_APPEARED, job, edge, message, first, run)
+
+
+def _vanished(
+    job: JobId, edge: Edge, side: Sequence[Edge], done: Sequence[JobRun], needed: int
+) -> tuple[int, Finding] | None:
+    last = edge.span.last
+    since = [run for run in done if run.began_at > last.at]
+    during = [run for run in done if edge.span.first.at <= run.state_at and run not in since]
+    if not edge.span.observed or len(since) < needed or len(during) < needed:
+        return None
+    if all(other.span.last.at < since[-1].began_at for other in side):
+        return None  # these runs told of nothing on this side: no news of this edge either
+    first = since[0]
+    message = (
+        f"{_VERBS[edge.verb][1]} {edge.dataset}: "
+        f"last seen {render_time(last.at)}, not in the {len(since)} runs since"
+    )
+    finding = _finding(FindingKind.EDGE_VANISHED, job, edge, message, last, None)
+    finding.first_seen = render_time(first.began_at)
+    finding.evidence.append(
+        Evidence(
+            event=first.event.hex(), at=render_time(first.began_at), job=str(job), run=first.run
+        )
+    )
+    return first.began_at, finding
+
+
+def _finding(
+    kind: FindingKind, job: JobId, edge: Edge, message: str, ref: EventRef, run: JobRun | None
+) -> Finding:
+    appeared = kind is FindingKind.EDGE_APPEARED
+    return Finding(
+        kind=kind,
+        entity=str(job),
+        subject=f"{edge.verb} {edge.dataset}",
+        severity=Severity.INFO if appeared else Severity.WARNING,
+        message=message,
+        first_seen=render_time(ref.at),
+        evidence=[
+            Evidence(
+                event=ref.digest.hex(),
+                at=render_time(ref.at),
+                job=str(job),
+                run=None if run is None else run.run,
+            )
+        ],
+    )
+
+
+def find_claim_drift(
+    job: JobId, dataset: DatasetId, claims: Sequence[Version], settled_at: int
+) -> Iterator[Finding]:
+    """Yield the sources that a column gained or lost. Columns that came or went are not told."""
+    turn = find_turn(claims, settled_at)
+    if turn is None:
+        return
+    edges = {v.digest: _column_edges(v, dataset) for v in (turn.before, *turn.between, *turn.alive)}
+    before, now = edges[turn.before.digest], edges[turn.now.digest]
+    alive = frozenset().union(*(edges[v.digest] for v in turn.alive))
+    stayed = {column for column, _ in before} & {column for column, _ in now}
+    for kind, found in (
+        (FindingKind.EDGE_APPEARED, now - before),
+        (FindingKind.EDGE_VANISHED, before - alive),
+    ):
+        for column, source in sorted(found):
+            if column in stayed:
+                there = kind is FindingKind.EDGE_APPEARED
+                holds = [((column, source) in edges[v.digest]) == there for v in turn.between]
+                yield _claimed(kind, job, dataset, (column, source), began(turn, holds))
+
+
+def _column_edges(version: Version, dataset: DatasetId) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        (d.target.field, f"{d.source.dataset.name}.{d.source.field}")
+        for d in read_derivations(version.facet, version.body, dataset)
+        if d.direct and EVERY_FIELD not in (d.target.field, d.source.field)
+    )
+
+
+def _claimed(
+    kind: FindingKind, job: JobId, dataset: DatasetId, edge: tuple[str, str], since: EventRef
+) -> Finding:
+    column, source = edge
+    appeared = kind is FindingKind.EDGE_APPEARED
+    at = render_time(since.at)
+    return Finding(
+        kind=kind,
+        entity=str(dataset),
+        subject=f"{column} <- {source} by {job}",
+        severity=Severity.INFO if appeared else Severity.WARNING,
+        message=f"column {column} {'now' if appeared else 'no longer'} derives from {source}",
+        first_seen=at,
+        evidence=[Evidence(event=since.digest.hex(), at=at, job=str(job))],
+    )

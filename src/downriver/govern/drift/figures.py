@@ -1,0 +1,200 @@
+"""Row counts, null rates and distributions that shifted, and checks that fail."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.events.wire import render_time
+from downriver.govern.drift.measures import SeriesKey, read_checks, read_series
+from downriver.govern.drift.series import COUNT, DAY, RATE, Measurement, Shift, find_shift
+from downriver.model.facts import Role
+from downriver.model.findings import Evidence, Finding, FindingKind, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from downriver.govern.drift.limits import Limits, SeriesLimits
+    from downriver.govern.drift.measures import Check
+    from downriver.govern.drift.series import Point
+    from downriver.model.ids import DatasetId
+    from downriver.store.history import Measure
+
+_VALUE = Measurement(lambda values: values, lambda value: value, 1e-9, True)
+_ROLES = {Role.INPUT: "read", Role.OUTPUT: "written", Role.NODE: "there", Role.RUN: "there"}
+_FAILED_WITH = {"warn": Severity.INFO, "warning": Severity.INFO}
+
+
+class Measured:
+    """All that was measured of one dataset; `names` tells what jobs are called."""
+
+    def __init__(
+        self, dataset: DatasetId, measures: list[Measure], names: Callable[[int], str | None]
+    ) -> None:
+        self._dataset = dataset
+        self._measures = measures
+        self._names = names
+
+    def findings(self, limits: Limits, now: int) -> Iterator[Finding]:
+        """Yield what is out of the ordinary; what was last measured long ago is no news."""
+        oldest = now - int(limits.lateness.give_up_days * DAY)
+        shifts = list(self._shifts(limits, oldest))
+        yield from (self._of_rows(key, s) for key, s in shifts if key.metric == "rows")
+        yield from (self._of_nulls(key, s) for key, s in shifts if key.metric == "nulls")
+        others = [(key, s) for key, s in shifts if key.metric not in ("rows", "nulls")]
+        for column in sorted({(key.column, key.job, key.role) for key, _ in others}):
+            yield self._of_values(
+                [p for p in others if (p[0].column, p[0].job, p[0].role) == column]
+            )
+        for check in read_checks(self._measures):
+            if not check.assertion.success and check.at.at >= oldest:
+                yield self._of_check(check)
+
+    def _shifts(self, limits: Limits, oldest: int) -> Iterator[tuple[SeriesKey, Shift]]:
+        window = int(limits.window_days * DAY)
+        for key, points in sorted(read_series(self._measures).items()):
+            if points[-1].at < oldest:
+                continue
+            bounds, measurement = _judged_by(key, limits, points)
+            shift = find_shift(points, bounds, measurement, window)
+            if shift is not None:
+                yield key, shift
+
+    def _of_rows(self, key: SeriesKey, shift: Shift) -> Finding:
+        empty = shift.point.value == 0
+        return self._finding(
+            FindingKind.ROW_COUNT_SHIFT,
+            key,
+            shift,
+            Severity.CRITICAL if empty else Severity.WARNING,
+            f"{_count(shift.point.value)} rows were {_ROLES[key.role]}, "
+            f"where about {_count(shift.expected)} were expected ({_change(shift)})",
+            state="empty" if empty else shift.direction,
+            shown=_count,
+        )
+
+    def _of_nulls(self, key: SeriesKey, shift: Shift) -> Finding:
+        return self._finding(
+            FindingKind.NULL_RATE_SHIFT,
+            key,
+            shift,
+            Severity.WARNING,
+            f"{shift.point.value:.1%} of {key.column} is null, "
+            f"where about {shift.expected:.1%} was expected",
+            state=shift.direction,
+            shown=lambda value: f"{value:.1%}",
+        )
+
+    def _of_values(self, found: Sequence[tuple[SeriesKey, Shift]]) -> Finding:
+        key, shift = max(found, key=lambda pair: (abs(pair[1].deviations), pair[0].metric))
+        finding = self._finding(
+            FindingKind.DISTRIBUTION_SHIFT,
+            key,
+            shift,
+            Severity.WARNING,
+            f"the values of {key.column} have shifted: its {_WORDS.get(key.metric, key.metric)} is "
+            f"{_figure(shift.point.value)}, where about {_figure(shift.expected)} was expected",
+            state=",".join(sorted(f"{k.metric} {s.direction}" for k, s in found)),
+            shown=_figure,
+        )
+        others = [(k, s) for k, s in found if k != key]
+        finding.why += [
+            f"{_WORDS.get(k.metric, k.metric)}: {_figure(s.expected)} to {_figure(s.point.value)}"
+            for k, s in others
+        ]
+        return finding
+
+    def _finding(
+        self,
+        kind: FindingKind,
+        key: SeriesKey,
+        shift: Shift,
+        severity: Severity,
+        message: str,
+        *,
+        state: str,
+        shown: Callable[[float], str],
+    ) -> Finding:
+        subject = " ".join(filter(None, (key.column, _ROLES[key.role], self._by(key.job))))
+        season = f", by {shift.season}" if shift.season else ""
+        return Finding(
+            kind=kind,
+            entity=str(self._dataset),
+            subject=subject,
+            severity=severity,
+            message=message,
+            first_seen=render_time(shift.since.at),
+            state=state,
+            expected=shown(shift.expected),
+            actual=shown(shift.point.value),
+            why=[f"{abs(shift.deviations)} deviations off, from {shift.history} values{season}"],
+            evidence=[self._evidence(p) for p in dict.fromkeys((shift.since, shift.point))],
+        )
+
+    def _by(self, job: int) -> str:
+        name = self._names(job)
+        return f"by {name}" if name else ""
+
+    def _evidence(self, point: Point) -> Evidence:
+        return Evidence(
+            event=point.event.digest.hex(),
+            at=render_time(point.at),
+            job=self._names(point.job),
+            run=point.run or None,
+        )
+
+    def _of_check(self, check: Check) -> Finding:
+        told = check.assertion
+        column = f" on {told.column}" if told.column else ""
+        got = f": {told.actual}" if told.actual else ""
+        return Finding(
+            kind=FindingKind.QUALITY_FAILED,
+            entity=str(self._dataset),
+            subject=" ".join(
+                filter(None, (told.column or "", told.assertion, self._by(check.job)))
+            ),
+            severity=_FAILED_WITH.get((told.severity or "").lower(), Severity.WARNING),
+            message=f"the check {told.assertion}{column} fails{got}",
+            first_seen=render_time(check.since.at),
+            expected=told.expected,
+            actual=told.actual,
+            evidence=[
+                Evidence(
+                    event=ref.digest.hex(),
+                    at=render_time(ref.at),
+                    job=self._names(check.job),
+                    run=check.run or None if ref == check.at else None,
+                )
+                for ref in dict.fromkeys((check.since, check.at))
+            ],
+        )
+
+
+_WORDS = {"distinct": "share of distinct values", "mean": "mean"}
+
+
+def _judged_by(
+    key: SeriesKey, limits: Limits, points: Sequence[Point]
+) -> tuple[SeriesLimits, Measurement]:
+    if key.metric == "rows":
+        return limits.rows, COUNT
+    if key.metric == "nulls":
+        return limits.nulls, RATE
+    if key.metric == "distinct":
+        return limits.distribution, _VALUE._replace(floor=0.005)
+    # Figures of any size: what is noise for sure is a share of what they usually are.
+    usual = sorted(abs(p.value) for p in points)[len(points) // 2]
+    return limits.distribution, _VALUE._replace(floor=max(0.01 * usual, 1e-9))
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+
+
+def _change(shift: Shift) -> str:
+    if not shift.expected:
+        return "none"
+    return f"{(shift.point.value - shift.expected) / shift.expected:+.0%}"

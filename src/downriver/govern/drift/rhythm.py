@@ -1,0 +1,122 @@
+"""The rhythm of a job, learnt from when its runs began: when is the next one due?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from downriver.govern.drift.series import DAY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from downriver.govern.drift.cron import Schedule
+    from downriver.govern.drift.limits import LatenessLimits
+
+_HOUR = 3_600_000_000
+_MINUTE = 60_000_000
+_RETRY = 0.2  # a start this soon, in usual gaps, is another try and not the next turn
+_NEAR = 0.3  # a gap keeps the rhythm when it is this near to what it should be
+_SEEN = 2
+_NORMAL = 1.4826
+
+
+class Due(NamedTuple):
+    """When the next run is due, how late it may be, and how long a turn takes."""
+
+    at: int
+    tolerance: int
+    gap: int
+    why: str
+
+
+def next_due(starts: Sequence[int], limits: LatenessLimits) -> Due | None:
+    """Return when the next run is due by the job's own rhythm, None when it has none."""
+    turns = _without_retries(sorted(set(starts)))
+    if len(turns) < max(limits.min_runs, 3):
+        return None
+    gaps = [(one, other - one) for one, other in pairwise(turns)]
+    best = max((_Pattern(name, gaps) for name in _KEYS), key=lambda p: p.share)
+    if best.share < limits.regular:
+        return None
+    gap = max(best.expected(turns[-1]), _shortest_alike(gaps, turns[-1]))
+    tolerance = max(limits.grace_minutes * _MINUTE, limits.tolerance * best.least, best.spread * 3)
+    return Due(turns[-1] + gap, int(tolerance), gap, f"{best.words} over {len(turns)} runs")
+
+
+def due_by(schedule: Schedule, last: int, limits: LatenessLimits) -> Due | None:
+    """Return when the next run is due by a schedule that was told."""
+    # A run that began early was meant for the turn that is about to come.
+    begun = last + int(limits.grace_minutes * _MINUTE) // 2
+    due = schedule.after(last if schedule.period else begun)
+    then = None if due is None else schedule.after(due)
+    if due is None or then is None:
+        return None
+    gap = then - due
+    tolerance = max(limits.grace_minutes * _MINUTE, limits.tolerance * min(gap, DAY))
+    return Due(due, int(tolerance), gap, "its schedule")
+
+
+def _shortest_alike(gaps: Sequence[tuple[int, int]], last: int) -> int:
+    """Return the shortest gap after this weekday: a Friday's may be three days, from the start."""
+    same = [gap for at, gap in gaps if _KEYS["weekday"](at) == _KEYS["weekday"](last)]
+    return min(same, default=0)
+
+
+def _without_retries(starts: Sequence[int]) -> list[int]:
+    if len(starts) < 3:
+        return list(starts)
+    usual = median(other - one for one, other in pairwise(starts))
+    kept = list(starts[:1])
+    for start in starts[1:]:
+        if start - kept[-1] >= _RETRY * usual:
+            kept.append(start)
+    return kept
+
+
+_KEYS: dict[str, Callable[[int], Hashable]] = {
+    "": lambda at: 0,
+    "hour": lambda at: at // _HOUR % 24,
+    "weekday": lambda at: at // DAY % 7,
+    "hour and weekday": lambda at: at // _HOUR % 168,
+}
+
+
+class _Pattern:
+    """Gaps that depend on nothing, or on the hour or weekday of the run before them."""
+
+    def __init__(self, name: str, gaps: Sequence[tuple[int, int]]) -> None:
+        self._key = _KEYS[name]
+        self._name = name
+        by_key: defaultdict[Hashable, list[int]] = defaultdict(list)
+        for at, gap in gaps:
+            by_key[self._key(at)].append(gap)
+        self._usual = {key: median(of) for key, of in by_key.items() if len(of) >= _SEEN}
+        self._longest = max(gap for _, gap in gaps)
+        told = [(gap, self._usual[k]) for at, gap in gaps if (k := self._key(at)) in self._usual]
+        kept = [abs(gap - usual) for gap, usual in told if abs(gap - usual) <= _NEAR * usual]
+        # What no rule speaks for does not keep it: a pattern must explain all gaps.
+        self.share = len(kept) / len(gaps)
+        self.spread = _NORMAL * median(kept) if kept else 0.0
+        self.least = min(self._usual.values(), default=self._longest)
+
+    def expected(self, last: int) -> int:
+        """Return the gap to expect after a run; the longest of all where none was seen there."""
+        return int(self._usual.get(self._key(last), self._longest))
+
+    @property
+    def words(self) -> str:
+        """Say what the rhythm is."""
+        usual = render_gap(int(median(self._usual.values()) if self._usual else self._longest))
+        return f"every {usual}" + (f", by {self._name}" if self._name else "")
+
+
+def render_gap(micros: int) -> str:
+    """Return a length of time as people say it."""
+    seconds = micros / 1_000_000
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,157 @@
+"""Runs that failed, and runs that did not come."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from downriver.errors import InvalidEventError
+from downriver.events.facets import read_facet
+from downriver.events.wire import parse_time, render_time
+from downriver.govern.drift.rhythm import Due, due_by, next_due, render_gap
+from downriver.govern.drift.series import DAY
+from downriver.model.facts import RunState
+from downriver.model.findings import Evidence, Finding, FindingKind, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from downriver.govern.drift.cron import Schedule
+    from downriver.govern.drift.limits import LatenessLimits
+    from downriver.model.ids import JobId
+    from downriver.store.history import JobRun
+
+_BAD = (RunState.FAIL, RunState.ABORT)
+_NORMAL = 1.4826
+
+
+class _ErrorMessage(msgspec.Struct):
+    message: str = ""
+
+
+class _NominalTime(msgspec.Struct):
+    nominalStartTime: str = ""  # noqa: N815
+
+
+class JobHistory(NamedTuple):
+    """The runs of a job, the first to be seen first, with what two facets say of them."""
+
+    job: JobId
+    runs: list[JobRun]
+    errors: Mapping[int, bytes]
+    nominal: Mapping[int, bytes]
+    schedule: Schedule | None = None
+
+
+def find_run_trouble(history: JobHistory, limits: LatenessLimits, now: int) -> Iterator[Finding]:
+    """Yield the failure a job's last run ended in, and the run that should have begun."""
+    oldest = now - int(limits.give_up_days * DAY)
+    for finding in (_failed(history, oldest), _late(history, limits, now)):
+        if finding is not None:
+            yield finding
+
+
+def read_error(body: bytes | None) -> str:
+    """Return the first line of an errorMessage facet."""
+    if body is None:
+        return ""
+    lines = read_facet(body, _ErrorMessage).message.strip().splitlines()
+    return lines[0] if lines else ""
+
+
+def failing_runs(runs: Sequence[JobRun]) -> list[JobRun]:
+    """Return the failed runs since the last one that completed, the last one last."""
+    ended = sorted((r for r in runs if r.state.terminal), key=lambda r: (r.state_at, r.run))
+    found: list[JobRun] = []
+    for run in reversed(ended):
+        if run.state not in _BAD:
+            break
+        found.insert(0, run)
+    return found
+
+
+def _failed(history: JobHistory, oldest: int) -> Finding | None:
+    failing = failing_runs(history.runs)
+    if not failing or failing[-1].state_at < oldest:
+        return None
+    last = failing[-1]
+    error = read_error(history.errors.get(last.number))
+    times = f" {len(failing)} times in a row" if len(failing) > 1 else ""
+    word = "was aborted" if last.state is RunState.ABORT else "failed"
+    return Finding(
+        kind=FindingKind.RUN_FAILED,
+        entity=str(history.job),
+        severity=Severity.CRITICAL,
+        message=f"{word}{times}" + (f": {error}" if error else ""),
+        first_seen=render_time(failing[0].state_at),
+        state=last.state.name.lower(),
+        evidence=[_evidence(history.job, run) for run in dict.fromkeys((failing[0], last))],
+    )
+
+
+def _evidence(job: JobId, run: JobRun) -> Evidence:
+    return Evidence(event=run.event.hex(), at=render_time(run.state_at), job=str(job), run=run.run)
+
+
+def expect_next(history: JobHistory, limits: LatenessLimits) -> Due | None:
+    """Return when the next run is due: by its schedule where one was told, else by its rhythm."""
+    if not history.runs:
+        return None
+    last = max(run.began_at for run in history.runs)
+    if history.schedule is not None:
+        return due_by(history.schedule, last, limits)
+    turns, spread = _turns(history)
+    due = next_due(turns, limits)
+    return None if due is None else due._replace(tolerance=due.tolerance + spread)
+
+
+def _turns(history: JobHistory) -> tuple[list[int], int]:
+    """Return when runs began, or when those with a nominal time should have, and by how much."""
+    meant: dict[int, int] = {}
+    for run in history.runs:
+        nominal = _nominal(history.nominal.get(run.number))
+        if nominal is not None:
+            meant[nominal] = min(meant.get(nominal, run.began_at), run.began_at)
+    if len(meant) < len(history.runs) / 2:
+        return [run.began_at for run in history.runs], 0
+    delays = [began - nominal for nominal, began in meant.items()]
+    usual = int(median(delays))
+    spread = int(3 * _NORMAL * median(abs(delay - usual) for delay in delays))
+    return [nominal + usual for nominal in meant], spread
+
+
+def _nominal(body: bytes | None) -> int | None:
+    if body is None:
+        return None
+    try:
+        return parse_time(read_facet(body, _NominalTime).nominalStartTime, "nominalStartTime")
+    except InvalidEventError:
+        return None
+
+
+def _late(history: JobHistory, limits: LatenessLimits, now: int) -> Finding | None:
+    due = expect_next(history, limits)
+    if due is None:
+        return None
+    last = max(history.runs, key=lambda run: (run.began_at, run.run))
+    allowed = due.at + due.tolerance
+    gone = max(limits.give_up_days * DAY, 3 * due.gap)
+    if now <= allowed or now - last.began_at > gone:
+        return None
+    missed = (now - due.at) // max(due.gap, 1)
+    state = "missing" if missed else "late"
+    word = f"{missed + 1} runs are missing" if missed else "the next run is late"
+    return Finding(
+        kind=FindingKind.RUN_LATE,
+        entity=str(history.job),
+        severity=Severity.CRITICAL if missed else Severity.WARNING,
+        message=f"{word}: due {render_time(due.at)} by {due.why}, "
+        f"and the last one began {render_time(last.began_at)}",
+        first_seen=render_time(allowed),
+        state=state,
+        expected=render_time(due.at),
+        why=[f"it may be {render_gap(due.tolerance)} late"],
+        evidence=[_evidence(history.job, last)],
+    )

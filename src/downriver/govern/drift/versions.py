@@ -1,0 +1,64 @@
+"""Which version of a schema or claim holds now, and which one held before.
+
+Only the first and last time that each version was seen are known. Two versions may be alive at
+once: two jobs that write a table differently, or a reader that names only the columns it reads.
+What any living version has is not gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from downriver.model.facts import EventRef, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from downriver.store.history import Version
+
+
+class Turn(NamedTuple):
+    """From what was normal to what holds now; `alive` are all versions seen since that began."""
+
+    before: Version
+    now: Version
+    alive: list[Version]
+    between: list[Version]  # those that came after `before`, the first first, `now` included
+
+
+def find_turn(versions: Iterable[Version], settled_at: int) -> Turn | None:
+    """Return how a thing differs from what was normal at a time, None when it does not.
+
+    Normal is the version that was seen last among those known by then, else the first of all.
+    """
+    known = sorted(versions, key=lambda v: (v.span.first, v.digest))
+    if len(known) < 2:
+        return None
+    now = max(known, key=lambda v: (v.span.last, v.digest))
+    settled = [v for v in known if v.span.first.at <= settled_at]
+    if now in settled or now == known[0]:
+        return None
+    before = max(settled, key=lambda v: (v.span.last, v.digest)) if settled else known[0]
+    alive = [v for v in known if v.span.last >= now.span.first]
+    between = [v for v in known if v.span.first > before.span.first]
+    return Turn(before, now, alive, between)
+
+
+def merge_bodies(versions: Iterable[Version]) -> list[Version]:
+    """Return versions, each body once: one thing under two names tells the same twice."""
+    found: dict[bytes, Version] = {}
+    for version in versions:
+        known = found.get(version.digest)
+        merged = version if known is None else version._replace(span=known.span.merge(version.span))
+        found[version.digest] = merged
+    return list(found.values())
+
+
+def began(turn: Turn, holds: Iterable[bool]) -> EventRef:
+    """Return the event since which something holds; `holds` tells it of each of `between`."""
+    since: Span = turn.now.span
+    for version, held in reversed(list(zip(turn.between, holds, strict=True))):
+        if not held:
+            break
+        since = version.span
+    return since.first

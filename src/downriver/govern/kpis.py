@@ -1,0 +1,306 @@
+"""The figures a team watches: how much of its data is known, owned, documented and on time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from downriver.events.wire import render_time
+from downriver.govern.drift.limits import LatenessLimits
+from downriver.govern.drift.rhythm import next_due
+from downriver.govern.drift.series import DAY
+from downriver.govern.tags import find_tagged, reach_of_tag
+from downriver.graph import Entity
+from downriver.graph.edges import FOREVER
+from downriver.impact.labels import read_owners, read_word
+from downriver.model.answers import Direction
+from downriver.model.facts import EdgeKind, RunState
+from downriver.model.governance import Blast, BlastRadius, JobFailures, Kpis, Listed, Share
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from downriver.govern.surroundings import Surroundings
+    from downriver.graph import GraphIndex
+    from downriver.store import Reader
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+# Given how many nodes there are, edges from and to, what each node is called in the graph and
+# whether it is a job (1): how many other datasets, and how many jobs, each node reaches.
+CountReached = Callable[[int, Ints, Ints, Ints, Ints], tuple[Ints, Ints]]
+
+CERTIFIED = ("certified", "canonical", "golden")
+PII = "pii"
+DAYS = 30
+_SHOWN = 10
+_WHOLE = 100_000
+_RUNS_REMEMBERED = 100
+
+
+class View(NamedTuple):
+    """What the figures are taken from."""
+
+    graph: GraphIndex
+    reader: Reader
+    around: Surroundings
+    count_reached: CountReached
+    stale_days: int
+    now: int
+
+
+def measure(view: View) -> Kpis:
+    """Return the figures of the whole graph."""
+    flow = _Flow(view)
+    names = _Names(view)
+    runs = _Runs(view)
+    counts = view.reader.counts()
+    certified = _certified(view)
+    pii = reach_of_tag(view.graph, view.reader, PII, view.around, view.stale_days)
+    return Kpis(
+        at=render_time(view.now),
+        datasets=len(names.datasets),
+        jobs=len(names.jobs),
+        columns=counts.columns,
+        lineage_coverage=Share.of(
+            len(flow.joined & names.all), len(names.datasets) + len(names.jobs)
+        ),
+        upstream_coverage=Share.of(len(flow.fed), len(flow.written)),
+        column_coverage=_column_coverage(view, flow),
+        schema_coverage=Share.of(len(names.having("schema")), len(names.datasets)),
+        owner_coverage=Share.of(
+            len(names.having("ownership", lambda body: bool(read_owners(body)))),
+            len(names.datasets),
+        ),
+        documentation_coverage=Share.of(
+            len(names.having("documentation", lambda b: bool(read_word(b, "description").strip()))),
+            len(names.datasets),
+        ),
+        orphans=names.listed(names.datasets - flow.joined),
+        unknown_downstreams=names.listed(flow.unknown_downstreams & names.datasets),
+        jobs_without_inputs=names.listed(flow.unfed_jobs & names.jobs),
+        stale_edges=flow.stale,
+        blast_radius=_blast_radius(view, flow, names),
+        certified=names.listed(certified),
+        certified_path_integrity=Share.of(
+            sum(_is_complete(view, node) for node in certified), len(certified)
+        ),
+        pii_columns=_some(pii.tagged),
+        pii_reach=_some([column.column for column in pii.reached]),
+        failure_rate=runs.failure_rate,
+        failing_jobs=names.listed(runs.failing),
+        worst_jobs=runs.worst(names),
+        on_time=Share.of(len(runs.rhythmic) - len(runs.late), len(runs.rhythmic)),
+        late_jobs=names.listed(runs.late),
+        days=DAYS,
+    )
+
+
+def _some(ids: Collection[str]) -> Listed:
+    return Listed(count=len(ids), examples=sorted(ids)[:_SHOWN])
+
+
+class _Names:
+    """All datasets and jobs, a thing of several names once."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        identities = view.graph.nodes.identities
+        history = view.reader.history
+        self.datasets = {identities.canonical(node) for node in history.nodes_of_kind(0)}
+        self.jobs = set(history.nodes_of_kind(1))
+        self.all = self.datasets | self.jobs
+
+    def having(self, facet: str, speaks: Callable[[bytes], bool] = lambda body: True) -> set[int]:
+        """Return the datasets with a facet that says something."""
+        identities = self._view.graph.nodes.identities
+        bodies = self._view.reader.facets_named(facet)
+        found = {identities.canonical(node) for node, body in bodies.items() if speaks(body)}
+        return found & self.datasets
+
+    def listed(self, nodes: Collection[int]) -> Listed:
+        """Return how many these are and the first of them by name."""
+        return _some(list(self.ids(nodes).values()))
+
+    def ids(self, nodes: Iterable[int]) -> dict[int, str]:
+        """Return what nodes are called in answers."""
+        spoken = self._view.graph.nodes.identities.speak(nodes, self._view.reader)
+        return {node: str(name.id) for node, name in spoken.items()}
+
+
+class _Flow:
+    """The edges of the whole graph, ends under the name that stands for each."""
+
+    def __init__(self, view: View) -> None:
+        nodes = view.graph.nodes
+        edges = np.arange(len(nodes.flow), dtype=np.int32)
+        self.kind = nodes.flow.kind.view.astype(np.int64)
+        self.source = nodes.identities.canonicals(nodes.flow.ends.source.view).astype(np.int64)
+        self.target = nodes.identities.canonicals(nodes.flow.ends.target.view).astype(np.int64)
+        self.explicit = nodes.explicit(edges, FOREVER)
+        self.jobs = nodes.jobs(edges)
+        self.last_at = nodes.flow.last_at.view
+        self._seen = np.array([nodes.job_last_seen(int(job)) for job in self.jobs], np.int64)
+        self._stale_days = view.stale_days
+
+    def _of(self, kind: EdgeKind) -> Flags:
+        flags: Flags = self.kind == int(kind)
+        return flags
+
+    @property
+    def joined(self) -> set[int]:
+        """What any edge leads to or from."""
+        return {*self.source.tolist(), *self.target.tolist()}
+
+    @property
+    def written(self) -> set[int]:
+        """Datasets that a job writes or that derive from others."""
+        into = self._of(EdgeKind.WRITES) | self._of(EdgeKind.DERIVES)
+        return set(self.target[into].tolist())
+
+    @property
+    def fed(self) -> set[int]:
+        """Written datasets of which at least one source is known."""
+        readers = np.unique(self.target[self._of(EdgeKind.READS)])
+        fed = self._of(EdgeKind.WRITES) & ~self.explicit & np.isin(self.source, readers)
+        return set(self.target[fed | self._of(EdgeKind.DERIVES)].tolist())
+
+    @property
+    def unknown_downstreams(self) -> set[int]:
+        """Datasets with a reader that writes nothing."""
+        writers = np.unique(self.source[self._of(EdgeKind.WRITES)])
+        ends = self._of(EdgeKind.READS) & ~np.isin(self.target, writers)
+        return set(self.source[ends].tolist())
+
+    @property
+    def unfed_jobs(self) -> set[int]:
+        """Jobs that write but were never seen to read, nor spelled out what they write from."""
+        readers = self.target[self._of(EdgeKind.READS)]
+        unfed = self._of(EdgeKind.WRITES) & ~self.explicit & ~np.isin(self.source, readers)
+        return set(self.source[unfed].tolist())
+
+    @property
+    def stale(self) -> Share:
+        """Edges that their job has not shown for long, though it was seen."""
+        stale = self._seen - self.last_at > self._stale_days * DAY
+        return Share.of(int(stale.sum()), len(self.kind))
+
+    def counted(self, view: View, names: _Names) -> tuple[Ints, Ints]:
+        """Return how many datasets and jobs lie downstream of each node."""
+        size = view.graph.nodes.size
+        onward = ~(self._of(EdgeKind.WRITES) & self.explicit)
+        of = view.graph.nodes.identities.canonicals(np.arange(size, dtype=np.int32))
+        kind = np.zeros(size, np.int64)
+        kind[[job for job in names.jobs if job < size]] = 1
+        source, target = self.source[onward], self.target[onward]
+        return view.count_reached(size, source, target, of.astype(np.int64), kind)
+
+
+def _column_coverage(view: View, flow: _Flow) -> Share:
+    columns = view.graph.columns
+    owner = view.graph.nodes.identities.canonicals(columns.dataset.view)
+    named = (columns.field.view != 0) & (columns.dataset.view > 0)
+    inside = np.isin(owner, np.array(sorted(flow.written), np.int64)) & named
+    known = np.zeros(columns.size, np.bool_)
+    known[columns.flow.target.view] = True
+    # An edge into `*` speaks for every column of its dataset.
+    stars = known & (columns.field.view == 0)
+    known |= np.isin(owner, owner[stars])
+    return Share.of(int((inside & known).sum()), int(inside.sum()))
+
+
+def _blast_radius(view: View, flow: _Flow, names: _Names) -> BlastRadius:
+    datasets, jobs = flow.counted(view, names)
+    inside = [node for node in sorted(names.datasets) if node < len(datasets)]
+    reach = {node: int(datasets[node] + jobs[node]) for node in inside}
+    alone = len(names.datasets) - len(inside)  # no edge names them
+    furthest = sorted((n for n in inside if reach[n]), key=lambda n: (-reach[n], n))[:_SHOWN]
+    called = names.ids(furthest)
+    return BlastRadius(
+        median=float(np.median([*reach.values(), *[0] * alone])) if names.datasets else 0.0,
+        largest=max(reach.values(), default=0),
+        top=[
+            Blast(
+                dataset=called[node],
+                downstream=reach[node],
+                datasets=int(datasets[node]),
+                jobs=int(jobs[node]),
+                owners=view.around.owners(node),
+            )
+            for node in furthest
+        ],
+    )
+
+
+def _certified(view: View) -> list[int]:
+    found: set[int] = set()
+    for tag in CERTIFIED:
+        found |= set(find_tagged(view.graph, view.reader, tag).datasets)
+    return sorted(found)
+
+
+def _is_complete(view: View, node: int) -> bool:
+    """Tell whether all that feeds a dataset is known, and anything feeds it at all."""
+    spoken = view.graph.nodes.identities.speak([node], view.reader)[node].id
+    found = view.around.trace(Entity(spoken, node), Direction.UPSTREAM, _WHOLE)
+    return found.complete and len(found.nodes) > 1
+
+
+class _Runs:
+    """How jobs have run lately."""
+
+    def __init__(self, view: View) -> None:
+        since = view.now - DAYS * DAY
+        self.ended: defaultdict[int, int] = defaultdict(int)
+        self.failed: defaultdict[int, int] = defaultdict(int)
+        starts: defaultdict[int, list[int]] = defaultdict(list)
+        last: dict[int, tuple[int, RunState]] = {}
+        for job, state, first_at, state_at in view.reader.history.run_outcomes():
+            starts[job].append(first_at)
+            if state.terminal:
+                last[job] = max(last.get(job, (0, state)), (state_at, state))
+                if state_at >= since:
+                    self.ended[job] += 1
+                    self.failed[job] += state is not RunState.COMPLETE
+        self.failing = {job for job, (_, state) in last.items() if state is not RunState.COMPLETE}
+        self.rhythmic, self.late = _lateness(starts, view.now)
+
+    @property
+    def failure_rate(self) -> Share:
+        """Runs that failed, of those that ended."""
+        return Share.of(sum(self.failed.values()), sum(self.ended.values()))
+
+    def worst(self, names: _Names) -> list[JobFailures]:
+        """Return the jobs that failed most often, by share and then by number."""
+        bad = [job for job, failed in self.failed.items() if failed]
+        bad.sort(key=lambda job: (-self.failed[job] / self.ended[job], -self.failed[job], job))
+        called = names.ids(bad[:_SHOWN])
+        return [
+            JobFailures(
+                job=called[job],
+                failed=self.failed[job],
+                ended=self.ended[job],
+                percent=round(100 * self.failed[job] / self.ended[job], 1),
+            )
+            for job in bad[:_SHOWN]
+        ]
+
+
+def _lateness(starts: dict[int, list[int]], now: int) -> tuple[set[int], set[int]]:
+    """Return the jobs that have a rhythm and are still at it, and those of them that are late."""
+    limits = LatenessLimits()
+    rhythmic: set[int] = set()
+    late: set[int] = set()
+    for job, began in starts.items():
+        if now - began[-1] > limits.give_up_days * DAY:
+            continue
+        due = next_due(began[-_RUNS_REMEMBERED:], limits)
+        if due is not None:
+            rhythmic.add(job)
+            if now > due.at + due.tolerance:
+                late.add(job)
+    return rhythmic, late

@@ -1,0 +1,94 @@
+"""`/mcp`: the tools for models, over streamable HTTP, behind the same keys as everything else."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+
+from downriver.errors import DownriverError
+from downriver.http.errors import answer_downriver_error
+from downriver.store import KeyRole
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from starlette.applications import Starlette
+    from starlette.types import Receive, Scope, Send
+
+    from downriver.http.auth import Doorkeeper
+    from downriver.service import Lineage
+
+
+class McpEndpoint:
+    """Serves MCP. What it needs is loaded with the first request: most servers never get one."""
+
+    def __init__(self, lineage: Lineage, doorkeeper: Doorkeeper, max_body: int) -> None:
+        self._lineage = lineage
+        self._doorkeeper = doorkeeper
+        self._max_body = max_body
+        self._running: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[StreamableHTTPSessionManager] | None = None
+        self._stopping = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Admit a request and hand it on."""
+        request = Request(scope, receive)
+        try:
+            await self._doorkeeper.admit(request, KeyRole.READER)
+            manager = await self._manager()
+        except DownriverError as error:
+            response = await answer_downriver_error(request, error)
+            await response(scope, receive, send)
+            return
+        await manager.handle_request(scope, receive, send)
+
+    @asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """Stop what requests have started when the server stops."""
+        del app
+        yield
+        self._stopping.set()
+        if self._running is not None:
+            await self._running
+
+    async def _manager(self) -> StreamableHTTPSessionManager:
+        if self._ready is None:
+            self._ready = asyncio.get_running_loop().create_future()
+            # In a task of its own: what it starts must outlive the request that came first.
+            self._running = asyncio.create_task(self._serve(self._ready))
+        return await asyncio.shield(self._ready)
+
+    async def _serve(self, ready: asyncio.Future[StreamableHTTPSessionManager]) -> None:
+        try:
+            manager = await asyncio.to_thread(self._build)
+        except DownriverError as error:
+            self._ready = None
+            ready.set_exception(error)
+            return
+        async with manager.run():
+            ready.set_result(manager)
+            await self._stopping.wait()
+
+    def _build(self) -> StreamableHTTPSessionManager:
+        from downriver.agent.mcp_server import build_server
+        from downriver.agent.tools import Desk
+        from downriver.sending import open_spool
+        from downriver.tracker import SyncTracker, Tracker
+
+        repository = self._lineage.repository
+        tracker = Tracker(SyncTracker(self._lineage, open_spool()))
+        desk = Desk(tracker, None, repository.root if repository else None)
+        server = build_server(desk, self._may_write)
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+        # Each request stands alone: any of several servers may answer it.
+        return StreamableHTTPSessionManager(
+            server, json_response=True, stateless=True, max_request_body_size=self._max_body
+        )
+
+    async def _may_write(self, request: Any) -> bool:
+        return await self._doorkeeper.allows(request, KeyRole.WRITER)

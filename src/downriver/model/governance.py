@@ -1,0 +1,149 @@
+"""What is told of the graph as a whole: its figures, an incident, and where a tag leads."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from downriver.model.answers import BlindSpot
+from downriver.model.findings import Affected, Finding
+
+
+class Share(msgspec.Struct, kw_only=True, frozen=True):
+    """So many of so many. `percent` is None when there is nothing to have a share of."""
+
+    count: int
+    total: int
+    percent: float | None
+
+    @classmethod
+    def of(cls, count: int, total: int) -> Share:
+        """Return a share, rounded to a tenth of a percent."""
+        return cls(count=count, total=total, percent=_percent(count, total))
+
+
+def _percent(count: int, total: int) -> float | None:
+    return round(100 * count / total, 1) if total else None
+
+
+class Listed(msgspec.Struct, kw_only=True, frozen=True):
+    """How many there are, and some of them by id."""
+
+    count: int
+    examples: list[str]
+
+
+class Blast(msgspec.Struct, kw_only=True, frozen=True):
+    """How much lies downstream of a dataset."""
+
+    dataset: str
+    downstream: int
+    datasets: int
+    jobs: int
+    owners: list[str]
+
+
+class BlastRadius(msgspec.Struct, kw_only=True, frozen=True):
+    """How much a change to a dataset reaches: over all datasets, and those that reach furthest."""
+
+    median: float
+    largest: int
+    top: list[Blast]
+
+
+class JobFailures(msgspec.Struct, kw_only=True, frozen=True):
+    """How the runs of one job ended lately."""
+
+    job: str
+    failed: int
+    ended: int
+    percent: float
+
+
+class Kpis(msgspec.Struct, kw_only=True):
+    """The health of the graph in figures. Each share names what it is a share of."""
+
+    at: str
+    datasets: int
+    jobs: int
+    columns: int
+    lineage_coverage: Share  # datasets and jobs that any edge leads to or from
+    upstream_coverage: Share  # of the datasets that are written: those with a known source
+    column_coverage: Share  # of the columns of written datasets: those with a known source
+    schema_coverage: Share
+    owner_coverage: Share
+    documentation_coverage: Share
+    orphans: Listed
+    unknown_downstreams: Listed  # datasets with a reader that writes nothing anyone knows of
+    jobs_without_inputs: Listed
+    stale_edges: Share
+    blast_radius: BlastRadius
+    certified: Listed
+    certified_path_integrity: Share  # of the certified: those with all of their upstream known
+    pii_columns: Listed
+    pii_reach: Listed  # columns that got it from those
+    failure_rate: Share  # of the runs that ended in the last `days`
+    failing_jobs: Listed  # whose last run failed
+    worst_jobs: list[JobFailures]
+    on_time: Share  # of the jobs with a rhythm: those whose next run is not late
+    late_jobs: Listed
+    days: int
+
+
+class Suspect(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Something upstream that may have caused an incident: how likely, and why."""
+
+    id: str
+    kind: str
+    distance: int
+    score: float
+    reasons: list[str]
+    since: str
+    findings: list[Finding]
+    owners: list[str] = []
+    last_success: str | None = None
+
+
+class Incident(msgspec.Struct, kw_only=True):
+    """What is wrong with an entity, since when, where it may come from and whom it concerns."""
+
+    entity: str
+    kind: str
+    at: str
+    status: Literal["failing", "drifting", "healthy"]
+    summary: str
+    since: str | None
+    failures: list[Finding]
+    last_success: str | None
+    last_written: str | None
+    suspects: list[Suspect]
+    looked_at: int
+    affected_count: int
+    affected: list[Affected]
+    owners: list[str]
+    owners_to_tell: list[str]
+    complete: bool
+    blind_spots: list[BlindSpot]
+
+
+class TaggedColumn(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A column with a tag: its own, or one that came to it along `path`."""
+
+    column: str
+    tag: str
+    origin: str
+    path: list[str]
+    owners: list[str] = []
+
+
+class TagReach(msgspec.Struct, kw_only=True):
+    """Where a tag was set, where data took it, and where masking stopped it."""
+
+    tag: str
+    tagged: list[str]
+    datasets: list[str]  # tagged as a whole
+    reached: list[TaggedColumn]
+    stopped: list[TaggedColumn]
+    complete: bool
+    blind_spots: list[BlindSpot]

@@ -1,0 +1,116 @@
+"""An open store and the graph over it: what every part of the façade works with."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from downriver import settings
+from downriver.capture.scan import Repository
+from downriver.events.wire import parse_event
+from downriver.graph import GraphIndex
+from downriver.graph.assets import resolve_any
+from downriver.graph.resolve import Entity
+from downriver.store import GroupCommit, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from concurrent.futures import Future
+    from pathlib import Path
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from downriver.events import Event
+    from downriver.store import Reader, Receipt, Store
+
+DEFAULT_NAMESPACE = "default"
+_BATCH = 500  # events written at once
+
+
+class OpenStore:
+    """One store: events go in, names and views come out. Safe to share between threads."""
+
+    def __init__(self, store: Store, repository: Repository | None = None) -> None:
+        self.store = store
+        self.repository = repository  # whose code registered assets are found in
+        self._graph = GraphIndex(store)
+        self._writer: GroupCommit | None = None
+        self._starting_writer = threading.Lock()
+
+    @classmethod
+    def open(
+        cls,
+        location: str | None = None,
+        *,
+        create: bool = True,
+        repository: Path | None = None,
+    ) -> Self:
+        """Open the store at `location`, else DOWNRIVER_STORE, else the nearest `.downriver/`.
+
+        The code of registered assets is found in `repository`, and nowhere else.
+        """
+        code = None if repository is None else Repository(repository)
+        return cls(open_store(location, create=create), code)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what is waiting and release the store."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        self.store.close()
+
+    def ingest(self, events: Sequence[bytes | Event]) -> list[Receipt]:
+        """Store events, all or none; they are on disk when this returns."""
+        parsed = [parse_event(e) if isinstance(e, bytes) else e for e in events]
+        return self.store.append(parsed)
+
+    def send(self, events: list[bytes]) -> None:
+        """Store events that were captured in this process."""
+        self.ingest(events)
+
+    def submit(self, events: list[Event]) -> list[Future[Receipt]]:
+        """Queue events for the group commit; a future resolves once its event is on disk."""
+        with self._starting_writer:
+            if self._writer is None:
+                capacity = settings.read_number(settings.QUEUE_MB) * 2**20
+                self._writer = GroupCommit(self.store, capacity)
+        return self._writer.submit(events)
+
+    @property
+    def waiting(self) -> int:
+        """How many submitted events are not yet written."""
+        return 0 if self._writer is None else self._writer.waiting
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader]:
+        """Hold the graph, brought up to date, and a view of the store that matches it."""
+        with self._graph.lock, self.store.reader() as reader:
+            self._graph.refresh(reader)
+            yield reader
+
+    def resolve(self, entity: str, reader: Reader) -> Entity:
+        """Return what a name means, or raise an error that says what it might have meant."""
+        return resolve_any(entity, reader, self._graph.nodes.identities)
+
+    def _ingest_many(self, events: Sequence[bytes | Event]) -> None:
+        for start in range(0, len(events), _BATCH):
+            self.ingest(events[start : start + _BATCH])
+
+
+def now() -> int:
+    """Return this moment in µs since the epoch."""
+    return time.time_ns() // 1000

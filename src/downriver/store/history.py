@@ -1,0 +1,174 @@
+"""What happened to a dataset or a job over time, as the catalog remembers it.
+
+Everything is ordered by when events happened, never by when they arrived, so that the same events
+tell the same history in whatever order they came.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from downriver.model.facts import EventRef, Role, RunState, Span
+from downriver.store.packing import unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from downriver.store.port import Queries
+
+MEASURES = "'outputStatistics', 'inputStatistics', 'dataQualityMetrics', 'dataQualityAssertions'"
+
+
+class Version(NamedTuple):
+    """One body that a facet or claim had, and from when to when events showed it."""
+
+    digest: bytes
+    body: bytes
+    span: Span
+    job: int = 0
+    facet: str = ""
+
+
+class Measure(NamedTuple):
+    """A facet that measured a dataset as one run read or wrote it; job 0 when no run did."""
+
+    name: str
+    role: Role
+    job: int
+    run: str
+    at: EventRef
+    body: bytes
+
+
+class JobRun(NamedTuple):
+    """A run of a job. `event` is the last that told of it."""
+
+    number: int
+    job: int
+    run: str
+    state: RunState
+    state_at: int
+    started_at: int | None
+    first_at: int
+    event: bytes
+
+    @property
+    def began_at(self) -> int:
+        """When the run began, as far as events tell."""
+        return self.first_at if self.started_at is None else min(self.first_at, self.started_at)
+
+    @property
+    def ended_at(self) -> int | None:
+        """When the run ended, if it has."""
+        return self.state_at if self.state.terminal else None
+
+
+class History:
+    """Questions about the past, within one view of a store."""
+
+    def __init__(self, queries: Queries) -> None:
+        self._query = queries.rows
+        self._rows_in = queries.rows_in
+        self._scan = queries.scan
+
+    def facet_versions(self, node: int, name: str) -> list[Version]:
+        """Return every body a facet of a node had, the first seen first."""
+        sql = f"""
+            SELECT f.digest, b.body, {_SPAN} FROM facets f JOIN bodies b ON b.digest = f.digest
+            WHERE f.node = ? AND f.role = ? AND f.name = ? AND f.run = 0
+            ORDER BY f.first_at, f.first_event, f.digest
+        """
+        rows = self._query(sql, (node, int(Role.NODE), name))
+        return [Version(bytes(r[0]), _body(r[1]), _span(r[2:])) for r in rows]
+
+    def claims(self, job: int, dataset: int | None = None) -> dict[int, list[Version]]:
+        """Return what a job said of the columns of datasets, or of one; the first seen first."""
+        one = "" if dataset is None else "AND f.dataset = ?"
+        sql = f"""
+            SELECT f.dataset, f.digest, b.body, f.facet, {_SPAN}
+            FROM claims f JOIN bodies b ON b.digest = f.digest
+            WHERE f.job = ? {one} ORDER BY f.first_at, f.first_event, f.digest
+        """
+        found: dict[int, list[Version]] = {}
+        given = (job,) if dataset is None else (job, dataset)
+        for dataset, digest, body, facet, *span in self._query(sql, given):
+            version = Version(bytes(digest), _body(body), _span(tuple(span)), job, facet)
+            found.setdefault(dataset, []).append(version)
+        return found
+
+    def measures(self, dataset: int, limit: int) -> list[Measure]:
+        """Return the last statistics and quality facets of a dataset, in order of time."""
+        sql = f"""
+            SELECT f.name, f.role, f.run, f.last_at, f.last_event, b.body
+            FROM facets f JOIN bodies b ON b.digest = f.digest
+            WHERE f.node = ? AND f.name IN ({MEASURES})
+            ORDER BY f.last_at DESC, f.last_event DESC, f.digest DESC LIMIT ?
+        """
+        rows = self._query(sql, (dataset, limit))
+        runs = self._runs_of({row[2] for row in rows})
+        return [
+            Measure(
+                name,
+                Role(role),
+                *runs.get(run, (0, "")),
+                EventRef(at, bytes(event)),
+                _body(body),
+            )
+            for name, role, run, at, event, body in reversed(rows)
+        ]
+
+    def _runs_of(self, numbers: Iterable[int]) -> dict[int, tuple[int, str]]:
+        rows = self._rows_in("SELECT id, job, run FROM runs WHERE id IN", list(numbers))
+        return {number: (job, run) for number, job, run in rows}
+
+    def runs(self, job: int, limit: int) -> list[JobRun]:
+        """Return the last runs of a job, the first to be seen first."""
+        sql = f"SELECT {_RUN} FROM runs WHERE job = ? ORDER BY first_at DESC, run DESC LIMIT ?"
+        return [_run(row) for row in reversed(self._query(sql, (job, limit)))]
+
+    def run_facets(
+        self, job: int, name: Literal["errorMessage", "nominalTime"], runs: Iterable[int]
+    ) -> dict[int, bytes]:
+        """Return a facet of several runs, of each the one seen last."""
+        sql = f"""
+            SELECT f.run, b.body, f.last_at, f.last_event, f.digest
+            FROM facets f JOIN bodies b ON b.digest = f.digest
+            WHERE f.node = {int(job)} AND f.role = {int(Role.RUN)} AND f.name = '{name}'
+              AND f.run IN
+        """.strip()
+        rows = self._rows_in(sql, list(runs))
+        rows.sort(key=lambda row: (row[2], bytes(row[3]), bytes(row[4])))
+        return {row[0]: _body(row[1]) for row in rows}
+
+    def run_outcomes(self) -> Iterator[tuple[int, RunState, int, int]]:
+        """Yield (job, state, first_at, last_at) of every run."""
+        for job, state, first_at, last_at in self._scan(
+            "SELECT job, state, first_at, state_at FROM runs ORDER BY job, first_at"
+        ):
+            yield job, RunState(state), first_at, last_at
+
+    def nodes_of_kind(self, kind: int) -> list[int]:
+        """Return the ids of all datasets (0) or all jobs (1)."""
+        return [row[0] for row in self._query("SELECT id FROM nodes WHERE kind = ?", (kind,))]
+
+
+_SPAN = "f.first_at, f.first_event, f.last_at, f.last_event, f.observed"
+_RUN = "id, job, run, state, state_at, started_at, first_at, last_event"
+
+
+def _run(row: tuple[Any, ...]) -> JobRun:
+    number, job, run, state, state_at, started_at, first_at, event = row
+    return JobRun(number, job, run, RunState(state), state_at, started_at, first_at, bytes(event))
+
+
+def _body(packed: bytes) -> bytes:
+    return unpack(bytes(packed)) or b"{}"
+
+
+def _span(row: tuple[Any, ...]) -> Span:
+    first_at, first_event, last_at, last_event, observed = row
+    return Span(
+        EventRef(first_at, bytes(first_event)),
+        EventRef(last_at, bytes(last_event)),
+        bool(observed),
+    )

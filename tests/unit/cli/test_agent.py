@@ -1,0 +1,82 @@
+"""`downriver agent` on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def downriver(folder: Path, *options: str, said: str = "") -> subprocess.CompletedProcess[str]:
+    hidden = ("DOWNRIVER", "OPENAI", "ANTHROPIC")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
+    return subprocess.run(
+        [sys.executable, "-m", "downriver", "agent", "--store", str(folder / "store"), *options],
+        input=said,
+        cwd=folder,
+        env=kept,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_one_question_one_answer(tmp_path: Path) -> None:
+    done = downriver(tmp_path, "-p", "raw_a is cleaned into b", "--allow-writes")
+    assert done.stdout.startswith("Registered 1 flow.")
+    done = downriver(tmp_path, "-p", "What depends on raw_a?", "--json")
+    answer = json.loads(done.stdout)
+    assert answer["model"] == "offline"
+    assert "table:b" in answer["answer"]
+    (call,) = answer["calls"]
+    assert call["tool"] == "trace_downstream"
+    assert call["answer"]["complete"] is True
+
+
+def test_without_leave_nothing_is_written(tmp_path: Path) -> None:
+    done = downriver(tmp_path, "-p", "raw_a is cleaned into b")
+    assert "Would register 1 flow." in done.stdout
+    assert "--allow-writes" in done.stdout
+    done = downriver(tmp_path, "-p", "What is b?")
+    assert "I do not know it" in done.stdout or "I cannot answer" in done.stdout
+
+
+def test_a_prompt_from_standard_input(tmp_path: Path) -> None:
+    done = downriver(tmp_path, "-p", "-", said="- raw_a feeds b\n- b feeds c\n")
+    assert "Would register 2 flows." in done.stdout
+
+
+def test_a_model_without_a_key_is_announced_on_stderr(tmp_path: Path) -> None:
+    done = downriver(tmp_path, "-p", "help", "--model", "gpt-4o-mini")
+    assert "no API key for gpt-4o-mini" in done.stderr
+    assert done.returncode == 0
+
+
+def test_a_conversation(tmp_path: Path) -> None:
+    said = "My pipeline (daily):\n- raw_a feeds b\n\n\nWhat depends on raw_a?\nexit\nhelp\n"
+    done = downriver(tmp_path, "--allow-writes", said=said)
+    assert done.returncode == 0
+    assert "Registered 1 flow." in done.stdout
+    assert "Downstream of table:raw_a" in done.stdout
+    assert "I read these" not in done.stdout  # it was left before
+
+
+def test_the_gate_role_decides(tmp_path: Path) -> None:
+    downriver(tmp_path, "-p", "raw_a is cleaned into b", "--allow-writes")
+    done = downriver(tmp_path, "--role", "gate", "-p", "What breaks if I drop raw_a?")
+    assert done.stdout.startswith("DECISION: BLOCKED")
+
+
+@pytest.mark.parametrize("options", [["--json"], ["--role", "poet"], ["-p", " "]])
+def test_what_makes_no_sense_is_refused(tmp_path: Path, options: list[str]) -> None:
+    done = downriver(tmp_path, *options)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr

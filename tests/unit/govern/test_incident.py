@@ -1,0 +1,98 @@
+"""An incident report points at what broke it, and at whom it concerns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.openlineage import dataset_event
+from tests.unit.govern.story import derives, moment, output, owned_by, rows, run, schema, told
+
+from downriver.errors import EntityNotFoundError, InvalidRequestError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from downriver.model.governance import Incident
+
+
+def weeks(days: int = 20, last_rows: int = 1000) -> list[dict]:
+    """A pipeline by the day, whose source shrinks on the last one and whose mart then fails."""
+    events: list[dict] = [
+        dataset_event("raw", owned_by("ingest-team")),
+        dataset_event("dash", owned_by("bi-team")),
+    ]
+    for day in range(days):
+        final = day == days - 1
+        count = last_rows if final else 1000 + day % 3
+        events += run("load", day, reads=["api"], writes=[output("raw", None, rows(count))])
+        events += run(
+            "other", day + 0.01, reads=["side"], writes=[output("beside", schema(x="int"))]
+        )
+        events += run(
+            "sum",
+            day + 0.1,
+            reads=["raw", "beside"],
+            writes=[output("mart", {**schema(n="int"), **derives(n="raw.id")})],
+            state="FAIL" if final else "COMPLETE",
+            error="division by zero\nmore" if final else "",
+        )
+        if not final:
+            events += run("show", day + 0.2, reads=["mart"], writes=[output("dash")])
+    return events
+
+
+def report(folder: Path, entity: str, at: str | None = None, **story: int) -> Incident:
+    with told(folder, weeks(**story)) as lineage:
+        return lineage.incident_report(entity, at)
+
+
+def test_it_says_what_failed_since_when_and_what_upstream_changed_before(tmp_path: Path) -> None:
+    found = report(tmp_path, "mart", moment(19, 6), last_rows=10)
+    assert found.status == "failing"
+    assert found.failures[0].message == "failed: division by zero"
+    assert found.since == moment(19, 2.6)
+    assert found.last_success == moment(18, 2.6)
+    first = found.suspects[0]
+    assert first.id.endswith(":raw")
+    assert "10 rows were written, where about 1,001 were expected (-99%)" in first.reasons[0]
+    assert first.owners == ["ingest-team"]
+    assert found.owners_to_tell == ["bi-team"]
+    assert "look first at" in found.summary
+    assert found.affected_count == 2
+
+
+def test_before_it_happened_nothing_was_wrong(tmp_path: Path) -> None:
+    found = report(tmp_path, "mart", moment(18, 6), last_rows=10)
+    assert (found.status, found.suspects) == ("healthy", [])
+    assert found.summary == "nothing is known to be wrong here or upstream"
+
+
+def test_a_column_suspects_what_its_value_comes_from_before_what_lies_beside(
+    tmp_path: Path,
+) -> None:
+    events = [*weeks(last_rows=10)]
+    events += run("other", 19.2, reads=["side"], writes=[output("beside", schema(y="blob"))])
+    with told(tmp_path, events) as lineage:
+        suspects = lineage.incident_report("mart.n", moment(19, 6)).suspects
+        whole = lineage.incident_report("mart", moment(19, 6)).suspects
+    scores = {s.id.rpartition(":")[2]: s.score for s in suspects}
+    of_whole = {s.id.rpartition(":")[2]: s.score for s in whole}
+    assert scores["raw"] == of_whole["raw"]
+    assert scores["beside"] < of_whole["beside"]
+    assert suspects[0].id.endswith(":raw")
+
+
+def test_a_failed_job_can_be_asked_about_itself(tmp_path: Path) -> None:
+    found = report(tmp_path, "job:etl:sum", moment(19, 6))
+    assert found.kind == "job"
+    assert [f.kind.value for f in found.failures] == ["run_failed"]
+    assert found.failures[0].evidence[0].run == "sum-19.1"
+
+
+def test_an_unknown_entity_and_a_bad_time_are_errors(tmp_path: Path) -> None:
+    with told(tmp_path, weeks(days=2)) as lineage:
+        with pytest.raises(EntityNotFoundError):
+            lineage.incident_report("nowhere")
+        with pytest.raises(InvalidRequestError, match="at:"):
+            lineage.incident_report("mart", "yesterday-ish")

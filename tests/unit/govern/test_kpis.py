@@ -1,0 +1,100 @@
+"""The figures of the graph are what a person would count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.openlineage import dataset, dataset_event, encode, run_event
+from tests.unit.govern.story import derives, output, owned_by, run, schema, tagged, told
+
+from downriver.model.governance import Kpis
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def shop() -> list[dict]:
+    return [
+        *run("clean", 0, reads=["raw"], writes=[output("clean", {
+            **schema(id="int", email="text"), **derives(id="raw.id", email="raw.mail"),
+            **owned_by("ann"),
+        })]),
+        *run("sum", 0, reads=["clean"], writes=[output("mart", {
+            **schema(n="int", hash="text", none="int"),
+            **derives(n="#clean.id", hash="!clean.email"), **tagged("certified"),
+        })]),
+        *run("push", 0, reads=["mart"]),
+        *run("load", 0, writes=[output("lonely", schema(x="int"))], state="FAIL"),
+        dataset_event("raw", {**schema(id="int", mail="text"), **tagged(mail="pii"),
+                              "documentation": {"description": "as it comes"}}),
+        dataset_event("orphan"),
+    ]  # fmt: skip
+
+
+def test_every_figure_is_what_a_person_would_count(tmp_path: Path) -> None:
+    with told(tmp_path, shop()) as lineage:
+        found = lineage.kpis()
+    assert (found.datasets, found.jobs) == (5, 4)
+    assert found.lineage_coverage.count == 8  # all but the orphan
+    assert (found.upstream_coverage.count, found.upstream_coverage.total) == (2, 3)
+    # clean.id, clean.email, mart.n, mart.hash of those and mart.none, lonely.x
+    assert (found.column_coverage.count, found.column_coverage.total) == (4, 6)
+    assert (found.owner_coverage.count, found.documentation_coverage.count) == (1, 1)
+    assert [o.rpartition(":")[2] for o in found.orphans.examples] == ["orphan"]
+    assert [o.rpartition(":")[2] for o in found.unknown_downstreams.examples] == ["mart"]
+    assert found.jobs_without_inputs.examples == ["job:etl:load"]
+    assert found.certified.count == 1
+    assert found.certified_path_integrity.percent == 100.0
+    assert found.pii_columns.count == 1
+    assert [c.rpartition(":")[2] for c in found.pii_reach.examples] == ["email"]
+    assert found.failing_jobs.examples == ["job:etl:load"]
+    top = found.blast_radius.top[0]
+    assert (top.dataset.rpartition(":")[2], top.datasets, top.jobs) == ("raw", 2, 3)
+    assert (found.blast_radius.median, found.blast_radius.largest) == (1.0, 5)
+
+
+def test_a_certified_dataset_that_an_unfed_job_feeds_has_no_integrity(tmp_path: Path) -> None:
+    events = [
+        *run("load", 0, writes=[output("raw")]),
+        *run("sum", 0, reads=["raw"], writes=[output("mart", tagged("certified"))]),
+    ]
+    with told(tmp_path, events) as lineage:
+        assert lineage.kpis().certified_path_integrity.percent == 0.0
+
+
+def test_an_empty_store_has_figures_too(tmp_path: Path) -> None:
+    with Lineage.open(str(tmp_path)) as lineage:
+        found = lineage.kpis()
+    assert isinstance(found, Kpis)
+    assert found.lineage_coverage.percent is None
+    assert found.blast_radius.top == []
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    jobs=st.lists(
+        st.tuples(
+            st.lists(st.sampled_from("abcdef"), max_size=3, unique=True),
+            st.lists(st.sampled_from("abcdef"), max_size=3, unique=True),
+        ),
+        max_size=6,
+    )
+)
+def test_the_blast_radius_is_as_large_as_the_trace(
+    tmp_path_factory, jobs: list[tuple[list[str], list[str]]]
+) -> None:
+    folder = tmp_path_factory.mktemp("kpis")
+    events = [
+        run_event(f"j{n}", inputs=[dataset(i) for i in reads], outputs=[dataset(o) for o in writes])
+        for n, (reads, writes) in enumerate(jobs)
+    ]
+    with Lineage.open(str(folder)) as lineage:
+        lineage.ingest([encode(event) for event in events])
+        for blast in lineage.kpis().blast_radius.top:
+            traced = lineage.trace(blast.dataset)
+            assert blast.downstream == len(traced.nodes) - 1
