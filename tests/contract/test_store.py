@@ -478,9 +478,9 @@ class TestRebuilding:
         with closing(opened()) as store:
             store.append(some_events(30))
             before = dump(store)
-        undone = ["PRAGMA user_version = 2"]
+        undone = ["PRAGMA user_version = 3"]
         if location.startswith("postgresql://"):
-            undone = ["DELETE FROM downriver_migrations WHERE number = 3"]
+            undone = ["DELETE FROM downriver_migrations WHERE number = 4"]
         tamper(
             location,
             "DROP TABLE column_sets",
