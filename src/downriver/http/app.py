@@ -18,6 +18,7 @@ from downriver.http.context import Context, json_response
 from downriver.http.openapi import describe
 from downriver.model.answers import Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
+from downriver.model.findings import Findings
 from downriver.model.governance import Incident, Kpis, TagReach
 from downriver.model.verdicts import Verdict
 from downriver.service import Status
@@ -150,6 +151,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: TagReach, 400: _ERROR},
         query=("tag",),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/drift",
+        governance.get_drift,
+        KeyRole.READER,
+        {200: Findings, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        query=("status", "kind", "severity", "since", "of", "limit"),
     ),
     Endpoint("GET", "/v1/status", v1.get_status, KeyRole.READER, {200: Status}),
     Endpoint("GET", "/healthz", get_health, None, {200: Health}),
