@@ -31,6 +31,7 @@ from downriver.cli import (
     status,
     tags,
     trace,
+    watch,
 )
 from downriver.cli.output import fail
 from downriver.errors import DownriverError
@@ -65,6 +66,7 @@ app.add_typer(audit.app, name="audit")
 app.add_typer(keys.app, name="keys")
 app.add_typer(spool.app, name="spool")
 app.add_typer(lake.app, name="lake")
+app.add_typer(watch.app, name="watch")
 
 
 def _show_version(wanted: bool) -> None:

@@ -27,6 +27,7 @@ from downriver.model.flows import (
     ExportAnswer,
     RegisteredPipeline,
 )
+from downriver.model.findings import Findings
 from downriver.model.governance import Incident, Kpis, TagReach
 from downriver.model.impact_answers import ImpactAnswer, ImpactRequest
 from downriver.model.verdicts import Verdict
@@ -240,6 +241,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: ExportAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity", "format", "direction", "depth", "as_of"),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/drift",
+        governance.get_drift,
+        KeyRole.READER,
+        {200: Findings, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        query=("status", "kind", "severity", "since", "of", "limit"),
     ),
     Endpoint("GET", "/v1/status", v1.get_status, KeyRole.READER, {200: Status}),
     Endpoint("GET", "/healthz", get_health, None, {200: Health}),

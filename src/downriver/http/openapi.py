@@ -28,6 +28,11 @@ _QUERY = {
     "cursor": ("Where the answer before this one ended.", "string"),
     "dataset": ("A dataset, as people write it or as answers show it.", "string"),
     "column": ("A column of it.", "string"),
+    "of": ("Only what was found at this dataset or job.", "string"),
+    "status": ("open (the default), resolved or all.", "string"),
+    "kind": ("Only findings of this kind.", "string"),
+    "severity": ("info, warning or critical: this or worse.", "string"),
+    "since": ("What began at or after this ISO 8601 time, or so long ago (24h).", "string"),
     "limit": ("How many to show at most.", "integer"),
 }
 _REQUIRED = ("entity", "nodeId", "source", "target", "dataset", "column")

@@ -11,6 +11,7 @@ from downriver.errors import EntityNotFoundError
 from downriver.events.facets import Column, schema_columns
 from downriver.model.facts import EdgeKind, EventRef, Role, RunState, Span
 from downriver.model.ids import EVERY_FIELD, DatasetId, JobId, NodeId, bounded, short_name
+from downriver.store.findings import Recorded
 from downriver.store.history import History
 from downriver.store.keys import ApiKey
 from downriver.store.packed import (
@@ -65,6 +66,7 @@ class Reader:
         self._rows_in = queries.rows_in
         self._scan = queries.scan
         self.history = History(queries)
+        self.recorded = Recorded(queries)
 
     def state(self) -> StoreState:
         """Return where the store stands."""

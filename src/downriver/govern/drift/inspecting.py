@@ -10,7 +10,7 @@ import numpy as np
 from downriver.govern.drift.edges import Edge, JobEdges, find_claim_drift, find_edge_drift
 from downriver.govern.drift.figures import Measured
 from downriver.govern.drift.limits import Limits
-from downriver.govern.drift.runs import JobHistory, find_run_trouble
+from downriver.govern.drift.runs import JobHistory, expect_next, find_run_trouble
 from downriver.govern.drift.schema import Schemas, find_schema_drift
 from downriver.govern.drift.series import DAY
 from downriver.model.facts import EdgeKind, EventRef, RunState, Span
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from downriver.govern.drift.cron import Schedule
+    from downriver.govern.drift.rhythm import Due
     from downriver.graph import GraphIndex
     from downriver.model.findings import Finding
     from downriver.store import Reader
@@ -48,6 +49,7 @@ class Inspector:
         self._settled_at = now - int(limits.settle_days * DAY)
         self._schedules = schedules or {}
         self._job_names: dict[int, str] = {}
+        self._due: dict[int, Due | None] = {}
 
     def inspect(self, node: int) -> list[Finding]:
         """Return the findings of a dataset or job, whichever it is."""
@@ -56,6 +58,11 @@ class Inspector:
         if isinstance(spoken, JobId):
             return list(self._of_job(node, spoken))
         return list(self._of_dataset(node, spoken))
+
+    def late_at(self, node: int) -> int | None:
+        """Return the moment from which the next run of an inspected job is late."""
+        due = self._due.get(node)
+        return None if due is None else due.at + due.tolerance
 
     def _of_dataset(self, node: int, dataset: DatasetId) -> Iterator[Finding]:
         names = self._nodes.identities.group(node)
@@ -82,9 +89,9 @@ class Inspector:
     def _of_job(self, node: int, job: JobId) -> Iterator[Finding]:
         history = self._reader.history
         runs = self._begun(history.runs(node, _RUNS))
-        yield from find_run_trouble(
-            self.job_history(node, job, runs), self._limits.lateness, self._now
-        )
+        judged = self._job_history(node, job, runs)
+        due = self._due[node] = expect_next(judged, self._limits.lateness)
+        yield from find_run_trouble(judged, due, self._limits.lateness, self._now)
         edges = JobEdges(job, list(self._edges(node)), runs)
         yield from find_edge_drift(edges, self._limits, self._settled_at)
         claims = history.claims(node)
@@ -117,7 +124,7 @@ class Inspector:
             for run in begun
         ]
 
-    def job_history(self, node: int, job: JobId, runs: list[JobRun]) -> JobHistory:
+    def _job_history(self, node: int, job: JobId, runs: list[JobRun]) -> JobHistory:
         """Return the runs of a job with what is needed to judge them."""
         history = self._reader.history
         bad = [run.number for run in runs[-20:]]

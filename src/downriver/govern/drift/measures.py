@@ -82,11 +82,15 @@ def read_series(measures: Iterable[Measure]) -> dict[SeriesKey, list[Point]]:
     for measure in measures:
         if measure.name == "dataQualityAssertions":
             continue
-        for metric, column, value in _figures(read_facet(measure.body, Figures)):
+        figures = read_facet(measure.body, Figures)
+        size = float(figures.rowCount or 0) or math.inf
+        for metric, column, value in _figures(figures):
             key = SeriesKey(metric, column, measure.job, measure.role)
             run = measure.run or measure.at.digest.hex()
             found[key].pop(run, None)
-            found[key][run] = Point(measure.at.at, value, measure.at, measure.job, measure.run)
+            found[key][run] = Point(
+                measure.at.at, value, measure.at, measure.job, measure.run, size
+            )
     return {key: sorted(points.values(), key=_order) for key, points in found.items()}
 
 
