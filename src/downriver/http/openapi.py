@@ -22,6 +22,8 @@ _QUERY = {
     "depth": ("How many jobs to cross at most.", "integer"),
     "as_of": ("Answer as the graph was at this ISO 8601 time.", "string"),
     "format": ("What to write the graph in: mermaid, dot, svg, json and more.", "string"),
+    "focus": ("A column of the entity: only what makes it, or is made of it.", "string"),
+    "diff": ("Mark what came and went since this ISO 8601 time.", "string"),
     "text": ("Words that a name must hold.", "string"),
     "cursor": ("Where the answer before this one ended.", "string"),
     "dataset": ("A dataset, as people write it or as answers show it.", "string"),

@@ -289,7 +289,7 @@ def test_every_format_shows_marks(mark):
     node = msgspec.structs.replace(dataset("orders"), marks=[mark, "something else"])
     drawn = trace([dataset("raw"), node])
     assert parse_mermaid(render_mermaid(drawn)).marks == {"n0": {mark}}
-    assert "dr-" + mark in render_svg(drawn)
+    assert f'class="dr-dataset dr-{mark}"' in render_svg(drawn)
     assert render_dot(drawn) != render_dot(trace([dataset("raw"), dataset("orders")]))
 
 
