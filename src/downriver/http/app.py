@@ -240,7 +240,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         flows.get_export,
         KeyRole.READER,
         {200: ExportAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("entity", "format", "direction", "depth", "as_of"),
+        query=("entity", "format", "direction", "depth", "as_of", "focus", "diff"),
     ),
     Endpoint(
         "GET",

@@ -270,9 +270,17 @@ class SyncTracker:
         max_depth: int | None = None,
         *,
         as_of: str | None = None,
+        focus: str | None = None,
+        diff: str | None = None,
     ) -> ExportAnswer:
-        """Write the graph around an entity down: `mermaid`, `dot`, `svg`, `json` and more."""
-        return self.backend.export(entity_id, format, direction, depth=max_depth, as_of=as_of)
+        """Write the graph around an entity down: as a drawing, or for another tool.
+
+        `format` is `mermaid`, `dot`, `svg`, `json`, `csv`, `openlineage`, `cypher` or `datahub`.
+        `focus` is a column to follow, `diff` a moment to compare with.
+        """
+        return self.backend.export(
+            entity_id, format, direction, depth=max_depth, as_of=as_of, focus=focus, diff=diff
+        )
 
     def search_entities(
         self, text: str = "", limit: int = 20, cursor: str | None = None
