@@ -18,6 +18,8 @@ from downriver.cli import (
     ingest,
     keys,
     lake,
+    lake_export,
+    lake_history,
     paths,
     rebuild,
     run,
@@ -54,6 +56,13 @@ app.add_typer(audit.app, name="audit")
 app.add_typer(keys.app, name="keys")
 app.add_typer(spool.app, name="spool")
 app.add_typer(lake.app, name="lake")
+lake.app.command("publish")(lake_export.publish)
+lake.app.command("export")(lake_export.export)
+lake.app.command("views")(lake_export.views)
+lake.app.command("diff")(lake_history.diff)
+lake.app.command("compact")(lake_history.compact)
+lake.app.command("expire")(lake_history.expire)
+lake.app.command("clean")(lake_history.clean)
 
 
 def _show_version(wanted: bool) -> None:
