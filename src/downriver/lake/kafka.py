@@ -46,7 +46,8 @@ def parse_topic(url: str) -> Topic:
 
 def stream_topic(spark: SparkSession, topic: Topic) -> DataFrame:
     """Return a topic as a stream, from its beginning: rows of `tables.FOUND`."""
-    from pyspark.errors import AnalysisException
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
 
     options = {
         "startingOffsets": "earliest",
@@ -58,7 +59,7 @@ def stream_topic(spark: SparkSession, topic: Topic) -> DataFrame:
     }
     try:
         messages = spark.readStream.format(_FORMAT).options(**options).load()
-    except AnalysisException as exc:
+    except (PySparkException, Py4JError) as exc:
         if is_unknown_format(exc):
             raise LakeError(_NO_KAFKA) from exc
         raise

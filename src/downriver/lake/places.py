@@ -53,6 +53,12 @@ def locate(place: str) -> Place:
         raise InvalidRequestError("place", f"{place}: {exc}") from exc
 
 
+def full_place(place: str) -> str:
+    """Return a place as it is called from anywhere."""
+    at = locate(place)
+    return at.path if at.is_local else place
+
+
 def open_place(place: str) -> IO[bytes]:
     """Open a file for reading; the stream can seek."""
     at = locate(place)

@@ -11,7 +11,6 @@ from downriver.lake.snapshots import PARQUET, Stored
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
 
     from downriver.lake.condense import Ints
@@ -80,13 +79,14 @@ class Tables:
 
 def check_format(spark: SparkSession, wanted: str) -> None:
     """Say what to do when Spark cannot write this format."""
-    from pyspark.errors import AnalysisException
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
 
     if wanted not in FORMATS:
         raise LakeError(f"there is no format {wanted!r}; there is {' and '.join(FORMATS)}")
     try:
         spark.read.format(wanted).load("/nonexistent")
-    except AnalysisException as exc:
+    except (PySparkException, Py4JError) as exc:
         if is_unknown_format(exc):
             raise LakeError(_NO_DELTA) from exc
 
@@ -97,6 +97,9 @@ _NO_DELTA = (
 )
 
 
-def is_unknown_format(exc: PySparkException) -> bool:
-    """True when Spark lacks the package that a format or source is in."""
-    return exc.getCondition() == "DATA_SOURCE_NOT_FOUND"
+def is_unknown_format(exc: BaseException) -> bool:
+    """True when Spark lacks the package that a format or source is in.
+
+    By its text, as some ways to ask for a format give no error class that PySpark knows.
+    """
+    return any(sign in str(exc) for sign in ("DATA_SOURCE_NOT_FOUND", "Failed to find data source"))

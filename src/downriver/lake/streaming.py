@@ -17,7 +17,7 @@ from pyspark.errors import StreamingQueryException
 
 from downriver.errors import DownriverError, InvalidRequestError, LakeBusyError, LakeError
 from downriver.lake.kafka import SCHEME, parse_topic, stream_topic
-from downriver.lake.places import list_files
+from downriver.lake.places import full_place, list_files
 from downriver.lake.session import is_connected
 from downriver.lake.snapshots import read_current
 from downriver.lake.stages import StageReport
@@ -129,7 +129,8 @@ def _are_topics(sources: Sequence[str]) -> bool:
 def _key(sources: Sequence[str]) -> str:
     """Return what a stream is known by: its sources, without what may be secret in them."""
     named = sorted(
-        parse_topic(source).source if source.startswith(SCHEME) else source for source in sources
+        parse_topic(source).source if source.startswith(SCHEME) else full_place(source)
+        for source in sources
     )
     return hashlib.sha256(msgspec.json.encode(named)).hexdigest()[:16]
 
@@ -146,7 +147,7 @@ def _found(spark: SparkSession, sources: Sequence[str], listings: str) -> DataFr
     except ImportError as exc:
         raise LakeError("streams of files need PySpark 4 or later") from exc
     spark.dataSource.register(EventFiles)
-    places = msgspec.json.encode(list(sources)).decode()
+    places = msgspec.json.encode([full_place(source) for source in sources]).decode()
     return spark.readStream.format(FORMAT).options(sources=places, listings=listings).load()
 
 
