@@ -68,7 +68,9 @@ def _settings(folder: Path) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         # These queries are small, and no two are alike: compiling them takes longer than running.
         "spark.driver.extraJavaOptions": (
-            f"-XX:TieredStopAtLevel=1 -Dderby.system.home={folder / 'derby'}"
+            # The first compiler alone gets a small cache of code, and stops when that is full.
+            "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
+            f"-Dderby.system.home={folder / 'derby'}"
         ),
         "spark.local.dir": str(folder / "local"),
         "spark.sql.codegen.wholeStage": "false",

@@ -22,6 +22,8 @@ from downriver.cli import (
     keys,
     kpis,
     lake,
+    lake_export,
+    lake_history,
     mcp,
     paths,
     rebuild,
@@ -67,6 +69,13 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(spool.app, name="spool")
 app.add_typer(lake.app, name="lake")
 app.add_typer(watch.app, name="watch")
+lake.app.command("publish")(lake_export.publish)
+lake.app.command("export")(lake_export.export)
+lake.app.command("views")(lake_export.views)
+lake.app.command("diff")(lake_history.diff)
+lake.app.command("compact")(lake_history.compact)
+lake.app.command("expire")(lake_history.expire)
+lake.app.command("clean")(lake_history.clean)
 
 
 def _show_version(wanted: bool) -> None:

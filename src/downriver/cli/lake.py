@@ -6,7 +6,7 @@ import re
 import signal
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 import typer
@@ -14,15 +14,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from downriver import settings
-from downriver.cli.output import JsonOption, StoreOption, err, out, print_json, progress_bar
+from downriver.cli.output import JsonOption, err, out, print_json
 from downriver.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from downriver.lake.query import QueryAnswer
-    from downriver.lake.runner import Lake, StageReport
+    from downriver.lake.runner import Lake
     from downriver.lake.snapshots import Snapshot
+    from downriver.lake.stages import StageReport
 
 app = typer.Typer(help="Lineage at any scale, on Spark.", no_args_is_help=True)
 
@@ -37,6 +38,17 @@ LakeOption = Annotated[
 MasterOption = Annotated[
     str | None,
     typer.Option("--master", metavar="URL", help="The Spark master; default this machine."),
+]
+PackagesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--packages", metavar="COORDINATES", help="Maven packages Spark is to have, by commas."
+    ),
+]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, help="How many rows at most.")]
+FormatOption = Annotated[
+    str,
+    typer.Option("--format", metavar="FORMAT", help="How tables are written: parquet or delta."),
 ]
 
 
@@ -58,7 +70,9 @@ class LakeStatus(msgspec.Struct):
 def ingest(
     sources: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SRC…", help="Files or directories of events, or URLs."),
+        typer.Argument(
+            metavar="SRC…", help="Files or directories of events, URLs, or kafka://host/topic."
+        ),
     ] = None,
     from_store: Annotated[
         str | None,
@@ -66,6 +80,8 @@ def ingest(
     ] = None,
     lake: LakeOption = None,
     master: MasterOption = None,
+    packages: PackagesOption = None,
+    table_format: FormatOption = "parquet",
     json: JsonOption = False,
 ) -> None:
     """Take the events of files into the lake: JSON lines, arrays, gzip; only what is new.
@@ -74,14 +90,29 @@ def ingest(
     """
     if not sources and from_store is None:
         raise InvalidRequestError("SRC", "name files or directories, or a store by --from-store")
-    with _opened(lake, master, quiet=json) as opened:
-        stages = [opened.ingest(sources)] if sources else []
+    spark = SparkChoice(master, packages, table_format)
+    with opened_lake(lake, spark, quiet=json) as opened:
+        stages = _ingest_sources(opened, sources or [])
         if from_store is not None:
             stages.append(_ingest_log(opened, from_store))
     if json:
         print_json(stages)
     if any(stage.rejected for stage in stages):
         raise typer.Exit(1)
+
+
+def _ingest_sources(lake: Lake, sources: list[str]) -> list[StageReport]:
+    """Take in files together, and each topic up to where it ends now."""
+    from downriver.lake.kafka import SCHEME
+    from downriver.lake.streaming import Rhythm, stream
+
+    files = [source for source in sources if not source.startswith(SCHEME)]
+    stages = [lake.ingest(files)] if files else []
+    for topic in sources:
+        if topic.startswith(SCHEME):
+            once = Rhythm(once=True)
+            stages.append(stream(lake, [topic], once, threading.Event(), build=False))
+    return stages
 
 
 def _ingest_log(lake: Lake, location: str) -> StageReport:
@@ -96,13 +127,26 @@ def build(
     full: Annotated[
         bool, typer.Option("--full", help="Fold every event again, not only new ones.")
     ] = False,
+    as_of: Annotated[
+        str | None,
+        typer.Option("--as-of", metavar="T", help="Of the events up to this time, beside."),
+    ] = None,
     lake: LakeOption = None,
     master: MasterOption = None,
+    packages: PackagesOption = None,
+    table_format: FormatOption = "parquet",
     json: JsonOption = False,
 ) -> None:
-    """Fold new events into the facts, and make the silver and gold tables from them."""
-    with _opened(lake, master, quiet=json) as opened:
-        stages = opened.build(full=full)
+    """Fold new events into the facts, and make the silver and gold tables from them.
+
+    With --as-of, tables of the events up to a time are made, which leaves the current ones alone;
+    `lake query --at` and `lake diff` answer from them.
+    """
+    from downriver.lake.moments import parse_moment
+
+    until = None if as_of is None else parse_moment(as_of)
+    with opened_lake(lake, SparkChoice(master, packages, table_format), quiet=json) as opened:
+        stages = opened.build(full=full) if until is None else opened.build_as_of(until)
     if json:
         print_json(stages)
     elif not stages:
@@ -115,7 +159,7 @@ def status(lake: LakeOption = None, json: JsonOption = False) -> None:
     from downriver.lake.places import Folder
     from downriver.lake.snapshots import read_current
 
-    folder = Folder(_place(lake))
+    folder = Folder(lake_place(lake))
     found = _status(folder.place, read_current(folder))
     if json:
         print_json(found)
@@ -133,23 +177,29 @@ def status(lake: LakeOption = None, json: JsonOption = False) -> None:
 @app.command("query")
 def query(
     sql: Annotated[str, typer.Argument(metavar="SQL", help="Spark SQL over the lake's tables.")],
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many rows at most.")] = 100,
+    limit: LimitOption = 100,
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="POINT", help="Of this version, or as of this time."),
+    ] = None,
     lake: LakeOption = None,
     master: MasterOption = None,
+    packages: PackagesOption = None,
     json: JsonOption = False,
 ) -> None:
     """Answer a query. Tables go by layer and name: gold_edges, silver_runs, bronze_quarantine."""
     from downriver.lake.query import answer_query
 
-    with _opened(lake, master, quiet=json) as opened:
-        answer = answer_query(opened.query(sql), limit)
+    with opened_lake(lake, SparkChoice(master, packages), quiet=True) as opened:
+        answer = answer_query(opened.query(sql, at), limit)
     if json:
         print_json(answer)
         return
-    _show_answer(answer)
+    show_answer(answer)
 
 
-def _show_answer(answer: QueryAnswer) -> None:
+def show_answer(answer: QueryAnswer) -> None:
+    """Show rows in a table."""
     table = Table(*map(escape, answer.columns), box=None, pad_edge=False)
     for row in answer.rows:
         table.add_row(*(escape("" if value is None else str(value)) for value in row))
@@ -161,95 +211,42 @@ def _show_answer(answer: QueryAnswer) -> None:
 @app.command("stream")
 def stream(
     sources: Annotated[
-        list[str], typer.Argument(metavar="SRC…", help="Files or directories of events, or URLs.")
+        list[str],
+        typer.Argument(
+            metavar="SRC…", help="Files or directories of events, URLs, or kafka://host/topic."
+        ),
     ],
     trigger: Annotated[
         str, typer.Option("--trigger", metavar="TIME", help="How often: 30s, 5m, 1h.")
     ] = "30s",
-    rounds: Annotated[
-        int | None, typer.Option("--rounds", min=1, help="Stop after so many; default never.")
-    ] = None,
+    build_every: Annotated[
+        str, typer.Option("--build-every", metavar="TIME", help="Build at most this often.")
+    ] = "0s",
+    once: Annotated[
+        bool, typer.Option("--once", help="Take in all there is, build, and stop.")
+    ] = False,
     lake: LakeOption = None,
     master: MasterOption = None,
+    packages: PackagesOption = None,
+    table_format: FormatOption = "parquet",
 ) -> None:
-    """Take in what is new and build, again and again. Ctrl-C stops it after the round it is in.
+    """Take in what comes and build, again and again. Ctrl-C stops it after the batch it is in.
 
-    Each round commits or leaves no trace, so a restart loses and doubles nothing.
+    Where it stands is kept in the lake, so a restart, after a crash too, loses and doubles nothing.
     """
-    interval = _parse_interval(trigger)
-    with _opened(lake, master, quiet=False) as opened, _until_interrupted() as stopped:
-        done = 0
-        while not stopped.is_set() and done != rounds:
-            if done:
-                stopped.wait(interval)
-            opened.ingest(sources)
-            opened.build()
-            done += 1
+    every = _parse_interval("--trigger", trigger)
+    building = _parse_interval("--build-every", build_every)
+    choice = SparkChoice(master, packages, table_format)
+    with opened_lake(lake, choice, quiet=False) as opened, _until_interrupted() as stopped:
+        from downriver.lake.streaming import Rhythm, stream
+
+        stream(opened, sources, Rhythm(every, building, once), stopped, build=True)
 
 
-@app.command("publish")
-def publish(store: StoreOption = None, lake: LakeOption = None, json: JsonOption = False) -> None:
-    """Append the lake's events to a store, in bulk; what it holds already is recognised."""
-    from downriver.lake.places import Folder
-    from downriver.lake.publish import publish as publish_to
-    from downriver.service import Lineage
-
-    folder = Folder(_place(lake))
-    with Lineage.open(store) as lineage, progress_bar("events") as bar:
-        task = bar.add_task("Publishing", total=None)
-        found = publish_to(
-            folder, lineage.store, lambda done, of: bar.update(task, completed=done, total=of)
-        )
-    if json:
-        print_json(found)
-    else:
-        out.print(f"[bold]{found.events:,}[/] events published, {found.duplicates:,} already there")
-
-
-@app.command("diff")
-def diff(
-    before: Annotated[int, typer.Argument(metavar="A", help="The earlier version.")],
-    after: Annotated[int, typer.Argument(metavar="B", help="The later version.")],
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many rows at most.")] = 100,
-    lake: LakeOption = None,
-    master: MasterOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Say which edges came, went, or went stale between two versions."""
-    from downriver.lake.query import answer_query
-
-    with _opened(lake, master, quiet=True) as opened:
-        frames = opened.diff(before, after)
-        answers = {name: answer_query(frame, limit) for name, frame in frames.items()}
-    if json:
-        print_json(answers)
-        return
-    for name, answer in answers.items():
-        out.print(f"[bold]{name.replace('_', ' ')}[/]")
-        _show_answer(answer)
-
-
-@app.command("clean")
-def clean(
-    keep: Annotated[int, typer.Option("--keep", min=1, help="How many versions to keep.")] = 10,
-    lake: LakeOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Remove all but the last versions, and what interrupted processes left behind."""
-    from downriver.lake.places import Folder
-    from downriver.lake.retention import clean as clean_folder
-
-    found = clean_folder(Folder(_place(lake)), keep)
-    if json:
-        print_json(found)
-    else:
-        out.print(f"{len(found.versions)} versions and {len(found.folders)} folders removed")
-
-
-def _parse_interval(text: str) -> float:
+def _parse_interval(option: str, text: str) -> int:
     match = re.fullmatch(r"(\d{1,6})(s|m|h)", text)
     if match is None:
-        raise InvalidRequestError("--trigger", f"{text!r} is not a time such as 30s, 5m or 1h")
+        raise InvalidRequestError(option, f"{text!r} is not a time such as 30s, 5m or 1h")
     return int(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
 
 
@@ -280,24 +277,35 @@ def _status(place: str, snapshot: Snapshot) -> LakeStatus:
     )
 
 
+class SparkChoice(NamedTuple):
+    """Which Spark to run on, with what, and how it is to write tables."""
+
+    master: str | None = None
+    packages: str | None = None
+    table_format: str = "parquet"
+
+
 @contextmanager
-def _opened(place: str | None, master: str | None, *, quiet: bool) -> Iterator[Lake]:
+def opened_lake(place: str | None, choice: SparkChoice, *, quiet: bool) -> Iterator[Lake]:
     """Open the lake on a running Spark, showing each stage as it goes."""
     from downriver.lake.session import running_session
 
-    with err.status("Starting Spark") as spinner, running_session(master) as spark:
+    session = running_session(choice.master, choice.packages, delta=choice.table_format == "delta")
+    with err.status("Starting Spark") as spinner, session as spark:
         from downriver.lake.runner import Lake
 
         yield Lake(
-            _place(place),
+            lake_place(place),
             spark,
             begin=lambda stage: spinner.update(f"Making {stage}"),
             report=(lambda stage: None) if quiet else _show_stage,
+            table_format=choice.table_format,
         )
         spinner.update("Stopping Spark")
 
 
-def _place(lake: str | None) -> str:
+def lake_place(lake: str | None) -> str:
+    """Return where the lake is."""
     return lake or settings.read_text(settings.LAKE)
 
 

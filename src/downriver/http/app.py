@@ -20,6 +20,7 @@ from downriver.http.openapi import describe
 from downriver.model.answers import Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
 from downriver.model.diagnoses import Diagnosis
+from downriver.model.findings import Findings
 from downriver.model.flows import (
     EntityDetails,
     EntityLineage,
@@ -27,7 +28,6 @@ from downriver.model.flows import (
     ExportAnswer,
     RegisteredPipeline,
 )
-from downriver.model.findings import Findings
 from downriver.model.governance import Incident, Kpis, TagReach
 from downriver.model.impact_answers import ImpactAnswer, ImpactRequest
 from downriver.model.verdicts import Verdict

@@ -12,20 +12,24 @@ from downriver.lake import tables
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_PLACE = ("source", "offset", "position")
+_PLACE = ["source", "offset", "position"]
 
 
 def bronze_events(found: DataFrame, known: DataFrame | None) -> DataFrame:
     """Return the readable events that `known` does not hold, each once.
 
     Of repetitions the one at the first place stays, so that reading again gives the same table.
+    Which those are is found out by hashes alone: bodies are many times larger, and stay where they
+    were read.
     """
     readable = found.where("reason IS NULL")
-    if known is not None:
-        readable = readable.join(known.select("digest"), "digest", "left_anti")
+    places = readable.select("digest", *_PLACE)
     repetitions = Window.partitionBy("digest").orderBy(*_PLACE)
-    first = readable.withColumn("nth", f.row_number().over(repetitions)).where("nth = 1")
-    return tables.EVENTS.select(first)
+    nth = places.withColumn("nth", f.row_number().over(repetitions))
+    gone = nth.where("nth > 1").select(*_PLACE)
+    if known is not None:
+        gone = gone.union(places.join(known, "digest", "left_semi").select(*_PLACE))
+    return tables.EVENTS.select(readable.join(gone, _PLACE, "left_anti"))
 
 
 def bronze_quarantine(found: DataFrame, known: DataFrame | None) -> DataFrame:

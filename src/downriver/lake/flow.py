@@ -97,8 +97,8 @@ def _spoken(links: Links, speaker: Ints) -> Links:
 
 
 def _is_among(links: Links, others: Links, size: int) -> Flags:
-    pairs = links.source * size + links.target
-    flags: Flags = np.isin(pairs, others.source * size + others.target)
+    ends = links.source * size + links.target
+    flags: Flags = np.isin(ends, others.source * size + others.target)
     return flags
 
 
@@ -158,7 +158,7 @@ def column_flow(dataset: Ints, field: Ints, links: ColumnLinks) -> ColumnFlow:
     arriving, leaving = size, size + len(datasets)  # where `*` begins as a target, as a source
 
     def vertex(of: Ints, name: Ints, star: int) -> Ints:
-        column = np.searchsorted(keys, _pairs(of, name))
+        column = np.searchsorted(keys, pairs(of, name))
         whole = star + np.searchsorted(datasets, of)
         return np.where(name == STAR, whole, np.minimum(column, size))
 
@@ -191,21 +191,22 @@ def column_flow(dataset: Ints, field: Ints, links: ColumnLinks) -> ColumnFlow:
 _PAIR = np.dtype([("dataset", np.int64), ("field", np.int64)])
 
 
-def _pairs(dataset: Ints, field: Ints) -> npt.NDArray[np.void]:
-    pairs = np.empty(len(dataset), _PAIR)
-    pairs["dataset"], pairs["field"] = dataset, field
-    return pairs
+def pairs(dataset: Ints, field: Ints) -> npt.NDArray[np.void]:
+    """Return columns as values that sort and compare."""
+    made = np.empty(len(dataset), _PAIR)
+    made["dataset"], made["field"] = dataset, field
+    return made
 
 
 def _numbered(dataset: Ints, field: Ints) -> tuple[npt.NDArray[np.void], int]:
-    keys = np.unique(_pairs(dataset[field != STAR], field[field != STAR]))
+    keys = np.unique(pairs(dataset[field != STAR], field[field != STAR]))
     return keys, len(keys)
 
 
 def _with_copies(dataset: Ints, field: Ints, links: ColumnLinks) -> tuple[Ints, Ints, ColumnLinks]:
     """Replace `* → *` copies by an edge for every field known, or made known by another copy."""
     known = np.unique(
-        _pairs(
+        pairs(
             np.concatenate([dataset, links.source, links.target]),
             np.concatenate([field, links.source_field, links.target_field]),
         )
@@ -213,7 +214,7 @@ def _with_copies(dataset: Ints, field: Ints, links: ColumnLinks) -> tuple[Ints, 
     known = known[known["field"] != STAR]
     copies, others = links.only(links.copies), links.only(~links.copies)
     copied = _copy_fields(known, copies)
-    while len(grown := np.union1d(known, _pairs(copied.target, copied.target_field))) > len(known):
+    while len(grown := np.union1d(known, pairs(copied.target, copied.target_field))) > len(known):
         known = grown
         copied = _copy_fields(known, copies)
     # Where no field is known, what is copied is known only as a whole.

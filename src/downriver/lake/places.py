@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import uuid
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote, urlsplit
@@ -50,6 +51,12 @@ def locate(place: str) -> Place:
         return Place(*fs.FileSystem.from_uri(url))
     except (ValueError, OSError) as exc:  # Arrow's own errors derive from these
         raise InvalidRequestError("place", f"{place}: {exc}") from exc
+
+
+def full_place(place: str) -> str:
+    """Return a place as it is called from anywhere."""
+    at = locate(place)
+    return at.path if at.is_local else place
 
 
 def open_place(place: str) -> IO[bytes]:
@@ -166,15 +173,44 @@ class Folder:
 
         self.write_batch(f"{name}/part-0.parquet", pa.RecordBatch.from_pydict(dict(columns)))
 
-    def scan_column(self, name: str, column: str, size: int) -> Iterator[list[Any]]:
-        """Yield one column of the Parquet files in a folder, so many values at a time."""
+    def scan(self, name: str, columns: list[str] | None, size: int) -> Iterator[Any]:
+        """Yield the rows of the Parquet files in a folder, so many at a time, as Arrow batches."""
         import pyarrow.parquet as pq
 
         for file in self.names(name):
             if file.endswith(".parquet"):
                 with self._at.system.open_input_file(self._path(f"{name}/{file}")) as stream:
-                    for batch in pq.ParquetFile(stream).iter_batches(size, columns=[column]):
-                        yield batch.column(0).to_pylist()
+                    yield from pq.ParquetFile(stream).iter_batches(size, columns=columns)
+
+    def scan_column(self, name: str, column: str, size: int) -> Iterator[list[Any]]:
+        """Yield one column of the Parquet files in a folder, so many values at a time."""
+        for batch in self.scan(name, [column], size):
+            yield batch.column(0).to_pylist()
+
+    def copy(self, name: str, to: Folder, target: str) -> int:
+        """Copy the Parquet files of a folder into one elsewhere; returns how many."""
+        files = [file for file in self.names(name) if file.endswith(".parquet")]
+        for file in files:
+            with self._at.system.open_input_stream(self._path(f"{name}/{file}")) as stream:
+                to.write_from(f"{target}/{file}", stream)
+        return len(files)
+
+    def write_from(self, name: str, stream: Any) -> None:
+        """Write what a stream gives as a file, making the folders it is in."""
+        with self.open_new(name) as target:
+            shutil.copyfileobj(stream, target, _BUFFER)
+
+    def open_new(self, name: str) -> Any:
+        """Open a file to write, making the folders it is in; it is packed if it ends in `.gz`."""
+        path = self._path(name)
+        self._at.system.create_dir(path.rpartition("/")[0], recursive=True)
+        return self._at.system.open_output_stream(path, compression="detect")
+
+    def size(self, name: str) -> int:
+        """Return how many bytes the files in a folder have."""
+        fs = _arrow_fs()
+        selector = fs.FileSelector(self._path(name), allow_not_found=True)
+        return sum(entry.size or 0 for entry in self._at.system.get_file_info(selector))
 
     def age(self, name: str, now: float) -> float:
         """Return how many seconds ago a folder was changed; a bucket's does not say, so 0."""

@@ -35,8 +35,12 @@ def read_splits(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Turn splits into what was found in them: rows of `tables.FOUND`."""
     for batch in batches:
         for row in batch.to_pylist():
-            split = Split(**row)
-            yield from _found_batches(split.path, read_split(split))
+            yield from found_in_split(Split(**row))
+
+
+def found_in_split(split: Split) -> Iterator[pa.RecordBatch]:
+    """Yield what was found in a split, as rows of `tables.FOUND`."""
+    yield from _found_batches(split.path, read_split(split))
 
 
 def read_split(split: Split) -> Iterator[Found]:

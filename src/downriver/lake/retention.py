@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from downriver.lake.moments import drop_as_of, list_as_of
 from downriver.lake.snapshots import drop_version, list_versions, read_version
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def clean(folder: Folder, keep: int, *, grace: float = _GRACE) -> Cleaned:
     versions = list_versions(folder)
     old, kept = versions[:-keep], versions[-keep:]
     named = {path for version in kept for path in _folders(read_version(folder, version))}
+    named |= _forget_as_of(folder, named)
     # Versions first: killed in between, what remains is folders that nobody names.
     was_named = {path for version in old for path in _folders(read_version(folder, version))}
     for version in old:
@@ -39,6 +41,17 @@ def clean(folder: Folder, keep: int, *, grace: float = _GRACE) -> Cleaned:
     for path in gone:
         folder.remove(path)
     return Cleaned(old, gone)
+
+
+def _forget_as_of(folder: Folder, named: set[str]) -> set[str]:
+    """Forget builds as of times whose events are no longer there; return the folders of others."""
+    kept: set[str] = set()
+    for until, snapshot in list_as_of(folder):
+        if all(batch.path in named for batch in snapshot.batches):
+            kept |= _folders(snapshot)
+        else:
+            drop_as_of(folder, until)
+    return kept
 
 
 def _folders(snapshot: Snapshot) -> set[str]:

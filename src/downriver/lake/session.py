@@ -17,17 +17,28 @@ _CONF = {
     # An event may be large, so few go to a Python worker at once.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
 }
+_DELTA_CONF = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
 _UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"  # what spark-submit tells the program it starts
+_REMOTE = "SPARK_REMOTE"  # where Spark Connect is served, as PySpark itself reads it
 
 
 @contextmanager
-def running_session(master: str | None = None) -> Iterator[Any]:
-    """Run Spark: on `master`, as the `spark-submit` around this says, or on this machine.
+def running_session(
+    master: str | None = None, packages: str | None = None, *, delta: bool = False
+) -> Iterator[Any]:
+    """Run Spark: on `master`, at SPARK_REMOTE, as `spark-submit` says, or on this machine.
 
-    A session that this process runs already, as in a notebook, is used and left running.
+    `packages` are Maven coordinates to add. A session that this process runs already, as in a
+    notebook, is used and left running.
     """
     running = _find_running()
-    spark = running or _open_session(master)
+    conf = {**_CONF, **(_DELTA_CONF if delta else {})}
+    if packages:
+        conf["spark.jars.packages"] = packages
+    spark = running or _open_session(master, conf)
     try:
         with translated_errors():
             yield spark
@@ -44,19 +55,32 @@ def _find_running() -> Any:
     return SparkSession.getActiveSession()
 
 
-def _open_session(master: str | None) -> Any:
-    if master is None and _UNDER_SUBMIT not in os.environ:
-        return local_session("downriver lake", conf=_CONF)
+def _open_session(master: str | None, conf: dict[str, str]) -> Any:
+    remote = os.environ.get(_REMOTE)
+    if master is None and not remote and _UNDER_SUBMIT not in os.environ:
+        return local_session("downriver lake", conf=conf)
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("downriver lake")
-    for key, value in _CONF.items():
+    for key, value in conf.items():
         builder = builder.config(key, value)
+    if master is not None:
+        builder = builder.master(master)
+    elif remote:
+        builder = builder.remote(remote)
     try:
-        return (builder if master is None else builder.master(master)).getOrCreate()
+        return builder.getOrCreate()
+    except ImportError as exc:  # of what Spark Connect needs
+        raise MissingDependencyError(f"what Spark Connect needs ({exc.name})", "connect") from exc
     except (PySparkException, RuntimeError) as exc:
-        raise LakeError(f"Spark does not start on {master}: {_last_line(exc)}") from exc
+        where = master or remote or "the cluster"
+        raise LakeError(f"Spark does not start on {where}: {_last_line(exc)}") from exc
+
+
+def is_connected(spark: Any) -> bool:
+    """True of a session that Spark Connect serves: this process has no driver of its own."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 @contextmanager

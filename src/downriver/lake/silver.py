@@ -23,7 +23,9 @@ _OWNERS = "STRUCT<owners: ARRAY<STRUCT<name: STRING>>>"
 _ASSERTIONS = (
     "STRUCT<assertions: ARRAY<STRUCT<assertion: STRING, `column`: STRING, success: BOOLEAN>>>"
 )
-_TAGS = "STRUCT<tags: ARRAY<STRUCT<`key`: STRING, value: STRING, source: STRING, `field`: STRING>>>"
+TAGS_TYPE = (
+    "STRUCT<tags: ARRAY<STRUCT<`key`: STRING, value: STRING, source: STRING, `field`: STRING>>>"
+)
 _STATISTICS = (
     "STRUCT<rowCount: BIGINT, size: BIGINT, fileCount: BIGINT, rowsOutput: BIGINT, bytes: BIGINT>"
 )
@@ -235,7 +237,7 @@ def _of_facets(facets: DataFrame, bodies: DataFrame, *names: str) -> DataFrame:
 def silver_tags(facets: DataFrame, bodies: DataFrame) -> DataFrame:
     """Return the tags of datasets, their columns, jobs and runs, wherever they were put on."""
     tagged = with_text(facets.where(f.col("facet") == "tags"), bodies)
-    each = tagged.select("*", f.explode(f.from_json("text", _TAGS)["tags"]).alias("of"))
+    each = tagged.select("*", f.explode(f.from_json("text", TAGS_TYPE)["tags"]).alias("of"))
     kind = (
         f.when(f.col("role") == int(Role.RUN), "run")
         .when(f.col("kind") == JOB, "job")

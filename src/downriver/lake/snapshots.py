@@ -17,16 +17,30 @@ if TYPE_CHECKING:
     from downriver.lake.places import Folder
 
 _VERSIONS = "versions"
+PARQUET = "parquet"
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """What one ingest added to bronze, in folders below `path`."""
+    """What one ingest added to bronze, in folders below `path`.
+
+    `first_at` and `last_at` are the times of its earliest and latest event; a batch without them,
+    as older versions made, may hold any.
+    """
 
     number: int
     path: str
     events: int
     quarantined: int
     duplicates: int
+    first_at: int | None = None
+    last_at: int | None = None
+    format: str = PARQUET
+
+    def may_hold(self, first_at: int, last_at: int) -> bool:
+        """False when no event of this batch is of that time."""
+        if self.first_at is None or self.last_at is None:
+            return self.events > 0
+        return self.first_at <= last_at and first_at <= self.last_at
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -34,16 +48,23 @@ class Stored(msgspec.Struct, frozen=True):
 
     path: str
     rows: int
+    format: str = PARQUET
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """One version of a lake. `folded` is the last batch that its tables hold."""
+    """One version of a lake. `folded` is the last batch that its tables hold.
+
+    `streams` says of each stream which of its batches was the last to be committed. Events before
+    `expired_before` are gone from bronze; the facts still have what they told.
+    """
 
     version: int = 0
     made_at: str = ""
     batches: tuple[Batch, ...] = ()
     folded: int = 0
     tables: dict[str, Stored] = msgspec.field(default_factory=dict)
+    streams: dict[str, int] = msgspec.field(default_factory=dict)
+    expired_before: int | None = None
 
     @property
     def unfolded(self) -> tuple[Batch, ...]:

@@ -402,6 +402,63 @@ SCHEMA_DRIFT = Table(
     ),
 )
 
+# Whether what is certified rests on what is certified, and where personal data goes.
+CERTIFIED_PATHS = Table(
+    "certified_paths",
+    (
+        *_DATASET,
+        ("upstream_datasets", "BIGINT"),
+        ("upstream_uncertified", "BIGINT"),
+        ("upstream_failing", "BIGINT"),  # datasets whose last checks did not all pass
+        ("intact", "BOOLEAN"),  # neither of these
+        ("uncertified_inputs", "ARRAY<STRING>"),  # those one job away
+    ),
+)
+PII_REACH = Table(
+    "pii_reach",
+    (
+        *_DATASET,
+        ("field", "STRING"),
+        ("tagged", "BOOLEAN"),
+        ("pii_columns", "BIGINT"),  # tagged columns whose values come here, unmasked
+        ("pii_influences", "BIGINT"),  # the same, masked or by a filter or join too
+    ),
+)
+PII_DATASETS = Table(
+    "pii_datasets",
+    (
+        *_DATASET,
+        ("tagged", "BOOLEAN"),  # it, or a column of it
+        ("upstream_pii", "BIGINT"),
+    ),
+)
+
+# A row a day, of what was known by its end.
+DAILY_KPIS = Table(
+    "daily_kpis",
+    (
+        ("day", "DATE"),
+        *(
+            (name, "BIGINT")
+            for name in (
+                "datasets",
+                "jobs",
+                "edges",
+                "column_edges",
+                "with_schema",
+                "with_column_lineage",
+                "new_datasets",
+                "new_edges",
+                "schema_changes",
+                "runs",
+                "failed_runs",
+                "failed_checks",
+            )
+        ),
+        ("failure_rate", "DOUBLE"),
+    ),
+)
+
 # What differs between two versions; made when asked for.
 EDGE_CHANGES = Table(
     "edge_changes",
@@ -445,6 +502,10 @@ LAYERS = {
         FRESHNESS,
         FAILURE_RATES,
         SCHEMA_DRIFT,
+        CERTIFIED_PATHS,
+        PII_REACH,
+        PII_DATASETS,
+        DAILY_KPIS,
     ),
 }
 BY_NAME = {f"{layer}.{table.name}": table for layer, held in LAYERS.items() for table in held}

@@ -47,19 +47,16 @@ def test_a_lake_that_is_not_there(tmp_path):
     assert "no lake in elsewhere" in done.stderr
 
 
-def test_stream_takes_in_what_is_new_each_round(spark, tmp_path):
+def test_what_a_stream_took_in_is_compared_published_and_cleaned(spark, tmp_path):
     (tmp_path / "events.jsonl").write_bytes(encode(run_event()) + b"\n")
-    went = downriver(
-        *("lake", "stream", "events.jsonl", "--trigger", "1s", "--rounds", "2"), cwd=tmp_path
-    )
+    went = downriver("lake", "stream", "events.jsonl", "--once", cwd=tmp_path)
     assert went.returncode == 0
-    assert went.stdout.count("bronze") == 2
-    assert went.stdout.count("facts") == 1, "nothing was new in the second round"
+    assert (went.stdout.count("bronze"), went.stdout.count("facts")) == (1, 1)
     (tmp_path / "events.jsonl").write_bytes(
         b"".join(encode(run_event(run=str(number))) + b"\n" for number in range(3))
     )
-    assert downriver("lake", "ingest", "events.jsonl", cwd=tmp_path).returncode == 0
-    assert downriver("lake", "build", cwd=tmp_path).returncode == 0
+    again = downriver("lake", "stream", "events.jsonl", "--once", cwd=tmp_path)
+    assert "bronze   3 in, 3 out (" in again.stdout
 
     differ = json.loads(downriver("lake", "diff", "2", "4", "--json", cwd=tmp_path).stdout)
     assert differ["edges"]["rows"] == []
@@ -78,6 +75,30 @@ def test_stream_takes_in_what_is_new_each_round(spark, tmp_path):
     assert len(cleaned["folders"]) == 1
     left = json.loads(downriver("lake", "status", "--json", cwd=tmp_path).stdout)
     assert (left["version"], left["events"]) == (4, 4)
+
+
+def test_kafka_without_its_package_and_what_is_no_topic(spark, tmp_path):
+    done = downriver("lake", "ingest", "kafka://localhost:9092/events", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "spark-sql-kafka" in done.stderr
+    done = downriver("lake", "stream", "kafka://localhost:9092", cwd=tmp_path)
+    assert "kafka://host:9092/topic" in done.stderr
+    done = downriver("lake", "stream", "kafka://h:1/t", "events.jsonl", cwd=tmp_path)
+    assert "one topic" in done.stderr
+
+
+def test_delta_without_its_package(spark, tmp_path):
+    done = downriver("lake", "build", "--format", "delta", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "delta-spark" in done.stderr
+    done = downriver("lake", "build", "--format", "iceberg", cwd=tmp_path)
+    assert "parquet and delta" in done.stderr
+
+
+def test_a_source_that_is_not_there(spark, tmp_path):
+    done = downriver("lake", "stream", "nowhere", "--once", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "nowhere: no such file" in done.stderr
 
 
 def test_a_trigger_that_is_no_time(tmp_path):

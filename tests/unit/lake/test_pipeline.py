@@ -1,110 +1,20 @@
-"""Bronze to gold on files, with repetitions, bad lines, interruptions and a second writer."""
+"""Bronze to gold on files, with repetitions and bad lines."""
 
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import pytest
-from tests.openlineage import dataset, encode, parsed, run_event, schema, source
+from tests.openlineage import encode, parsed
 from tests.unit.events.test_order_free import catalog
-from tests.unit.lake.dumps import dump
+from tests.unit.lake.orders import FIRST, SECOND, facts_of, lines, make, rows, server_catalog
 
-from downriver.errors import LakeBusyError, LakeNotFoundError
+from downriver.errors import LakeNotFoundError
 from downriver.lake.publish import Published, publish
-from downriver.lake.snapshots import list_versions, read_current, read_version
+from downriver.lake.snapshots import list_versions, read_version
 from downriver.store import open_store
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from downriver.lake.runner import Lake
-
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
-
-LINEAGE = {
-    "fields": {
-        "total": {
-            "inputFields": [
-                source("orders", "amount", {"type": "DIRECT", "subtype": "AGGREGATION"})
-            ]
-        }
-    }
-}
-ORDERS = dataset("orders", {"schema": schema(id="int", amount="double")})
-TOTALS = dataset(
-    "totals",
-    {
-        "schema": schema(total="double"),
-        "columnLineage": LINEAGE,
-        "tags": {"tags": [{"key": "pii", "value": "no", "source": "test"}]},
-    },
-    outputFacets={
-        "outputStatistics": {"rowCount": 7, "size": 70},
-        "dataQualityAssertions": {
-            "assertions": [{"assertion": "not_null", "column": "total", "success": False}]
-        },
-    },
-)
-FIRST = [
-    run_event("sum", "1", "START", "2026-01-01T00:00:00Z", inputs=[ORDERS]),
-    run_event("sum", "1", "COMPLETE", "2026-01-01T00:01:00Z", inputs=[ORDERS], outputs=[TOTALS]),
-    run_event(
-        "sum",
-        "2",
-        "FAIL",
-        "2026-01-02T00:01:00Z",
-        inputs=[ORDERS],
-        run_facets={"errorMessage": {"message": "disk full", "programmingLanguage": "sql"}},
-    ),
-]
-WIDER = dataset("orders", {"schema": schema(id="int", amount="double", note="text")})
-SECOND = [
-    run_event("sum", "3", "COMPLETE", "2026-03-01T00:00:00Z", inputs=[WIDER]),
-    run_event("report", "1", "COMPLETE", "2026-03-01T01:00:00Z", inputs=[dataset("totals")]),
-]
-
-
-def make(place: Path, spark, **options) -> Lake:
-    from downriver.lake.runner import Lake
-
-    return Lake(str(place), spark, **options)
-
-
-def lines(*events: dict) -> bytes:
-    return b"".join(encode(event) + b"\n" for event in events)
-
-
-def facts_of(lake: Lake) -> dict:
-    found = lake.tables().items()
-    return dump({name.removeprefix("facts."): t for name, t in found if name.startswith("facts.")})
-
-
-def server_catalog(folder: Path) -> dict:
-    with closing(open_store(str(folder))) as store:
-        return catalog(store, [[parsed(event) for event in [*FIRST, *SECOND]]])
-
-
-@pytest.fixture(scope="module")
-def built(spark, tmp_path_factory) -> Lake:
-    """A lake that took in two files one after the other, each followed by a build."""
-    folder = tmp_path_factory.mktemp("events")
-    lake = make(tmp_path_factory.mktemp("lake"), spark)
-    (folder / "first.jsonl").write_bytes(lines(*FIRST, FIRST[0]) + b"nonsense\n")
-    first = lake.ingest([str(folder)])
-    assert (first.rows_in, first.rows_out, first.duplicates, first.rejected) == (5, 3, 1, 1)
-    lake.build()
-    (folder / "second.jsonl").write_bytes(lines(FIRST[1], *SECOND))
-    second = lake.ingest([str(folder)])
-    assert (second.rows_in, second.rows_out, second.duplicates, second.rejected) == (3, 2, 1, 0)
-    again = lake.ingest([str(folder)])
-    assert (again.rows_in, again.rows_out) == (0, 0)
-    lake.build()
-    return lake
-
-
-def rows(lake: Lake, sql: str) -> list[tuple]:
-    return [tuple(row) for row in lake.query(sql).collect()]
 
 
 def test_built_bit_by_bit_it_is_the_catalog_of_the_server(built, tmp_path):
@@ -159,8 +69,12 @@ def test_silver_reads_statistics_quality_and_tags(built):
     assert rows(built, query) == [("totals", "1", "output", 7, 70)]
     query = "SELECT name, run, assertion, column, success FROM silver_quality"
     assert rows(built, query) == [("totals", "1", "not_null", "total", False)]
-    query = "SELECT kind, name, key, value FROM silver_tags"
-    assert rows(built, query) == [("dataset", "totals", "pii", "no")]
+    query = "SELECT kind, name, field, key, value FROM silver_tags ORDER BY kind, key"
+    assert rows(built, query) == [
+        ("column", "orders", "Amount", "PII", "true"),
+        ("dataset", "totals", None, "certified", ""),
+        ("dataset", "totals", None, "pii", "no"),
+    ]
 
 
 def test_gold_says_which_edges_still_hold(built):
@@ -217,17 +131,44 @@ def test_gold_says_how_datasets_and_jobs_are_doing(built):
     assert rows(built, query) == [(2, 2, 1, 1)]
 
 
-def test_blocks_counted_as_tasks_count_the_same(spark, built, tmp_path, monkeypatch):
-    from downriver.lake import reach
-    from downriver.lake.parquet import Parquet
-    from downriver.lake.places import Folder
+def test_gold_says_what_is_certified_and_where_personal_data_goes(built):
+    query = """
+        SELECT name, upstream_datasets, upstream_uncertified, upstream_failing, intact,
+               uncertified_inputs FROM gold_certified_paths
+    """
+    assert rows(built, query) == [("totals", 1, 1, 0, False, ["orders"])]
+    query = "SELECT name, field, tagged, pii_columns, pii_influences FROM gold_pii_reach ORDER BY 1"
+    assert rows(built, query) == [
+        ("orders", "amount", True, 0, 0),
+        ("totals", "total", False, 1, 1),
+    ]
+    query = "SELECT name, tagged, upstream_pii FROM gold_pii_datasets ORDER BY 1"
+    assert rows(built, query) == [("orders", True, 0), ("totals", False, 1)]
 
-    monkeypatch.setattr(reach, "_WORTH_SPREADING", 0)
-    parquet = Parquet(Folder(str(tmp_path)), spark)
-    count = reach.counting_on(spark, parquet, "blocks")
+
+def test_gold_says_how_it_all_grew_day_by_day(built):
+    query = """
+        SELECT string(day), datasets, jobs, edges, column_edges, with_column_lineage, new_edges,
+               schema_changes, runs, failed_runs, failed_checks, failure_rate FROM gold_daily_kpis
+        ORDER BY day
+    """
+    assert rows(built, query) == [
+        ("2026-01-01", 2, 1, 2, 1, 1, 2, 0, 1, 0, 1, 0.0),
+        ("2026-01-02", 2, 1, 2, 1, 1, 0, 0, 1, 1, 0, 1.0),
+        ("2026-03-01", 2, 2, 3, 1, 1, 1, 1, 2, 0, 0, 0.0),
+    ]
+
+
+def test_blocks_counted_as_tasks_count_the_same(spark, built, tmp_path, monkeypatch):
+    from downriver.lake import blocks
+    from downriver.lake.places import Folder
+    from downriver.lake.reach import Reach
+    from downriver.lake.stored import Tables
+
+    monkeypatch.setattr(blocks, "_WORTH_SPREADING", 0)
+    stored = Tables(Folder(str(tmp_path)), spark)
     facts = built.tables()
-    names = ("facts.nodes", "facts.edges", "facts.columns", "facts.derivations")
-    made = reach.Reach(parquet, "reach", count).measure(*(facts[name] for name in names))
+    made = Reach(stored, "reach", blocks.counting_on(stored, "blocks"), facts).measure()
     assert list((tmp_path / "blocks").iterdir()), "the blocks were spread"
     for name, frame in made.items():
         assert sorted(frame.collect()) == sorted(facts[f"gold.{name}"].collect())
@@ -241,7 +182,7 @@ def test_an_earlier_version_is_still_there(built):
 
 
 def test_two_versions_are_compared(built):
-    found = built.diff(2, 4)
+    found = built.diff("2", "4")
     changes = [
         (*tuple(row)[:2], row.source_name, row.target_name) for row in found["edges"].collect()
     ]
@@ -250,31 +191,6 @@ def test_two_versions_are_compared(built):
         ("stale", "writes", "sum", "totals"),
     ]
     assert found["column_edges"].collect() == []
-
-
-class Killed(BaseException):
-    """Ends a pipeline at once, as a signal would."""
-
-
-def killed_after(stage: str):
-    def report(done) -> None:
-        if done.stage == stage:
-            raise Killed
-
-    return report
-
-
-def test_killed_in_a_build_and_started_again_the_result_is_the_same(spark, tmp_path):
-    (tmp_path / "a.jsonl").write_bytes(lines(*FIRST, *SECOND))
-    make(tmp_path / "lake", spark).ingest([str(tmp_path / "a.jsonl")])
-    for stage in ("facts", "gold"):
-        interrupted = make(tmp_path / "lake", spark, report=killed_after(stage))
-        with pytest.raises(Killed):
-            interrupted.build()
-        assert read_current(interrupted.folder).tables == {}
-    lake = make(tmp_path / "lake", spark)
-    lake.build()
-    assert facts_of(lake) == server_catalog(tmp_path / "store")
 
 
 def test_from_the_log_of_a_store_to_another_store(spark, tmp_path):
@@ -289,20 +205,6 @@ def test_from_the_log_of_a_store_to_another_store(spark, tmp_path):
     with closing(open_store(str(tmp_path / "other"))) as other:
         assert publish(lake.folder, other) == Published(len(FIRST) + len(SECOND), 0)
         assert catalog(other, []) == expected
-
-
-def test_of_two_that_write_at_once_one_is_told_to_try_again(spark, tmp_path):
-    (tmp_path / "a.jsonl").write_bytes(lines(*FIRST))
-    lake = make(tmp_path / "lake", spark)
-    (tmp_path / "lake" / "versions").mkdir(parents=True)
-
-    def other_commits(done) -> None:
-        (tmp_path / "lake" / "versions" / "00000002.json").write_bytes(b"{}")
-
-    lake.ingest([str(tmp_path / "a.jsonl")])
-    slower = make(tmp_path / "lake", spark, report=other_commits)
-    with pytest.raises(LakeBusyError, match="try again"):
-        slower.build()
 
 
 def test_a_place_without_a_lake(spark, tmp_path):

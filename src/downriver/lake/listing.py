@@ -1,0 +1,147 @@
+"""Files and directories of events as a source of Spark's Structured Streaming.
+
+Spark's own file source reads a file once, and never what is appended to it. This one notes what is
+new, to the byte, in a numbered listing before any of it is read; the stream's offset is the number
+of a listing. So a batch that is read again after a failure is the same batch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from downriver.lake import tables
+from downriver.lake.places import Folder
+from downriver.lake.reading import Split, found_in_split
+from downriver.lake.sources import Known, plan_reading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+
+FORMAT = "downriver"
+_TASK_BYTES = 32 * 2**20
+_GATHER_EVERY = 64
+_NUMBER = "listing"
+
+
+class Listing(msgspec.Struct):
+    """What is new, and what is known of its files once it is read."""
+
+    splits: list[Split]
+    known: list[Known]
+
+
+class Listings:
+    """The numbered listings of a stream, in a folder; the oldest ones gathered into one."""
+
+    def __init__(self, place: str) -> None:
+        self._folder = Folder(place)
+        numbers = self._numbers()
+        self.last = numbers[-1] if numbers else 0
+        self.known = {file.path: file for n in numbers for file in self.read(n).known}
+
+    def add(self, listing: Listing) -> None:
+        """Note what is new, for good."""
+        self._folder.publish(_file(self.last + 1), msgspec.json.encode(listing))
+        self.last += 1
+        self.known |= {file.path: file for file in listing.known}
+
+    def read(self, number: int) -> Listing:
+        """Return one listing."""
+        return msgspec.json.decode(self._folder.read(_file(number)), type=Listing)
+
+    def gather(self, upto: int) -> None:
+        """Make one of all listings that will not be read again: their files stay known."""
+        old = [number for number in self._numbers() if number <= upto]
+        if len(old) < _GATHER_EVERY:
+            return
+        known = {file.path: file for number in old for file in self.read(number).known}
+        # In the place of the last, so that at any moment every file is known.
+        self._folder.write(_file(old[-1]), msgspec.json.encode(Listing([], [*known.values()])))
+        for number in old[:-1]:
+            self._folder.remove_file(_file(number))
+
+    def _numbers(self) -> list[int]:
+        stems = (name.removesuffix(".json") for name in self._folder.names("all"))
+        return sorted(int(stem) for stem in stems if stem.isdigit())
+
+
+def _file(number: int) -> str:
+    return f"all/{number:08d}.json"
+
+
+class EventFiles(DataSource):
+    """Options: `sources`, a JSON array of places; `listings`, a folder to note what is new in."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what `format` is to name."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """Return the columns of what is found."""
+        return tables.FOUND.ddl
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
+        """Return what reads the stream."""
+        sources = msgspec.json.decode(self.options["sources"], type=list[str])
+        return EventFilesReader(sources, self.options["listings"])
+
+
+class EventFilesReader(DataSourceStreamReader):
+    """Finds out what is new on the driver, and reads it on the workers."""
+
+    def __init__(self, sources: list[str], listings: str) -> None:
+        self._sources = sources
+        self._place = listings
+        self._opened: Listings | None = None
+
+    @property
+    def _listings(self) -> Listings:
+        if self._opened is None:
+            self._opened = Listings(self._place)
+        return self._opened
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
+        """Begin before the first listing."""
+        return {_NUMBER: 0}
+
+    def latestOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
+        """Note what is new, if anything is."""
+        plan = plan_reading(self._sources, self._listings.known)
+        if plan.known:
+            self._listings.add(Listing(plan.splits, plan.known))
+        return {_NUMBER: self._listings.last}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Return what was noted in between, in parts of some size."""
+        numbers = range(start[_NUMBER] + 1, end[_NUMBER] + 1)
+        splits = [split for number in numbers for split in self._listings.read(number).splits]
+        return [InputPartition(part) for part in _parts(splits)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read a part."""
+        for split in partition.value:
+            yield from found_in_split(Split(*split))
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Forget how files came to be known that will not be read again."""
+        self._listings.gather(end[_NUMBER])
+
+
+def _parts(splits: Iterable[Split]) -> Iterator[list[Split]]:
+    """Yield splits in groups that are worth a task."""
+    part: list[Split] = []
+    size = 0
+    for split in splits:
+        part.append(split)
+        size += split.end - split.start
+        if size >= _TASK_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part

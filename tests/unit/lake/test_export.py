@@ -1,0 +1,93 @@
+"""What other tools are given is what the lake holds, and they can read it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+
+import duckdb
+import pytest
+from tests.openlineage import encode
+from tests.unit.lake.orders import FIRST, SECOND
+
+from downriver.errors import InvalidRequestError, LakeError
+from downriver.lake.export import export_neo4j, export_openlineage, export_parquet
+from downriver.lake.places import Folder
+from downriver.lake.snapshots import Snapshot, commit
+from downriver.lake.views import PANELS, render_dashboard, render_views
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+
+def table(path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_neo4j_gets_every_node_and_no_edge_without_its_ends(built, tmp_path):
+    written = export_neo4j(built.folder, str(tmp_path / "neo"))
+    files = {file.path: table(tmp_path / "neo" / file.path) for file in written}
+    assert {name: len(found) for name, found in files.items()} == {
+        "datasets.csv": 2,
+        "jobs.csv": 2,
+        "columns.csv": 4,
+        "has_column.csv": 4,
+        "edges.csv": 3,
+        "feeds.csv": 1,
+    }
+    assert [file.rows for file in written] == [len(found) for found in files.values()]
+    nodes = {
+        row["id:ID"] for name in ("datasets", "jobs", "columns") for row in files[f"{name}.csv"]
+    }
+    edges = [row for name in ("has_column", "edges", "feeds") for row in files[f"{name}.csv"]]
+    assert {row[end] for row in edges for end in (":START_ID", ":END_ID")} <= nodes
+    assert {row[":TYPE"] for row in edges} == {"HAS_COLUMN", "READS", "WRITES", "FEEDS"}
+    assert files["feeds.csv"][0]["kinds:string[]"] == "AGGREGATION"
+    script = (tmp_path / "neo" / "import.sh").read_text("utf-8")
+    assert all(f"={name}" in script for name in files), "the script imports every file"
+
+
+def test_parquet_has_every_table_for_people(built, tmp_path):
+    written = export_parquet(built.folder, str(tmp_path / "out"))
+    for file in written:
+        [(rows,)] = duckdb.sql(
+            f"SELECT count(*) FROM '{tmp_path}/out/{file.path}/*.parquet'"
+        ).fetchall()
+        assert rows == file.rows
+    assert {"gold/edges", "silver/runs", "gold/daily_kpis"} <= {file.path for file in written}
+    with pytest.raises(InvalidRequestError, match="not empty"):
+        export_parquet(built.folder, str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", "events.jsonl.gz"])
+def test_openlineage_events_are_as_they_were_sent(built, tmp_path, name):
+    [file] = export_openlineage(built.folder, str(tmp_path / name))
+    body = (tmp_path / name).read_bytes()
+    lines = (gzip.decompress(body) if name.endswith(".gz") else body).splitlines()
+    assert sorted(lines) == sorted(encode(event) for event in [*FIRST, *SECOND])
+    assert file.rows == len(lines)
+
+
+def test_every_view_and_every_question_of_the_dashboard_is_answered(built):
+    base = duckdb.connect()
+    base.execute(render_views(built.folder))
+    dashboard = json.loads(render_dashboard())
+    asked = [target["rawSql"] for panel in dashboard["panels"] for target in panel["targets"]]
+    assert asked == [panel.sql for panel in PANELS]
+    answers = {panel.title: base.execute(panel.sql).fetchall() for panel in PANELS}
+    assert answers["Datasets"] == [(2,)]
+    assert answers["Largest blast radius"][0] == ("orders", 1, 2, 1, False)
+    assert answers["Failing jobs"] == [("sum", 3, 1, 1 / 3, "disk full")]
+    assert answers["Certified, but resting on what is not"] == [("totals", 1, 0, ["orders"])]
+    assert len(answers["Growth"]) == 3
+    assert all(0 <= p["gridPos"]["x"] + p["gridPos"]["w"] <= 24 for p in dashboard["panels"])
+
+
+def test_before_a_build_there_is_nothing_to_show(tmp_path):
+    folder = Folder(str(tmp_path))
+    commit(folder, Snapshot(), Snapshot())
+    with pytest.raises(LakeError, match="has not been built"):
+        render_views(folder)
+    with pytest.raises(LakeError, match="has not been built"):
+        export_neo4j(folder, str(tmp_path / "neo"))

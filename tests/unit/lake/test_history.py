@@ -1,0 +1,73 @@
+"""What the lake was at a time, and what it keeps."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.unit.lake.orders import FIRST, SECOND, facts_of, make, rows, server_catalog
+
+from downriver.errors import LakeError
+from downriver.lake.moments import parse_moment
+from downriver.lake.retention import clean
+from downriver.lake.snapshots import read_current
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+
+@pytest.fixture
+def copy(spark, built, tmp_path):
+    """The small lake, to be changed."""
+    shutil.copytree(built.folder.place, tmp_path / "lake")
+    return make(tmp_path / "lake", spark)
+
+
+def test_as_of_a_time_it_is_the_catalog_of_the_events_up_to_then(copy, tmp_path):
+    current = read_current(copy.folder)
+    copy.build_as_of(parse_moment("2026-01-31"))
+    assert facts_of(copy, copy.at("2026-01-31")) == server_catalog(tmp_path / "store", FIRST)
+    assert read_current(copy.folder) == current, "the current version is left alone"
+    assert copy.build_as_of(parse_moment("2026-01-31")) == [], "it is there already"
+
+    changes = copy.diff("2026-01-31", "4")["edges"].collect()
+    assert sorted((row.change, row.kind, row.source_name) for row in changes) == [
+        ("came", "reads", "totals"),
+        ("stale", "writes", "sum"),
+    ]
+    query = "SELECT count(*) FROM gold_edges"
+    assert [row[0] for row in copy.query(query, "2026-01-31").collect()] == [2]
+    assert clean(copy.folder, 1).versions == [1, 2, 3]
+    assert copy.diff("2026-01-31", "4")["edges"].count() == 2, "cleaning keeps what it needs"
+
+
+def test_compacted_it_holds_the_same_in_one_batch(copy, tmp_path):
+    before = facts_of(copy)
+    stage = copy.compact()
+    assert (stage.rows_in, stage.rows_out) == (5, 5)
+    [batch] = read_current(copy.folder).batches
+    assert (batch.number, batch.events, batch.quarantined, batch.duplicates) == (2, 5, 1, 2)
+    assert copy.build() == []
+    assert facts_of(copy) == before
+    assert rows(copy, "SELECT count(*), count(DISTINCT digest) FROM bronze_events") == [(5, 5)]
+    assert copy.compact().rows_in == 0, "there is nothing left to do"
+    events = Path(copy.folder.place).parent / "again.jsonl"
+    events.write_bytes(
+        b"\n".join(bytes(row[0]) for row in rows(copy, "SELECT body FROM bronze_events"))
+    )
+    again = copy.ingest([str(events)])
+    assert (again.rows_out, again.duplicates) == (0, 5), "each is still recognised"
+
+
+def test_expired_events_are_gone_but_not_what_they_told(copy):
+    before = facts_of(copy)
+    february = parse_moment("2026-02-01", end=False)
+    stage = copy.expire(february)
+    assert (stage.rows_in, stage.rows_out) == (5, len(SECOND))
+    assert copy.build() == []
+    assert facts_of(copy) == before
+    assert rows(copy, "SELECT count(*) FROM bronze_events") == [(len(SECOND),)]
+    for build in (lambda: copy.build(full=True), lambda: copy.build_as_of(0)):
+        with pytest.raises(LakeError, match="expired"):
+            build()
+    assert copy.expire(february).rows_in == 0
