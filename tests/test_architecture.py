@@ -39,6 +39,7 @@ FOUNDATIONS = {
     "model": frozenset[str](),
     "errors": frozenset({"model"}),
     "settings": frozenset({"model", "errors"}),
+    "forking": frozenset(),
 }
 PORCHES = frozenset({"__init__", "__main__"})  # where users enter; they may reach any room
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from downriver import settings
 from downriver.capture.emit import Emitter, HttpSender, Spool
+from downriver.forking import renew_in_child
 from downriver.service import Lineage
 from downriver.store import find_home
 
@@ -23,16 +24,27 @@ def open_emitter(to: str | None = None) -> Emitter:
 def shared_emitter() -> Emitter:
     """Return the emitter of this process for where events go now; it is closed at the end."""
     key = (settings.read_text(settings.URL), str(find_home()), settings.read_text(settings.STORE))
-    with _sharing:
-        if key not in _shared:
-            _shared[key] = open_emitter()
-        emitter = _shared[key]
+    with _sharing.lock:
+        if key not in _sharing.emitters:
+            _sharing.emitters[key] = open_emitter()
+        emitter = _sharing.emitters[key]
     emitter.close_at_exit()
     return emitter
 
 
-_shared: dict[tuple[str, str, str], Emitter] = {}
-_sharing = threading.Lock()
+class _Sharing:
+    """The emitters that this process shares."""
+
+    def __init__(self) -> None:
+        self.emitters: dict[tuple[str, str, str], Emitter] = {}
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        self.lock = threading.Lock()
+
+
+_sharing = _Sharing()
 
 
 def open_sender(to: str | None = None) -> Send:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import random
 import sqlite3
 import subprocess
@@ -305,6 +306,22 @@ class TestTogether:
         with closing(open_store(str(tmp_path / "alone"))) as alone:
             alone.append(events)
             assert dump(shared) == dump(alone)
+
+    def test_a_forked_process_writes_through_the_store_it_inherited(self, opened):
+        store, events = opened(), some_events(40)
+        store.append(events[:10])
+        store._write_lock.acquire()  # as if another thread were writing while the process forks
+        forked = multiprocessing.get_context("fork").Process(
+            target=store.append, args=(events[10:30],)
+        )
+        forked.start()
+        store._write_lock.release()
+        store.append(events[30:])
+        forked.join(60)
+        assert forked.exitcode == 0
+        store.append(some_events(41)[40:])
+        assert verified(store).ok
+        assert len(logged(store)) == 41
 
     def test_ids_stay_dense_when_processes_take_turns(self, opened):
         one, other = opened(), opened()

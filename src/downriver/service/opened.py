@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from downriver import settings
 from downriver.capture.scan import Repository
 from downriver.events.wire import parse_event
+from downriver.forking import renew_in_child
 from downriver.graph import GraphIndex
 from downriver.graph.assets import resolve_any
 from downriver.graph.resolve import Entity
@@ -38,6 +39,13 @@ class OpenStore:
         self.repository = repository  # whose code registered assets are found in
         self._graph = GraphIndex(store)
         self._writer: GroupCommit | None = None
+        self._starting_writer = threading.Lock()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin anew in a forked process, where no thread writes."""
+        self._graph = GraphIndex(self.store)
+        self._writer = None
         self._starting_writer = threading.Lock()
 
     @classmethod

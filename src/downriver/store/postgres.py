@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from downriver.errors import InvalidRequestError, StoreBusyError, StoreError
+from downriver.forking import leave_alone
 from downriver.store.arrays import accept_arrays, encode_array
 from downriver.store.listener import Listener
 from downriver.store.migrate import pending
@@ -85,6 +86,14 @@ class PostgresStore(SqlStore):
             self._migrate()
             self._catch_up()
             undo.pop_all()
+
+    def renew(self) -> None:
+        """Begin anew in a forked process."""
+        leave_alone(self._readers, self._writer, self._listener)
+        super().renew()
+        self._readers = _Readers(self._server)
+        self._writer = None
+        self._listener = Listener(self._server.connect)
 
     def state(self) -> StoreState:
         """Return where the store stands: as heard from the server, without asking it each time."""

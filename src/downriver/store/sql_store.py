@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from downriver.errors import InvalidEventError, StoreError
 from downriver.events import fold, parse_event
+from downriver.forking import renew_in_child
 from downriver.model.facts import Facts
 from downriver.store import keys, tables
 from downriver.store.chain import GENESIS, link
@@ -40,6 +41,14 @@ class SqlStore(ABC):
 
     def __init__(self) -> None:
         self.times = StepTimes()
+        self._projection = Projection()
+        self._generation = self._projected = 0
+        self._write_lock = threading.Lock()
+        self._per_thread = threading.local()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin anew in a forked process: with connections of its own."""
         self._projection = Projection()
         self._generation = self._projected = 0
         self._write_lock = threading.Lock()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from downriver.errors import StoreBusyError, StoreError
+from downriver.forking import leave_alone
 from downriver.store.migrate import pending
 from downriver.store.sql_store import SqlStore
 
@@ -46,12 +47,12 @@ class SqliteStore(SqlStore):
         self.url = str(path)
         self._path = path
         self._closed = False
+        self._writer: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []  # for reading; taken and returned
         with _translated(self.url):
             self._make_folder()
-            self._writer = self._connect()
             with ExitStack() as undo:
-                undo.callback(self._writer.close)
+                undo.callback(self._writing_connection().close)
                 self._check_ours()
                 self._log_ahead()
                 self._migrate()
@@ -62,7 +63,8 @@ class SqliteStore(SqlStore):
         """Close every connection; one that is being read from, when its reader is done."""
         with self._write_lock:
             self._closed = True
-            self._writer.close()
+            if self._writer is not None:
+                self._writer.close()
             while self._idle:
                 self._idle.pop().close()
 
@@ -82,14 +84,27 @@ class SqliteStore(SqlStore):
     def _transaction(self) -> Iterator[_SqliteTransaction]:
         with _translated(self.url):
             self._check_open()
+            writer = self._writing_connection()
             # IMMEDIATE: take the write lock first, so that ids and the chain's head stay true.
-            self._writer.execute("BEGIN IMMEDIATE")
+            writer.execute("BEGIN IMMEDIATE")
             try:
-                yield _SqliteTransaction(self._writer)
-                self._writer.execute("COMMIT")
+                yield _SqliteTransaction(writer)
+                writer.execute("COMMIT")
             finally:
-                if self._writer.in_transaction:  # a full disk may have ended it already
-                    self._writer.execute("ROLLBACK")
+                if writer.in_transaction:  # a full disk may have ended it already
+                    writer.execute("ROLLBACK")
+
+    def _writing_connection(self) -> sqlite3.Connection:
+        if self._writer is None:
+            self._writer = self._connect()
+        return self._writer
+
+    def renew(self) -> None:
+        """Begin anew in a forked process."""
+        leave_alone(self._writer, self._idle)
+        super().renew()
+        self._writer = None
+        self._idle = []
 
     def _take(self) -> sqlite3.Connection:
         self._check_open()
@@ -137,7 +152,7 @@ class SqliteStore(SqlStore):
         deadline = time.monotonic() + _WAIT_FOR_LOCK
         while True:
             try:
-                self._writer.execute("PRAGMA journal_mode = WAL")
+                self._writing_connection().execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as exc:
                 if "locked" not in str(exc) or time.monotonic() > deadline:
                     raise
@@ -147,14 +162,16 @@ class SqliteStore(SqlStore):
 
     def _check_ours(self) -> None:
         """Refuse the database of something else, rather than putting our tables into it."""
-        applied = self._writer.execute("PRAGMA user_version").fetchone()[0]
-        names = self._writer.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        applied = self._writing_connection().execute("PRAGMA user_version").fetchone()[0]
+        names = self._writing_connection().execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+        )
         tables = {row[0] for row in names}
         if tables and (applied == 0 or not {"log", "meta"} <= tables):
             raise StoreError(f"{self.url} is a database of something else, not a Downriver store")
 
     def _migrate(self) -> None:
-        applied = self._writer.execute("PRAGMA user_version").fetchone()[0]
+        applied = self._writing_connection().execute("PRAGMA user_version").fetchone()[0]
         if not pending("sqlite", applied):
             return
         with self._transaction() as tx:
@@ -175,6 +192,10 @@ class MemoryStore(SqliteStore):
             )
         super().__init__(Path(f"file:/downriver-{uuid.uuid4().hex}?vfs=memdb"))
         self.url = MEMORY
+
+    def renew(self) -> None:
+        """Begin anew in a forked process, with a copy: memory is not shared."""
+        SqlStore.renew(self)
 
     def _make_folder(self) -> None:
         """There is none."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from downriver.capture.emit.guard import guarded
+from downriver.forking import renew_in_child
 
 if TYPE_CHECKING:
     from downriver.capture.emit.spool import Spool
@@ -29,13 +30,18 @@ class Emitter:
     def __init__(self, send: Send, spool: Spool) -> None:
         self._send = send
         self._spool = spool
+        self._retry_at = 0.0
+        self._closes_in = 0  # the process that closes this at its end
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin with nothing to send: what waits in the process forked from is its to send."""
         self._queue: queue.SimpleQueue[bytes | threading.Event] = queue.SimpleQueue()
         self._size = 0
-        self._retry_at = 0.0
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._sending: list[bytes] = []
-        self._closes_in = 0  # the process that closes this at its end
 
     def emit(self, *events: bytes) -> None:
         """Take events; returns at once."""
@@ -87,7 +93,7 @@ class Emitter:
         return events
 
     def _start(self) -> None:
-        if self._thread is None or not self._thread.is_alive():  # also after a fork
+        if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, name="downriver-emitter", daemon=True)
             self._thread.start()
 

@@ -10,6 +10,8 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from downriver.forking import renew_in_child
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -31,6 +33,11 @@ class Spool:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Write to a file of this process's own."""
         self._file: Path | None = None
         self._lock = threading.Lock()
 
