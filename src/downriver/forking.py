@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from typing import Any, Protocol
+
+_PATIENCE_SECONDS = 0.5
 
 
 class Renewable(Protocol):
@@ -28,10 +31,53 @@ def leave_alone(*inherited: object) -> None:
     _left_alone.extend(inherited)
 
 
-def _renew_all() -> None:
+class Crossing:
+    """Held by a thread while it is inside a library whose locks a fork would copy as they are.
+
+    SQLite has such locks. A fork waits for threads to come out, though not for long.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held = False
+        _crossings.add(self)
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def close_off(self) -> None:
+        """Let no thread in until the fork is over."""
+        self._held = self._lock.acquire(timeout=_PATIENCE_SECONDS)
+
+    def open_up(self) -> None:
+        """Let threads in again."""
+        if self._held:
+            self._held = False
+            self._lock.release()
+
+
+_crossings: weakref.WeakSet[Crossing] = weakref.WeakSet()
+
+
+def _before() -> None:
+    for crossing in list(_crossings):
+        crossing.close_off()
+
+
+def _after_in_parent() -> None:
+    for crossing in list(_crossings):
+        crossing.open_up()
+
+
+def _after_in_child() -> None:
     for thing in list(_renewables):
         thing.renew()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_all)
+    os.register_at_fork(
+        before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child
+    )
