@@ -32,6 +32,14 @@ def shared_emitter() -> Emitter:
     return emitter
 
 
+def flush_shared(timeout: float) -> bool:
+    """Wait until what this process's functions did is sent or spooled; False if it takes longer."""
+    with _sharing.lock:
+        emitters = list(_sharing.emitters.values())
+    flushed = [emitter.flush(timeout) for emitter in emitters]
+    return all(flushed)
+
+
 class _Sharing:
     """The emitters that this process shares."""
 

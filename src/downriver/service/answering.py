@@ -11,6 +11,7 @@ from downriver.graph import FOREVER, Question, paths, trace
 from downriver.graph.assets import Assets, build_tree, find_asset
 from downriver.model.answers import Direction, Paths, Trace
 from downriver.model.assets import AssetTree
+from downriver.model.entity_words import split_word
 from downriver.model.ids import ColumnId, DatasetId
 from downriver.service.opened import OpenStore
 
@@ -89,7 +90,8 @@ class Answering(OpenStore):
 
     def find_column(self, dataset: str, column: str, reader: Reader) -> Entity:
         """Return a column of a dataset, or raise an error that says what it might have been."""
-        owner = self.resolve(dataset, reader).id
+        word, name = split_word(dataset)
+        owner = self.resolve(f"{word}:{name}", reader).id
         if not isinstance(owner, DatasetId):
             raise InvalidRequestError("dataset", f"{owner} is no dataset")
         return self.resolve(str(ColumnId(owner, column)), reader)

@@ -17,6 +17,7 @@ from downriver.model.flows import (
 )
 from downriver.model.impact_answers import ImpactRequest
 from downriver.model.readable import Readable
+from downriver.sending import flush_shared
 from downriver.service import DEFAULT_NAMESPACE
 from downriver.service.relating import MOST_RELATED
 from downriver.tracker.functions import document, tracked
@@ -69,7 +70,7 @@ class SyncTracker:
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until what tracked functions did is sent or spooled; False if that takes longer."""
-        return self._emitter.flush(timeout)
+        return flush_shared(timeout) and self._emitter.flush(timeout)
 
     def track(
         self,
