@@ -5,19 +5,28 @@ from __future__ import annotations
 import asyncio
 import sys
 from enum import Enum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 from rich.markup import escape
 
-from downriver.agent import Agent, ToolCall
-from downriver.agent.roles import ROLES
 from downriver.cli.output import JsonOption, StoreOption, err, print_json
 from downriver.errors import DownriverError, InvalidRequestError
 from downriver.tracker import lineage
 
-Role = Enum("Role", {name: name for name in ROLES}, type=str)  # type: ignore[misc]
+if TYPE_CHECKING:
+    from downriver.agent import Agent, ToolCall
+
+
+class Role(str, Enum):
+    """What an agent is for; `agent.roles` has their prompts."""
+
+    BUILDER = "builder"
+    GATE = "gate"
+    STEWARD = "steward"
+
+
 _LEAVE = ("exit", "quit", ":q")
 
 
@@ -37,7 +46,7 @@ def agent(
         str | None,
         typer.Option("--model", help="offline, a model's name, or provider:name."),
     ] = None,
-    role: Annotated[Role, typer.Option("--role", help="What the agent is for.")] = Role.steward,  # type: ignore[attr-defined]
+    role: Annotated[Role, typer.Option("--role", help="What the agent is for.")] = Role.STEWARD,
     allow_writes: Annotated[
         bool, typer.Option("--allow-writes", help="Let it register lineage.")
     ] = False,
@@ -48,6 +57,8 @@ def agent(
     json: JsonOption = False,
 ) -> None:
     """Ask about lineage in plain words, with a model or without one."""
+    from downriver.agent import Agent  # its grammar takes a moment that other commands need not
+
     if prompt is None and json:
         raise InvalidRequestError("--json", "goes with --prompt")
     message = sys.stdin.read() if prompt == "-" else prompt

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from downriver.agent.roles import ROLES
+from downriver.cli.agent import Role
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -80,3 +83,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, options: list[str]) -> N
     done = downriver(tmp_path, *options)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
+
+
+def test_the_roles_of_the_command_are_those_of_the_agent() -> None:
+    assert [role.value for role in Role] == list(ROLES)

@@ -10,6 +10,7 @@ from downriver.agent.grammar.clause import (
     UnclearError,
     data_in,
     how_made,
+    made_in,
     make_clause,
     model_in,
     splits,
@@ -35,7 +36,7 @@ def comes_from(text: str) -> Clause | None:
     found = _COMES_FROM.fullmatch(text)
     if found is None:
         return None
-    targets, sources = data_in(found["targets"]), data_in(found["sources"])
+    targets, sources = made_in(found["targets"]), data_in(found["sources"])
     if not targets or not sources:
         return None
     return make_clause(sources, targets, found["how"], 0.95, last=sources)
@@ -56,7 +57,7 @@ def draws(text: str) -> Clause | None:
     for at, word in enumerate(words[1:-1], 1):
         if word.casefold() not in DRAW:
             continue
-        targets = data_in(" ".join(words[:at]))
+        targets = made_in(" ".join(words[:at]))
         rest = " ".join(words[at + 1 :])
         sources = data_in(rest) or data_in(ON.sub("", rest))
         if targets and sources and not re.search(r"\b(?:in)?to\b", rest):
@@ -69,7 +70,7 @@ def trains_on(text: str) -> Clause | None:
     found = _TRAINS.fullmatch(text)
     if found is None:
         return None
-    targets, sources = data_in(found["model"]), data_in(found["sources"])
+    targets, sources = made_in(found["model"]), data_in(found["sources"])
     return make_clause(sources, targets, "trains", 0.95) if targets and sources else None
 
 
@@ -81,7 +82,7 @@ _TRAINS = re.compile(
 def into(text: str) -> Clause | None:
     """A into B, with no verb at all."""
     for before, after in splits(text, "into"):
-        sources, targets = data_in(before), data_in(after)
+        sources, targets = made_in(before), data_in(after)
         if sources and targets:
             return make_clause(sources, targets, "", 0.85)
     return None
@@ -107,11 +108,11 @@ def _fed(subject: str, verb: str, rest: str) -> Clause | None:
         raise UnclearError("it does not say what is read")
     rest, _ = without_actor(rest)
     for what, target in splits(rest, "into onto to"):
-        targets = data_in(target)
+        targets = made_in(target)
         if targets and not _MORE_THAN_CONTENT.search(what):
             _check_content(what, subject)
             return make_clause(sources, targets, what or f"{verb} into", 0.95)
-    targets = data_in(rest)
+    targets = made_in(rest)
     return make_clause(sources, targets, verb, 0.93) if targets else None
 
 
@@ -136,7 +137,7 @@ def changes_into(text: str) -> Clause | None:
 
 def _changed(subject: list[str], verb: str, rest: list[str], after: str) -> Clause | None:
     first, _, made = after.partition(" ")  # `joins A and C to build B`
-    targets = data_in(without_actor(made if first.casefold() in FEED_BASES else after)[0])
+    targets = made_in(without_actor(made if first.casefold() in FEED_BASES else after)[0])
     if targets is None or (subject and parse_mention(" ".join(subject)) is None):
         return None
     rest = rest[1:] if rest[:1] == ["up"] else rest
@@ -182,7 +183,7 @@ _PARTICLES = ("up", "out", "over", "directly", "straight", "down", "back")
 
 
 def _moved_by(subject: list[str], verb: str, rest: list[str], after: str) -> Clause | None:
-    targets = data_in(without_actor(after)[0])
+    targets = made_in(without_actor(after)[0])
     if targets is None:
         return None
     how = " ".join((verb, *rest))
@@ -230,7 +231,7 @@ def builds_from(text: str) -> Clause | None:
                 continue
             if at == 0 and word.casefold() not in FEED_BASES | CHANGE_BASES:
                 continue
-            targets = data_in(" ".join(words[at + 1 :]))
+            targets = made_in(" ".join(words[at + 1 :]))
             how, named = how_made(word, rest)
             sources = data_in(named) or data_in(ON.sub("", named))
             if targets and sources:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from downriver.agent.grammar.clause import Clause, data_in, make_clause, model_in, splits
+from downriver.agent.grammar.clause import Clause, data_in, made_in, make_clause, model_in, splits
 from downriver.agent.grammar.mentions import parse_mention
 from downriver.agent.grammar.verbs import CHANGE, GERUNDS, MOVE, is_participle
 
@@ -21,7 +21,7 @@ def reads_and_writes(text: str) -> Clause | None:
         return None
     sources = data_in(found["sources"])
     what, target = _written(found["rest"])
-    targets = data_in(target)
+    targets = made_in(target)
     if not sources or not targets:
         return None
     how = " ".join(part for part in (found["between"], what) if part) or "reads and writes"
@@ -71,7 +71,7 @@ def _moved(head: str, source: str, target: str) -> Clause | None:
     acts = any(w in MOVE | CHANGE or is_participle(w) or w in GERUNDS for w in words)
     if words and not acts and not _FLOW_NOUN.search(head):
         return None
-    sources, targets = data_in(source), data_in(target)
+    sources, targets = made_in(source), data_in(target)
     if not sources or not targets:
         return None
     how = "" if not words or _FLOW_NOUN.search(head) else _FRONT.sub("", head)

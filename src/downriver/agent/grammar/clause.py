@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.agent.grammar.mentions import Mention, parse_mention, parse_mentions
+from downriver.agent.grammar.mentions import Mention, parse_made, parse_mention, parse_mentions
 from downriver.agent.grammar.verbs import GERUNDS
 
 if TYPE_CHECKING:
@@ -57,6 +57,13 @@ def splits(text: str, words: str) -> Iterator[tuple[str, str]]:
     for word in words.split():
         for found in re.finditer(rf"(?:^|(?<=\s)){word}\s+", text, re.IGNORECASE):
             yield text[: found.start()].strip(" ,"), text[found.end() :].strip()
+
+
+def made_in(text: str) -> list[Mention] | None:
+    """Return names of what is made: there `events` is a name, where it comes from it is none."""
+    found = data_in(text)
+    bare = parse_made(text) if found is None else None
+    return [bare] if bare is not None else found
 
 
 def data_in(text: str) -> list[Mention] | None:

@@ -23,6 +23,7 @@ from downriver.agent.grammar.words import (
     URL,
     is_marked,
     unquoted,
+    word_set,
 )
 
 _MOST_WORDS = 5
@@ -31,6 +32,7 @@ _NO_NAMES = CONTENTS | DETERMINERS | PLACES | frozenset(KINDS)
 # `orders feeds demand` is no name. A verb as the last word may be a noun: `NPS scores`.
 _ACTS = frozenset(third_person(base) for base in BASES)
 _JOB_NAME = re.compile(r"_(?:job|dag|task|script|etl)$|\.(?:py|sql|sh|ipynb)$")
+_MADE = word_set("events logs messages metrics snapshots updates changes files exports extracts")
 _AND = re.compile(
     r"\s*,\s*(?:and\s+|plus\s+)?|\s+(?:and|plus|as well as|along with|together with|with)\s+"
     r"|\s*[&+]\s*"
@@ -85,6 +87,14 @@ def parse_mention(text: str) -> Mention | None:
         if mention is not None:
             return mention
     return None
+
+
+def parse_made(text: str) -> Mention | None:
+    """Return the name in `into events`: a word for some kind of data, where that is made."""
+    words = _bare_words(text)
+    if len(words) != 1 or words[0].casefold() not in _MADE:
+        return None
+    return Mention(text, f"table:{slug(words)}", _PLAIN, slug(words))
 
 
 def slug(words: list[str]) -> str:

@@ -10,6 +10,7 @@ from downriver.agent.grammar.clause import (
     Clause,
     data_in,
     how_made,
+    made_in,
     make_clause,
     model_in,
     splits,
@@ -57,7 +58,7 @@ def _passive(subject: str, how: str, after: str, sure: float) -> Clause | None:
     joined, scorer = _joined(how), _scored_by(how)
     how, after = _purpose(how, after)
     after, by = without_actor(after)
-    targets, sources = data_in(after), _sources(subject, how)
+    targets, sources = made_in(after), _sources(subject, how)
     if not targets or not sources or joined is None:
         return None
     via = model_in(by) or scorer
@@ -120,7 +121,7 @@ def is_used_by(text: str) -> Clause | None:
     found = _USED_BY.fullmatch(text)
     if found is None:
         return None
-    sources, targets = data_in(found["sources"]), data_in(found["targets"])
+    sources, targets = made_in(found["sources"]), data_in(found["targets"])
     if not sources or not targets:
         return None
     return make_clause(sources, targets, found["how"], 0.95)
@@ -140,7 +141,7 @@ def is_made_from(text: str) -> Clause | None:
     if said is None:
         return None
     for verb, rest in _origins(said["how"]):
-        targets = data_in(said["subject"])
+        targets = made_in(said["subject"])
         how, rest = how_made(verb, rest)
         sources = data_in(rest) or data_in(ON.sub("", rest))
         if targets and sources:

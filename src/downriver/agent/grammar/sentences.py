@@ -8,8 +8,9 @@ from typing import NamedTuple
 from downriver.agent.grammar.arrows import parse_arrows
 from downriver.agent.grammar.clause import Clause, UnclearError
 from downriver.agent.grammar.clauses import parse_clause
+from downriver.agent.grammar.mentions import Mention, parse_mention
 from downriver.agent.grammar.schedule import take_schedule
-from downriver.agent.grammar.verbs import BASES, is_participle
+from downriver.agent.grammar.verbs import is_participle
 from downriver.agent.grammar.words import QUOTE_MARK, QUOTED_SPACE, unquoted
 
 
@@ -130,14 +131,18 @@ def _parse_chain(text: str) -> list[Clause]:
         first = parse_clause(text[: cut.start()])
         if not first:
             continue
-        subject = " and ".join(mention.text for mention in first[-1].last)
-        rest = text[cut.end() :]
-        if rest.partition(" ")[0].casefold() not in BASES:  # not an order of its own
-            rest = _go_on(subject, rest)
-        following = parse_clause(rest) or _parse_chain(rest)
+        subject = " and ".join(_referred(mention) for mention in first[-1].last)
+        alone = text[cut.end() :]
+        rest = _go_on(subject, alone)
+        following = _whole(alone) or _whole(rest)
         if following:
             return first + following
     return []
+
+
+def _referred(mention: Mention) -> str:
+    """Return words that mean the same thing again: those that were used, else its id."""
+    return mention.text if parse_mention(mention.text) else mention.id
 
 
 def _go_on(subject: str, rest: str) -> str:

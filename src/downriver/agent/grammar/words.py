@@ -24,7 +24,7 @@ FUNCTION_WORDS = word_set(
     and or but also with without on at for as via using through than while until after before so
     what why how does do did you i he she us there here about between against per
     probably likely possibly sometimes somehow unlike except instead rather despite excluding like
-    only writes reads feeds goes sends"""
+    only writes reads feeds goes sends get gets got"""
 )
 # Nouns that say what data is like, not where it is.
 CONTENTS = word_set(

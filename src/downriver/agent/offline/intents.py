@@ -11,6 +11,7 @@ from downriver.agent.offline import signs
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s", re.MULTILINE)
 Kind = Literal[
     "help", "gate", "sql", "register", "diagram", "kpis", "incident", "fix", "diagnose", "impact",
     "paths", "column", "trace", "search", "entity", "unknown",
@@ -65,8 +66,9 @@ def _is_registration(text: str) -> bool:
     if "?" in text:
         return False
     found = parse_description(text)
-    # A message that is mostly flows describes a pipeline, even where a line of it is unclear.
-    return 0 < len(found.flows) >= len(found.not_understood)
+    # A message that is mostly flows, or a list with one, describes a pipeline all the same.
+    listed = len(_ITEM.findall(text)) > 1
+    return bool(found.flows) and (listed or len(found.flows) >= len(found.not_understood))
 
 
 def _is_trace(text: str) -> bool:

@@ -179,7 +179,10 @@ def tell_fix(answer: FixAnswer) -> str:
     if answer.next_cursor:
         lines.append(f"… the patch has {answer.diff_characters} characters; `downriver fix` has it")
     lines += [f"Left to you: {what}" for what in answer.left_to_people]
-    lines += [f"Still broken after it: {what}" for what in answer.remaining]
+    if answer.left_count > len(answer.left_to_people):
+        lines.append(f"Left to you: {answer.left_count - len(answer.left_to_people)} more")
+    if answer.remaining:
+        lines.append(f"Still hurt after it: {_listed(answer.remaining, answer.remaining_count)}")
     return _lines(*lines)
 
 

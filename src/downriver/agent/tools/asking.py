@@ -7,7 +7,15 @@ from typing import Annotated, Literal
 import msgspec
 
 from downriver.agent.tools.desk import Desk
-from downriver.agent.tools.paging import Answer, Cursor, Limit, first_spots, page, page_text
+from downriver.agent.tools.paging import (
+    Answer,
+    Cursor,
+    Limit,
+    first_spots,
+    page,
+    page_text,
+    parse_cursor,
+)
 from downriver.model.answers import Trace
 from downriver.model.flows import (
     ColumnDerivation,
@@ -168,7 +176,10 @@ class ExportPart(Answer, kw_only=True):
 async def search_entities(desk: Desk, args: SearchArgs) -> SearchAnswer:
     """Find datasets and jobs by words in their names. Use it when a name is not known exactly."""
     found = await desk.tracker.search_entities(args.text, args.limit, args.cursor or None)
-    return SearchAnswer(entities=found.entities, total=found.total, next_cursor=found.cursor)
+    shown = page(found.entities, None, args.limit).items
+    end = parse_cursor(args.cursor) + len(shown)
+    following = str(end) if end < found.total else None
+    return SearchAnswer(entities=shown, total=found.total, next_cursor=following)
 
 
 async def get_entity(desk: Desk, args: EntityArgs) -> EntityAnswer:

@@ -10,12 +10,24 @@ import msgspec
 from downriver.agent.grammar.changes import parse_change
 from downriver.agent.tools.desk import Desk
 from downriver.agent.tools.naming import look_up
-from downriver.agent.tools.paging import Answer, Cursor, Limit, first_spots, page, page_text
+from downriver.agent.tools.paging import (
+    Answer,
+    Cursor,
+    Limit,
+    first_spots,
+    page,
+    page_text,
+    shortened,
+)
 from downriver.errors import InvalidRequestError
 from downriver.impact import request_changes
+from downriver.impact.fix import ToDecide
+from downriver.impact.report.text import place_of
 from downriver.model.impact_answers import AffectedEntity, ImpactAnswer, ImpactRequest
 from downriver.model.verdicts import Finding
 from downriver.service import Lineage
+
+_ENTITIES_SHOWN = 10
 
 
 class ChangeArgs(msgspec.Struct, kw_only=True):
@@ -65,6 +77,18 @@ class ImpactFound(Answer, kw_only=True):
     next_cursor: str | None
 
 
+class RuleFound(msgspec.Struct, kw_only=True):
+    """What one rule of the policy says; `entities` are the first of `entity_count`."""
+
+    rule: str
+    decision: str
+    risk: str
+    message: str
+    entities: list[str]
+    entity_count: int
+    waived: str
+
+
 class GateAnswer(Answer, kw_only=True):
     """The decision of the policy about a change. It is final: explain it, do not weigh it again."""
 
@@ -77,7 +101,7 @@ class GateAnswer(Answer, kw_only=True):
     reason: str
     recommendation: str
     affected: list[str]
-    findings: list[Finding]
+    findings: list[RuleFound]
     ask: list[str]
 
 
@@ -95,7 +119,9 @@ class FixAnswer(msgspec.Struct, kw_only=True):
     verified: bool
     plan: list[str]
     left_to_people: list[str]
+    left_count: int
     remaining: list[str]
+    remaining_count: int
 
 
 async def analyze_impact(desk: Desk, args: ChangeArgs) -> ImpactFound:
@@ -136,11 +162,23 @@ async def gate_change(desk: Desk, args: ChangeArgs) -> GateAnswer:
         reason=found.reason,
         recommendation=found.recommendation,
         affected=page([entity.name for entity in found.affected_entities], None, 50).items,
-        findings=page(found.findings, None, 20).items,
+        findings=[_rule_found(finding) for finding in found.findings],
         ask=found.ask,
         complete=found.complete,
         blind_spots=first_spots(found.blind_spots),
         blind_spot_count=len(found.blind_spots),
+    )
+
+
+def _rule_found(finding: Finding) -> RuleFound:
+    return RuleFound(
+        rule=finding.rule,
+        decision=finding.decision.value,
+        risk=finding.risk.value,
+        message=shortened(finding.message),
+        entities=finding.entities[:_ENTITIES_SHOWN],
+        entity_count=len(finding.entities),
+        waived=finding.waived,
     )
 
 
@@ -160,10 +198,17 @@ async def suggest_fix(desk: Desk, args: FixArgs) -> FixAnswer:
         diff_characters=len(fix.diff),
         next_cursor=following,
         verified=fix.verified,
-        plan=fix.plan,
-        left_to_people=[str(decision) for decision in fix.to_decide],
-        remaining=fix.remaining,
+        plan=[shortened(step) for step in fix.plan],
+        left_to_people=page([_told(left) for left in fix.to_decide], None, 20).items,
+        left_count=len(fix.to_decide),
+        remaining=page(fix.remaining, None, 50).items,
+        remaining_count=len(fix.remaining),
     )
+
+
+def _told(left: ToDecide) -> str:
+    place = place_of(left.reference) if left.reference else ""
+    return f"{left.consumer}: {left.reason}" + (f" ({place})" if place else "")
 
 
 async def _analyze(desk: Desk, request: ImpactRequest) -> ImpactAnswer:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import msgspec
 
@@ -16,6 +17,7 @@ T = TypeVar("T")
 
 MOST_CHARACTERS = 12_000  # of one list in one answer: some 3,000 tokens
 _SPOTS_SHOWN = 10
+_LONGEST_LINE = 1_000
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=200, description="How many to show at most.")]
 Cursor = Annotated[
@@ -23,7 +25,8 @@ Cursor = Annotated[
 ]
 
 
-class Page(NamedTuple, Generic[T]):
+@dataclass(frozen=True)
+class Page(Generic[T]):
     """The part of a list that is shown, and the cursor that shows the next part."""
 
     items: list[T]
@@ -63,6 +66,13 @@ def page_text(text: str, cursor: str | None) -> tuple[str, str | None]:
         return text[start:], None
     end = text.rfind("\n", start, start + MOST_CHARACTERS) + 1 or start + MOST_CHARACTERS
     return text[start:end], str(end)
+
+
+def shortened(text: str) -> str:
+    """Return a text that is not too long for a line of an answer; one that is says so itself."""
+    if len(text) <= _LONGEST_LINE:
+        return text
+    return f"{text[:_LONGEST_LINE]}… ({len(text)} characters)"
 
 
 def parse_cursor(cursor: str | None) -> int:
