@@ -144,7 +144,7 @@ class _Flow:
         self.explicit = nodes.explicit(edges, FOREVER)
         self.jobs = nodes.jobs(edges)
         self.last_at = nodes.flow.last_at.view
-        self._seen = np.array([nodes.job_last_seen(int(job)) for job in self.jobs], np.int64)
+        self._seen = nodes.jobs_last_seen(self.jobs)
         self._stale_days = view.stale_days
 
     def _of(self, kind: EdgeKind) -> Flags:

@@ -17,6 +17,7 @@ from tests.webhook import running_hook
 
 from downriver.errors import InvalidRequestError
 from downriver.govern.watch import Couriers, parse_watch
+from downriver.model.findings import Severity
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -173,8 +174,6 @@ def test_quiet_hours_know_zones_midnight_and_whole_days() -> None:
                          "whole_days": ["sat", "sun"]}}
     ).quiet_hours  # fmt: skip
     assert quiet is not None
-    from downriver.model.findings import Severity
-
     monday_noon, friday_night = micros(0, 10), micros(4, 20)
     assert quiet.over_at(monday_noon, Severity.INFO) == monday_noon
     # Friday 23:00 in Berlin: over on Monday at six there, which is five in UTC.

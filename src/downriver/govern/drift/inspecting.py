@@ -95,11 +95,13 @@ class Inspector:
         edges = JobEdges(job, list(self._edges(node)), runs)
         yield from find_edge_drift(edges, self._limits, self._settled_at)
         claims = history.claims(node)
+        done = sum(run.state is RunState.COMPLETE for run in runs)
         targets = self._reader.nodes(claims)
         for dataset, versions in claims.items():
             target = targets[dataset]
             if isinstance(target, DatasetId):
-                yield from find_claim_drift(job, target, self._known(versions), self._settled_at)
+                known = self._known(versions)
+                yield from find_claim_drift(job, target, known, done, self._settled_at)
 
     # As the catalog was at the moment: what happened after it is not known yet.
 

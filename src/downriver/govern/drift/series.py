@@ -134,11 +134,10 @@ def _judge(
 def _was_so_before(
     history: Sequence[Point], model: _Model, at: int, off: float, allowed: float
 ) -> bool:
-    """Tell whether it was so on this weekday before, while weeks are too few to tell seasons."""
-    same = [place for place, p in enumerate(history) if _weekday(p.at) == _weekday(at)]
-    if model.season or len(same) >= _SEASON_POINTS:
-        return False
-    return bool((np.abs(model.residuals[same] - off) <= allowed).any())
+    """Tell whether it is so at this hour of most weeks: what returns every week is no news."""
+    hours = np.array([_hour_of_week(p.at) for p in history])
+    same = model.residuals[hours == _hour_of_week(at)]
+    return len(same) > 0 and abs(float(np.median(same)) - off) <= allowed
 
 
 def _is_large(value: float, usual: float, least: float, measurement: Measurement) -> bool:
@@ -182,11 +181,14 @@ def _hour(at: int) -> int:
     return at // 3_600_000_000 % 24
 
 
+def _hour_of_week(at: int) -> int:
+    return at // 3_600_000_000 % 168
+
+
 _SEASONS: dict[str, Callable[[int], int]] = {
     "": lambda at: 0,
     "weekday": _weekday,
     "hour": _hour,
-    "hour of the week": lambda at: at // 3_600_000_000 % 168,
 }
 
 
@@ -194,7 +196,7 @@ def _fit(history: Sequence[Point], measurement: Measurement) -> _Model:
     times = np.array([p.at for p in history], np.float64) / DAY
     values = measurement.to_scale(np.array([p.value for p in history]))
     best = _with_season("", history, times, values)
-    for season in ("weekday", "hour", "hour of the week"):
+    for season in ("weekday", "hour"):
         tried = _with_season(season, history, times, values)
         if tried is not None and best is not None and tried.loss < _SEASON_GAIN * best.loss:
             best = tried
