@@ -131,11 +131,14 @@ def test_a_server_that_refuses_or_hangs_is_tried_again(
         hook.status = 503
         tell(lineage, section)
         assert lineage.waiting_alerts()[0].error == "answered 503"
+        hook.status = 302
+        Couriers(lineage.store, parse_watch(section), lambda: NOW + HOUR).tell_all()
+        assert lineage.waiting_alerts()[0].error == "answered 302"
         hook.status, hook.delay = 200, 1.0
         started = time.monotonic()
-        Couriers(lineage.store, parse_watch(section), lambda: NOW + HOUR).tell_all()
+        Couriers(lineage.store, parse_watch(section), lambda: NOW + 2 * HOUR).tell_all()
         assert time.monotonic() - started < 0.9
-        assert lineage.waiting_alerts()[0].attempts == 2
+        assert lineage.waiting_alerts()[0].attempts == 3
 
 
 def test_a_courier_that_died_while_sending_is_replaced(lineage: Lineage, tmp_path: Path) -> None:
