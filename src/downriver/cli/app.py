@@ -10,6 +10,7 @@ from downriver import __version__
 from downriver.cli import (
     audit,
     capture,
+    certified,
     demo,
     fix,
     gate,
@@ -53,6 +54,7 @@ app.command("fix")(fix.fix)
 app.command("kpis")(kpis.kpis)
 app.command("incident")(incident.incident)
 app.command("tags")(tags.tags)
+app.command("certified")(certified.certified)
 app.command("status")(status.status)
 app.command("rebuild")(rebuild.rebuild)
 app.command("run", context_settings={"ignore_unknown_options": True})(run.run)

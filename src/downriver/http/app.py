@@ -19,7 +19,7 @@ from downriver.http.openapi import describe
 from downriver.model.answers import Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
 from downriver.model.findings import Findings
-from downriver.model.governance import Incident, Kpis, TagReach
+from downriver.model.governance import CertifiedPaths, Incident, Kpis, TagReach
 from downriver.model.verdicts import Verdict
 from downriver.service import Status
 from downriver.store import KeyRole
@@ -151,6 +151,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: TagReach, 400: _ERROR},
         query=("tag",),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/certified",
+        governance.get_certified,
+        KeyRole.READER,
+        {200: CertifiedPaths},
     ),
     Endpoint(
         "GET",
