@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from downriver import Lineage
 
 
 def free_port() -> int:
@@ -44,6 +47,27 @@ def running_server(
     finally:
         process.terminate()
         process.wait(20)
+
+
+@contextmanager
+def serving(lineage: Lineage) -> Iterator[str]:
+    """Serve a store from a thread of this process and yield its URL: quicker than a process."""
+    import uvicorn
+
+    from downriver.http.app import build_app
+
+    port = free_port()
+    config = uvicorn.Config(build_app(lineage), port=port, log_level="critical", lifespan="off")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        while not server.started and thread.is_alive():
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(20)
 
 
 def wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:

@@ -26,8 +26,8 @@ ROOMS = (
     "govern",
     "lake",
     "service",
-    "tracker",
     "sending",
+    "tracker",
     "spark",
     "bootstrap",
     "http",
@@ -48,13 +48,16 @@ ONLY_IN = {
     "starlette": ("http",),
     "uvicorn": ("http",),
     "sqlite3": ("store",),
+    "neo4j": ("cli",),
     "psycopg": ("store",),
     "psycopg_pool": ("store",),
     "typer": ("cli",),
     "click": ("cli",),
     "rich": ("cli",),
 }
-SHARED_BY_SOURCES = frozenset({"code", "emit", "frames", "mlflow", "models", "sql"})
+SHARED_BY_SOURCES = frozenset(
+    {"code", "emit", "frames", "mlflow", "models", "naming", "places", "sql"}
+)
 MODEL_LIBRARIES = sys.stdlib_module_names | {"__future__", "msgspec", "downriver"}
 VAGUE_NAMES = frozenset(
     {"utils", "util", "common", "helpers", "helper", "manager", "managers", "misc"}
@@ -63,6 +66,8 @@ BROAD = frozenset({"Exception", "BaseException"})
 BROAD_ALLOWED = {
     # The one guard that keeps our faults out of the user's job.
     "capture/emit/guard.py": frozenset({"Exception"}),
+    # Throws into a generator what its caller throws into it.
+    "capture/functions/wrapping.py": frozenset({"BaseException"}),
     # Hands whatever went wrong to the callers that wait on its futures.
     "store/writer.py": BROAD,
 }

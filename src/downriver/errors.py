@@ -11,6 +11,8 @@ DownriverError
 │   ├── StoreNotFoundError     there is no store here yet
 │   ├── StoreVersionError      the store was written by a newer Downriver
 │   └── StoreBusyError         too much is waiting to be written; try again (transient)
+├── ServerError                a Downriver server cannot be asked, or answered what makes no sense
+│   └── ServerUnreachableError nothing answers at its address; try again (transient)
 ├── LakeError                  the lake cannot be used
 │   ├── LakeNotFoundError      there is no lake here yet
 │   └── LakeBusyError          another process changed it meanwhile; try again (transient)
@@ -131,6 +133,21 @@ class StoreBusyError(StoreError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"{reason}; try again in a moment")
+
+
+class ServerError(DownriverError):
+    """A server that was asked did not answer as a Downriver server does."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"{url}: {reason}")
+        self.url = url
+        self.reason = reason
+
+
+class ServerUnreachableError(ServerError):
+    """Nothing answers at the address of a server, or not in time."""
+
+    retriable = True
 
 
 class UnauthorizedError(DownriverError):

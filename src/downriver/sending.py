@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,21 @@ if TYPE_CHECKING:
 def open_emitter(to: str | None = None) -> Emitter:
     """Return what sends events to `to`, else DOWNRIVER_URL, else the store."""
     return Emitter(open_sender(to), open_spool())
+
+
+def shared_emitter() -> Emitter:
+    """Return the emitter of this process for where events go now; it is closed at the end."""
+    key = (settings.read_text(settings.URL), str(find_home()), settings.read_text(settings.STORE))
+    with _sharing:
+        if key not in _shared:
+            _shared[key] = open_emitter()
+        emitter = _shared[key]
+    emitter.close_at_exit()
+    return emitter
+
+
+_shared: dict[tuple[str, str, str], Emitter] = {}
+_sharing = threading.Lock()
 
 
 def open_sender(to: str | None = None) -> Send:

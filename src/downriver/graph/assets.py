@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from downriver.model.ids import NodeId
     from downriver.store import Reader
 
-_JOB_KINDS = {"DAG": "dag", "TASK": "task"}
+_JOB_KINDS = {"DAG": "dag", "TASK": "task", "PIPELINE": "pipeline", "FUNCTION": "function"}
 _FILES = ("file", "s3://", "gs://", "hdfs://", "abfs", "wasb", "dbfs")
 
 
@@ -97,7 +97,7 @@ class Assets:
         makers = [self._job_facet(n) for n in self._makers(node)]
         if any(maker.integration.upper() == "DBT" for maker in makers):
             return "dbt_model"
-        return _dataset_type(node)
+        return dataset_type(node)
 
     def _makers(self, node: DatasetId) -> list[int]:
         names = self._identities.group(self._reader.get_node(node))
@@ -120,7 +120,8 @@ class Assets:
             return _JobType()
 
 
-def _dataset_type(node: DatasetId) -> str:
+def dataset_type(node: DatasetId) -> str:
+    """Return what a dataset is, by where it is."""
     if node.namespace.startswith(_FILES):
         return "file"
     if node.namespace.startswith("kafka"):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from downriver.capture.code import Spot, render_dataset_facets, render_job
+from downriver.capture.places import dataset_from
 from downriver.capture.scan import (
     Names,
     Registration,
     Repository,
-    dataset_from,
     make_job,
     may_be_at,
     read_code,

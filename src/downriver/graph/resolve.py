@@ -11,6 +11,13 @@ import difflib
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.errors import AmbiguousNameError, EntityNotFoundError
+from downriver.model.entity_words import (
+    ANY_DATASET,
+    APART,
+    COLUMN_WORDS,
+    DATASET_WORDS,
+    JOB_WORDS,
+)
 from downriver.model.ids import EVERY_FIELD, ColumnId, DatasetId, JobId, NodeId, short_name
 
 if TYPE_CHECKING:
@@ -19,13 +26,6 @@ if TYPE_CHECKING:
     from downriver.graph.identity import Identities
     from downriver.model.ids import EntityId
     from downriver.store import Reader
-
-DATASET_WORDS = (
-    "dataset", "table", "view", "dbt_model", "file", "topic", "model", "dashboard", "api",
-    "feature", "stream", "report",
-)  # fmt: skip
-JOB_WORDS = ("job", "dag", "task", "spark_job", "script", "pipeline", "function")
-COLUMN_WORDS = ("column", "datasetfield")
 
 _NAMES_COMPARED = 50_000
 _NEAR_SHOWN = 3
@@ -47,6 +47,13 @@ class _Search(NamedTuple):
     columns: bool
     reader: Reader
     identities: Identities
+    word: str = ""
+
+    def may_mean(self, node: EntityId) -> bool:
+        """Tell whether the word in front of the name, if any, lets it mean this."""
+        if not isinstance(node, DatasetId) or node.namespace not in APART:
+            return True
+        return self.word in ("", ANY_DATASET, node.namespace)
 
 
 def resolve(text: str, reader: Reader, identities: Identities) -> Entity:
@@ -66,10 +73,19 @@ def find_entity(text: str, reader: Reader, identities: Identities) -> Entity | N
     return found[0] if len(found) == 1 else None
 
 
+def find_all(text: str, reader: Reader, identities: Identities) -> list[Entity]:
+    """Return everything that `text` may name; nothing when it names nothing."""
+    return _meant_by(text.strip(), reader, identities)
+
+
 def _meant_by(text: str, reader: Reader, identities: Identities) -> list[Entity]:
     """Return everything the first rule finds that finds anything."""
+    search = _search(text, reader, identities)
     for rule in _RULES:
-        found = _one_per_identity(rule(_search(text, reader, identities)), identities)
+        found = _one_per_identity(
+            (entity for entity in rule(search) if search.may_mean(entity.id)), identities
+        )
+        found = [e for e in found if _is_of(e.id, search.word)] or found
         # dbt gives a model's job and table one name. The data is meant; `job:` says otherwise.
         found = [entity for entity in found if not isinstance(entity.id, JobId)] or found
         if found:
@@ -82,12 +98,16 @@ def _search(text: str, reader: Reader, identities: Identities) -> _Search:
     word, colon, rest = text.partition(":")
     if colon and not rest.startswith("//"):
         if word.lower() in DATASET_WORDS:
-            return _Search(rest, (DatasetId,), False, reader, identities)
+            return _Search(rest, (DatasetId,), False, reader, identities, word.lower())
         if word.lower() in JOB_WORDS:
             return _Search(rest, (JobId,), False, reader, identities)
         if word.lower() in COLUMN_WORDS:
             return _Search(rest, (), True, reader, identities)
     return _Search(text, (DatasetId, JobId), True, reader, identities)
+
+
+def _is_of(node: EntityId, word: str) -> bool:
+    return word in APART and isinstance(node, DatasetId) and node.namespace == word
 
 
 def _full_ids(search: _Search) -> Iterator[Entity]:

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 
 def trace(index: GraphIndex, reader: Reader, entity: Entity, question: Question) -> Trace:
     """Answer where data goes to, or comes from."""
+    return trace_numbered(index, reader, entity, question)[0]
+
+
+def trace_numbered(
+    index: GraphIndex, reader: Reader, entity: Entity, question: Question
+) -> tuple[Trace, dict[str, int]]:
+    """Answer where data goes to, or comes from, and with the store's number of each node."""
     view = _view(index, reader, entity, question)
     found = _Found({down: view.reach(downstream=down) for down in _SIDES[question.direction]})
     shown = found.nearest(question.limit)
@@ -41,7 +48,7 @@ def trace(index: GraphIndex, reader: Reader, entity: Entity, question: Question)
             for spot in view.blind_spots(reached, downstream=down)
         ),
     ]
-    return Trace(
+    answer = Trace(
         root=nodes[view.root],
         nodes=sorted(nodes.values(), key=lambda node: (abs(node.depth), node.depth, node.id)),
         edges=edges,
@@ -49,6 +56,7 @@ def trace(index: GraphIndex, reader: Reader, entity: Entity, question: Question)
         blind_spots=blind_spots,
         omitted_count=found.within + found.beyond - len(shown),
     )
+    return answer, {node.id: number for number, node in nodes.items()}
 
 
 def paths(

@@ -12,16 +12,25 @@ from starlette.routing import Route
 
 from downriver import settings
 from downriver.errors import DownriverError
-from downriver.http import errors, governance, marquez, openlineage, v1
+from downriver.http import errors, flows, governance, marquez, openlineage, v1
 from downriver.http.auth import Doorkeeper
 from downriver.http.context import Context, json_response
 from downriver.http.openapi import describe
 from downriver.model.answers import Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
+from downriver.model.diagnoses import Diagnosis
 from downriver.model.findings import Findings
+from downriver.model.flows import (
+    EntityDetails,
+    EntityLineage,
+    EntityPage,
+    ExportAnswer,
+    RegisteredPipeline,
+)
 from downriver.model.governance import CertifiedPaths, Incident, Kpis, TagReach
+from downriver.model.impact_answers import ImpactAnswer, ImpactRequest
 from downriver.model.verdicts import Verdict
-from downriver.service import Status
+from downriver.service import SqlCapture, Status
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
@@ -166,6 +175,86 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: Findings, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("status", "kind", "severity", "since", "of", "limit"),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/flows",
+        flows.post_flows,
+        KeyRole.WRITER,
+        {201: flows.FlowsAnswer, 400: _ERROR, 409: _ERROR, 413: _ERROR, 503: _ERROR},
+        body=flows.FlowsRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/pipelines",
+        flows.post_pipeline,
+        KeyRole.WRITER,
+        {201: RegisteredPipeline, 400: _ERROR, 409: _ERROR, 413: _ERROR, 503: _ERROR},
+        body=flows.PipelineRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/sql",
+        flows.post_sql,
+        KeyRole.WRITER,
+        {201: SqlCapture, 400: _ERROR, 413: _ERROR, 503: _ERROR},
+        body=flows.SqlRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/impact",
+        flows.post_impact_words,
+        KeyRole.READER,
+        {200: ImpactAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
+        body=ImpactRequest,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/related",
+        flows.get_related,
+        KeyRole.READER,
+        {200: EntityLineage, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        query=("entity", "direction", "depth", "as_of", "limit"),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/search",
+        flows.get_search,
+        KeyRole.READER,
+        {200: EntityPage, 400: _ERROR},
+        query=("text", "limit", "cursor"),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/entity",
+        flows.get_entity,
+        KeyRole.READER,
+        {200: EntityDetails, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        query=("entity",),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/column-lineage",
+        flows.get_column_lineage,
+        KeyRole.READER,
+        {200: flows.ColumnLineageAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        query=("dataset", "column"),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/diagnosis",
+        flows.get_diagnosis,
+        KeyRole.READER,
+        {200: Diagnosis, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        query=("dataset", "column"),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/export",
+        flows.get_export,
+        KeyRole.READER,
+        {200: ExportAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        query=("entity", "format", "direction", "depth", "as_of", "focus", "diff"),
     ),
     Endpoint("GET", "/v1/status", v1.get_status, KeyRole.READER, {200: Status}),
     Endpoint("GET", "/healthz", get_health, None, {200: Health}),

@@ -27,6 +27,7 @@ _STATUSES: tuple[tuple[type[errors.DownriverError], int], ...] = (
     (errors.ForbiddenError, 403),
     # 503, never 429: OpenLineage clients retry the one and drop the event on the other.
     (errors.StoreError, 503),
+    (errors.ServerError, 502),
     (errors.MissingDependencyError, 501),
 )
 

@@ -28,9 +28,16 @@ _QUERY = {
     "kind": ("Only findings of this kind.", "string"),
     "severity": ("info, warning or critical: this or worse.", "string"),
     "since": ("What began at or after this ISO 8601 time, or so long ago (24h).", "string"),
+    "format": ("What to write the graph in: mermaid, dot, svg, json and more.", "string"),
+    "focus": ("A column of the entity: only what makes it, or is made of it.", "string"),
+    "diff": ("Mark what came and went since this ISO 8601 time.", "string"),
+    "text": ("Words that a name must hold.", "string"),
+    "cursor": ("Where the answer before this one ended.", "string"),
+    "dataset": ("A dataset, as people write it or as answers show it.", "string"),
+    "column": ("A column of it.", "string"),
     "limit": ("How many to show at most.", "integer"),
 }
-_REQUIRED = ("entity", "nodeId", "source", "target")
+_REQUIRED = ("entity", "nodeId", "source", "target", "dataset", "column")
 _MEANINGS = {
     200: "OK", 201: "Stored", 204: "All stored", 400: "The request makes no sense",
     404: "Nothing has this name", 409: "The name means several things",

@@ -1,6 +1,7 @@
 """Change -> effects -> verdict: what breaks, decided by policy, and the patch."""
 
 from downriver.impact.analysis import analyse
+from downriver.impact.answer import answer_impact
 from downriver.impact.ddl import parse_ddl
 from downriver.impact.edits import Edits, find_edits
 from downriver.impact.fix import Fix, write_fix
@@ -10,6 +11,7 @@ from downriver.impact.repository import FilePair, Trees, list_changed_files, ope
 from downriver.impact.requests import parse_changes, read_changes_file
 from downriver.impact.sides import read_texts, read_trees
 from downriver.impact.verdict import decide
+from downriver.impact.words import request_changes
 from downriver.impact.world import World
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "Trees",
     "World",
     "analyse",
+    "answer_impact",
     "decide",
     "find_edits",
     "list_changed_files",
@@ -32,5 +35,6 @@ __all__ = [
     "read_policy",
     "read_texts",
     "read_trees",
+    "request_changes",
     "write_fix",
 ]

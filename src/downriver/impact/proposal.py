@@ -18,6 +18,7 @@ from downriver.model.changes import (
     Deprecation,
     LogicChange,
     NullabilityChange,
+    SchemaChange,
     TableDrop,
     TableRename,
     TypeChange,
@@ -90,6 +91,8 @@ def _apply(change: Change, node: int, delta: Delta, world: World) -> None:
             _deprecate(change, node, delta, world)
         case LogicChange():
             _recompute(change, node, delta, world)
+        case SchemaChange():
+            delta.may = (name,)
         case _:
             assert_never(change)
 

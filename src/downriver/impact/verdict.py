@@ -117,6 +117,7 @@ _BY_TYPE = {
     "table_drop": "Move the consumers listed to another dataset first.",
     "deprecation": "Confirm that the consumers listed have moved before it goes.",
     "logic_change": "Tell the owners of the consumers listed that their values will change.",
+    "schema_change": "Say which columns change and how: then it is known who of these breaks.",
 }
 
 

@@ -214,7 +214,8 @@ def weigh_writer(process: Process, world: World, node: int, delta: Delta) -> Res
         if derives.output == node
     }
     basis: Basis = "column_edges" if filled else "table_edges"
-    if delta.gone is not None:
+    # A derivation that names no job goes with its dataset.
+    if delta.gone is not None and process.key > 0:
         result.worsen(Outcome.FAILS, f"writes {name}, which is no longer there", delta.gone, basis)
     for column, touch in delta.columns(Kind.REQUIRED).items():
         if column in filled or EVERY_FIELD in filled:

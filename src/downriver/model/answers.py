@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from downriver.model.readable import Readable
+
 NodeKind = Literal["dataset", "job", "column"]
 
 
@@ -21,7 +23,8 @@ class Direction(str, Enum):
 class TraceNode(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A dataset, job or column in an answer.
 
-    `depth` counts the jobs crossed from the root: negative upstream, positive downstream.
+    `depth` counts the jobs crossed from the root: negative upstream, positive downstream. `marks`
+    are what an export tells of it: `certified`, `pii`, `broken`; `added` or `removed` in a diff.
     """
 
     id: str
@@ -33,10 +36,11 @@ class TraceNode(msgspec.Struct, kw_only=True, omit_defaults=True):
     derivation: Literal["DIRECT", "INDIRECT"] | None = None
     transformation: str | None = None
     aliases: list[str] = []
+    marks: list[str] = []
 
 
 class TraceEdge(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One step of the data, with its evidence."""
+    """One step of the data, with its evidence; `change` is set when two moments are compared."""
 
     source: str
     target: str
@@ -52,9 +56,10 @@ class TraceEdge(msgspec.Struct, kw_only=True, omit_defaults=True):
     subtype: str | None = None
     description: str | None = None
     masking: bool = False
+    change: Literal["added", "removed"] | None = None
 
 
-class BlindSpot(msgspec.Struct, kw_only=True):
+class BlindSpot(Readable, kw_only=True):
     """Something this answer could not see: what, where, and what to do about it."""
 
     kind: str

@@ -103,6 +103,13 @@ class LogicChange(_Change, kw_only=True, frozen=True, tag="logic_change"):
         return f"change the logic of {_place(self.dataset, ', '.join(self.columns))}"
 
 
+class SchemaChange(_Change, kw_only=True, frozen=True, tag="schema_change"):
+    """Columns are to change, and no one says yet which or how: everyone who reads them may fail."""
+
+    def __str__(self) -> str:
+        return f"change the schema of {self.dataset}"
+
+
 Change: TypeAlias = (
     ColumnRename
     | ColumnDrop
@@ -113,11 +120,12 @@ Change: TypeAlias = (
     | TableDrop
     | Deprecation
     | LogicChange
+    | SchemaChange
 )
 
 CHANGE_TYPES = (
     "column_rename", "column_drop", "column_add", "type_change", "nullability_change",
-    "table_rename", "table_drop", "deprecation", "logic_change",
+    "table_rename", "table_drop", "deprecation", "logic_change", "schema_change",
 )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from downriver import settings
 from downriver.errors import EntityNotFoundError, InvalidEventError, InvalidRequestError
 from downriver.events.wire import parse_time
@@ -9,8 +11,13 @@ from downriver.graph import FOREVER, Question, paths, trace
 from downriver.graph.assets import Assets, build_tree, find_asset
 from downriver.model.answers import Direction, Paths, Trace
 from downriver.model.assets import AssetTree
+from downriver.model.entity_words import split_word
 from downriver.model.ids import ColumnId, DatasetId
 from downriver.service.opened import OpenStore
+
+if TYPE_CHECKING:
+    from downriver.graph import Entity
+    from downriver.store import Reader
 
 DEFAULT_LIMIT = 1000
 
@@ -28,14 +35,14 @@ class Answering(OpenStore):
         limit: int = DEFAULT_LIMIT,
     ) -> Trace:
         """Answer where an entity's data goes to or comes from, and how complete that is."""
-        question = _question(direction, depth, as_of, limit)
+        question = ask(direction, depth, as_of, limit)
         with self.reading() as reader:
             found = self.resolve(entity, reader)
             return trace(self._graph, reader, found, question)
 
     def paths(self, source: str, target: str, *, limit: int = 10) -> Paths:
         """Answer by which routes data gets from one entity to another, shortest first."""
-        question = _question(Direction.DOWNSTREAM, None, None, limit)
+        question = ask(Direction.DOWNSTREAM, None, None, limit)
         with self.reading() as reader:
             start, end = self.resolve(source, reader), self.resolve(target, reader)
             if (start.column is None) != (end.column is None):
@@ -46,7 +53,7 @@ class Answering(OpenStore):
         self, asset: str, direction: Direction | str = Direction.DOWNSTREAM, *, depth: int | None
     ) -> AssetTree:
         """Answer with the assets below and above one, nested."""
-        question = _question(direction, depth, None, DEFAULT_LIMIT)
+        question = ask(direction, depth, None, DEFAULT_LIMIT)
         with self.reading() as reader:
             identities = self._graph.nodes.identities
             found = find_asset(asset, reader, identities)
@@ -81,6 +88,14 @@ class Answering(OpenStore):
             return str(found.dataset), found.field
         return str(found), None
 
+    def find_column(self, dataset: str, column: str, reader: Reader) -> Entity:
+        """Return a column of a dataset, or raise an error that says what it might have been."""
+        word, name = split_word(dataset)
+        owner = self.resolve(f"{word}:{name}", reader).id
+        if not isinstance(owner, DatasetId):
+            raise InvalidRequestError("dataset", f"{owner} is no dataset")
+        return self.resolve(str(ColumnId(owner, column)), reader)
+
     def find_event(self, digest: str) -> bytes:
         """Return an event as it was sent, by the SHA-256 that evidence names it by."""
         try:
@@ -94,9 +109,8 @@ class Answering(OpenStore):
         return found
 
 
-def _question(
-    direction: Direction | str, depth: int | None, as_of: str | None, limit: int
-) -> Question:
+def ask(direction: Direction | str, depth: int | None, as_of: str | None, limit: int) -> Question:
+    """Return a question that makes sense, or raise an error that says what does not."""
     if depth is not None and depth < 0:
         raise InvalidRequestError("depth", f"{depth} is below zero")
     if limit < 1:

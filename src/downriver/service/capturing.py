@@ -70,19 +70,21 @@ class Capturing(OpenStore):
                 given = (schema or {}).get(table)
                 return names.columns_of(table) if given is None else given
 
-            found = parse_sql_lineage(sql, dialect=dialect, schema=columns_of)
-            job_id = JobId(namespace, job or _job_name(found, sql))
-            event = render_sql_event(
-                found,
-                SqlJob(job_id, sql, description, path),
-                now(),
-                names.dataset_for,
-                run=str(uuid.uuid4()) if ran else None,
+            capture, event = read_sql(
+                sql,
+                dialect=dialect,
+                schema=columns_of,
+                job=job,
+                namespace=namespace,
+                description=description,
+                path=path,
+                ran=ran,
+                names=names.dataset_for,
             )
-        registered = not dry_run and bool(found.inputs or found.outputs)
-        if registered:
+        capture.registered = capture.registered and not dry_run
+        if capture.registered:
             self.ingest([event])
-        return SqlCapture(job=str(job_id), lineage=found, registered=registered)
+        return capture
 
     def capture_dbt(
         self,
@@ -185,6 +187,32 @@ class Capturing(OpenStore):
                 if isinstance(node, DatasetId) and node.name == table
             }
         return known.pop() if len(known) == 1 else None
+
+
+def read_sql(
+    sql: str,
+    *,
+    names: Callable[[str], DatasetId],
+    dialect: str | None = None,
+    schema: Callable[[str], Sequence[str] | None] | None = None,
+    job: str | None = None,
+    namespace: str = DEFAULT_NAMESPACE,
+    description: str = "",
+    path: str = "",
+    ran: bool = False,
+) -> tuple[SqlCapture, bytes]:
+    """Return what SQL says, and the event that registers it; `names` finds its tables."""
+    found = parse_sql_lineage(sql, dialect=dialect, schema=schema)
+    job_id = JobId(namespace, job or _job_name(found, sql))
+    event = render_sql_event(
+        found,
+        SqlJob(job_id, sql, description, path),
+        now(),
+        names,
+        run=str(uuid.uuid4()) if ran else None,
+    )
+    told = bool(found.inputs or found.outputs)
+    return SqlCapture(job=str(job_id), lineage=found, registered=told), event
 
 
 def _job_name(found: SqlLineage, sql: str) -> str:

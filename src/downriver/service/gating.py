@@ -10,15 +10,18 @@ from downriver.impact import (
     Proposed,
     World,
     analyse,
+    answer_impact,
     decide,
     find_edits,
     read_texts,
     read_trees,
+    request_changes,
     write_fix,
 )
 from downriver.model.answers import BlindSpot
 from downriver.model.changes import Change, with_dataset
 from downriver.model.ids import DatasetId
+from downriver.service.answering import Answering
 from downriver.service.capturing import Capturing
 from downriver.service.opened import DEFAULT_NAMESPACE, now
 
@@ -28,11 +31,12 @@ if TYPE_CHECKING:
 
     from downriver.capture.scan import Repository
     from downriver.impact import FilePair, Fix, Policy, Trees
+    from downriver.model.impact_answers import ImpactAnswer, ImpactRequest
     from downriver.model.verdicts import Impact, Verdict
     from downriver.store import Reader, Store, StoreState
 
 
-class Gating(Capturing):
+class Gating(Capturing, Answering):
     """Simulates changes and decides about them."""
 
     def __init__(self, store: Store, repository: Repository | None = None) -> None:
@@ -44,6 +48,12 @@ class Gating(Capturing):
         with self.reading() as reader:
             proposed = [Proposed(*self._resolved(change, reader)) for change in changes]
             return analyse(proposed, self._world_of(reader))
+
+    def analyze_impact(self, request: ImpactRequest, policy: Policy | None = None) -> ImpactAnswer:
+        """Answer what a change described in a few words does, and what the policy says of it."""
+        dataset, column = self.split_entity(request.entity_id)
+        impact = self.impact(request_changes(request, dataset, column))
+        return answer_impact(request, decide(impact, policy), DEFAULT_NAMESPACE)
 
     def impact_of_files(self, pairs: Sequence[FilePair], trees: Trees | None = None) -> Impact:
         """Answer what edited files do: what changes in meaning is found out first.

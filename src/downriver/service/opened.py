@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from downriver.store import Reader, Receipt, Store
 
 DEFAULT_NAMESPACE = "default"
-_BATCH = 500  # events written at once
+_BATCH = 2000  # events written at once
 
 
 class OpenStore:
@@ -78,6 +78,10 @@ class OpenStore:
         parsed = [parse_event(e) if isinstance(e, bytes) else e for e in events]
         return self.store.append(parsed)
 
+    def send(self, events: list[bytes]) -> None:
+        """Store events that were captured in this process."""
+        self.ingest(events)
+
     def submit(self, events: list[Event]) -> list[Future[Receipt]]:
         """Queue events for the group commit; a future resolves once its event is on disk."""
         with self._starting_writer:
@@ -102,7 +106,7 @@ class OpenStore:
         """Return what a name means, or raise an error that says what it might have meant."""
         return resolve_any(entity, reader, self._graph.nodes.identities)
 
-    def _ingest_many(self, events: Sequence[bytes]) -> None:
+    def _ingest_many(self, events: Sequence[bytes | Event]) -> None:
         for start in range(0, len(events), _BATCH):
             self.ingest(events[start : start + _BATCH])
 

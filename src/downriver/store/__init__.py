@@ -5,9 +5,11 @@ from downriver.store.keys import ApiKey, KeyRole, key_digest, parse_role
 from downriver.store.locate import find_home, open_store
 from downriver.store.port import Receipt, Store, StoreState
 from downriver.store.reader import Counts, Reader, Run
+from downriver.store.sqlite import MEMORY
 from downriver.store.writer import GroupCommit
 
 __all__ = [
+    "MEMORY",
     "ApiKey",
     "Counts",
     "GroupCommit",

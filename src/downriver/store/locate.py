@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from downriver import settings
 from downriver.errors import InvalidRequestError, MissingDependencyError, StoreNotFoundError
-from downriver.store.sqlite import SqliteStore
+from downriver.store.sqlite import MEMORY, MemoryStore, SqliteStore
 
 if TYPE_CHECKING:
     from downriver.store.port import Store
@@ -19,9 +19,12 @@ FILE = "lineage.db"
 def open_store(location: str | None = None, *, create: bool = True) -> Store:
     """Open the store at `location`, else DOWNRIVER_STORE, else the nearest `.downriver/`.
 
-    Without `create`, a missing embedded store is an error rather than a new, empty one.
+    `:memory:` is a new store that is gone once it is closed. Without `create`, a missing embedded
+    store is an error rather than a new, empty one.
     """
     location = location or settings.read_text(settings.STORE)
+    if location == MEMORY:
+        return MemoryStore()
     if location.startswith(("postgresql://", "postgres://")):
         return _open_postgres(location)
     if "://" in location:

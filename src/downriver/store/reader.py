@@ -211,6 +211,20 @@ class Reader:
         )
         return {row[0]: _node(*row[1:]) for row in rows}
 
+    def search_nodes(
+        self, words: Sequence[str], limit: int, offset: int
+    ) -> tuple[dict[int, NodeId], int]:
+        """Return nodes whose names hold all these words, the shortest first, and how many do."""
+        condition = " AND ".join(["lower(name) LIKE ? ESCAPE '!'"] * len(words)) or "1 = 1"
+        patterns = ["%" + _LIKE.sub(r"!\g<0>", word.lower()) + "%" for word in words]
+        (total,) = self._one(f"SELECT count(*) FROM nodes WHERE {condition}", patterns)
+        rows = self._query(
+            f"SELECT id, kind, namespace, name FROM nodes WHERE {condition}"
+            " ORDER BY kind, length(name), name, id LIMIT ? OFFSET ?",
+            (*patterns, limit, offset),
+        )
+        return {row[0]: _node(*row[1:]) for row in rows}, total
+
     def find_column(self, dataset: int, field: str) -> tuple[int, str] | None:
         """Return a column's id and name: the exact one, or the only one that differs in case."""
         rows = self._query("SELECT id, field FROM columns WHERE dataset = ?", (dataset,))
@@ -279,6 +293,23 @@ class Reader:
         current = {node: unpack(bytes(body)) or b"{}" for node, body in rows}
         return {node: body for node, body in current.items() if not _deleted(body)}
 
+    def facets_among(self, nodes: Iterable[int], prefix: str) -> dict[int, dict[str, bytes]]:
+        """Return the current facets of these nodes whose names begin so, as sent."""
+        sql = """
+            SELECT f.node, f.name, b.body, f.last_at, f.last_event, f.digest
+            FROM facets f JOIN bodies b ON b.digest = f.digest
+            WHERE f.role = 0 AND f.run = 0 AND f.node IN
+        """.strip()
+        rows = [row for row in self._by_ids(sql, nodes) if row[1].startswith(prefix)]
+        rows.sort(key=lambda row: (row[3], *map(bytes, row[4:])))
+        found: dict[int, dict[str, bytes]] = {}
+        for node, name, body, *_ in rows:
+            found.setdefault(node, {})[name] = unpack(bytes(body)) or b"{}"
+        return {
+            node: {name: body for name, body in facets.items() if not _deleted(body)}
+            for node, facets in found.items()
+        }
+
     def schema(self, dataset: int) -> list[Column]:
         """Return the columns of a dataset's current schema facet, in its order."""
         body = self.facets(dataset).get("schema")
@@ -291,6 +322,26 @@ class Reader:
             WHERE job = ? ORDER BY first_at DESC, run LIMIT ?
         """
         return [Run(r[0], RunState(r[1]), *r[2:]) for r in self._query(sql, (job, limit))]
+
+    def run_facets(self, job: int, run: str) -> dict[str, bytes]:
+        """Return the facets of one run as sent: of each name the one seen last."""
+        sql = """
+            SELECT f.name, b.body FROM facets f JOIN bodies b ON b.digest = f.digest
+            JOIN runs r ON r.id = f.run
+            WHERE f.node = ? AND f.role = ? AND r.run = ?
+            ORDER BY f.last_at, f.last_event, f.digest
+        """
+        rows = self._query(sql, (job, int(Role.RUN), run))
+        return {name: unpack(bytes(body)) or b"{}" for name, body in rows}
+
+    def quality(self, dataset: int) -> list[tuple[bytes, int]]:
+        """Return what checks of a dataset found, as sent, with their times, the oldest first."""
+        sql = """
+            SELECT b.body, f.last_at FROM facets f JOIN bodies b ON b.digest = f.digest
+            WHERE f.node = ? AND f.name = 'dataQualityAssertions'
+            ORDER BY f.last_at, f.last_event, f.digest
+        """
+        return [(unpack(bytes(body)) or b"{}", at) for body, at in self._query(sql, (dataset,))]
 
     def node_span(self, node: int) -> Span:
         """Return when a node was first and last seen."""
@@ -354,6 +405,7 @@ def _as_stored(name: str) -> str:
     return bounded(_UNSTORABLE.sub("\ufffd", name))
 
 
+_LIKE = re.compile("[!%_]")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 import time
+import uuid
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from downriver.errors import StoreBusyError, StoreError
@@ -13,7 +15,6 @@ from downriver.store.sql_store import SqlStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from downriver.store.port import Row
     from downriver.store.tables import Key, Table
@@ -22,6 +23,14 @@ _WAIT_FOR_LOCK = 60.0
 _TRY_AGAIN = 0.01
 _IDLE_READERS = 8
 _MOST_NUMBERS = 500
+_OPTIONS: dict[str, Any] = {
+    "timeout": _WAIT_FOR_LOCK,
+    "isolation_level": None,
+    "check_same_thread": False,
+    "cached_statements": 256,
+}
+MEMORY = ":memory:"
+_SHARES_MEMORY = (3, 36, 0)  # since then several connections may share a database in memory
 _SETTINGS = (
     "synchronous = FULL",
     "cache_size = -65536",
@@ -109,13 +118,7 @@ class SqliteStore(SqlStore):
             raise StoreError(f"{self.url}: {exc.strerror or exc}") from exc
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            self._path,
-            timeout=_WAIT_FOR_LOCK,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=256,
-        )
+        connection = self._open()
         try:
             for setting in _SETTINGS:
                 connection.execute(f"PRAGMA {setting}")
@@ -123,6 +126,10 @@ class SqliteStore(SqlStore):
             connection.close()
             raise
         return connection
+
+    def _open(self) -> sqlite3.Connection:
+        found: sqlite3.Connection = sqlite3.connect(self._path, **_OPTIONS)
+        return found
 
     def _log_ahead(self) -> None:
         """Turn on the write-ahead log. Of those who make a store at once, SQLite lets only one."""
@@ -155,6 +162,28 @@ class SqliteStore(SqlStore):
                 for statement in _statements(migration.sql):
                     tx.execute(statement)
                 tx.execute(f"PRAGMA user_version = {migration.number}")
+
+
+class MemoryStore(SqliteStore):
+    """Lineage in the memory of this process, gone once it is closed."""
+
+    def __init__(self) -> None:
+        if sqlite3.sqlite_version_info < _SHARES_MEMORY:
+            raise StoreError(
+                f"a store in memory needs SQLite 3.36, this Python has {sqlite3.sqlite_version}"
+            )
+        super().__init__(Path(f"file:/downriver-{uuid.uuid4().hex}?vfs=memdb"))
+        self.url = MEMORY
+
+    def _make_folder(self) -> None:
+        """There is none."""
+
+    def _log_ahead(self) -> None:
+        """Memory needs no write-ahead log."""
+
+    def _open(self) -> sqlite3.Connection:
+        found: sqlite3.Connection = sqlite3.connect(str(self._path), uri=True, **_OPTIONS)
+        return found
 
 
 class _SqliteQueries:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -31,6 +34,8 @@ class Emitter:
         self._retry_at = 0.0
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._sending: list[bytes] = []
+        self._closes_in = 0  # the process that closes this at its end
 
     def emit(self, *events: bytes) -> None:
         """Take events; returns at once."""
@@ -55,6 +60,32 @@ class Emitter:
         self._queue.put(done)
         return done.wait(timeout)
 
+    def close(self, timeout: float = 2.0) -> None:
+        """Send what waits, or spool it where that takes too long: a job ends when it wants to."""
+        if not self.flush(timeout):
+            with guarded("spooling events at the end of a job"):
+                self._spool.add([*self._sending, *self._take_all()])
+
+    def close_at_exit(self) -> None:
+        """Have `close` called when the process ends, also one that multiprocessing started."""
+        if self._closes_in == os.getpid():
+            return
+        self._closes_in = os.getpid()
+        if _is_started_by_multiprocessing():  # such a process runs no atexit functions
+            from multiprocessing.util import Finalize
+
+            Finalize(None, self.close, exitpriority=100)
+        else:
+            atexit.register(self.close)
+
+    def _take_all(self) -> list[bytes]:
+        events: list[bytes] = []
+        while not self._queue.empty():
+            item = self._queue.get()
+            if isinstance(item, bytes):
+                events.append(item)
+        return events
+
     def _start(self) -> None:
         if self._thread is None or not self._thread.is_alive():  # also after a fork
             self._thread = threading.Thread(target=self._run, name="downriver-emitter", daemon=True)
@@ -67,7 +98,9 @@ class Emitter:
             first = self._queue.get()
             events, waiters = self._collect(first)
             if events:
+                self._sending = events
                 self._deliver(events)
+                self._sending = []
                 with self._lock:
                     self._size -= sum(map(len, events))
             for waiter in waiters:
@@ -99,3 +132,8 @@ class Emitter:
             self._send(events)
             self._retry_at = 0.0
         return self._retry_at == 0.0
+
+
+def _is_started_by_multiprocessing() -> bool:
+    module = sys.modules.get("multiprocessing.process")  # a child of it has imported it
+    return module is not None and module.parent_process() is not None

@@ -3,7 +3,6 @@
 from downriver.capture.scan.dbt_project import find_projects
 from downriver.capture.scan.registration import (
     Registration,
-    dataset_from,
     make_job,
     may_be_at,
     read_code,
@@ -18,7 +17,6 @@ __all__ = [
     "Registration",
     "Repository",
     "ScanResult",
-    "dataset_from",
     "find_projects",
     "make_job",
     "may_be_at",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from downriver.capture.code import CodeJob
-from downriver.capture.scan.places import dataset_at
 from downriver.capture.scan.scanner import Names, ScanResult, scan_repository, scan_text
 from downriver.model.assets import JOB_TYPES
 from downriver.model.ids import DatasetId, JobId, short_name
@@ -21,7 +20,6 @@ _INTEGRATIONS = {
     "dag": ("AIRFLOW", "DAG"), "task": ("AIRFLOW", "TASK"), "spark_job": ("SPARK", "JOB"),
     "dbt_model": ("DBT", "MODEL"),
 }  # fmt: skip
-_STORAGE = frozenset({"s3", "s3a", "gs", "hdfs", "abfs", "abfss", "file", "wasbs", "dbfs"})
 _SUFFIXES = (".sql", ".py", ".ipynb")
 
 
@@ -38,17 +36,6 @@ class Registration(msgspec.Struct, kw_only=True):
     def is_job(self) -> bool:
         """Whether this is something that runs rather than something that holds data."""
         return self.asset_type in JOB_TYPES
-
-
-def dataset_from(source_ref: str) -> DatasetId | None:
-    """Return the dataset a URL names: `postgres://warehouse/raw/orders`, `s3://bucket/orders`."""
-    scheme, separator, rest = source_ref.partition("://")
-    if not separator:
-        return None
-    if scheme.lower() in _STORAGE:
-        return dataset_at(source_ref)
-    host, _, path = rest.strip("/").partition("/")
-    return DatasetId(f"{scheme.lower()}://{host}", path.replace("/", ".")) if path else None
 
 
 def ways_to_find(source_ref: str) -> list[str]:

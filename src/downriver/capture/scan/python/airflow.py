@@ -6,7 +6,7 @@ import ast
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.capture.scan.places import dataset_at
+from downriver.capture.places import dataset_at
 from downriver.capture.scan.python.frames import Frame
 from downriver.capture.scan.python.sql_text import looks_like_sql, run_sql
 from downriver.capture.scan.python.values import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from downriver.capture.code import Edge
-from downriver.capture.scan.places import dataset_at
+from downriver.capture.places import dataset_at
 from downriver.capture.scan.python.frames import Dep, Frame, read_frame
 from downriver.capture.scan.python.sql_text import run_sql
 from downriver.capture.scan.python.values import Dotted, Object, Text, Value

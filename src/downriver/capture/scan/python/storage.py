@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.capture.scan.places import dataset_at, dataset_over_jdbc
+from downriver.capture.places import dataset_at, dataset_over_jdbc
 from downriver.capture.scan.python.frames import (
     UNKNOWN_FRAME,
     Frame,

@@ -9,6 +9,7 @@ from downriver.model.ids import DatasetId
 
 _WITH_HOST = frozenset({"s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs"})
 _SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+_STORAGE = frozenset({"s3", "s3a", "gs", "hdfs", "abfs", "abfss", "file", "wasbs", "dbfs"})
 _JDBC = re.compile(r"jdbc:(?P<kind>\w+):(?://)?(?P<rest>.+)", re.DOTALL)
 _JDBC_SCHEMES = {"postgresql": "postgres", "sqlserver": "mssql"}
 _DEFAULT_PORTS = {"postgres": "5432", "mysql": "3306", "mssql": "1433", "redshift": "5439"}
@@ -29,6 +30,17 @@ def dataset_at(path: str) -> DatasetId:
         host, _, name = rest.partition("/")
         return DatasetId(f"{scheme.lower()}://{host}", name or "/")
     return DatasetId("file", _without_patterns(path))
+
+
+def dataset_from(source_ref: str) -> DatasetId | None:
+    """Return the dataset a URL names: `postgres://warehouse/raw/orders`, `s3://bucket/orders`."""
+    scheme, separator, rest = source_ref.partition("://")
+    if not separator:
+        return None
+    if scheme.lower() in _STORAGE:
+        return dataset_at(source_ref)
+    host, _, path = rest.strip("/").partition("/")
+    return DatasetId(f"{scheme.lower()}://{host}", path.replace("/", ".")) if path else None
 
 
 def _without_patterns(path: str) -> str:

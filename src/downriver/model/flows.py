@@ -1,0 +1,213 @@
+"""Flows that people register, and what lies around an entity: the same value on every surface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from downriver.model.answers import BlindSpot
+from downriver.model.readable import Readable
+
+
+class Flow(Readable, kw_only=True, omit_defaults=True):
+    """Data that goes from one entity to another, as someone describes it."""
+
+    source_id: str
+    target_id: str
+    flow_type: str = "batch"
+    transformation: str = ""
+    schedule: str | None = None
+    metadata: dict[str, Any] = msgspec.field(default_factory=dict)
+    pipeline: str | None = None
+
+
+class RegisteredFlow(Readable, kw_only=True):
+    """A flow in the log; `source` and `target` are the ids it was registered between.
+
+    `status` is `registered`, or `spooled` when its server was down: it is sent later.
+    """
+
+    flow_id: str
+    source_id: str
+    target_id: str
+    flow_type: str
+    transformation: str
+    schedule: str | None
+    pipeline: str | None
+    source: str
+    target: str
+    registered_at: str
+    status: str = "registered"
+
+
+class RegisteredPipeline(Readable, kw_only=True):
+    """A pipeline in the log, with the flows it is made of."""
+
+    pipeline_name: str
+    steps_registered: int
+    schedule: str | None
+    flows: list[RegisteredFlow]
+
+
+class Related(Readable, kw_only=True):
+    """An entity on one side of another. `depth` counts the steps; `via` are the jobs between."""
+
+    entity_id: str
+    id: str
+    name: str
+    kind: str
+    depth: int
+    flow_type: str
+    transformation: str
+    schedule: str | None
+    via: list[str]
+    status: str
+    confidence: str
+
+
+class EntityLineage(Readable, kw_only=True):
+    """What feeds an entity and what it feeds, and how complete that is."""
+
+    entity_id: str
+    id: str
+    name: str
+    kind: str
+    direction: str
+    upstream: list[Related]
+    downstream: list[Related]
+    omitted_count: int
+    complete: bool
+    blind_spots: list[BlindSpot]
+
+
+class EntitySummary(Readable, kw_only=True):
+    """An entity as a list shows it."""
+
+    entity_id: str
+    id: str
+    name: str
+    kind: str
+    type: str
+    namespace: str
+
+
+class EntityPage(Readable, kw_only=True):
+    """Some of the entities that were found; `cursor` asks for the next ones."""
+
+    entities: list[EntitySummary]
+    total: int
+    cursor: str | None
+    complete: bool
+
+
+class ColumnInfo(Readable, kw_only=True):
+    """A column as its dataset's schema has it."""
+
+    name: str
+    type: str
+    description: str
+
+
+class LastRun(Readable, kw_only=True):
+    """How a run went."""
+
+    job: str
+    run_id: str
+    state: str
+    started_at: str | None
+    ended_at: str | None
+    error: str
+
+
+class EntityDetails(Readable, kw_only=True):
+    """All that is known of an entity, without what lies beyond its neighbours."""
+
+    entity_id: str
+    id: str
+    name: str
+    kind: str
+    type: str
+    namespace: str
+    description: str
+    columns: list[ColumnInfo]
+    owners: list[str]
+    tags: list[str]
+    aliases: list[str]
+    upstream: list[Related]
+    downstream: list[Related]
+    flows: list[Flow]
+    runs: list[LastRun]
+    first_seen: str
+    last_seen: str
+    complete: bool
+    blind_spots: list[BlindSpot]
+
+
+class ColumnDerivation(Readable, kw_only=True):
+    """How one job makes a column: from which columns, and which only decide about its rows."""
+
+    output_column: str
+    input_columns: list[str]
+    indirect_columns: list[str]
+    transformation: str
+    job: str | None
+    status: str
+    confidence: str
+
+
+class UpstreamAnswer(Readable, kw_only=True):
+    """What feeds an entity, nearest first."""
+
+    entity_id: str
+    upstream_sources: list[Related]
+    count: int
+    omitted_count: int
+    complete: bool
+    blind_spots: list[BlindSpot]
+
+
+class DownstreamAnswer(Readable, kw_only=True):
+    """What an entity feeds, nearest first."""
+
+    entity_id: str
+    downstream_consumers: list[Related]
+    count: int
+    omitted_count: int
+    complete: bool
+    blind_spots: list[BlindSpot]
+
+
+class LineageAnswer(Readable, kw_only=True):
+    """Both sides of an entity."""
+
+    entity_id: str
+    lineage: EntityLineage
+    upstream_count: int
+    downstream_count: int
+    omitted_count: int
+    complete: bool
+    blind_spots: list[BlindSpot]
+
+
+class PathsAnswer(Readable, kw_only=True):
+    """The routes data takes from one entity to another, shortest first, as entity ids."""
+
+    source_id: str
+    target_id: str
+    paths: list[list[str]]
+    path_count: int
+    complete: bool
+    blind_spots: list[BlindSpot]
+
+
+class ExportAnswer(Readable, kw_only=True):
+    """A piece of the graph written down in another format."""
+
+    entity_id: str
+    format: str
+    diagram: str
+    node_count: int
+    edge_count: int
+    complete: bool
+    blind_spots: list[BlindSpot]

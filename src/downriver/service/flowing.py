@@ -1,0 +1,137 @@
+"""Flows that people register: each ends as an event in the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.errors import InvalidRequestError
+from downriver.events.flows import render_flow_event, render_pipeline_event
+from downriver.events.wire import parse_event, render_time
+from downriver.graph.entity_names import EntityNames
+from downriver.model.flows import Flow, RegisteredFlow, RegisteredPipeline
+from downriver.model.ids import JobId
+from downriver.service.opened import DEFAULT_NAMESPACE, OpenStore, now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from downriver.events import Event
+    from downriver.model.ids import NodeId
+
+
+class Flowing(OpenStore):
+    """Registers flows, one by one or many at once."""
+
+    def register_flows(
+        self, flows: Sequence[Flow], *, namespace: str = DEFAULT_NAMESPACE
+    ) -> list[RegisteredFlow]:
+        """Register flows; all of them are on disk when this returns."""
+        registered, events = self._prepare_flows(flows, namespace)
+        if len(events) == 1:  # who registers one at a time may have company: they share a commit
+            self.submit(events)[0].result()
+        else:
+            self._ingest_many(events)
+        return registered
+
+    def name_entity(self, text: str, *, namespace: str = DEFAULT_NAMESPACE) -> NodeId:
+        """Return what a name means, or would mean if it were new."""
+        with self.reading() as reader:
+            names = EntityNames(reader, self._graph.nodes.identities, namespace)
+            return names.node_for(text, "entity_id")
+
+    def register_pipeline(
+        self,
+        name: str,
+        flows: Sequence[Flow],
+        *,
+        schedule: str | None = None,
+        description: str = "",
+        namespace: str = DEFAULT_NAMESPACE,
+    ) -> RegisteredPipeline:
+        """Register a pipeline and every step of it."""
+        with self.reading() as reader:
+            names = EntityNames(reader, self._graph.nodes.identities, namespace)
+            done, events = prepare_pipeline(
+                name, flows, schedule, description, node_for=names.node_for, namespace=namespace
+            )
+        self._ingest_many(events)
+        return done
+
+    def _prepare_flows(
+        self, flows: Sequence[Flow], namespace: str
+    ) -> tuple[list[RegisteredFlow], list[Event]]:
+        with self.reading() as reader:
+            names = EntityNames(reader, self._graph.nodes.identities, namespace)
+            return prepare_flows(flows, names.node_for)
+
+
+def prepare_flows(
+    flows: Sequence[Flow], node_for: Callable[[str, str], NodeId]
+) -> tuple[list[RegisteredFlow], list[Event]]:
+    """Return what registering flows answers, and the events to store for it.
+
+    `node_for` finds what a name means, and is told which field it stands in.
+    """
+    at = now()
+    registered: list[RegisteredFlow] = []
+    events: list[Event] = []
+    for flow in flows:
+        source = node_for(flow.source_id, "source_id")
+        target = node_for(flow.target_id, "target_id")
+        if source == target:
+            raise InvalidRequestError("target_id", f"{flow.target_id!r} is the source too")
+        event = parse_event(render_flow_event(flow, source, target, at))
+        events.append(event)
+        registered.append(_registered(flow, str(source), str(target), at, event))
+    return registered, events
+
+
+def prepare_pipeline(
+    name: str,
+    flows: Sequence[Flow],
+    schedule: str | None,
+    description: str,
+    *,
+    node_for: Callable[[str, str], NodeId],
+    namespace: str = DEFAULT_NAMESPACE,
+) -> tuple[RegisteredPipeline, list[Event]]:
+    """Return what registering a pipeline answers, and the events to store for it."""
+    if not name.strip():
+        raise InvalidRequestError("name", "empty")
+    if not flows:
+        raise InvalidRequestError("steps", "a pipeline has at least one step")
+    steps = [_step(flow, name, schedule) for flow in flows]
+    registered, events = prepare_flows(steps, node_for)
+    job = JobId(namespace, name.strip())
+    itself = parse_event(render_pipeline_event(job, now(), steps, schedule, description))
+    done = RegisteredPipeline(
+        pipeline_name=name, steps_registered=len(steps), schedule=schedule, flows=registered
+    )
+    return done, [*events, itself]
+
+
+def _step(flow: Flow, pipeline: str, schedule: str | None) -> Flow:
+    return Flow(
+        source_id=flow.source_id,
+        target_id=flow.target_id,
+        flow_type=flow.flow_type,
+        transformation=flow.transformation,
+        schedule=flow.schedule or schedule,
+        metadata=flow.metadata,
+        pipeline=pipeline,
+    )
+
+
+def _registered(flow: Flow, source: str, target: str, at: int, event: Event) -> RegisteredFlow:
+    return RegisteredFlow(
+        flow_id=f"flow:{event.ref.digest.hex()}",
+        source_id=flow.source_id,
+        target_id=flow.target_id,
+        flow_type=flow.flow_type,
+        transformation=flow.transformation,
+        schedule=flow.schedule,
+        pipeline=flow.pipeline,
+        source=source,
+        target=target,
+        registered_at=render_time(at),
+    )

@@ -1,0 +1,7 @@
+"""`lineage()`: Downriver from Python code that moves data, and from code that asks about it."""
+
+from downriver.tracker.awaited import Tracker
+from downriver.tracker.opening import lineage, lineage_sync
+from downriver.tracker.sync import SqlFlows, SyncTracker
+
+__all__ = ["SqlFlows", "SyncTracker", "Tracker", "lineage", "lineage_sync"]

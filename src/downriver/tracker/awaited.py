@@ -1,0 +1,68 @@
+"""The tracker for code that awaits: every method of `SyncTracker`, off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+from downriver.tracker.sync import SyncTracker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from types import TracebackType
+    from typing import Any
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _awaited(
+    method: Callable[Concatenate[SyncTracker, P], R],
+) -> Callable[Concatenate[Tracker, P], Coroutine[Any, Any, R]]:
+    """Return the method that runs another in a thread, with its signature and documentation."""
+
+    @functools.wraps(method)
+    async def call(self: Tracker, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(method, self.sync, *args, **kwargs)
+
+    return call
+
+
+class Tracker:
+    """Registers lineage and asks questions about it. `sync` has the same without `await`."""
+
+    def __init__(self, sync: SyncTracker) -> None:
+        self.sync = sync
+        self.track = sync.track
+
+    register_flow = _awaited(SyncTracker.register_flow)
+    register_flows = _awaited(SyncTracker.register_flows)
+    register_pipeline = _awaited(SyncTracker.register_pipeline)
+    capture_sql_lineage = _awaited(SyncTracker.capture_sql_lineage)
+    trace_lineage = _awaited(SyncTracker.trace_lineage)
+    trace_upstream = _awaited(SyncTracker.trace_upstream)
+    trace_downstream = _awaited(SyncTracker.trace_downstream)
+    find_lineage_paths = _awaited(SyncTracker.find_lineage_paths)
+    analyze_impact = _awaited(SyncTracker.analyze_impact)
+    export_lineage = _awaited(SyncTracker.export_lineage)
+    search_entities = _awaited(SyncTracker.search_entities)
+    get_entity = _awaited(SyncTracker.get_entity)
+    get_column_lineage = _awaited(SyncTracker.get_column_lineage)
+    diagnose_metric = _awaited(SyncTracker.diagnose_metric)
+    get_upstream_chain = _awaited(SyncTracker.get_upstream_chain)
+    get_downstream_impact = _awaited(SyncTracker.get_downstream_impact)
+    document_column_lineage = _awaited(SyncTracker.document_column_lineage)
+    flush = _awaited(SyncTracker.flush)
+    close = _awaited(SyncTracker.close)
+
+    async def __aenter__(self) -> Tracker:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,362 @@
+"""The tracker for code that does not await."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from downriver.capture.emit import Emitter
+from downriver.capture.sql import ColumnEdge, parse_sql_lineage
+from downriver.errors import InvalidRequestError
+from downriver.graph.entity_names import short_id
+from downriver.model.flows import (
+    DownstreamAnswer,
+    Flow,
+    LineageAnswer,
+    PathsAnswer,
+    UpstreamAnswer,
+)
+from downriver.model.impact_answers import ImpactRequest
+from downriver.model.readable import Readable
+from downriver.service import DEFAULT_NAMESPACE
+from downriver.service.relating import MOST_RELATED
+from downriver.tracker.functions import document, tracked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from downriver.capture.emit import Spool
+    from downriver.capture.functions import ColumnLineage
+    from downriver.model.diagnoses import Diagnosis
+    from downriver.model.flows import (
+        ColumnDerivation,
+        EntityDetails,
+        EntityPage,
+        ExportAnswer,
+        RegisteredFlow,
+        RegisteredPipeline,
+        Related,
+    )
+    from downriver.model.impact_answers import ImpactAnswer
+    from downriver.service import SqlCapture
+    from downriver.tracker.backend import Backend
+    from downriver.tracker.functions import Ends, F
+
+
+class SqlFlows(Readable, kw_only=True):
+    """What capturing a statement registered."""
+
+    source_tables: list[str]
+    target_tables: list[str]
+    flows_registered: list[dict[str, str]]
+    flow_count: int
+    columns: list[ColumnEdge]
+    complete: bool
+    blind_spots: list[str]
+
+
+class SyncTracker:
+    """Registers lineage and asks questions about it. Safe to share between threads."""
+
+    def __init__(self, backend: Backend, spool: Spool) -> None:
+        self._backend = backend
+        self._emitter = Emitter(backend.send, spool)
+
+    @property
+    def backend(self) -> Backend:
+        """Who holds the lineage, after what tracked functions did until now has arrived there."""
+        self.flush()
+        return self._backend
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Wait until what tracked functions did is sent or spooled; False if that takes longer."""
+        return self._emitter.flush(timeout)
+
+    def track(
+        self,
+        source: Ends = None,
+        target: Ends = None,
+        transformation: str | None = None,
+        *,
+        auto: bool = False,
+        name: str | None = None,
+        columns: Sequence[ColumnLineage] = (),
+    ) -> Callable[[F], F]:
+        """Record every call of a function as a run that reads `source` and writes `target`.
+
+        Text in braces is taken from the call's arguments. With `auto`, what pandas, polars,
+        pyarrow and duckdb read and write inside is added. A call that raises is a failed run, and
+        no lineage.
+        """
+        return tracked(
+            source,
+            target,
+            emit=self._emit,
+            names=self._backend.name_entity,
+            auto=auto,
+            job_name=name,
+            description=transformation or "",
+            columns=columns,
+        )
+
+    def document_column_lineage(
+        self, job_name: str, lineage: Sequence[ColumnLineage], *, output: str | None = None
+    ) -> None:
+        """Say how a job makes the columns of `output`, or of what the columns' names begin with."""
+        document(
+            job_name,
+            lineage,
+            output,
+            namespace=DEFAULT_NAMESPACE,
+            emit=self._emit,
+            names=self._backend.name_entity,
+        )
+
+    def _emit(self, event: bytes) -> None:
+        self._emitter.close_at_exit()
+        self._emitter.emit(event)
+
+    # Registering
+
+    def register_flow(
+        self,
+        source_id: str,
+        target_id: str,
+        flow_type: str = "batch",
+        transformation: str | None = None,
+        schedule: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> RegisteredFlow:
+        """Register that data goes from one entity to another; on disk when this returns."""
+        flow = make_flow(
+            {
+                "source_id": source_id,
+                "target_id": target_id,
+                "flow_type": flow_type,
+                "transformation": transformation,
+                "schedule": schedule,
+                "metadata": metadata,
+            }
+        )
+        return self.backend.register_flows([flow])[0]
+
+    def register_flows(self, flows: Iterable[Flow | Mapping[str, Any]]) -> list[RegisteredFlow]:
+        """Register many flows at once: far quicker than one by one."""
+        return self.backend.register_flows([make_flow(flow) for flow in flows])
+
+    def register_pipeline(
+        self,
+        name: str,
+        steps: Sequence[Flow | Mapping[str, Any]],
+        schedule: str | None = None,
+        description: str = "",
+    ) -> RegisteredPipeline:
+        """Register a pipeline: steps with `source_id`, `target_id` and `transformation`."""
+        return self.backend.register_pipeline(
+            name, [make_flow(step) for step in steps], schedule=schedule, description=description
+        )
+
+    def capture_sql_lineage(
+        self,
+        sql: str,
+        context_table: str | None = None,
+        transformation: str | None = None,
+        *,
+        dialect: str | None = None,
+    ) -> SqlFlows:
+        """Register the flows of a statement that was run, from its text.
+
+        `context_table` is where the rows of a bare SELECT went.
+        """
+        text = sql
+        if context_table and not parse_sql_lineage(sql, dialect=dialect).outputs:
+            text = f"INSERT INTO {context_table}\n{sql}"
+        described = transformation or ""
+        capture = self.backend.capture_sql(text, dialect=dialect, description=described, ran=True)
+        return _flows(capture, described)
+
+    # Asking
+
+    def trace_lineage(
+        self,
+        entity_id: str,
+        direction: str = "both",
+        max_depth: int | None = None,
+        *,
+        limit: int = MOST_RELATED,
+    ) -> LineageAnswer:
+        """Answer what feeds an entity and what it feeds."""
+        found = self.backend.related(entity_id, direction, depth=max_depth, limit=limit)
+        return LineageAnswer(
+            entity_id=entity_id,
+            lineage=found,
+            upstream_count=len(found.upstream),
+            downstream_count=len(found.downstream),
+            omitted_count=found.omitted_count,
+            complete=found.complete,
+            blind_spots=found.blind_spots,
+        )
+
+    def trace_upstream(
+        self, entity_id: str, max_depth: int | None = None, *, limit: int = MOST_RELATED
+    ) -> UpstreamAnswer:
+        """Answer what feeds an entity, nearest first."""
+        found = self.backend.related(entity_id, "upstream", depth=max_depth, limit=limit)
+        return UpstreamAnswer(
+            entity_id=entity_id,
+            upstream_sources=found.upstream,
+            count=len(found.upstream),
+            omitted_count=found.omitted_count,
+            complete=found.complete,
+            blind_spots=found.blind_spots,
+        )
+
+    def trace_downstream(
+        self, entity_id: str, max_depth: int | None = None, *, limit: int = MOST_RELATED
+    ) -> DownstreamAnswer:
+        """Answer what an entity feeds, nearest first."""
+        found = self.backend.related(entity_id, "downstream", depth=max_depth, limit=limit)
+        return DownstreamAnswer(
+            entity_id=entity_id,
+            downstream_consumers=found.downstream,
+            count=len(found.downstream),
+            omitted_count=found.omitted_count,
+            complete=found.complete,
+            blind_spots=found.blind_spots,
+        )
+
+    def find_lineage_paths(self, source_id: str, target_id: str, limit: int = 10) -> PathsAnswer:
+        """Answer by which routes data gets from one entity to another, shortest first."""
+        found = self.backend.paths(source_id, target_id, limit=limit)
+        return PathsAnswer(
+            source_id=source_id,
+            target_id=target_id,
+            paths=[[short_id(step, DEFAULT_NAMESPACE) for step in path] for path in found.paths],
+            path_count=len(found.paths),
+            complete=found.complete,
+            blind_spots=found.blind_spots,
+        )
+
+    def analyze_impact(
+        self,
+        entity_id: str,
+        change_type: str = "schema_change",
+        *,
+        column: str | None = None,
+        to: str | None = None,
+        data_type: str | None = None,
+        required: bool = False,
+        nullable: bool | None = None,
+        changes: Sequence[Mapping[str, Any]] | None = None,
+    ) -> ImpactAnswer:
+        """Answer what a change does to everyone downstream, and what the policy says of it."""
+        return self.backend.analyze_impact(
+            ImpactRequest(
+                entity_id=entity_id,
+                change_type=change_type,
+                column=column,
+                to=to,
+                data_type=data_type,
+                required=required,
+                nullable=nullable,
+                changes=None if changes is None else [dict(change) for change in changes],
+            )
+        )
+
+    def export_lineage(
+        self,
+        entity_id: str,
+        format: str = "mermaid",  # noqa: A002 — the name users know
+        direction: str = "both",
+        max_depth: int | None = None,
+        *,
+        as_of: str | None = None,
+        focus: str | None = None,
+        diff: str | None = None,
+    ) -> ExportAnswer:
+        """Write the graph around an entity down: as a drawing, or for another tool.
+
+        `format` is `mermaid`, `dot`, `svg`, `json`, `csv`, `openlineage`, `cypher` or `datahub`.
+        `focus` is a column to follow, `diff` a moment to compare with.
+        """
+        return self.backend.export(
+            entity_id, format, direction, depth=max_depth, as_of=as_of, focus=focus, diff=diff
+        )
+
+    def search_entities(
+        self, text: str = "", limit: int = 20, cursor: str | None = None
+    ) -> EntityPage:
+        """Find datasets and jobs whose names hold all the words of `text`."""
+        return self.backend.search(text, limit=limit, cursor=cursor)
+
+    def get_entity(self, entity_id: str) -> EntityDetails:
+        """Answer with all that is known of one dataset or job."""
+        return self.backend.details(entity_id)
+
+    def get_column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
+        """Answer from which columns a column is made, one answer for each job that makes it."""
+        return self.backend.column_lineage(dataset, column)
+
+    def diagnose_metric(self, dataset: str, column: str) -> Diagnosis:
+        """Trace a metric that looks wrong back to its sources, and say where to look first."""
+        return self.backend.diagnose(dataset, column)
+
+    def get_upstream_chain(self, dataset: str) -> list[str]:
+        """Return the ids of every dataset upstream of one, nearest first."""
+        found = self.backend.related(dataset, "upstream", depth=None, limit=MOST_RELATED)
+        return _datasets(found.upstream)
+
+    def get_downstream_impact(self, dataset: str) -> list[str]:
+        """Return the ids of every dataset downstream of one, nearest first."""
+        found = self.backend.related(dataset, "downstream", depth=None, limit=MOST_RELATED)
+        return _datasets(found.downstream)
+
+    def close(self) -> None:
+        """Send what waits, and release the store or the connection."""
+        self._emitter.close()
+        self._backend.close()
+
+
+def make_flow(flow: Flow | Mapping[str, Any]) -> Flow:
+    """Return a flow from one, or from a dictionary with its fields; others are refused."""
+    if isinstance(flow, Flow):
+        return flow
+    given = dict(flow)
+    for name, other in (("source", "source_id"), ("target", "target_id")):
+        if name in given:
+            given.setdefault(other, given.pop(name))
+    unknown = given.keys() - set(Flow.__struct_fields__)
+    if unknown:
+        raise InvalidRequestError("flow", f"has no {', '.join(sorted(map(str, unknown)))}")
+    for name in ("source_id", "target_id"):
+        if not isinstance(given.get(name), str):
+            raise InvalidRequestError(name, "missing; write it like table:orders or api:stripe")
+    said = {name: value for name, value in given.items() if value is not None}
+    said["metadata"] = dict(said.get("metadata", {}))
+    return Flow(**said)
+
+
+def _datasets(related: list[Related]) -> list[str]:
+    return [entity.entity_id for entity in related if entity.kind == "dataset"]
+
+
+def _flows(capture: SqlCapture, transformation: str) -> SqlFlows:
+    found = capture.lineage
+    pairs = {
+        (source, target)
+        for statement in found.statements
+        for source in statement.inputs
+        for target in statement.outputs
+    }
+    flows = [
+        {"source": source, "target": target, "transformation": transformation}
+        for source, target in sorted(pairs)
+    ]
+    return SqlFlows(
+        source_tables=found.inputs,
+        target_tables=found.outputs,
+        flows_registered=flows,
+        flow_count=len(flows),
+        columns=[*found.column_edges, *found.dataset_edges],
+        complete=found.complete,
+        blind_spots=[spot.message for spot in found.blind_spots],
+    )

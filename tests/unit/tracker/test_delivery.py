@@ -1,0 +1,191 @@
+"""What becomes of events when a server is down, a process ends, or several write at once."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from tests.server import free_port, serving
+
+from downriver import Lineage, LineageEmitter, lineage_sync, track_lineage
+from downriver.capture.emit import Spool
+from downriver.errors import ServerUnreachableError
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DOWNRIVER_SPOOL", str(tmp_path / "spool"))
+    monkeypatch.setenv("DOWNRIVER_STORE", str(tmp_path / "store"))
+    return tmp_path
+
+
+@pytest.fixture
+def dead_server():
+    return f"http://127.0.0.1:{free_port()}"
+
+
+@pytest.fixture
+def silent_server():
+    """A server that accepts connections and never answers."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def spooled(folder):
+    return [
+        json.loads(line)
+        for path in (folder / "spool").glob("*.jsonl")
+        for line in path.read_bytes().splitlines()
+    ]
+
+
+def test_a_dead_server_costs_a_tracked_function_nothing(here, dead_server):
+    tracker = lineage_sync(dead_server)
+
+    @tracker.track("table:a", "table:b")
+    def load():
+        return 42
+
+    before = time.perf_counter()
+    assert load() == 42
+    assert time.perf_counter() - before < 0.5
+    tracker.close()
+    assert [event["eventType"] for event in spooled(here)] == ["START", "COMPLETE"]
+
+
+def test_a_silent_server_costs_a_tracked_function_nothing(here, silent_server, monkeypatch):
+    monkeypatch.setenv("DOWNRIVER_URL", silent_server)
+
+    @track_lineage(["table:a"], ["table:b"])
+    def load():
+        return 42
+
+    before = time.perf_counter()
+    assert load() == 42
+    assert time.perf_counter() - before < 0.5
+
+
+def test_a_process_that_ends_leaves_nothing_unsent(here, silent_server):
+    script = (
+        "from downriver import track_lineage\n"
+        "track_lineage(['table:a'], ['table:b'])(lambda: 1)()\n"
+    )
+    before = time.perf_counter()
+    environment = {**os.environ, "DOWNRIVER_URL": silent_server}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+    assert time.perf_counter() - before < 15
+    assert [event["eventType"] for event in spooled(here)] == ["START", "COMPLETE"]
+
+
+def test_what_was_spooled_is_sent_once_the_server_is_back(here, dead_server):
+    tracker = lineage_sync(dead_server)
+    tracker.track("table:a", "table:b")(lambda: None)()
+    tracker.close()
+    assert spooled(here)
+    with Lineage.open(str(here / "server")) as store, serving(store) as url:
+        back = lineage_sync(url)
+        back.track("table:b", "table:c")(lambda: None)()
+        assert back.get_downstream_impact("table:a") == ["table:b", "table:c"]
+        back.close()
+    assert spooled(here) == []
+
+
+def test_registering_at_a_dead_server_is_spooled_too(here, dead_server):
+    tracker = lineage_sync(dead_server)
+    done = tracker.register_flow("table:a", "table:b", transformation="copy")
+    assert (done["source_id"], done["status"]) == ("table:a", "spooled")
+    pipeline = tracker.register_pipeline("p", [{"source_id": "table:b", "target_id": "table:c"}])
+    assert pipeline["flows"][0]["status"] == "spooled"
+    captured = tracker.capture_sql_lineage("INSERT INTO d SELECT x FROM c")
+    assert captured["target_tables"] == ["d"]
+    tracker.close()
+    with Lineage.open(str(here / "server")) as store:
+        Spool(here / "spool").drain(store.send)
+        found = store.related("table:a", "downstream")
+    assert [entity.entity_id for entity in found.downstream] == ["table:b", "table:c", "table:d"]
+
+
+def test_asking_a_dead_server_is_an_error_that_says_so(here, dead_server):
+    tracker = lineage_sync(dead_server)
+    with pytest.raises(ServerUnreachableError, match=dead_server):
+        tracker.trace_downstream("table:a")
+
+
+def test_an_emitter_takes_events_as_dictionaries(here):
+    emitter = LineageEmitter()
+    emitter.emit(
+        {
+            "eventType": "COMPLETE",
+            "eventTime": "2026-01-01T00:00:00Z",
+            "run": {"runId": "r1"},
+            "job": {"namespace": "n", "name": "j"},
+            "inputs": [{"namespace": "n", "name": "a"}],
+            "outputs": [{"namespace": "n", "name": "b"}],
+        }
+    )
+    assert emitter.flush()
+    assert lineage_sync().get_downstream_impact("a") == ["dataset:n:b"]
+
+
+def _register(location, number):
+    tracker = lineage_sync(location)
+    for step in range(5):
+        tracker.register_flow("table:hub", f"table:t{number}_{step}")
+    tracker.track("table:hub", f"table:tracked{number}")(lambda: None)()
+    tracker.close()
+
+
+def test_many_processes_write_one_store(here):
+    context = multiprocessing.get_context("spawn")
+    workers = [
+        context.Process(target=_register, args=(str(here / "store"), number)) for number in range(3)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0, 0]
+    assert len(lineage_sync().get_downstream_impact("table:hub")) == 18
+
+
+def _call_tracked(number):
+    track_lineage(["table:hub"], [f"table:forked{number}"])(lambda: None)()
+
+
+def test_a_forked_process_sends_what_it_did(here):
+    _call_tracked(0)  # the parent's emitter is running when the children are made
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_call_tracked, args=(number,)) for number in (1, 2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    found = set(lineage_sync().get_downstream_impact("table:hub"))
+    assert {"table:forked1", "table:forked2"} <= found
+
+
+def test_importing_downriver_loads_nothing_heavy():
+    script = (
+        "import sys, time\n"
+        "before = time.perf_counter()\n"
+        "import downriver\n"
+        "print(time.perf_counter() - before)\n"
+        "heavy = {'sqlglot', 'numpy', 'msgspec', 'starlette', 'pandas', 'pyspark', 'rich'}\n"
+        "print(sorted(heavy & sys.modules.keys()))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    seconds, heavy = done.stdout.splitlines()
+    assert heavy == "[]"
+    assert float(seconds) < 0.15
