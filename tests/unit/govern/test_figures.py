@@ -142,6 +142,8 @@ def test_a_job_with_many_runs_is_read_by_its_last_ones(tmp_path: Path) -> None:
         lineage.ingest([encode(event) for event in events])
         with lineage.reading() as reader:
             job = lineage.resolve("job:etl:load", reader).node
-            last = reader.history.runs(job, 300)
+            last = reader.history.runs(job, 300, micros(100))
             assert [run.run for run in last[-2:]] == [f"load-{1198 / 24}", f"load-{1199 / 24}"]
             assert len(last) == 300
+            before = reader.history.runs(job, 300, micros(10))
+            assert before[-1].run == "load-10.0"

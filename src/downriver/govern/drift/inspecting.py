@@ -74,8 +74,7 @@ class Inspector:
             claims = [version for name in names for version in self._claims_on(name)]
             found = Schemas(dataset, schemas, self._known(claims))
             yield from find_schema_drift(found, self._limits, self._settled_at)
-        measures = [m for name in names for m in history.measures(name, _MEASURES)]
-        measures = [measure for measure in measures if measure.at.at <= self._now]
+        measures = [m for name in names for m in history.measures(name, _MEASURES, self._now)]
         measures.sort(key=lambda m: (m.at, m.name))
         measured = Measured(dataset, measures, self._name_of_job)
         yield from measured.findings(self._limits, self._now)
@@ -88,7 +87,7 @@ class Inspector:
 
     def _of_job(self, node: int, job: JobId) -> Iterator[Finding]:
         history = self._reader.history
-        runs = self._begun(history.runs(node, _RUNS))
+        runs = self._begun(history.runs(node, _RUNS, self._now))
         judged = self._job_history(node, job, runs)
         due = self._due[node] = expect_next(judged, self._limits.lateness)
         yield from find_run_trouble(judged, due, self._limits.lateness, self._now)
