@@ -69,7 +69,7 @@ def test_columns_that_get_other_sources_are_told_in_one_finding_each_way(tmp_pat
         *daily(6, ["a"], total="a.net", tax="a.tax", id="a.id"),
         *daily(2, ["a"], 6, total="a.gross", tax="a.vat", id="a.id"),
     ]
-    found = found_at(tmp_path, events, 8, JOB)
+    found = found_at(tmp_path, events, 8)
     assert sorted((f.kind.value, f.why) for f in found) == [
         ("edge_appeared", ["tax <- a.vat", "total <- a.gross"]),
         ("edge_vanished", ["tax <- a.tax", "total <- a.net"]),
@@ -81,4 +81,4 @@ def test_columns_that_get_other_sources_are_told_in_one_finding_each_way(tmp_pat
 
 def test_a_job_whose_columns_have_other_sources_every_time_is_no_news(tmp_path: Path) -> None:
     events = [e for day in range(8) for e in daily(1, ["a"], day, total=f"a.c{day}")]
-    assert found_at(tmp_path, events, 8, JOB) == []
+    assert found_at(tmp_path, events, 8) == []
