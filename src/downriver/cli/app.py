@@ -12,6 +12,7 @@ from downriver.cli import (
     agent,
     audit,
     capture,
+    certified,
     demo,
     fix,
     gate,
@@ -58,6 +59,7 @@ app.command("fix")(fix.fix)
 app.command("kpis")(kpis.kpis)
 app.command("incident")(incident.incident)
 app.command("tags")(tags.tags)
+app.command("certified")(certified.certified)
 app.command("agent")(agent.agent)
 app.command("mcp")(mcp.mcp)
 app.command("status")(status.status)

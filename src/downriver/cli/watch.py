@@ -231,7 +231,8 @@ def findings(
     for finding in found.findings:
         _show_finding(finding)
     more = "" if found.complete else f", of {found.total}"
-    out.print(f"{len(found.findings)} findings{more}")
+    word = "finding" if len(found.findings) == 1 else "findings"
+    out.print(f"{len(found.findings)} {word}{more}")
 
 
 def _show_finding(finding: Finding) -> None:

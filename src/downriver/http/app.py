@@ -28,7 +28,7 @@ from downriver.model.flows import (
     ExportAnswer,
     RegisteredPipeline,
 )
-from downriver.model.governance import Incident, Kpis, TagReach
+from downriver.model.governance import CertifiedPaths, Incident, Kpis, TagReach
 from downriver.model.impact_answers import ImpactAnswer, ImpactRequest
 from downriver.model.verdicts import Verdict
 from downriver.service import SqlCapture, Status
@@ -163,6 +163,21 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         query=("tag",),
     ),
     Endpoint(
+        "GET",
+        "/v1/certified",
+        governance.get_certified,
+        KeyRole.READER,
+        {200: CertifiedPaths},
+    ),
+    Endpoint(
+        "GET",
+        "/v1/drift",
+        governance.get_drift,
+        KeyRole.READER,
+        {200: Findings, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        query=("status", "kind", "severity", "since", "of", "limit"),
+    ),
+    Endpoint(
         "POST",
         "/v1/flows",
         flows.post_flows,
@@ -241,14 +256,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: ExportAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity", "format", "direction", "depth", "as_of", "focus", "diff"),
-    ),
-    Endpoint(
-        "GET",
-        "/v1/drift",
-        governance.get_drift,
-        KeyRole.READER,
-        {200: Findings, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("status", "kind", "severity", "since", "of", "limit"),
     ),
     Endpoint("GET", "/v1/status", v1.get_status, KeyRole.READER, {200: Status}),
     Endpoint("GET", "/healthz", get_health, None, {200: Health}),

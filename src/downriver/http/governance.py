@@ -37,6 +37,11 @@ async def get_tag(request: Request) -> Response:
     return json_response(await run_in_threadpool(context_of(request).lineage.tag_reach, tag))
 
 
+async def get_certified(request: Request) -> Response:
+    """Return every certified dataset with what is not known of all that feeds it."""
+    return json_response(await run_in_threadpool(context_of(request).lineage.certified_paths))
+
+
 async def get_drift(request: Request) -> Response:
     """Return what the monitor found: `?of=&status=&kind=&severity=&since=&limit=`."""
     given = request.query_params

@@ -23,6 +23,11 @@ _QUERY = {
     "as_of": ("Answer as the graph was at this ISO 8601 time.", "string"),
     "at": ("Look from this ISO 8601 time; now if left out.", "string"),
     "tag": ("A tag as events give it.", "string"),
+    "of": ("Only what was found at this dataset or job.", "string"),
+    "status": ("open (the default), resolved or all.", "string"),
+    "kind": ("Only findings of this kind.", "string"),
+    "severity": ("info, warning or critical: this or worse.", "string"),
+    "since": ("What began at or after this ISO 8601 time, or so long ago (24h).", "string"),
     "format": ("What to write the graph in: mermaid, dot, svg, json and more.", "string"),
     "focus": ("A column of the entity: only what makes it, or is made of it.", "string"),
     "diff": ("Mark what came and went since this ISO 8601 time.", "string"),
@@ -30,11 +35,6 @@ _QUERY = {
     "cursor": ("Where the answer before this one ended.", "string"),
     "dataset": ("A dataset, as people write it or as answers show it.", "string"),
     "column": ("A column of it.", "string"),
-    "of": ("Only what was found at this dataset or job.", "string"),
-    "status": ("open (the default), resolved or all.", "string"),
-    "kind": ("Only findings of this kind.", "string"),
-    "severity": ("info, warning or critical: this or worse.", "string"),
-    "since": ("What began at or after this ISO 8601 time, or so long ago (24h).", "string"),
     "limit": ("How many to show at most.", "integer"),
 }
 _REQUIRED = ("entity", "nodeId", "source", "target", "dataset", "column")

@@ -10,6 +10,7 @@ from downriver import settings
 from downriver.errors import InvalidEventError, InvalidRequestError
 from downriver.events.wire import parse_time
 from downriver.govern import incident, kpis
+from downriver.govern.certified import certified_paths
 from downriver.govern.drift import Inspector, Limits
 from downriver.govern.drift.cron import parse_period
 from downriver.govern.surroundings import Surroundings
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from downriver.govern.kpis import Ints
     from downriver.govern.watch import Watch
     from downriver.model.findings import Findings
-    from downriver.model.governance import Incident, Kpis, TagReach
+    from downriver.model.governance import CertifiedPaths, Incident, Kpis, TagReach
     from downriver.store import Reader
     from downriver.store.findings import Waiting
 
@@ -68,6 +69,11 @@ class Governing(OpenStore):
             around = self._around(reader)
             wanted = tag.strip().lower()
             return reach_of_tag(self._graph, reader, wanted, around, around.stale_days)
+
+    def certified_paths(self) -> CertifiedPaths:
+        """Return every certified dataset with what is not known of all that feeds it."""
+        with self.reading() as reader:
+            return certified_paths(self._graph, reader, self._around(reader))
 
     def findings(
         self,

@@ -11,9 +11,9 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.openlineage import encode
+from tests.openlineage import dataset_event, encode
 from tests.unit.cli.command import downriver
-from tests.unit.govern.story import moment, output, rows, run, schema
+from tests.unit.govern.story import moment, output, rows, run, schema, tagged
 from tests.unit.govern.test_monitor import DAYS, weeks
 
 from downriver.service import Lineage
@@ -134,3 +134,14 @@ def test_kpis_incident_and_tags_print_and_are_json(folder: Path) -> None:
     assert report["suspects"][0]["owners"] == ["ann"]
     assert "pii was set on 0 columns" in downriver("tags", cwd=folder).stdout
     assert json.loads(downriver("tags", "team:x", "--json", cwd=folder).stdout)["tag"] == "team:x"
+
+
+def test_certified_leaves_with_1_while_a_path_has_a_gap(folder: Path) -> None:
+    assert downriver("certified", cwd=folder).stdout == "0 of 0 certified paths are intact\n"
+    with Lineage.open(str(folder / ".downriver")) as lineage:
+        lineage.ingest([encode(dataset_event("mart", tagged("certified")))])
+    done = downriver("certified", cwd=folder)
+    assert done.returncode == 1
+    assert "job:etl:load: no event of this job has named an input" in done.stdout
+    broken = json.loads(downriver("certified", "--json", cwd=folder).stdout)
+    assert broken["integrity"]["percent"] == 0.0

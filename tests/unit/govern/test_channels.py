@@ -17,6 +17,7 @@ from tests.webhook import running_hook
 
 from downriver.errors import InvalidRequestError
 from downriver.govern.watch import Couriers, parse_watch
+from downriver.model.findings import Severity
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -130,11 +131,14 @@ def test_a_server_that_refuses_or_hangs_is_tried_again(
         hook.status = 503
         tell(lineage, section)
         assert lineage.waiting_alerts()[0].error == "answered 503"
+        hook.status = 302
+        Couriers(lineage.store, parse_watch(section), lambda: NOW + HOUR).tell_all()
+        assert lineage.waiting_alerts()[0].error == "answered 302"
         hook.status, hook.delay = 200, 1.0
         started = time.monotonic()
-        Couriers(lineage.store, parse_watch(section), lambda: NOW + HOUR).tell_all()
+        Couriers(lineage.store, parse_watch(section), lambda: NOW + 2 * HOUR).tell_all()
         assert time.monotonic() - started < 0.9
-        assert lineage.waiting_alerts()[0].attempts == 2
+        assert lineage.waiting_alerts()[0].attempts == 3
 
 
 def test_a_courier_that_died_while_sending_is_replaced(lineage: Lineage, tmp_path: Path) -> None:
@@ -173,8 +177,6 @@ def test_quiet_hours_know_zones_midnight_and_whole_days() -> None:
                          "whole_days": ["sat", "sun"]}}
     ).quiet_hours  # fmt: skip
     assert quiet is not None
-    from downriver.model.findings import Severity
-
     monday_noon, friday_night = micros(0, 10), micros(4, 20)
     assert quiet.over_at(monday_noon, Severity.INFO) == monday_noon
     # Friday 23:00 in Berlin: over on Monday at six there, which is five in UTC.

@@ -64,14 +64,21 @@ def test_a_new_job_has_no_news_and_a_folder_a_day_is_none(tmp_path: Path) -> Non
     assert found_at(tmp_path / "rotating", rotating, 12, JOB) == []
 
 
-def test_a_column_that_gets_another_source_is_told_with_both(tmp_path: Path) -> None:
+def test_columns_that_get_other_sources_are_told_in_one_finding_each_way(tmp_path: Path) -> None:
     events = [
-        *daily(6, ["a"], total="a.net", id="a.id"),
-        *daily(2, ["a"], 6, total="a.gross", id="a.id"),
+        *daily(6, ["a"], total="a.net", tax="a.tax", id="a.id"),
+        *daily(2, ["a"], 6, total="a.gross", tax="a.vat", id="a.id"),
     ]
-    found = found_at(tmp_path, events, 8, JOB)
-    assert sorted((f.kind.value, f.subject.partition(" by ")[0]) for f in found) == [
-        ("edge_appeared", "total <- a.gross"),
-        ("edge_vanished", "total <- a.net"),
+    found = found_at(tmp_path, events, 8)
+    assert sorted((f.kind.value, f.why) for f in found) == [
+        ("edge_appeared", ["tax <- a.vat", "total <- a.gross"]),
+        ("edge_vanished", ["tax <- a.tax", "total <- a.net"]),
     ]
     assert {f.entity.rpartition(":")[2] for f in found} == {"t"}
+    assert {f.first_seen for f in found} == {moment(6, 0.2)}
+    assert any("column tax now derives from a.vat, and 1 more such" in f.message for f in found)
+
+
+def test_a_job_whose_columns_have_other_sources_every_time_is_no_news(tmp_path: Path) -> None:
+    events = [e for day in range(8) for e in daily(1, ["a"], day, total=f"a.c{day}")]
+    assert found_at(tmp_path, events, 8) == []

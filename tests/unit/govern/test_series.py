@@ -97,3 +97,17 @@ def test_rates_are_compared_as_they_are() -> None:
     found = find_shift(points([*rates, 0.3]), SeriesLimits(min_change=0.02), RATE, WINDOW)
     assert found is not None
     assert find_shift(points([*rates, 0.02]), SeriesLimits(min_change=0.02), RATE, WINDOW) is None
+
+
+def test_of_one_week_by_the_hour_no_weekday_is_learnt() -> None:
+    chance = random.Random(3)
+    values = [
+        Point(micros(0, hour), 1000 * chance.gauss(1, 0.05), EventRef(hour, b""), 1, str(hour))
+        for hour in range(24 * 9)
+    ]
+    for hour in range(100, len(values)):
+        assert find_shift(values[:hour], LIMITS, COUNT, WINDOW) is None
+    odd = values[-1]._replace(value=300.0)
+    found = find_shift([*values[:-1], odd], LIMITS, COUNT, WINDOW)
+    assert found is not None
+    assert found.season == ""

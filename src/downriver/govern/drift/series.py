@@ -25,7 +25,7 @@ DAY = 86_400_000_000
 # What makes the median absolute deviation, and that of nine in ten, a standard deviation.
 _OF_HALF, _OF_NINE_IN_TEN = 1.4826, 1 / 1.645
 _CENTRE_ERROR = 1.57  # variance of a median of n, in n-ths of the variance of a value
-_SEASON_POINTS = 3  # a weekday or hour speaks for itself once it was seen so often
+_SEASON_DAYS = 3  # a weekday or hour speaks for itself once it was seen on so many days
 _SEASON_GAIN = 0.8  # and only where it leaves this share of the deviation, or less
 _TREND_POINTS = 14
 _TREND_GAIN = 0.9
@@ -134,11 +134,10 @@ def _judge(
 def _was_so_before(
     history: Sequence[Point], model: _Model, at: int, off: float, allowed: float
 ) -> bool:
-    """Tell whether it was so on this weekday before, while weeks are too few to tell seasons."""
-    same = [place for place, p in enumerate(history) if _weekday(p.at) == _weekday(at)]
-    if model.season or len(same) >= _SEASON_POINTS:
-        return False
-    return bool((np.abs(model.residuals[same] - off) <= allowed).any())
+    """Tell whether it is so at this hour of most weeks: what returns every week is no news."""
+    hours = np.array([_hour_of_week(p.at) for p in history])
+    same = model.residuals[hours == _hour_of_week(at)]
+    return len(same) > 0 and abs(float(np.median(same)) - off) <= allowed
 
 
 def _is_large(value: float, usual: float, least: float, measurement: Measurement) -> bool:
@@ -182,11 +181,14 @@ def _hour(at: int) -> int:
     return at // 3_600_000_000 % 24
 
 
+def _hour_of_week(at: int) -> int:
+    return at // 3_600_000_000 % 168
+
+
 _SEASONS: dict[str, Callable[[int], int]] = {
     "": lambda at: 0,
     "weekday": _weekday,
     "hour": _hour,
-    "hour of the week": lambda at: at // 3_600_000_000 % 168,
 }
 
 
@@ -194,7 +196,7 @@ def _fit(history: Sequence[Point], measurement: Measurement) -> _Model:
     times = np.array([p.at for p in history], np.float64) / DAY
     values = measurement.to_scale(np.array([p.value for p in history]))
     best = _with_season("", history, times, values)
-    for season in ("weekday", "hour", "hour of the week"):
+    for season in ("weekday", "hour"):
         tried = _with_season(season, history, times, values)
         if tried is not None and best is not None and tried.loss < _SEASON_GAIN * best.loss:
             best = tried
@@ -206,7 +208,7 @@ def _with_season(
     season: str, history: Sequence[Point], times: Floats, values: Floats
 ) -> _Model | None:
     keys = np.array([_SEASONS[season](p.at) for p in history])
-    if season and not _is_repeated(keys):
+    if season and not _is_repeated(keys, times.astype(np.int64)):
         return None
     plain = _centred(_Trend(0.0, float(times[-1])), season, keys, times, values)
     if len(times) < _TREND_POINTS:
@@ -247,10 +249,11 @@ def _small_sample(points: float) -> float:
     return 1 / (1 - 1.2 / points) if points > 2 else 2.5
 
 
-def _is_repeated(keys: Keys) -> bool:
-    """Tell whether there are several seasons, and each was seen often enough."""
-    counts = np.unique(keys, return_counts=True)[1]
-    return len(counts) > 1 and bool(counts.min() >= _SEASON_POINTS)
+def _is_repeated(keys: Keys, days: Keys) -> bool:
+    """Tell whether there are several seasons, and each was seen on days enough."""
+    seen = np.unique(np.stack([keys, days]), axis=1)[0]
+    counts = np.unique(seen, return_counts=True)[1]
+    return len(counts) > 1 and bool(counts.min() >= _SEASON_DAYS)
 
 
 def _slope(times: Floats, values: Floats) -> float:

@@ -16,10 +16,14 @@ _SUBJECT = 120
 _AFFECTED_SHOWN = 5
 
 
+Event: TypeAlias = Literal["opened", "changed", "resolved"]
+EVENTS: tuple[Event, ...] = ("opened", "changed", "resolved")
+
+
 class Alert(msgspec.Struct, kw_only=True, frozen=True):
     """News of a finding: it was opened, it changed, or it is resolved."""
 
-    event: Literal["opened", "changed", "resolved"]
+    event: Event
     at: str
     finding: Finding
 
@@ -89,9 +93,7 @@ def _slack_text(text: str) -> str:
 def summarise(alerts: Sequence[Alert]) -> str:
     """Return what a batch of alerts is about, in one line."""
     counts = Counter(alert.event for alert in alerts)
-    told = ", ".join(
-        f"{counts[event]} {event}" for event in ("opened", "changed", "resolved") if counts[event]
-    )
+    told = ", ".join(f"{counts[event]} {event}" for event in EVENTS if counts[event])
     first = max(alerts, key=lambda alert: (alert.event != "resolved", alert.finding.severity.rank))
     line = f"{told}: {first.finding.entity} {first.finding.message}"
     return " ".join(line.split())[:_SUBJECT]

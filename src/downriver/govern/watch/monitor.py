@@ -9,14 +9,14 @@ import msgspec
 
 from downriver.errors import InvalidEventError
 from downriver.events import fold, parse_event
-from downriver.events.wire import parse_time, render_time
+from downriver.events.wire import render_time
 from downriver.govern.drift import Inspector
 from downriver.govern.surroundings import Surroundings
-from downriver.govern.watch.alerts import Alert
-from downriver.govern.watch.resolutions import resolution
+from downriver.govern.watch.alerts import EVENTS, Alert
+from downriver.govern.watch.news import News
 from downriver.graph.resolve import find_entity
 from downriver.model.facts import NodeSeen
-from downriver.model.findings import Finding, Severity
+from downriver.model.findings import Finding
 from downriver.store.packing import unpack
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from downriver.graph import GraphIndex
     from downriver.model.ids import NodeId
     from downriver.store import Reader, Store
-    from downriver.store.findings import Ledger
 
 _AT_ONCE = 200  # nodes inspected between two writes
 _STATE = "monitor"
@@ -38,19 +37,21 @@ class Round(msgspec.Struct, kw_only=True):
 
     at: str
     inspected: int
-    opened: list[Finding] = msgspec.field(default_factory=list)
-    changed: list[Finding] = msgspec.field(default_factory=list)
-    resolved: list[Finding] = msgspec.field(default_factory=list)
+    opened: list[Finding]
+    changed: list[Finding]
+    resolved: list[Finding]
+
+    @classmethod
+    def of(cls, alerts: list[Alert], at: str, inspected: int) -> Round:
+        """Return the round that these alerts are the news of."""
+        told = {event: [a.finding for a in alerts if a.event == event] for event in EVENTS}
+        return cls(at=at, inspected=inspected, **told)
 
     def alerts(self) -> Iterator[Alert]:
         """Yield the news as alerts, resolved ones last."""
-        for event, findings in (
-            ("opened", self.opened),
-            ("changed", self.changed),
-            ("resolved", self.resolved),
-        ):
-            for finding in findings:
-                yield Alert(event=event, at=self.at, finding=finding)  # type: ignore[arg-type]
+        for event in EVENTS:
+            for finding in getattr(self, event):
+                yield Alert(event=event, at=self.at, finding=finding)
 
 
 class _Progress(msgspec.Struct):
@@ -87,12 +88,12 @@ class Monitor:
         """Inspect what changed since the last look; tell of what began at `since` or later."""
         with self._reading() as reader:
             progress, nodes = self._to_inspect(reader, now)
-        done = Round(at=render_time(now), inspected=len(nodes))
+        news = News(self._watch, self._channels, now, since)
         for start in range(0, len(nodes), _AT_ONCE):
-            self._inspect(nodes[start : start + _AT_ONCE], now, since, done)
+            self._inspect(nodes[start : start + _AT_ONCE], now, news)
         with self._store.ledger() as ledger:
             ledger.keep(_STATE, msgspec.json.encode(progress))
-        return done
+        return Round.of(news.alerts, render_time(now), len(nodes))
 
     # What to look at
 
@@ -137,7 +138,7 @@ class Monitor:
 
     # What is found
 
-    def _inspect(self, nodes: list[int], now: int, since: int | None, done: Round) -> None:
+    def _inspect(self, nodes: list[int], now: int, news: News) -> None:
         entities: set[str] = set()
         found: dict[str, Finding] = {}
         with self._reading() as reader:
@@ -151,7 +152,7 @@ class Monitor:
                         found[completed.id] = completed
                 self._note_due(node, inspector, now)
         with self._store.ledger() as ledger:
-            self._compare(ledger, entities, found, now, since, done)
+            news.compare(ledger, entities, found)
 
     def _note_due(self, node: int, inspector: Inspector, now: int) -> None:
         late_at = inspector.late_at(node)
@@ -164,70 +165,6 @@ class Monitor:
     def _weighed(self, finding: Finding) -> Finding:
         severity = self._watch.severities.get(finding.kind)
         return finding if severity is None else msgspec.structs.replace(finding, severity=severity)
-
-    # What is news
-
-    def _compare(
-        self,
-        ledger: Ledger,
-        entities: set[str],
-        found: dict[str, Finding],
-        now: int,
-        since: int | None,
-        done: Round,
-    ) -> None:
-        known = ledger.of_entities(sorted(entities))
-        moment = render_time(now)
-        for id_, finding in found.items():
-            before = known.get(id_)
-            if before is None:
-                finding.revision = ledger.last_revision(id_) + 1
-                finding.opened_at = finding.changed_at = moment
-                self._record(ledger, finding, now)
-                self._tell(
-                    ledger, Alert(event="opened", at=moment, finding=finding), now, since, done
-                )
-            elif before.fingerprint != finding.fingerprint:
-                finding.revision, finding.opened_at = before.revision + 1, before.opened_at
-                finding.changed_at = moment
-                self._record(ledger, finding, now)
-                self._tell(
-                    ledger, Alert(event="changed", at=moment, finding=finding), now, since, done
-                )
-            else:
-                self._keep(ledger, before, finding)
-        for id_, before in known.items():
-            if id_ not in found:
-                before.status, before.resolved_at, before.changed_at = "resolved", moment, moment
-                before.resolution = resolution(before, now, self._watch)
-                self._record(ledger, before, now)
-                self._tell(
-                    ledger, Alert(event="resolved", at=moment, finding=before), now, since, done
-                )
-
-    def _keep(self, ledger: Ledger, before: Finding, finding: Finding) -> None:
-        """Record what is no news: more evidence, another count, a longer list downstream."""
-        finding.revision, finding.opened_at = before.revision, before.opened_at
-        finding.changed_at = before.changed_at
-        if finding != before:
-            self._record(ledger, finding, parse_time(before.changed_at or "", "changed_at"))
-
-    def _record(self, ledger: Ledger, finding: Finding, changed_at: int) -> None:
-        ledger.save(finding, parse_time(finding.first_seen, "first_seen"), changed_at)
-
-    def _tell(self, ledger: Ledger, alert: Alert, now: int, since: int | None, done: Round) -> None:
-        finding = alert.finding
-        if since is not None and parse_time(finding.first_seen, "first_seen") < since:
-            return
-        getattr(done, alert.event).append(finding)
-        body = msgspec.json.encode(alert)
-        for name, channel in self._channels.items():
-            if channel.wants(finding):
-                ledger.queue(name, self._may_tell_at(now, finding.severity), body)
-
-    def _may_tell_at(self, now: int, severity: Severity) -> int:
-        quiet = self._watch.quiet_hours
-        return now if quiet is None else quiet.over_at(now, severity)
 
 
 def _named_in(raw: bytes) -> set[NodeId]:

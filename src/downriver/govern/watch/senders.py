@@ -6,9 +6,13 @@ import http.client
 import os
 import smtplib
 import ssl
+import urllib.error
+import urllib.request
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from email.message import EmailMessage
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 from typing_extensions import assert_never
@@ -30,8 +34,6 @@ from downriver.govern.watch.config import (
     WebhookChannel,
     reveal,
 )
-
-_OK = range(200, 300)
 
 
 def open_channel(channel: AnyChannel, field: str) -> Sender:
@@ -69,32 +71,42 @@ class _File:
             raise NotToldError(f"{self._path}: {exc.strerror}") from exc
 
 
+class _StayHere(urllib.request.HTTPRedirectHandler):
+    """A post that is redirected would arrive as something else: it is not told."""
+
+    def redirect_request(self, *arguments: Any) -> None:
+        """Follow no redirect."""
+
+
 class _Post:
+    """Posts through the proxies that the environment names, as other programs do."""
+
     def __init__(
         self, url: str, timeout: float, render: Callable[[Sequence[Alert]], bytes]
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise InvalidRequestError("url", "is no http:// or https:// URL")
-        self._secure = parts.scheme == "https"
-        self._host = parts.netloc.rpartition("@")[2]
-        self._path = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
+        self._url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        self._headers = {"Content-Type": "application/json", "User-Agent": "downriver"}
+        if parts.username:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
         self._timeout = timeout
         self._render = render
+        self._opener = urllib.request.build_opener(_StayHere)
 
     def __call__(self, alerts: Sequence[Alert]) -> None:
-        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-        connection = kind(self._host, timeout=self._timeout)
-        headers = {"Content-Type": "application/json", "User-Agent": "downriver"}
+        request = urllib.request.Request(  # noqa: S310 — http or https, as checked above
+            self._url, self._render(alerts), self._headers, method="POST"
+        )
         try:
-            connection.request("POST", self._path, self._render(alerts), headers)
-            status = connection.getresponse().status
-        except (OSError, http.client.HTTPException) as exc:
+            self._opener.open(request, timeout=self._timeout).close()
+        except urllib.error.HTTPError as exc:
+            exc.close()
+            raise NotToldError(f"answered {exc.code}") from None
+        except (OSError, http.client.HTTPException, ValueError) as exc:
             raise NotToldError(_reason(exc)) from None  # the text may hold the URL
-        finally:
-            connection.close()
-        if status not in _OK:
-            raise NotToldError(f"answered {status}")
 
 
 class _Mail:
@@ -107,7 +119,7 @@ class _Mail:
         try:
             with self._connect() as server:
                 server.send_message(self._message(alerts))
-        except (OSError, smtplib.SMTPException) as exc:
+        except (OSError, smtplib.SMTPException, ValueError) as exc:
             raise NotToldError(_reason(exc)) from None  # a server may echo what it was sent
 
     def _connect(self) -> smtplib.SMTP:
@@ -137,6 +149,8 @@ class _Mail:
 
 def _reason(exc: Exception) -> str:
     """Say what went wrong without the words of anyone who may repeat a secret."""
+    if isinstance(exc, urllib.error.URLError) and isinstance(exc.reason, Exception):
+        return _reason(exc.reason)
     if isinstance(exc, smtplib.SMTPResponseException):
         return f"{type(exc).__name__} {exc.smtp_code}"
     said = exc.strerror if isinstance(exc, OSError) else None
