@@ -5,7 +5,7 @@ written by hand, into tables of the same facts. Reach is measured beside iterati
 small enough for those, and its counts are checked by walking from a sample. GraphFrames, which
 would be the other peer, has no package for this version of Spark.
 
-    python -m bench.lake [--quick] [--events N…] [--memory 4g] [--markdown FILE]
+    python -m bench.lake [--only events] [--quick] [--events N…] [--memory 4g] [--markdown FILE]
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import argparse
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from bench.lake_by_hand import fold_here, parse_by_hand
 from bench.lake_events import Warehouse
 from bench.lake_reach import measure_reach
-from bench.memory import watched_memory
 from bench.report import Table, print_table, render_markdown
+from bench.usage import cores_used, watched_usage
 from downriver.capture.spark.local import local_session
 from downriver.lake.places import Folder
 from downriver.lake.publish import publish
@@ -30,9 +30,11 @@ from downriver.lake.runner import Lake
 from downriver.store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+
+    from downriver.lake.stages import StageReport
 
 _DATASETS = 20_000
 _SIZES = (10_000, 100_000, 1_000_000)
@@ -41,17 +43,19 @@ _HEADINGS = (
     "events",
     "MB",
     "rows of facts",
-    "one process: fold",
+    "one process, fold alone",
     "SQL by hand",
     "lake to facts",
     "lake to gold",
+    "core-s, of these four",
     "memory, MB",
-    "seconds by stage",
+    "core-s by stage",
 )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=("events", "reach"), help="measure one of the two")
     parser.add_argument("--quick", action="store_true", help="smaller, in some minutes")
     parser.add_argument("--events", type=int, nargs="+", help=f"sizes; default {_SIZES}")
     parser.add_argument("--memory", default="4g", help="what Spark's driver may use")
@@ -60,7 +64,7 @@ def main() -> None:
     console = Console(width=170)
     tables: list[Table] = []
     sizes = tuple(options.events or (_QUICK if options.quick else _SIZES))
-    for table in run(sizes, options.memory, quick=options.quick):
+    for table in run(sizes, options.memory, quick=options.quick, only=options.only):
         print_table(table, console)
         tables.append(table)
         if options.markdown:  # after each, so that what was measured survives an interruption
@@ -72,7 +76,7 @@ def _latest(tables: list[Table]) -> list[Table]:
     return list({table.title: table for table in tables}.values())
 
 
-def run(sizes: tuple[int, ...], memory: str, *, quick: bool) -> Iterator[Table]:
+def run(sizes: tuple[int, ...], memory: str, *, quick: bool, only: str | None) -> Iterator[Table]:
     """Measure, and yield each table as it is known."""
     conf = {
         "spark.driver.memory": memory,
@@ -82,9 +86,11 @@ def run(sizes: tuple[int, ...], memory: str, *, quick: bool) -> Iterator[Table]:
     spark = local_session("bench", conf=conf)
     try:
         spark.range(1000).selectExpr("sum(id)").collect()  # warm
-        yield from measure_events(spark, sizes, memory)
-        small, large = ((2_000, 10_000), (50_000, 250_000))
-        yield measure_reach(spark, small, large if quick else (200_000, 1_000_000))
+        if only != "reach":
+            yield from measure_events(spark, sizes, memory)
+        if only != "events":
+            large = (50_000, 250_000) if quick else (200_000, 1_000_000)
+            yield measure_reach(spark, (2_000, 10_000), large)
     finally:
         spark.stop()
 
@@ -105,24 +111,47 @@ def measure_events(spark: SparkSession, sizes: tuple[int, ...], memory: str) -> 
 
 
 def _measure(spark: SparkSession, path: Path, folder: str, size: int) -> tuple[str, ...]:
-    alone = _timed(lambda: fold_here(path))
-    by_hand = _timed(lambda: parse_by_hand(spark, path, f"{folder}/hand"))
-    with watched_memory() as peak:
-        lake = Lake(f"{folder}/lake", spark)
-        stages = [lake.ingest([str(path)]), *lake.build()]
-    seconds = {stage.stage: stage.seconds for stage in stages}
-    folded = seconds["bronze"] + seconds["facts"]
+    with watched_usage() as alone:
+        fold_here(path)
+    with watched_usage() as by_hand:
+        parse_by_hand(spark, path, f"{folder}/hand")
+    stages = Stages()
+    with watched_usage() as usage:
+        lake = Lake(f"{folder}/lake", spark, report=stages.note)
+        lake.ingest([str(path)])
+        lake.build()
+    folded = stages.seconds["bronze"] + stages.seconds["facts"]
+    times = (alone.seconds, by_hand.seconds, folded, sum(stages.seconds.values()))
+    folding = stages.cores["bronze"] + stages.cores["facts"]
+    cores = (alone.core_seconds, by_hand.core_seconds, folding, usage.core_seconds)
     return (
         f"{size:,}",
         f"{path.stat().st_size / 2**20:,.0f}",
-        f"{next(stage.rows_out for stage in stages if stage.stage == 'facts'):,}",
-        f"{size / alone:,.0f}/s",
-        f"{size / by_hand:,.0f}/s",
-        f"{size / folded:,.0f}/s",
-        f"{size / sum(seconds.values()):,.0f}/s",
-        f"{peak.megabytes:,.0f}",
-        ", ".join(f"{name} {took:.0f}" for name, took in seconds.items()),
+        f"{stages.facts:,}",
+        *(f"{size / seconds:,.0f}/s" for seconds in times),
+        " / ".join(f"{used:,.0f}" for used in cores),
+        f"{usage.megabytes:,.0f}",
+        ", ".join(f"{name} {used:.0f}" for name, used in stages.cores.items()),
     )
+
+
+class Stages:
+    """What each stage took, and how many seconds of a core."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.cores: dict[str, float] = {}
+        self.facts = 0
+        self._before = cores_used()
+
+    def note(self, stage: StageReport) -> None:
+        """Note a stage that is done."""
+        now = cores_used()
+        self.seconds[stage.stage] = stage.seconds
+        self.cores[stage.stage] = now - self._before
+        self._before = now
+        if stage.stage == "facts":
+            self.facts = stage.rows_out
 
 
 def _events_table(rows: list[tuple[str, ...]], warehouse: Warehouse, memory: str) -> Table:
@@ -154,12 +183,6 @@ def _measure_publishing(lake: Folder, folder: str) -> Table:
         [(f"{found.events:,}", f"{found.events / seconds:,.0f}", f"{seconds:.1f}")],
         ("Each event is appended to the hash-chained log and folded into the catalog.",),
     )
-
-
-def _timed(work: Callable[[], Any]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
 
 
 if __name__ == "__main__":

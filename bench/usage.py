@@ -1,9 +1,10 @@
-"""How much memory this process and those it started hold at most, sampled while something runs."""
+"""What this process and those it started use while something runs: memory at most, and cores."""
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +14,16 @@ if TYPE_CHECKING:
 
 _EVERY = 0.5
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Peak:
-    """The most that was seen, in MB."""
+class Usage:
+    """The most memory that was seen, in MB, and how many seconds of a core were used."""
 
     def __init__(self) -> None:
         self.megabytes = 0.0
+        self.core_seconds = 0.0
+        self.seconds = 0.0
 
     def look(self) -> None:
         """Look once."""
@@ -28,21 +32,41 @@ class Peak:
 
 
 @contextmanager
-def watched_memory() -> Iterator[Peak]:
-    """Look every half second. Pages that several processes share count for each."""
-    peak, stopped = Peak(), threading.Event()
+def watched_usage() -> Iterator[Usage]:
+    """Look every half second. Pages that several processes share count for each.
+
+    On a machine that others use too, core-seconds say more than time does.
+    """
+    usage, stopped = Usage(), threading.Event()
+    before, began = cores_used(), time.perf_counter()
 
     def watch() -> None:
         while not stopped.wait(_EVERY):
-            peak.look()
+            usage.look()
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
-        yield peak
+        yield usage
     finally:
         stopped.set()
         thread.join()
+        usage.seconds = time.perf_counter() - began
+        usage.core_seconds = cores_used() - before
+
+
+def cores_used() -> float:
+    """Return how many seconds of a core have been used so far."""
+    return sum(map(_core_seconds, _family(os.getpid())))
+
+
+def _core_seconds(pid: int) -> float:
+    """Return what a process and its children that have ended used."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("utf-8")
+    except OSError:  # it has ended meanwhile
+        return 0.0
+    return sum(map(int, stat.rpartition(")")[2].split()[11:15])) / _TICKS
 
 
 def _family(root: int) -> set[int]:
