@@ -20,29 +20,46 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_CONSUMERS = 100_000
+
+
 def measure_reach(spark: SparkSession, small: tuple[int, int], large: tuple[int, int]) -> Table:
-    """Measure how far every node reaches, with bits and with joins."""
+    """Measure how far every node reaches, with bits and, where those can, with joins."""
     rows = []
     for nodes, edges in (small, large):
         for name, components in (("in one piece", 1), ("in 200 pieces", 200)):
             source, target = _graph(nodes, edges, components)
-            items = Items(np.arange(nodes), np.zeros(nodes, np.int64))
-            with _peak() as grown:
-                watch = time.perf_counter()
-                counts = count_reached(nodes, source, target, items)[0]
-                bits = time.perf_counter() - watch
-            _check(source, target, counts)
-            joins = "–"
-            if (nodes, edges) == small and components > 1:
-                joins = f"{_joins(spark, source, target, counts):.1f}"
-            size = f"{nodes:,} / {edges:,} {name}"
-            rows.append((size, f"{counts.sum():,}", f"{bits:.2f}", f"{grown[0]:,.0f}", joins))
+            joined = (nodes, edges) == small and components > 1
+            rows.append(_row(name, nodes, source, target, spark if joined else None))
+    star = _star(_CONSUMERS)
+    rows.append(_row("of which one feeds 100,000", _CONSUMERS + 2, *star, None))
     return Table(
         "How far every node reaches",
         ("nodes / edges", "pairs counted", "bits, s", "memory grown by, MB", "iterative joins, s"),
         rows,
         ("Exact; checked by walking from 50 nodes. One core. Joins list every pair.",),
     )
+
+
+def _row(
+    name: str, nodes: int, source: Any, target: Any, spark: SparkSession | None
+) -> tuple[str, ...]:
+    items = Items(np.arange(nodes), np.zeros(nodes, np.int64))
+    with _peak() as grown:
+        watch = time.perf_counter()
+        counts = count_reached(nodes, source, target, items)[0]
+        bits = time.perf_counter() - watch
+    _check(source, target, counts)
+    joins = f"{_joins(spark, source, target, counts):.1f}" if spark else "–"
+    size = f"{nodes:,} / {len(source):,} {name}"
+    return (size, f"{counts.sum():,}", f"{bits:.2f}", f"{grown[0]:,.0f}", joins)
+
+
+def _star(many: int) -> tuple[Any, Any]:
+    """Return a node that feeds many, which all feed one."""
+    middle = np.arange(1, many + 1)
+    source = np.concatenate([np.zeros(many, np.int64), middle])
+    return source, np.concatenate([middle, np.full(many, many + 1)])
 
 
 def _graph(nodes: int, edges: int, components: int) -> tuple[Any, Any]:

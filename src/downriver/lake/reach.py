@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,10 +61,17 @@ class Reach:
         self._path = path
         self._nodes, self._columns = facts["facts.nodes"], facts["facts.columns"]
         self.count = count
-        self.numbers = self.arrays(NUMBERS, node_numbers(self._nodes))
-        self.links = self.arrays(LINKS, node_links(facts["facts.edges"]))
-        self.fields = self.arrays(FIELDS, field_numbers(self._columns))
-        self.steps = self.arrays(COLUMN_LINKS, column_links(facts["facts.derivations"]))
+        with ThreadPoolExecutor() as pool:  # four small jobs: one alone leaves Spark idle
+            self.numbers, self.links, self.fields, self.steps = pool.map(
+                self.arrays,
+                (NUMBERS, LINKS, FIELDS, COLUMN_LINKS),
+                (
+                    node_numbers(self._nodes),
+                    node_links(facts["facts.edges"]),
+                    field_numbers(self._columns),
+                    column_links(facts["facts.derivations"]),
+                ),
+            )
         check_distinct(self.numbers["node"])
         self.of_nodes = count_nodes(self.numbers, self.links, count)
 
