@@ -1,258 +1,188 @@
 """What the lake costs: events to gold, and how far every node of a large graph reaches.
 
 Throughput is measured beside the same fold in one Python process, and beside a Spark SQL parse,
-written by hand, of the same events into edges alone. Reach is measured beside iterative joins, on a
-graph small enough for those, and its counts are checked by walking from a sample.
+written by hand, into tables of the same facts. Reach is measured beside iterative joins, on a graph
+small enough for those, and its counts are checked by walking from a sample. GraphFrames, which
+would be the other peer, has no package for this version of Spark.
 
-    python -m bench.lake [--quick] [--markdown FILE]
+    python -m bench.lake [--only events] [--quick] [--events N…] [--memory 4g] [--markdown FILE]
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
-import sys
 import tempfile
 import time
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-from pyspark.sql import functions as f
 from rich.console import Console
 
+from bench.lake_by_hand import fold_here, parse_by_hand
 from bench.lake_events import Warehouse
+from bench.lake_reach import measure_reach
 from bench.report import Table, print_table, render_markdown
-from downriver.events import fold, parse_event
-from downriver.lake.closure import Items, count_reached
+from bench.usage import cores_used, watched_usage
+from downriver.capture.spark.local import local_session
+from downriver.lake.places import Folder
+from downriver.lake.publish import publish
 from downriver.lake.runner import Lake
-from downriver.lake.session import running_session
-from downriver.model.facts import Facts
+from downriver.store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-_EVENT = """
-    eventTime STRING, job STRUCT<namespace: STRING, name: STRING>,
-    inputs ARRAY<STRUCT<namespace: STRING, name: STRING>>,
-    outputs ARRAY<STRUCT<namespace: STRING, name: STRING, facets: STRUCT<columnLineage: STRUCT<
-        fields: MAP<STRING, STRUCT<inputFields: ARRAY<STRUCT<
-            namespace: STRING, name: STRING, field: STRING>>>>>>>>
-"""
+    from downriver.lake.stages import StageReport
 
-
-class Watch:
-    """Seconds since it was made."""
-
-    def __init__(self) -> None:
-        self._at = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """How long it has been."""
-        return time.perf_counter() - self._at
+_DATASETS = 20_000
+_SIZES = (10_000, 100_000, 1_000_000)
+_QUICK = (2_000, 10_000)
+_HEADINGS = (
+    "events",
+    "MB",
+    "rows of facts",
+    "one process, fold alone",
+    "SQL by hand",
+    "lake to facts",
+    "lake to gold",
+    "core-s, of these four",
+    "memory, MB",
+    "core-s by stage",
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=("events", "reach"), help="measure one of the two")
     parser.add_argument("--quick", action="store_true", help="smaller, in some minutes")
-    parser.add_argument("--markdown", type=Path)
+    parser.add_argument("--events", type=int, nargs="+", help=f"sizes; default {_SIZES}")
+    parser.add_argument("--memory", default="4g", help="what Spark's driver may use")
+    parser.add_argument("--markdown", type=Path, metavar="FILE")
     options = parser.parse_args()
-    console = Console(width=150)
-    tables = []
-    for table in run(quick=options.quick):
+    console = Console(width=170)
+    tables: list[Table] = []
+    sizes = tuple(options.events or (_QUICK if options.quick else _SIZES))
+    for table in run(sizes, options.memory, quick=options.quick, only=options.only):
         print_table(table, console)
         tables.append(table)
-    if options.markdown:
-        options.markdown.write_text(render_markdown(tables), "utf-8")
+        if options.markdown:  # after each, so that what was measured survives an interruption
+            options.markdown.write_text(render_markdown(_latest(tables)), "utf-8")
 
 
-def run(*, quick: bool) -> Iterator[Table]:
+def _latest(tables: list[Table]) -> list[Table]:
+    """Return of each table the last state."""
+    return list({table.title: table for table in tables}.values())
+
+
+def run(sizes: tuple[int, ...], memory: str, *, quick: bool, only: str | None) -> Iterator[Table]:
     """Measure, and yield each table as it is known."""
-    with running_session() as spark:
+    conf = {
+        "spark.driver.memory": memory,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    }
+    spark = local_session("bench", conf=conf)
+    try:
         spark.range(1000).selectExpr("sum(id)").collect()  # warm
-        yield measure_events(spark, (2_000, 10_000) if quick else (10_000, 100_000, 1_000_000))
-        small, large = ((2_000, 10_000), (50_000, 250_000))
-        yield measure_reach(spark, small, large if quick else (200_000, 1_000_000))
+        if only != "reach":
+            yield from measure_events(spark, sizes, memory)
+        if only != "events":
+            large = (50_000, 250_000) if quick else (200_000, 1_000_000)
+            yield measure_reach(spark, (2_000, 10_000), large)
+    finally:
+        spark.stop()
 
 
-def measure_events(spark: SparkSession, sizes: tuple[int, ...]) -> Table:
-    """Measure events from file to gold at several sizes."""
-    rows = []
+def measure_events(spark: SparkSession, sizes: tuple[int, ...], memory: str) -> Iterator[Table]:
+    """Measure events from file to gold at several sizes, yielding the table after each."""
+    warehouse = Warehouse(_DATASETS if max(sizes) > max(_QUICK) else max(sizes) // 4)
+    rows: list[tuple[str, ...]] = []
     for size in sizes:
-        warehouse = Warehouse(min(20_000, size // 4))
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "events.jsonl"
             with path.open("wb") as stream:
                 stream.writelines(event + b"\n" for event in warehouse.events(size))
-            megabytes = path.stat().st_size / 2**20
-            alone = _fold_here(path)
-            by_hand = _parse_by_hand(spark, path)
-            stages = _through_the_lake(spark, path, f"{folder}/lake")
-        folded = stages["bronze"] + stages["facts"]
-        rows.append(
-            (
-                f"{size:,}",
-                f"{megabytes:,.0f}",
-                f"{size / alone:,.0f}",
-                f"{size / by_hand:,.0f}",
-                f"{size / folded:,.0f}",
-                f"{size / sum(stages.values()):,.0f}",
-                ", ".join(f"{name} {seconds:.1f}" for name, seconds in stages.items()),
-            )
-        )
+            rows.append(_measure(spark, path, folder, size))
+            yield _events_table(rows, warehouse, memory)
+            if size == sizes[0]:
+                yield _measure_publishing(Folder(f"{folder}/lake"), folder)
+
+
+def _measure(spark: SparkSession, path: Path, folder: str, size: int) -> tuple[str, ...]:
+    with watched_usage() as alone:
+        fold_here(path)
+    with watched_usage() as by_hand:
+        parse_by_hand(spark, path, f"{folder}/hand")
+    stages = Stages()
+    with watched_usage() as usage:
+        lake = Lake(f"{folder}/lake", spark, report=stages.note)
+        lake.ingest([str(path)])
+        lake.build()
+    folded = stages.seconds["bronze"] + stages.seconds["facts"]
+    times = (alone.seconds, by_hand.seconds, folded, sum(stages.seconds.values()))
+    folding = stages.cores["bronze"] + stages.cores["facts"]
+    cores = (alone.core_seconds, by_hand.core_seconds, folding, usage.core_seconds)
+    return (
+        f"{size:,}",
+        f"{path.stat().st_size / 2**20:,.0f}",
+        f"{stages.facts:,}",
+        *(f"{size / seconds:,.0f}/s" for seconds in times),
+        " / ".join(f"{used:,.0f}" for used in cores),
+        f"{usage.megabytes:,.0f}",
+        ", ".join(f"{name} {used:.0f}" for name, used in stages.cores.items()),
+    )
+
+
+class Stages:
+    """What each stage took, and how many seconds of a core."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.cores: dict[str, float] = {}
+        self.facts = 0
+        self._before = cores_used()
+
+    def note(self, stage: StageReport) -> None:
+        """Note a stage that is done."""
+        now = cores_used()
+        self.seconds[stage.stage] = stage.seconds
+        self.cores[stage.stage] = now - self._before
+        self._before = now
+        if stage.stage == "facts":
+            self.facts = stage.rows_out
+
+
+def _events_table(rows: list[tuple[str, ...]], warehouse: Warehouse, memory: str) -> Table:
     return Table(
-        "Events to gold, events a second",
+        "Events to gold",
+        _HEADINGS,
+        list(rows),
         (
-            "events",
-            "MB",
-            "fold in one process",
-            "edges by hand-written SQL",
-            "lake to facts",
-            "lake to gold",
-            "seconds by stage",
-        ),
-        rows,
-        (
-            "One process: parse, fold and merge, nothing stored. By hand: edges and column edges "
-            "only, no facets, runs, hashes or quarantine.",
+            f"{warehouse.column_edges:,} column edges when every job has run. Spark's driver, "
+            f"which is all of Spark here, has {memory}; memory is that of all processes together.",
+            "One process: parse, fold and merge, nothing read back or stored. By hand: nodes, "
+            "edges, runs, schemas, column edges and statistics as Parquet, without hashes, "
+            "quarantine, facets and their history.",
         ),
     )
 
 
-def _fold_here(path: Path) -> float:
-    watch = Watch()
-    facts = Facts.empty()
-    with path.open("rb") as stream:
-        for line in stream:
-            facts.update(fold(parse_event(line.strip())))
-    return watch.seconds
-
-
-def _parse_by_hand(spark: SparkSession, path: Path) -> float:
-    watch = Watch()
-    events = spark.read.schema(_EVENT).json(str(path)).persist()
-    for frame in (_edges(events), _column_edges(events)):
-        frame.write.format("noop").mode("overwrite").save()
-    events.unpersist()
-    return watch.seconds
-
-
-def _edges(events: DataFrame) -> DataFrame:
-    parts = [
-        events.select("job", f.explode(side).alias("of"), "eventTime").select(
-            f.lit(side).alias("side"), "job.*", f.col("of.name").alias("dataset"), "eventTime"
-        )
-        for side in ("inputs", "outputs")
-    ]
-    both = parts[0].union(parts[1])
-    return both.groupBy("side", "namespace", "name", "dataset").agg(
-        f.min("eventTime"), f.max("eventTime")
-    )
-
-
-def _column_edges(events: DataFrame) -> DataFrame:
-    outputs = events.select(f.explode("outputs").alias("of"), "eventTime")
-    fields = outputs.select(
-        f.col("of.name").alias("target"),
-        f.explode("of.facets.columnLineage.fields").alias("target_field", "entry"),
-        "eventTime",
-    )
-    each = fields.select(
-        "target", "target_field", f.explode("entry.inputFields").alias("source"), "eventTime"
-    )
-    return each.groupBy("target", "target_field", "source").agg(
-        f.min("eventTime"), f.max("eventTime")
-    )
-
-
-def _through_the_lake(spark: SparkSession, path: Path, place: str) -> dict[str, float]:
-    lake = Lake(place, spark)
-    stages = [lake.ingest([str(path)]), *lake.build()]
-    return {stage.stage: stage.seconds for stage in stages}
-
-
-def measure_reach(spark: SparkSession, small: tuple[int, int], large: tuple[int, int]) -> Table:
-    """Measure how far every node reaches, with bits and with joins."""
-    rows = []
-    for nodes, edges in (small, large):
-        for name, components in (("in one piece", 1), ("in 200 pieces", 200)):
-            source, target = _graph(nodes, edges, components)
-            items = Items(np.arange(nodes), np.zeros(nodes, np.int64))
-            with _peak() as grown:
-                watch = Watch()
-                counts = count_reached(nodes, source, target, items)[0]
-                bits = watch.seconds
-            _check(source, target, counts)
-            joins = "–"
-            if (nodes, edges) == small and components > 1:
-                joins = f"{_joins(spark, source, target, counts):.1f}"
-            size = f"{nodes:,} / {edges:,} {name}"
-            rows.append((size, f"{counts.sum():,}", f"{bits:.2f}", f"{grown[0]:,.0f}", joins))
+def _measure_publishing(lake: Folder, folder: str) -> Table:
+    store = open_store(f"{folder}/store")
+    try:
+        watch = time.perf_counter()
+        found = publish(lake, store)
+        seconds = time.perf_counter() - watch
+    finally:
+        store.close()
     return Table(
-        "How far every node reaches",
-        ("nodes / edges", "pairs counted", "bits, s", "memory grown by, MB", "iterative joins, s"),
-        rows,
-        ("Exact; checked by walking from 50 nodes. One core. Joins list every pair.",),
+        "Publishing to a store (SQLite)",
+        ("events", "events a second", "seconds"),
+        [(f"{found.events:,}", f"{found.events / seconds:,.0f}", f"{seconds:.1f}")],
+        ("Each event is appended to the hash-chained log and folded into the catalog.",),
     )
-
-
-def _graph(nodes: int, edges: int, components: int) -> tuple[Any, Any]:
-    """Return a random graph of layers whose edges lead one or two layers on, with a few back."""
-    random = np.random.default_rng(7)
-    size = nodes // components
-    piece = random.integers(0, components, edges)
-    layers = 10
-    layer = random.integers(0, layers - 1, edges)
-    width = max(size // layers, 1)
-    source = piece * size + layer * width + random.integers(0, width, edges)
-    target = piece * size + (layer + 1) * width + random.integers(0, width, edges)
-    back = random.random(edges) < 0.0001
-    return np.where(back, target, source), np.where(back, source, target)
-
-
-def _check(source: Any, target: Any, counts: Any) -> None:
-    order = np.argsort(source, kind="stable")
-    starts = np.searchsorted(source[order], np.arange(len(counts) + 1))
-    onward = target[order]
-    for root in np.random.default_rng(3).integers(0, len(counts), 50).tolist():
-        reached, waiting = {root}, [root]
-        while waiting:
-            at = waiting.pop()
-            new = set(onward[starts[at] : starts[at + 1]].tolist()) - reached
-            reached |= new
-            waiting += new
-        if len(reached) - 1 != counts[root]:
-            sys.exit(f"wrong: {root} reaches {len(reached) - 1}, counted {counts[root]}")
-
-
-def _joins(spark: SparkSession, source: Any, target: Any, counts: Any) -> float:
-    """Count by joining the pairs found with the edges until there are no new ones."""
-    rows = list(zip(source.tolist(), target.tolist(), strict=True))
-    edges = spark.createDataFrame(rows, "a BIGINT, b BIGINT").distinct().persist()
-    watch = Watch()
-    known = frontier = edges
-    while frontier.count():
-        step = frontier.alias("x").join(edges.alias("y"), f.col("x.b") == f.col("y.a"))
-        found = step.select("x.a", "y.b").distinct()
-        frontier = found.join(known, ["a", "b"], "left_anti").localCheckpoint()
-        known = known.union(frontier)
-    total = known.where("a <> b").count()
-    if total != counts.sum():
-        sys.exit(f"joins find {total} pairs, bits {counts.sum()}")
-    return watch.seconds
-
-
-@contextmanager
-def _peak() -> Iterator[list[float]]:
-    """Give by how many MB the process's peak grew; 0 when it stayed below an earlier peak."""
-    grown: list[float] = []
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    yield grown
-    grown.append((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 
 
 if __name__ == "__main__":

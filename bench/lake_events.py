@@ -15,6 +15,7 @@ Json = dict[str, Any]
 _NAMESPACE = "snowflake://acme"
 _LAYERS = 8
 _COLUMNS = 20
+_READ_PER_COLUMN = 3  # columns of an input that a column is computed from
 _START = 1_767_225_600  # 2026-01-01
 _DAY = 86_400
 
@@ -35,10 +36,10 @@ class Warehouse:
     @property
     def column_edges(self) -> int:
         """How many column edges all jobs together have."""
-        return sum(_COLUMNS * len(inputs) for inputs in self._inputs.values())
+        return sum(_COLUMNS * _READ_PER_COLUMN * len(i) for i in self._inputs.values())
 
     def events(self, count: int) -> Iterator[bytes]:
-        """Yield so many events: a run's start and end, some late, some failed, some sent twice."""
+        """Yield so many events of days of runs: some late, some failed, some sent twice."""
         jobs = list(self._inputs)
         waiting: list[bytes] = []
         sent = 0
@@ -61,12 +62,14 @@ class Warehouse:
             run = f"{dataset:08d}-{day:04d}-4000-8000-{attempt:012d}"
             began = _START + day * _DAY + dataset % 3600 + attempt * 600
             yield self._event(dataset, run, "START", began)
+            for minute in (1, 2):
+                yield self._event(dataset, run, "RUNNING", began + 20 * minute)
             end = "FAIL" if failed and attempt == 0 else "COMPLETE"
             yield self._event(dataset, run, end, began + 60)
 
     def _event(self, dataset: int, run: str, state: str, at: int) -> bytes:
         moment = _render(at)
-        text = self._templates[dataset] if state != "START" else _bare(dataset)
+        text = self._templates[dataset] if state in ("COMPLETE", "FAIL") else _bare(dataset)
         return (
             text.replace("@RUN@", run).replace("@STATE@", state).replace("@TIME@", moment)
         ).encode()
@@ -79,10 +82,11 @@ class Warehouse:
                     {
                         "namespace": _NAMESPACE,
                         "name": _name(source),
-                        "field": _column(at),
-                        "transformations": [{"type": "DIRECT", "subtype": "IDENTITY"}],
+                        "field": _column(at + step),
+                        "transformations": [{"type": "DIRECT", "subtype": "TRANSFORMATION"}],
                     }
                     for source in inputs
+                    for step in range(_READ_PER_COLUMN)
                 ]
             }
             for at in range(_COLUMNS)
@@ -124,7 +128,7 @@ def _name(number: int) -> str:
 
 
 def _column(number: int) -> str:
-    return f"column_{number:02d}"
+    return f"column_{number % _COLUMNS:02d}"
 
 
 def _render(at: int) -> str:

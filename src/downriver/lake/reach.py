@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,20 +61,27 @@ class Reach:
         self._path = path
         self._nodes, self._columns = facts["facts.nodes"], facts["facts.columns"]
         self.count = count
-        self.numbers = self.arrays(NUMBERS, node_numbers(self._nodes))
-        self.links = self.arrays(LINKS, node_links(facts["facts.edges"]))
-        self.fields = self.arrays(FIELDS, field_numbers(self._columns))
-        self.steps = self.arrays(COLUMN_LINKS, column_links(facts["facts.derivations"]))
+        with ThreadPoolExecutor() as pool:  # four small jobs: one alone leaves Spark idle
+            self.numbers, self.links, self.fields, self.steps = pool.map(
+                self.arrays,
+                (NUMBERS, LINKS, FIELDS, COLUMN_LINKS),
+                (
+                    node_numbers(self._nodes),
+                    node_links(facts["facts.edges"]),
+                    field_numbers(self._columns),
+                    column_links(facts["facts.derivations"]),
+                ),
+            )
         check_distinct(self.numbers["node"])
+        self.of_nodes = count_nodes(self.numbers, self.links, count)
 
     def measure(self) -> dict[str, DataFrame]:
         """Return the tables of reach by name."""
-        of_nodes = count_nodes(self.numbers, self.links, self.count)
         of_columns = count_columns(
             self.fields, self.steps, speakers(self.numbers, self.links), self.count
         )
         return {
-            "reach": named_reach(self.frame(_NODE_COUNTS, "of_nodes", of_nodes), self._nodes),
+            "reach": named_reach(self.frame(_NODE_COUNTS, "of_nodes", self.of_nodes), self._nodes),
             "column_reach": named_column_reach(
                 self.frame(_COLUMN_COUNTS, "of_columns", of_columns), self._columns
             ),
@@ -138,7 +146,8 @@ def count_marked_upstream(
 ) -> dict[str, Ints]:
     """Return how many datasets with each set of marks lie upstream of each dataset, as `with_N`.
 
-    `marks` has bits for each of `numbers`; a dataset has those of all its names.
+    `marks` has bits for each of `numbers`; a dataset has those of all its names. Those without any
+    are not counted: where few are marked, that costs little.
     """
     nodes, dense = _dense(numbers["node"], links)
     at = np.searchsorted(nodes, numbers["node"])
@@ -149,8 +158,8 @@ def count_marked_upstream(
     marked = np.zeros(len(nodes), np.int64)
     np.bitwise_or.at(marked, speaker[at], marks)
     _, up = node_flows(len(nodes), is_job, edges)
-    datasets = Items(np.where(is_job[up.items.of], -1, up.items.of), marked)
-    counted = count_reached(up.size, up.source, up.target, datasets, count)
+    of = np.where(is_job[up.items.of] | (marked[up.items.of] == 0), -1, up.items.of)
+    counted = count_reached(up.size, up.source, up.target, Items(of, marked), count)
     found = {f"with_{mark}": values[speaker][~is_job] for mark, values in enumerate(counted)}
     return {"node": nodes[~is_job], **found}
 
@@ -166,12 +175,11 @@ def count_marked_columns(
     dataset, flow = _columns_flow(fields, links, speaker)
     keys = pairs(flow.dataset, flow.field)
     of = pairs(_spoken(marked["dataset"], speaker), marked["field"])
-    kinds = flow.up.items.kind.copy()
-    kinds[: len(keys)] = np.isin(keys, of)
-    items = Items(flow.up.items.of, kinds)
-    counted = count_reached(flow.up.size, flow.up.source, flow.up.target, items, count)
-    found = counted[1] if len(counted) > 1 else np.zeros(flow.up.size, np.int64)
-    marks = {"marked": found[: len(keys)]}
+    item = np.full(flow.up.size, -1, np.int64)
+    item[: len(keys)] = np.where(np.isin(keys, of), np.arange(len(keys)), -1)
+    items = Items(item, flow.up.items.kind)
+    counted = count_reached(flow.up.size, flow.up.source, flow.up.target, items, count)[0]
+    marks = {"marked": counted[: len(keys)]}
     return _for_every_name(fields, dataset, flow.dataset, flow.field, marks)
 
 

@@ -20,6 +20,8 @@ _CONF = {
 _DELTA_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Its tables here have one commit each; the 50 tasks it would read their log with are idle.
+    "spark.databricks.delta.snapshotPartitions": "1",
 }
 _UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"  # what spark-submit tells the program it starts
 _REMOTE = "SPARK_REMOTE"  # where Spark Connect is served, as PySpark itself reads it

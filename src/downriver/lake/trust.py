@@ -12,6 +12,7 @@ import numpy as np
 from pyspark.sql import functions as f
 
 from downriver.lake import tables
+from downriver.lake.flow import pairs
 from downriver.lake.folding import DATASET
 from downriver.lake.numbers import FIELDS, NUMBERS, field_numbers, named_columns, named_nodes
 from downriver.lake.numbers import node_numbers as numbered
@@ -134,16 +135,21 @@ def _upstream(reach: Reach, marked: DataFrame) -> dict[str, Ints]:
     at = np.searchsorted(reach.numbers["node"], given["node"], sorter=order)
     marks[order[at]] = given["marks"]
     counted = count_marked_upstream(reach.numbers, reach.links, marks, reach.count)
-    found = {name: np.zeros(len(counted["node"]), np.int64) for name in _UPSTREAM.column_names}
-    found["node"] = counted["node"]
-    found["marks"] = marks[order][np.searchsorted(reach.numbers["node"][order], counted["node"])]
-    for mark in range(8):
-        number = counted.get(f"with_{mark}", 0)
-        found["upstream"] += number
-        found["uncertified"] += 0 if mark & _CERTIFIED else number
-        found["failing"] += number if mark & _FAILING else 0
-        found["pii"] += number if mark & _PII else 0
-    return found
+    upstream = reach.of_nodes["upstream_datasets"]
+
+    def having(mark: int) -> Ints:
+        """Return how many datasets upstream have a mark, among whatever others."""
+        with_it = [counted.get(f"with_{held}") for held in range(8) if held & mark]
+        return sum((values for values in with_it if values is not None), np.zeros_like(upstream))
+
+    return {
+        "node": counted["node"],
+        "marks": marks[order][np.searchsorted(reach.numbers["node"][order], counted["node"])],
+        "upstream": upstream,
+        "uncertified": upstream - having(_CERTIFIED),
+        "failing": having(_FAILING),
+        "pii": having(_PII),
+    }
 
 
 def _arriving(reach: Reach, personal: DataFrame) -> dict[str, Ints]:
@@ -167,8 +173,6 @@ def _arriving(reach: Reach, personal: DataFrame) -> dict[str, Ints]:
 
 def count_tagged(columns: Mapping[str, Ints], marked: Mapping[str, Ints]) -> Ints:
     """Return 1 for each column that is among the marked, else 0."""
-    from downriver.lake.flow import pairs
-
     among = np.isin(
         pairs(columns["dataset"], columns["field"]), pairs(marked["dataset"], marked["field"])
     )

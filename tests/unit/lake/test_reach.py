@@ -15,7 +15,13 @@ from tests.unit.events.test_order_free import events
 from downriver.graph.index import GraphIndex
 from downriver.graph.node_walk import reach_nodes
 from downriver.lake.closure import count_here
-from downriver.lake.reach import count_columns, count_nodes, speakers
+from downriver.lake.reach import (
+    count_columns,
+    count_marked_columns,
+    count_marked_upstream,
+    count_nodes,
+    speakers,
+)
 from downriver.model.ids import JobId
 from downriver.store import open_store
 
@@ -53,15 +59,34 @@ def test_of_every_dataset_it_is_what_the_server_walks_to(told):
                 for way in ("downstream", "upstream"):
                     counted = (found[f"{way}_datasets"][at], found[f"{way}_jobs"][at])
                     assert counted == walked(index, reader, node, way == "downstream")
+            check_marked_upstream(index, reader, numbers, links)
 
 
 def walked(index, reader, node: int, downstream: bool) -> tuple[int, int]:
-    root = index.nodes.identities.canonical(node)
-    reached = reach_nodes(index.nodes, root, downstream=downstream)
-    others = set(reached.nodes.tolist()) - {root}
+    others = walked_to(index, node, downstream)
     kinds = Counter(type(found) for found in reader.nodes(others).values())
     jobs = kinds.pop(JobId, 0)
     return sum(kinds.values()), jobs
+
+
+def walked_to(index, node: int, downstream: bool) -> set[int]:
+    root = index.nodes.identities.canonical(node)
+    reached = reach_nodes(index.nodes, root, downstream=downstream)
+    return set(reached.nodes.tolist()) - {root}
+
+
+def check_marked_upstream(index, reader, numbers, links) -> None:
+    """Mark datasets by their numbers, and compare how many with which mark lie upstream."""
+    marks = np.where(numbers["kind"] == 0, numbers["node"] % 4, 0)
+    found = count_marked_upstream(numbers, links, marks, count_here)
+    merged: Counter[int] = Counter()
+    for node, mark in zip(numbers["node"].tolist(), marks.tolist(), strict=True):
+        merged[index.nodes.identities.canonical(node)] |= mark
+    for at, node in enumerate(found["node"].tolist()):
+        upstream = walked_to(index, node, downstream=False)
+        expected = Counter(merged[other] for other in upstream if merged[other])
+        counted = {m: int(found[f"with_{m}"][at]) for m in range(1, 4) if f"with_{m}" in found}
+        assert {m: n for m, n in counted.items() if n} == dict(expected)
 
 
 STAR = 0
@@ -125,8 +150,11 @@ def test_a_copy_takes_each_field_to_the_one_of_its_name_even_where_that_is_not_k
 Step = tuple[int, int, int, int, bool]
 
 
-def reference(fields: dict[int, list[int]], steps: list[Step]) -> dict[tuple[int, int], int]:
-    """Return how many columns each reaches, by walking from it in the plainest way."""
+Column = tuple[int, int]
+
+
+def reference(fields: dict[int, list[int]], steps: list[Step]) -> dict[Column, set[Column]]:
+    """Return which columns each reaches, itself too, by walking from it in the plainest way."""
     known = {(dataset, field) for dataset, held in fields.items() for field in held}
     known |= {end for a, x, b, y, _ in steps for end in ((a, x), (b, y)) if end[1] != STAR}
     copies = [(a, b) for a, _, b, _, copy in steps if copy]
@@ -151,7 +179,7 @@ def reference(fields: dict[int, list[int]], steps: list[Step]) -> dict[tuple[int
             new = onward(waiting.pop()) - reached
             reached |= new
             waiting += new
-        counts[begin] = len(reached) - 1
+        counts[begin] = reached
     return counts
 
 
@@ -169,7 +197,30 @@ steps = st.tuples(datasets, some_fields, datasets, some_fields, st.booleans()).m
 )
 def test_of_every_column_it_is_what_walking_finds(fields, taken):
     found = columns(fields, *taken)
-    assert {column: counts[0] for column, counts in found.items()} == reference(fields, taken)
+    reached = {column: len(others) - 1 for column, others in reference(fields, taken).items()}
+    assert {column: counts[0] for column, counts in found.items()} == reached
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.dictionaries(datasets, st.lists(st.integers(1, 3), unique=True, min_size=1), min_size=1),
+    st.lists(steps, min_size=1, max_size=10),
+    st.data(),
+)
+def test_of_every_column_the_marked_ones_upstream_are_those_that_reach_it(fields, taken, data):
+    reached = reference(fields, taken)
+    marked = data.draw(st.sets(st.sampled_from(sorted(reached))))
+    names = ("source", "source_field", "target", "target_field", "copies")
+    links = dict(zip(names, map(ints, zip(*taken, strict=True)), strict=True))
+    links["copies"] = links["copies"].astype(bool)
+    nodes = ints(sorted({*fields, *links["source"].tolist(), *links["target"].tolist()}))
+    table = {"dataset": ints(d for d, _ in reached), "field": ints(f for _, f in reached)}
+    marks = {"dataset": ints(d for d, _ in marked), "field": ints(f for _, f in marked)}
+    found = count_marked_columns(table, links, {"node": nodes, "speaker": nodes}, marks, count_here)
+    counted = zip(found["dataset"].tolist(), found["field"].tolist(), strict=True)
+    assert dict(zip(counted, found["marked"].tolist(), strict=True)) == {
+        column: sum(column in reached[other] for other in marked - {column}) for column in reached
+    }
 
 
 def test_names_of_one_dataset_are_joined():

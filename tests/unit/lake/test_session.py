@@ -1,0 +1,22 @@
+"""Where Spark runs, and what does not work there is said."""
+
+from __future__ import annotations
+
+from threading import Event
+
+import pytest
+
+from downriver.errors import LakeError
+from downriver.lake.runner import Lake
+from downriver.lake.session import is_connected
+from downriver.lake.streaming import Rhythm, stream
+
+
+def test_a_session_of_spark_connect_refuses_streams_and_says_what_works(tmp_path):
+    from pyspark.sql.connect.session import SparkSession
+
+    remote = SparkSession.__new__(SparkSession)  # none is asked anything
+    assert is_connected(remote)
+    lake = Lake(str(tmp_path), remote)
+    with pytest.raises(LakeError, match=r"spark-submit.*Ingesting files, building and queries"):
+        stream(lake, ["x"], Rhythm(), Event(), build=True)
