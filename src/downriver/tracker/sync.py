@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.emit import Emitter
@@ -24,6 +25,7 @@ from downriver.tracker.functions import document, tracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from concurrent.futures import Future
 
     from downriver.capture.emit import Spool
     from downriver.capture.functions import ColumnLineage
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
         RegisteredPipeline,
         Related,
     )
+    from downriver.model.ids import NodeId
     from downriver.model.impact_answers import ImpactAnswer
     from downriver.service import SqlCapture
     from downriver.tracker.backend import Backend
@@ -58,9 +61,30 @@ class SqlFlows(Readable, kw_only=True):
 class SyncTracker:
     """Registers lineage and asks questions about it. Safe to share between threads."""
 
-    def __init__(self, backend: Backend, spool: Spool) -> None:
-        self._backend = backend
-        self._emitter = Emitter(backend.send, spool)
+    def __init__(self, open_backend: Callable[[], Backend], spool: Spool) -> None:
+        self._open = open_backend
+        self._spool = spool
+        self._connect()
+
+    def _connect(self) -> None:
+        self._process = os.getpid()
+        self._holder = self._open()
+        self._sender = Emitter(self._holder.send, self._spool)
+
+    def _reconnect_after_fork(self) -> None:
+        """Open anew in a forked process: connections and threads of its parent are none of its."""
+        if self._process != os.getpid():
+            self._connect()
+
+    @property
+    def _backend(self) -> Backend:
+        self._reconnect_after_fork()
+        return self._holder
+
+    @property
+    def _emitter(self) -> Emitter:
+        self._reconnect_after_fork()
+        return self._sender
 
     @property
     def backend(self) -> Backend:
@@ -92,7 +116,7 @@ class SyncTracker:
             source,
             target,
             emit=self._emit,
-            names=self._backend.name_entity,
+            names=self._name_entity,
             auto=auto,
             job_name=name,
             description=transformation or "",
@@ -109,12 +133,15 @@ class SyncTracker:
             output,
             namespace=DEFAULT_NAMESPACE,
             emit=self._emit,
-            names=self._backend.name_entity,
+            names=self._name_entity,
         )
 
     def _emit(self, event: bytes) -> None:
         self._emitter.close_at_exit()
         self._emitter.emit(event)
+
+    def _name_entity(self, text: str) -> NodeId:
+        return self._backend.name_entity(text)
 
     # Registering
 
@@ -128,6 +155,20 @@ class SyncTracker:
         metadata: Mapping[str, Any] | None = None,
     ) -> RegisteredFlow:
         """Register that data goes from one entity to another; on disk when this returns."""
+        return self.start_flow(
+            source_id, target_id, flow_type, transformation, schedule, metadata
+        ).result()
+
+    def start_flow(
+        self,
+        source_id: str,
+        target_id: str,
+        flow_type: str = "batch",
+        transformation: str | None = None,
+        schedule: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Future[RegisteredFlow]:
+        """Begin to register a flow; the future resolves once it is on disk."""
         flow = make_flow(
             {
                 "source_id": source_id,
@@ -138,7 +179,7 @@ class SyncTracker:
                 "metadata": metadata,
             }
         )
-        return self.backend.register_flows([flow])[0]
+        return self._backend.submit_flow(flow)
 
     def register_flows(self, flows: Iterable[Flow | Mapping[str, Any]]) -> list[RegisteredFlow]:
         """Register many flows at once: far quicker than one by one."""
