@@ -331,12 +331,14 @@ class Reader:
             WHERE f.role = 0 AND f.run = 0 AND f.name >= '{prefix}' AND f.name < '{prefix}~'
             AND f.node IN
         """.strip()
-        rows = self._by_ids(sql, nodes)
-        rows.sort(key=lambda row: (row[3], *map(bytes, row[4:])))
-        current = {(node, name): body for node, name, body, *_ in rows}
+        latest: dict[tuple[int, str], Row] = {}
+        for row in self._by_ids(sql, nodes):
+            known = latest.get((row[0], row[1]))
+            if known is None or _age(row) > _age(known):
+                latest[row[0], row[1]] = row
         found: dict[int, dict[str, bytes]] = {}
-        for (node, name), packed in current.items():
-            body = unpack(bytes(packed)) or b"{}"
+        for (node, name), row in latest.items():
+            body = unpack(bytes(row[2])) or b"{}"
             if not _deleted(body):
                 found.setdefault(node, {})[name] = body
         return found
@@ -435,6 +437,11 @@ _DUMP = {
         FROM claims c JOIN nodes d ON d.id = c.dataset LEFT JOIN nodes j ON j.id = c.job
     """,
 }
+
+
+def _age(row: Row) -> tuple[int, bytes, bytes]:
+    """Return what orders sightings of a facet, the last one last."""
+    return row[3], bytes(row[4]), bytes(row[5])
 
 
 def _by_id(changed_after: int) -> str:

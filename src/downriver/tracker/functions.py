@@ -40,11 +40,11 @@ class LineageEmitter:
 
     def __init__(self, marquez_url: str | None = None) -> None:
         self._emitter = open_emitter(marquez_url)
-        self._emitter.close_at_exit()
 
     def emit(self, event: Mapping[str, Any]) -> None:
         """Take an OpenLineage event."""
         with guarded("reading an event to be sent"):
+            self._emitter.close_at_exit()  # of this process, which may be forked from another
             self._emitter.emit(msgspec.json.encode(event))
 
     def flush(self, timeout: float = 10.0) -> bool:

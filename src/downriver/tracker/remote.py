@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import http.client
 import logging
-import os
 import threading
 from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
@@ -16,6 +16,7 @@ from downriver import errors
 from downriver.capture.emit import HttpSender
 from downriver.capture.naming import new_node
 from downriver.events.wire import parse_event
+from downriver.forking import leave_alone, renew_in_child
 from downriver.model.answers import Paths
 from downriver.model.diagnoses import Diagnosis
 from downriver.model.flows import (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger("downriver")
 
+_AT_ONCE = 16
 _READ_TIMEOUT = 60.0
 _WRITE_TIMEOUT = 10.0  # whoever registers may be a job at work: then it is spooled
 _FAILED = 400
@@ -74,14 +76,21 @@ class RemoteLineage:
     def __init__(self, url: str, key: str, spool: Spool) -> None:
         self._spool = spool
         self._sender = HttpSender(url, key)
-        self._sending = threading.Lock()
         self._url = url.rstrip("/")
         self._parts = urlsplit(self._url)
         self._headers = {"Content-Type": "application/json", "User-Agent": "downriver"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
         self._idle: deque[http.client.HTTPConnection] = deque()
-        self._process = os.getpid()
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin with connections and threads of a process's own."""
+        leave_alone(*self._idle)
+        self._idle = deque()
+        self._sending = threading.Lock()
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "downriver-remote")  # threads start when needed
 
     def send(self, events: list[bytes]) -> None:
         """Put events into the server's log, or raise when that cannot be done now."""
@@ -100,6 +109,10 @@ class RemoteLineage:
             registered, events = prepare_flows(flows, _offline)
             self._keep(events, exc)
             return [_spooled(flow) for flow in registered]
+
+    def submit_flow(self, flow: Flow) -> Future[RegisteredFlow]:
+        """Take a flow; a few requests are under way at once, and the server joins their commits."""
+        return self._pool.submit(lambda: self.register_flows([flow])[0])
 
     def register_pipeline(
         self, name: str, flows: Sequence[Flow], *, schedule: str | None, description: str
@@ -189,7 +202,8 @@ class RemoteLineage:
         return self._get("/v1/diagnosis", {"dataset": dataset, "column": column}, Diagnosis)
 
     def close(self) -> None:
-        """Close every connection."""
+        """Finish what is under way and close every connection."""
+        self._pool.shutdown()
         self._sender.close()
         while self._idle:
             self._idle.pop().close()
@@ -237,9 +251,7 @@ class RemoteLineage:
         return answer
 
     def _take(self) -> http.client.HTTPConnection:
-        """Return a connection no one else uses; a forked process makes its own."""
-        if self._process != os.getpid():
-            self._idle, self._process = deque(), os.getpid()
+        """Return a connection no one else uses."""
         try:
             return self._idle.pop()
         except IndexError:

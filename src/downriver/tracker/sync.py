@@ -24,6 +24,7 @@ from downriver.tracker.functions import document, tracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from concurrent.futures import Future
 
     from downriver.capture.emit import Spool
     from downriver.capture.functions import ColumnLineage
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         RegisteredPipeline,
         Related,
     )
+    from downriver.model.ids import NodeId
     from downriver.model.impact_answers import ImpactAnswer
     from downriver.service import SqlCapture
     from downriver.tracker.backend import Backend
@@ -92,7 +94,7 @@ class SyncTracker:
             source,
             target,
             emit=self._emit,
-            names=self._backend.name_entity,
+            names=self._name_entity,
             auto=auto,
             job_name=name,
             description=transformation or "",
@@ -109,12 +111,15 @@ class SyncTracker:
             output,
             namespace=DEFAULT_NAMESPACE,
             emit=self._emit,
-            names=self._backend.name_entity,
+            names=self._name_entity,
         )
 
     def _emit(self, event: bytes) -> None:
         self._emitter.close_at_exit()
         self._emitter.emit(event)
+
+    def _name_entity(self, text: str) -> NodeId:
+        return self._backend.name_entity(text)
 
     # Registering
 
@@ -128,6 +133,20 @@ class SyncTracker:
         metadata: Mapping[str, Any] | None = None,
     ) -> RegisteredFlow:
         """Register that data goes from one entity to another; on disk when this returns."""
+        return self.start_flow(
+            source_id, target_id, flow_type, transformation, schedule, metadata
+        ).result()
+
+    def start_flow(
+        self,
+        source_id: str,
+        target_id: str,
+        flow_type: str = "batch",
+        transformation: str | None = None,
+        schedule: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Future[RegisteredFlow]:
+        """Begin to register a flow; the future resolves once it is on disk."""
         flow = make_flow(
             {
                 "source_id": source_id,
@@ -138,7 +157,7 @@ class SyncTracker:
                 "metadata": metadata,
             }
         )
-        return self.backend.register_flows([flow])[0]
+        return self._backend.submit_flow(flow)
 
     def register_flows(self, flows: Iterable[Flow | Mapping[str, Any]]) -> list[RegisteredFlow]:
         """Register many flows at once: far quicker than one by one."""

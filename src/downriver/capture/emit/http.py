@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import http.client
 import logging
+from functools import partial
 from urllib.parse import urlsplit
 
 from downriver.errors import InvalidRequestError
+from downriver.forking import leave_alone, renew_in_child
 
 log = logging.getLogger("downriver")
 
@@ -29,11 +31,19 @@ class HttpSender:
             raise InvalidRequestError("DOWNRIVER_URL", f"{url!r} is not an http:// or https:// URL")
         secure = parts.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        self._connection = kind(parts.netloc.rpartition("@")[2], timeout=timeout)
+        self._connect = partial(kind, parts.netloc.rpartition("@")[2], timeout=timeout)
+        self._connection: http.client.HTTPConnection = self._connect()
         self._path = f"{parts.path.rstrip('/')}/api/v1/lineage"
         self._headers = {"Content-Type": "application/json", "User-Agent": "downriver"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
+
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin with a connection of a forked process's own."""
+        leave_alone(self._connection)
+        self._connection = self._connect()
 
     def close(self) -> None:
         """Close the connection; sending again opens another."""
