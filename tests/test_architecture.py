@@ -48,6 +48,7 @@ ONLY_IN = {
     "starlette": ("http",),
     "uvicorn": ("http",),
     "sqlite3": ("store",),
+    "neo4j": ("cli",),
     "psycopg": ("store",),
     "psycopg_pool": ("store",),
     "typer": ("cli",),

@@ -31,6 +31,14 @@ def shared_emitter() -> Emitter:
     return emitter
 
 
+def flush_shared(timeout: float) -> bool:
+    """Wait until what this process's functions did is sent or spooled; False if it takes longer."""
+    with _sharing:
+        emitters = list(_shared.values())
+    flushed = [emitter.flush(timeout) for emitter in emitters]
+    return all(flushed)
+
+
 _shared: dict[tuple[str, str, str], Emitter] = {}
 _sharing = threading.Lock()
 

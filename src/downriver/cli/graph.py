@@ -1,4 +1,4 @@
-"""`downriver graph`: a picture of a piece of the graph."""
+"""`downriver graph`: a piece of the graph as a picture, or in the format of another tool."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from downriver.cli.output import StoreOption, err, render_json
+from downriver.cli.neo4j import neo4j_driver
+from downriver.cli.output import StoreOption, err
 from downriver.cli.trace import (
     AsOfOption,
     DepthOption,
@@ -20,32 +21,27 @@ from downriver.cli.trace import (
     parse_direction,
 )
 from downriver.errors import InvalidRequestError
-from downriver.graph.draw import render_dot, render_mermaid, render_svg
 from downriver.model.answers import Direction
 from downriver.service import Lineage
 
 
 class Format(str, Enum):
-    """What to draw with."""
+    """What to write it in; `downriver.graph.export` has the same list."""
 
     mermaid = "mermaid"
     dot = "dot"
-    json = "json"
     svg = "svg"
-
-
-_RENDERERS = {
-    Format.mermaid: render_mermaid,
-    Format.dot: render_dot,
-    Format.json: render_json,
-    Format.svg: render_svg,
-}
+    json = "json"
+    csv = "csv"
+    openlineage = "openlineage"
+    cypher = "cypher"
+    datahub = "datahub"
 
 
 def graph(
     entity: EntityArgument,
     output_format: Annotated[
-        Format, typer.Option("--format", help="What to draw.")
+        Format, typer.Option("--format", help="What to write it in.")
     ] = Format.mermaid,
     upstream: UpstreamOption = False,
     downstream: Annotated[bool, typer.Option("--downstream", help="Where it goes to.")] = False,
@@ -53,22 +49,54 @@ def graph(
     depth: DepthOption = None,
     as_of: AsOfOption = None,
     limit: LimitOption = 200,
+    focus: Annotated[
+        str | None,
+        typer.Option("--focus", metavar="COLUMN", help="Only what this column of it touches."),
+    ] = None,
+    diff: Annotated[
+        str | None,
+        typer.Option("--diff", metavar="TIME", help="Mark what came and went since this time."),
+    ] = None,
+    push: Annotated[
+        str | None,
+        typer.Option("--push", metavar="URI", help="Write it into the Neo4j database there."),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write to this file instead.")
     ] = None,
     store: StoreOption = None,
 ) -> None:
-    """Draw the graph around a dataset, job or column as Mermaid, DOT, SVG or JSON."""
+    """Draw or export the graph around a dataset, job or column."""
     one_way = upstream or downstream
     direction = parse_direction(upstream, downstream, both) if one_way else Direction.BOTH
     with Lineage.open(store, create=False) as lineage:
-        answer = lineage.trace(entity, direction, depth=depth, as_of=as_of, limit=limit)
-    drawing = _RENDERERS[output_format](answer)
+        if push is not None:
+            found = lineage.piece(
+                entity, direction, depth=depth, as_of=as_of, focus=focus, diff=diff, limit=limit
+            )
+            with neo4j_driver(push) as driver:
+                count = lineage.push_to_neo4j(found, driver)
+            err.print(f"wrote {count} nodes to {escape(push)}")
+            return
+        answer = lineage.export(
+            entity,
+            output_format.value,
+            direction,
+            depth=depth,
+            as_of=as_of,
+            focus=focus,
+            diff=diff,
+            limit=limit,
+        )
+    _write(answer.diagram, output)
+
+
+def _write(drawing: str, output: Path | None) -> None:
     if output is None:
         sys.stdout.write(drawing)
         return
     try:
-        output.write_text(drawing, "utf-8")
+        output.write_text(drawing, "utf-8", newline="")
     except OSError as exc:
         raise InvalidRequestError("--output", f"{output}: {exc.strerror}") from exc
     err.print(f"wrote {escape(str(output))}")

@@ -144,7 +144,11 @@ class _Told:
         numbers = {
             number: target
             for target in targets
-            for number in self._identities.group(self._numbers[target])
+            for number in (
+                self._identities.group(self._numbers[target])
+                if self._identities
+                else (self._numbers[target],)
+            )
         }
         found: dict[str, dict[str, FlowFacet]] = {}
         for number, facets in self._reader.facets_among(numbers, PREFIX).items():

@@ -239,7 +239,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         flows.get_export,
         KeyRole.READER,
         {200: ExportAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("entity", "format", "direction", "depth", "as_of"),
+        query=("entity", "format", "direction", "depth", "as_of", "focus", "diff"),
     ),
     Endpoint("GET", "/v1/status", v1.get_status, KeyRole.READER, {200: Status}),
     Endpoint("GET", "/healthz", get_health, None, {200: Health}),

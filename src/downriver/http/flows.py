@@ -152,7 +152,7 @@ async def get_diagnosis(request: Request) -> Response:
 
 
 async def get_export(request: Request) -> Response:
-    """Write the graph around an entity down: `?entity=&format=&direction=&depth=&as_of=`."""
+    """Write the graph down: `?entity=&format=&direction=&depth=&as_of=&focus=&diff=`."""
     answer = await run_in_threadpool(
         context_of(request).lineage.export,
         query_text(request, "entity"),
@@ -160,6 +160,8 @@ async def get_export(request: Request) -> Response:
         request.query_params.get("direction", "both"),
         depth=query_number(request, "depth", None, _DEEPEST),
         as_of=request.query_params.get("as_of"),
+        focus=request.query_params.get("focus"),
+        diff=request.query_params.get("diff"),
     )
     return json_response(answer)
 

@@ -24,6 +24,8 @@ _QUERY = {
     "at": ("Look from this ISO 8601 time; now if left out.", "string"),
     "tag": ("A tag as events give it.", "string"),
     "format": ("What to write the graph in: mermaid, dot, svg, json and more.", "string"),
+    "focus": ("A column of the entity: only what makes it, or is made of it.", "string"),
+    "diff": ("Mark what came and went since this ISO 8601 time.", "string"),
     "text": ("Words that a name must hold.", "string"),
     "cursor": ("Where the answer before this one ended.", "string"),
     "dataset": ("A dataset, as people write it or as answers show it.", "string"),

@@ -23,7 +23,8 @@ class Direction(str, Enum):
 class TraceNode(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A dataset, job or column in an answer.
 
-    `depth` counts the jobs crossed from the root: negative upstream, positive downstream.
+    `depth` counts the jobs crossed from the root: negative upstream, positive downstream. `marks`
+    are what an export tells of it: `certified`, `pii`, `broken`; `added` or `removed` in a diff.
     """
 
     id: str
@@ -35,10 +36,11 @@ class TraceNode(msgspec.Struct, kw_only=True, omit_defaults=True):
     derivation: Literal["DIRECT", "INDIRECT"] | None = None
     transformation: str | None = None
     aliases: list[str] = []
+    marks: list[str] = []
 
 
 class TraceEdge(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One step of the data, with its evidence."""
+    """One step of the data, with its evidence; `change` is set when two moments are compared."""
 
     source: str
     target: str
@@ -54,6 +56,7 @@ class TraceEdge(msgspec.Struct, kw_only=True, omit_defaults=True):
     subtype: str | None = None
     description: str | None = None
     masking: bool = False
+    change: Literal["added", "removed"] | None = None
 
 
 class BlindSpot(Readable, kw_only=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from downriver import settings
 from downriver.errors import EntityNotFoundError, InvalidEventError, InvalidRequestError
 from downriver.events.wire import parse_time
@@ -9,8 +11,13 @@ from downriver.graph import FOREVER, Question, paths, trace
 from downriver.graph.assets import Assets, build_tree, find_asset
 from downriver.model.answers import Direction, Paths, Trace
 from downriver.model.assets import AssetTree
+from downriver.model.entity_words import split_word
 from downriver.model.ids import ColumnId, DatasetId
 from downriver.service.opened import OpenStore
+
+if TYPE_CHECKING:
+    from downriver.graph import Entity
+    from downriver.store import Reader
 
 DEFAULT_LIMIT = 1000
 
@@ -80,6 +87,14 @@ class Answering(OpenStore):
         if isinstance(found, ColumnId):
             return str(found.dataset), found.field
         return str(found), None
+
+    def find_column(self, dataset: str, column: str, reader: Reader) -> Entity:
+        """Return a column of a dataset, or raise an error that says what it might have been."""
+        word, name = split_word(dataset)
+        owner = self.resolve(f"{word}:{name}", reader).id
+        if not isinstance(owner, DatasetId):
+            raise InvalidRequestError("dataset", f"{owner} is no dataset")
+        return self.resolve(str(ColumnId(owner, column)), reader)
 
     def find_event(self, digest: str) -> bytes:
         """Return an event as it was sent, by the SHA-256 that evidence names it by."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from downriver.store import Reader, Receipt, Store
 
 DEFAULT_NAMESPACE = "default"
-_BATCH = 500  # events written at once
+_BATCH = 2000  # events written at once
 
 
 class OpenStore:

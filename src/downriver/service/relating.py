@@ -25,7 +25,7 @@ from downriver.model.flows import (
     EntityPage,
     EntitySummary,
 )
-from downriver.model.ids import ColumnId, DatasetId, JobId
+from downriver.model.ids import ColumnId, JobId
 from downriver.service.answering import Answering, ask
 from downriver.service.opened import DEFAULT_NAMESPACE, now
 
@@ -134,7 +134,7 @@ class Relating(Answering):
     def column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
         """Answer from which columns a column is made, one answer for each job that makes it."""
         with self.reading() as reader:
-            found = self._column(dataset, column, reader)
+            found = self.find_column(dataset, column, reader)
             answer = trace(self._graph, reader, found, ask(Direction.UPSTREAM, 1, None, 10_000))
             return list_derivations(answer)
 
@@ -142,7 +142,7 @@ class Relating(Answering):
         """Trace a metric that looks wrong back to its sources, and say where to look first."""
         upstream = ask(Direction.UPSTREAM, None, None, _WAY)
         with self.reading() as reader:
-            found = self._column(dataset, column, reader)
+            found = self.find_column(dataset, column, reader)
             whole = Entity(found.id, found.node)
             diagnosing = Diagnosing(
                 trace(self._graph, reader, found, upstream),
@@ -155,12 +155,6 @@ class Relating(Answering):
             if not isinstance(metric, ColumnId):
                 raise InvalidRequestError("column", f"{column!r} is no column")
             return diagnosing.diagnose(metric, metric.dataset.name)
-
-    def _column(self, dataset: str, column: str, reader: Reader) -> Entity:
-        owner = self.resolve(dataset, reader).id
-        if not isinstance(owner, DatasetId):
-            raise InvalidRequestError("dataset", f"{owner} is no dataset")
-        return self.resolve(str(ColumnId(owner, column)), reader)
 
 
 def _summary(node: NodeId, number: int, assets: Assets) -> EntitySummary:

@@ -65,6 +65,8 @@ class Backend(Protocol):
         *,
         depth: int | None,
         as_of: str | None,
+        focus: str | None,
+        diff: str | None,
     ) -> ExportAnswer:
         """Write a piece of the graph down in another format."""
 

@@ -156,6 +156,8 @@ class RemoteLineage:
         *,
         depth: int | None,
         as_of: str | None,
+        focus: str | None,
+        diff: str | None,
     ) -> ExportAnswer:
         """Write a piece of the graph down in another format."""
         asked = {
@@ -164,6 +166,8 @@ class RemoteLineage:
             "direction": direction,
             "depth": depth,
             "as_of": as_of,
+            "focus": focus,
+            "diff": diff,
         }
         return self._get("/v1/export", asked, ExportAnswer)
 

@@ -17,6 +17,7 @@ from downriver.model.flows import (
 )
 from downriver.model.impact_answers import ImpactRequest
 from downriver.model.readable import Readable
+from downriver.sending import flush_shared
 from downriver.service import DEFAULT_NAMESPACE
 from downriver.service.relating import MOST_RELATED
 from downriver.tracker.functions import document, tracked
@@ -69,7 +70,7 @@ class SyncTracker:
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until what tracked functions did is sent or spooled; False if that takes longer."""
-        return self._emitter.flush(timeout)
+        return flush_shared(timeout) and self._emitter.flush(timeout)
 
     def track(
         self,
@@ -270,9 +271,17 @@ class SyncTracker:
         max_depth: int | None = None,
         *,
         as_of: str | None = None,
+        focus: str | None = None,
+        diff: str | None = None,
     ) -> ExportAnswer:
-        """Write the graph around an entity down: `mermaid`, `dot`, `svg`, `json` and more."""
-        return self.backend.export(entity_id, format, direction, depth=max_depth, as_of=as_of)
+        """Write the graph around an entity down: as a drawing, or for another tool.
+
+        `format` is `mermaid`, `dot`, `svg`, `json`, `csv`, `openlineage`, `cypher` or `datahub`.
+        `focus` is a column to follow, `diff` a moment to compare with.
+        """
+        return self.backend.export(
+            entity_id, format, direction, depth=max_depth, as_of=as_of, focus=focus, diff=diff
+        )
 
     def search_entities(
         self, text: str = "", limit: int = 20, cursor: str | None = None

@@ -142,13 +142,15 @@ TEXT = r"(?:[-0-9A-Za-z ,/._()]|[^\x00-\x7f\x80-\x9f\u2028\u2029]|#(?:quot|[0-9]
 MERMAID_LINES = {
     "head": r"flowchart LR",
     "comment": r"  %% [a-zA-Z0-9 :,]+",
-    "node": rf' {{2,4}}(?P<id>n\d+)(?:\[\("(?P<dataset>{TEXT})"\)\]|\(\["(?P<job>{TEXT})"\]\)'
+    "node": rf' {{2,6}}(?P<id>n\d+)(?:\[\("(?P<dataset>{TEXT})"\)\]|\(\["(?P<job>{TEXT})"\]\)'
     rf'|\["(?P<column>{TEXT})"\]):::(?P<style>dataset|job|column|root)',
-    "open": rf'  subgraph d\d+\["(?P<title>{TEXT})"\]',
-    "close": r"  end",
+    "open": rf' {{2,4}}subgraph (?P<group>[sd])\d+\["(?P<title>{TEXT})"\]',
+    "close": r" {2,4}end",
     "edge": rf'  (?P<source>n\d+) (?P<arrow>-->|-\.->)(?:\|"(?P<label>{TEXT})"\|)?'
     r" (?P<target>n\d+)",
-    "style": r"  classDef (?:dataset|job|column|root) [-a-z0-9:#,]+",
+    "style": r"  classDef (?:dataset|job|column|root|certified|pii|broken|added|removed)"
+    r" [-a-z0-9:#,]+",
+    "class": r"  class (?P<marked>n\d+(?:,n\d+)*) (?P<mark>certified|pii|broken|added|removed)",
 }
 
 
@@ -158,24 +160,34 @@ class Mermaid(NamedTuple):
     nodes: dict[str, re.Match[str]]
     edges: list[re.Match[str]]
     comments: list[str]
+    homes: dict[str, list[str]]  # of each node, the titles of the boxes around it
+    marks: dict[str, set[str]]
 
 
 def parse_mermaid(text: str) -> Mermaid:
     assert text.endswith("\n")
-    found = Mermaid({}, [], [])
-    depth = 0
+    found = Mermaid({}, [], [], {}, {})
+    around: list[re.Match[str]] = []
     for line in text[:-1].split("\n"):
         kind, match = parse_mermaid_line(line)
-        depth += {"open": 1, "close": -1}.get(kind, 0)
-        assert depth in (0, 1)
-        if kind == "node":
-            assert bool(match["column"] is not None) == (depth == 1)
+        if kind == "open":
+            around.append(match)
+            assert [box["group"] for box in around] in (["s"], ["d"], ["s", "d"])
+        elif kind == "close":
+            around.pop()
+        elif kind == "node":
+            in_table = bool(around) and around[-1]["group"] == "d"
+            assert (match["column"] is not None) == in_table
             found.nodes[match["id"]] = match
+            found.homes[match["id"]] = [unescape_mermaid(box["title"]) for box in around]
+        elif kind == "class":
+            for key in match["marked"].split(","):
+                found.marks.setdefault(key, set()).add(match["mark"])
         elif kind == "edge":
             found.edges.append(match)
         elif kind == "comment":
             found.comments.append(line.strip())
-    assert depth == 0
+    assert not around
     return found
 
 
@@ -253,6 +265,32 @@ def test_the_namespace_is_told_only_where_names_are_ambiguous():
     mermaid = parse_mermaid(render_mermaid(trace(nodes)))
     titles = [unescape_mermaid(node["dataset"]) for node in mermaid.nodes.values()]
     assert titles == ["orders (pg)", "users", "orders (s3)"]
+
+
+def test_mermaid_draws_each_system_as_a_box():
+    here, there = dataset("orders", "postgres://a"), dataset("orders_daily", "snowflake://b")
+    mermaid = parse_mermaid(render_mermaid(trace([here, job("daily"), there])))
+    assert mermaid.homes == {"n0": ["postgres://a"], "n1": ["snowflake://b"], "n2": []}
+
+
+def test_columns_are_drawn_in_their_table_in_its_system():
+    here, there = column("orders", "id", "postgres://a"), column("daily", "id", "snowflake://b")
+    mermaid = parse_mermaid(render_mermaid(trace([here, there])))
+    assert mermaid.homes == {"n0": ["postgres://a", "orders"], "n1": ["snowflake://b", "daily"]}
+
+
+def test_one_system_goes_without_saying():
+    mermaid = parse_mermaid(render_mermaid(trace([dataset("a"), dataset("b")])))
+    assert mermaid.homes == {"n0": [], "n1": []}
+
+
+@pytest.mark.parametrize("mark", ["certified", "pii", "broken", "added", "removed"])
+def test_every_format_shows_marks(mark):
+    node = msgspec.structs.replace(dataset("orders"), marks=[mark, "something else"])
+    drawn = trace([dataset("raw"), node])
+    assert parse_mermaid(render_mermaid(drawn)).marks == {"n0": {mark}}
+    assert f'class="dr-dataset dr-{mark}"' in render_svg(drawn)
+    assert render_dot(drawn) != render_dot(trace([dataset("raw"), dataset("orders")]))
 
 
 def test_mermaid_warns_when_its_default_limit_is_exceeded():
@@ -352,7 +390,8 @@ def test_dot_is_valid_for_any_name_and_has_the_real_nodes_and_edges(drawn):
     assert dot.nodes.keys() == {node.id for node in drawn.nodes}
     assert set(dot.edges) == joined(drawn)
     owners = {(node.namespace, node.name) for node in drawn.nodes if node.kind == "column"}
-    assert len(dot.clusters) == len(owners)
+    systems = {node.namespace for node in drawn.nodes if node.kind != "job"}
+    assert len(dot.clusters) == len(owners) + (len(systems) if len(systems) > 1 else 0)
 
 
 def test_dot_labels_are_not_read_as_escapes_or_entities():

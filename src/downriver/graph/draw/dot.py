@@ -8,7 +8,10 @@ from downriver.graph.draw.sketch import (
     PICTURES,
     Line,
     Sketch,
+    Titles,
+    by_system,
     field_of,
+    marks_of,
     owner_of,
     printable,
     title_each,
@@ -30,6 +33,14 @@ _LOOKS: dict[NodeKind, str] = {
     "job": 'color="#7c3aed", fillcolor="#f5f3ff"',
     "column": 'color="#0d9488", fillcolor="#f0fdfa"',
 }
+_MARKS = {
+    "certified": 'fillcolor="#dcfce7"',
+    "pii": 'fillcolor="#fef3c7"',
+    "broken": 'fillcolor="#fee2e2", color="#dc2626"',
+    "added": 'fillcolor="#dcfce7", color="#16a34a"',
+    "removed": 'fillcolor="#fee2e2", color="#dc2626"',
+}
+_CHANGES = {"added": "#16a34a", "removed": "#dc2626"}
 _ROOT_LOOK = 'color="#ea580c", penwidth=3'
 
 
@@ -46,20 +57,45 @@ def render_dot(trace: Trace) -> str:
 
 
 def _nodes(sketch: Sketch) -> Iterator[str]:
-    titles = title_each(map(owner_of, sketch.alone))
+    """Draw jobs, then what is in each system; where there is only one, it goes without saying."""
+    titles, owners = title_each(map(owner_of, sketch.alone)), title_each(sketch.owned)
     for node in sketch.alone:
-        yield _node(node, titles[owner_of(node)], sketch.root.id)
-    owned = sketch.owned
-    for number, (owner, title) in enumerate(title_each(owned).items()):
+        if node.kind == "job":
+            yield _node(node, titles[owner_of(node)], sketch.root.id)
+    systems = by_system(sketch.nodes.values())
+    for number, (system, nodes) in enumerate(systems.items()):
+        inside = _system(nodes, (titles, owners), sketch.root.id, f"cluster_{number}")
+        if len(systems) == 1:
+            yield from inside
+            continue
         yield f'subgraph "cluster_{number}" {{'
-        yield f'  label={_text(title)}; style=rounded; color="#94a3b8"'
-        for node in owned[owner]:
-            yield "  " + _node(node, field_of(node), sketch.root.id)
+        yield f'  label={_text(system)}; style="rounded,dashed"; color="#cbd5e1"'
+        yield from (f"  {row}" for row in inside)
+        yield "}"
+
+
+def _system(
+    nodes: list[TraceNode], titles: tuple[Titles, Titles], root_id: str, cluster: str
+) -> Iterator[str]:
+    of_datasets, of_owners = titles
+    tables: dict[tuple[str, str], list[TraceNode]] = {}
+    for node in nodes:
+        if node.kind == "column":
+            tables.setdefault(owner_of(node), []).append(node)
+        else:
+            yield _node(node, of_datasets[owner_of(node)], root_id)
+    for number, (owner, columns) in enumerate(sorted(tables.items())):
+        yield f'subgraph "{cluster}_{number}" {{'
+        yield f'  label={_text(of_owners[owner])}; style=rounded; color="#94a3b8"'
+        for node in columns:
+            yield "  " + _node(node, field_of(node), root_id)
         yield "}"
 
 
 def _node(node: TraceNode, title: str, root_id: str) -> str:
     look = _LOOKS[node.kind]
+    for mark in reversed(marks_of(node)):
+        look = f"{look}, {_MARKS[mark]}"
     if node.id == root_id:
         look = f"{look}, {_ROOT_LOOK}"
     return f"{_id(node.id)} [label={_text(title)}, tooltip={_text(node.id)}, {look}]"
@@ -71,6 +107,8 @@ def _line(line: Line) -> str:
         attributes.append('style=dotted, color="#94a3b8"')
     elif line.indirect:
         attributes.append("style=dashed")
+    if line.change:
+        attributes.append(f'color="{_CHANGES[line.change]}", penwidth=2')
     edge = f"{_id(line.source)} -> {_id(line.target)}"
     return f"{edge} [{', '.join(attributes)}]" if attributes else edge
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from downriver.graph.draw.sketch import Line, Sketch, field_of, owner_of, printable, title_each
+from downriver.graph.draw.sketch import (
+    Line,
+    Sketch,
+    Titles,
+    by_system,
+    field_of,
+    owner_of,
+    printable,
+    title_each,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +32,13 @@ _CLASSES = (
     "classDef column stroke:#0d9488",
     "classDef root stroke:#ea580c,stroke-width:4px",
 )
+_MARKS = {
+    "certified": "classDef certified fill:#dcfce7",
+    "pii": "classDef pii fill:#fef3c7",
+    "broken": "classDef broken fill:#fee2e2,stroke:#dc2626",
+    "added": "classDef added fill:#dcfce7,stroke:#16a34a",
+    "removed": "classDef removed fill:#fee2e2,stroke:#dc2626,stroke-dasharray:4",
+}
 _EDGE_LIMIT = 500
 # Mermaid reads more in a quoted label than its quotes: Markdown, HTML, icons (`fa:`), directives
 # (`%%{…}%%`), statements. What stays as it is: letters, digits, spaces, and punctuation of names
@@ -46,9 +62,20 @@ def render_mermaid(trace: Trace) -> str:
         *_nodes(sketch, keys),
         *(_line(line, keys) for line in sketch.lines),
         *_CLASSES,
+        *_marks(sketch),
     ]
     comments = [f"%% {comment}" for comment in _comments(sketch)]
     return "\n".join(["flowchart LR", *(f"  {row}" for row in (*comments, *body)), ""])
+
+
+def _marks(sketch: Sketch) -> Iterator[str]:
+    """Say what the marks that are there look like, and which nodes have them."""
+    keys = {node_id: f"n{number}" for number, node_id in enumerate(sketch.nodes)}
+    for mark, look in _MARKS.items():
+        marked = [keys[node.id] for node in sketch.nodes.values() if mark in node.marks]
+        if marked:
+            yield look
+            yield f"class {','.join(marked)} {mark}"
 
 
 def _comments(sketch: Sketch) -> Iterator[str]:
@@ -59,14 +86,36 @@ def _comments(sketch: Sketch) -> Iterator[str]:
 
 
 def _nodes(sketch: Sketch, keys: dict[str, str]) -> Iterator[str]:
-    titles = title_each(map(owner_of, sketch.alone))
+    """Draw jobs, then what is in each system; where there is only one, it goes without saying."""
+    titles, owners = title_each(map(owner_of, sketch.alone)), title_each(sketch.owned)
     for node in sketch.alone:
-        yield _node(node, keys[node.id], titles[owner_of(node)], sketch.root.id)
-    owned = sketch.owned
-    for number, (owner, title) in enumerate(title_each(owned).items()):
-        yield f'subgraph d{number}["{escape_text(title)}"]'
-        for node in owned[owner]:
-            yield "  " + _node(node, keys[node.id], field_of(node), sketch.root.id)
+        if node.kind == "job":
+            yield _node(node, keys[node.id], titles[owner_of(node)], sketch.root.id)
+    systems = by_system(sketch.nodes.values())
+    for number, (system, nodes) in enumerate(systems.items()):
+        inside = _system(nodes, keys, (titles, owners), sketch.root.id)
+        if len(systems) == 1:
+            yield from inside
+            continue
+        yield f'subgraph s{number}["{escape_text(system)}"]'
+        yield from (f"  {row}" for row in inside)
+        yield "end"
+
+
+def _system(
+    nodes: list[TraceNode], keys: dict[str, str], titles: tuple[Titles, Titles], root_id: str
+) -> Iterator[str]:
+    of_datasets, of_owners = titles
+    tables: dict[tuple[str, str], list[TraceNode]] = {}
+    for node in nodes:
+        if node.kind == "column":
+            tables.setdefault(owner_of(node), []).append(node)
+        else:
+            yield _node(node, keys[node.id], of_datasets[owner_of(node)], root_id)
+    for owner, columns in sorted(tables.items()):
+        yield f'subgraph d{keys[columns[0].id][1:]}["{escape_text(of_owners[owner])}"]'
+        for node in columns:
+            yield "  " + _node(node, keys[node.id], field_of(node), root_id)
         yield "end"
 
 

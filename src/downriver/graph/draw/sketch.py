@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 Owner: TypeAlias = tuple[str, str]  # the namespace and name of a dataset
+Titles: TypeAlias = dict[Owner, str]
 
 
 class Line(NamedTuple):
@@ -20,6 +21,7 @@ class Line(NamedTuple):
     target: str
     indirect: bool
     stale: bool
+    change: str
     label: str
     evidence: tuple[str, ...]
 
@@ -76,10 +78,11 @@ def _unlisted(node_id: str) -> TraceNode:
 
 
 def _lines(edges: Iterable[TraceEdge]) -> list[Line]:
-    alike: defaultdict[tuple[str, str, bool, bool], list[TraceEdge]] = defaultdict(list)
+    alike: defaultdict[tuple[str, str, bool, bool, str], list[TraceEdge]] = defaultdict(list)
     for edge in edges:
         indirect, stale = edge.type == "INDIRECT", edge.status == "stale"
-        alike[edge.source, edge.target, indirect, stale].append(edge)
+        key = (edge.source, edge.target, indirect, stale, edge.change or "")
+        alike[key].append(edge)
     return [
         Line(
             *key,
@@ -100,6 +103,8 @@ def _words(edge: TraceEdge) -> Iterator[str]:
         yield "masked"
     if edge.status == "stale":
         yield "stale"
+    if edge.change:
+        yield edge.change
 
 
 def _evidence(edge: TraceEdge) -> str:
@@ -122,6 +127,24 @@ def _note(trace: Trace) -> str:
 def counted(number: int, noun: str) -> str:
     """Say how many there are: `1 node`, `2 nodes`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+# What a node may be marked as, the one that shows first.
+MARKS = ("broken", "removed", "added", "pii", "certified")
+
+
+def marks_of(node: TraceNode) -> list[str]:
+    """Return the marks of a node that drawings know."""
+    return [mark for mark in MARKS if mark in node.marks]
+
+
+def by_system(nodes: Iterable[TraceNode]) -> dict[str, list[TraceNode]]:
+    """Return datasets and columns by the system they are in; all under one name if it is one."""
+    found: defaultdict[str, list[TraceNode]] = defaultdict(list)
+    for node in nodes:
+        if node.kind != "job":
+            found[node.namespace].append(node)
+    return dict(sorted(found.items()))
 
 
 def owner_of(node: TraceNode) -> Owner:

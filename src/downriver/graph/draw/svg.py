@@ -24,6 +24,11 @@ _STYLE = """
 .dr-dataset .dr-card{stroke:#93b4f5}.dr-job .dr-card{stroke:#c4b0f7;fill:#fcfbff}
 .dr-column .dr-card{stroke:#93b4f5}
 .dr-root>.dr-card,.dr-root>.dr-row{stroke:#ea580c;stroke-width:2.2;fill:#fff7ed}
+.dr-certified>.dr-card,.dr-certified>.dr-row{fill:#f0fdf4}
+.dr-pii>.dr-card,.dr-pii>.dr-row{fill:#fffbeb}
+.dr-added>.dr-card,.dr-added>.dr-row{stroke:#16a34a;fill:#f0fdf4}
+.dr-removed>.dr-card,.dr-removed>.dr-row{stroke:#dc2626;stroke-dasharray:4 3}
+.dr-broken>.dr-card,.dr-broken>.dr-row{stroke:#dc2626;fill:#fef2f2}
 .dr-badge{fill:#e8f0fe}.dr-job .dr-badge{fill:#f0ebfe}
 .dr-icon{fill:none;stroke:#2563eb;stroke-width:1.5;stroke-linejoin:round;stroke-linecap:round}
 .dr-job .dr-icon{stroke:#7c3aed}.dr-field .dr-icon{stroke:#0d9488}
@@ -36,6 +41,7 @@ white-space:pre}
 .dr-line{fill:none;stroke:#64748b;stroke-width:1.4}
 .dr-tip{fill:#64748b}.dr-tip-stale{fill:#a8b3c2}
 .dr-indirect{stroke-dasharray:5 4}
+.dr-line-added{stroke:#16a34a;stroke-width:2.2}.dr-line-removed{stroke:#dc2626;stroke-width:2.2}
 .dr-stale{stroke:#a8b3c2;stroke-dasharray:1.5 4;stroke-linecap:round}
 .dr-label{font-size:9px;fill:#475569;text-anchor:middle;\
 paint-order:stroke;stroke:#fff;stroke-width:4px;stroke-linejoin:round}

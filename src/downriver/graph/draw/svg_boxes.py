@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.graph.draw.sketch import field_of, owner_of
+from downriver.graph.draw.sketch import field_of, marks_of, owner_of
 from downriver.graph.draw.svg_text import NAME_CELL, SMALL_CELL, count_cells, fit, number, xml
 from downriver.graph.layout import Slot
 from downriver.model.ids import DatasetId
@@ -79,12 +79,17 @@ def render_card(card: Card, root_id: str) -> str:
     title = str(DatasetId(*owner_of(first))) if card.table else first.id
     rows = "".join(_rows(card, root_id)) if card.table else ""
     return (
-        f'<g class="dr-{first.kind}{" dr-root" * chosen}"'
+        f'<g class="dr-{first.kind}{_marked([] if card.table else [first])}{" dr-root" * chosen}"'
         f' transform="translate({number(card.x)} {number(card.y)})">'
         f"<title>{xml(title)}</title>"
         f'<rect class="dr-card" width="{number(card.width)}" height="{number(card.height)}"'
         f' rx="{number(radius)}"/>{_heading(card)}{rows}</g>'
     )
+
+
+def _marked(nodes: list[TraceNode]) -> str:
+    """Return the classes of what nodes are marked as."""
+    return "".join(f" dr-{mark}" for node in nodes for mark in marks_of(node))
 
 
 def _heading(card: Card) -> str:
@@ -120,7 +125,8 @@ def _rows(card: Card, root_id: str) -> Iterator[str]:
         row = f'<rect class="dr-row" x="4" y="{number(middle - _ROW_HEIGHT / 2 + 1)}"'
         row += f' width="{number(card.width - 8)}" height="{number(_ROW_HEIGHT - 2)}" rx="5"/>'
         yield (
-            f'<g class="dr-field{" dr-root" * (node.id == root_id)}"><title>{xml(node.id)}</title>'
+            f'<g class="dr-field{_marked([node])}{" dr-root" * (node.id == root_id)}">'
+            f"<title>{xml(node.id)}</title>"
             f'{row}<path class="dr-icon" transform="translate(15 {number(middle - 6)}) scale(.75)"'
             f' d="{_ICONS["column"]}"/><text class="dr-name" x="{_TEXT_INSET:g}"'
             f' y="{number(middle + 4)}">{xml(fit(field_of(node), cells))}</text></g>'

@@ -31,6 +31,7 @@ def render_tip(prefix: str, suffix: str) -> str:
 def render_line(line: Line, way: list[Point], prefix: str) -> str:
     """Draw a line along its way; its tooltip tells the evidence."""
     look = "dr-line" + " dr-indirect" * line.indirect + " dr-stale" * line.stale
+    look += f" dr-line-{line.change}" if line.change else ""
     tip = f"{prefix}-tip{'-stale' * line.stale}"
     title = xml_lines(f"{line.source} → {line.target}", *line.evidence)
     return (
