@@ -235,6 +235,16 @@ def test_a_metric_is_diagnosed_and_a_dataset_reported_on(agent: Agent) -> None:
     assert agent.calls[-1].tool == "incident_report"
 
 
+def test_a_column_is_traced_as_a_column(agent: Agent) -> None:
+    ask(agent, "INSERT INTO t SELECT a + b AS c FROM s", "INSERT INTO u SELECT c AS d FROM t")
+    assert "from s.a, s.b" in ask(agent, "Where does t.c come from?")
+    assert agent.calls[-1].tool == "get_column_lineage"
+    assert "from t.c" in ask(agent, "How is d in table:u computed?")
+    told = ask(agent, "Who uses s.a?")
+    assert "2 columns, up to 2 steps away" in told
+    assert "u:d" in told or "u.d" in told
+
+
 def test_figures_of_the_graph_are_told(agent: Agent) -> None:
     told = ask(agent, WAREHOUSE, "show me the kpis")
     assert "lineage coverage: " in told

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.agent.grammar.words import TYPED, URL, is_marked, word_set
+from downriver.agent.grammar.words import CONTENTS, KINDS, TYPED, URL, is_marked, word_set
 from downriver.agent.tools.naming import Named, look_up
 from downriver.errors import EntityNotFoundError
 
@@ -72,7 +72,9 @@ async def find_names(text: str, desk: Desk, most: int = 1) -> list[Named]:
 def plain_words(text: str) -> list[str]:
     """Return the words of a question that may be part of a name."""
     tokens = [_token(found) for found in _TOKEN.finditer(text)]
-    return [t.text for t in tokens if not t.sure and t.text.casefold() not in _QUESTION_WORDS]
+    return [
+        t.text for t in tokens if t.text.casefold() not in _QUESTION_WORDS | set(KINDS) | CONTENTS
+    ]
 
 
 def _candidates(text: str) -> Iterator[_Candidate]:

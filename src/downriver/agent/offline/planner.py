@@ -73,10 +73,13 @@ class OfflinePlanner:
 
 async def _suggest(text: str, toolbox: Toolbox) -> NoReturn:
     """Say what a question may have meant, where it named nothing that is there."""
-    for word in plain_words(text):
+    words = plain_words(text)
+    for word in words:
         found = await toolbox.desk.tracker.search_entities(word, 5)
         if found.entities:
             raise EntityNotFoundError(word, [entity.entity_id for entity in found.entities])
+    if words:
+        raise EntityNotFoundError(words[0])
     raise InvalidRequestError("entity", "name the dataset you mean, as in table:orders")
 
 
@@ -115,7 +118,10 @@ class _Question:
         return f"I did not understand: {said}\n{HELP}"
 
     async def trace(self) -> str:
-        entity = (await self._entity()).entity_id
+        named = await self._entity()
+        if named.column and self._intent.direction == "upstream":
+            return await self.column()
+        entity = named.full_id
         ways = ["upstream", "downstream"]
         if self._intent.direction != "both":
             ways = [self._intent.direction]
@@ -173,7 +179,7 @@ class _Question:
     async def diagnose(self) -> str:
         """A column is traced back to its sources; a whole dataset is reported on."""
         entity = await self._entity()
-        column = entity.column or _column_in(self._text)
+        column = entity.column or _column_in(self._text, entity)
         if column is None:
             return await self.incident()
         answer = await self._use("diagnose_metric", dataset=entity.entity_id, column=column)
@@ -191,7 +197,7 @@ class _Question:
 
     async def column(self) -> str:
         entity = await self._entity()
-        column = entity.column or _column_in(self._text)
+        column = entity.column or _column_in(self._text, entity)
         if column is None:
             return await self.trace()
         answer = await self._use("get_column_lineage", dataset=entity.entity_id, column=column)
@@ -254,13 +260,18 @@ def _format_in(text: str) -> str:
     return "dot" if re.search(r"\bgraphviz\b", text, re.IGNORECASE) else "mermaid"
 
 
-def _column_in(text: str) -> str | None:
+def _column_in(text: str, entity: Named) -> str | None:
+    """Return the column a question is about: `the column c of t`, `c in t`."""
     found = re.search(
         r"\b(?:column|field)\s+[`\"']?(\w+)|[`\"']?(\w+)[`\"']?\s+(?:column|field)\b",
         text,
         re.IGNORECASE,
     )
-    return (found[1] or found[2]) if found else None
+    if found:
+        return found[1] or found[2]
+    short = re.escape(re.split(r"[:./]", entity.entity_id)[-1])
+    placed = re.search(rf"(\w+)\s+(?:in|of|on)\s+(?:the\s+)?\S*{short}\b", text, re.IGNORECASE)
+    return placed[1] if placed and placed[1] in plain_words(placed[1]) else None
 
 
 def _is_backwards(text: str) -> bool:

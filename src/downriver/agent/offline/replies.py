@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,10 +53,10 @@ def _related(entity: Related) -> str:
 
 def _counted(entities: Sequence[Related], total: int) -> str:
     deepest = max((e.depth for e in entities), default=0)
-    jobs = sum(e.kind == "job" for e in entities)
-    datasets = total - jobs
-    parts = [_plural(datasets, "dataset")] if datasets else []
-    parts += [_plural(jobs, "job")] if jobs else []
+    kinds = Counter(e.kind for e in entities)
+    most = kinds.most_common(1)[0][0]
+    kinds[most] += total - len(entities)  # those on other pages
+    parts = [_plural(count, kind) for kind, count in kinds.items()]
     return f"{' and '.join(parts)}, up to {_plural(deepest, 'step')} away"
 
 
