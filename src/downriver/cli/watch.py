@@ -91,6 +91,7 @@ def watch(
         looking = _Looking(lineage, lineage.monitor(settings), since, lake, now)
         if once:
             sys.exit(_look_once(looking, couriers, fail_on, as_json=json))
+        err.print(f"watching {escape(lineage.store.url)} every {settings.every}; Ctrl-C stops")
         follow(looking.look, _Telling(json).tell, couriers, _stopped(), settings.period)
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -117,7 +118,10 @@ def test_it_follows_until_it_is_asked_to_stop(folder: Path) -> None:
                 ]
                 lineage.ingest([encode({**event, "eventTime": at})])
         assert watching.stdout is not None
+        patience = threading.Timer(60, watching.kill)
+        patience.start()
         line = json.loads(watching.stdout.readline())
+        patience.cancel()
         watching.send_signal(signal.SIGTERM)
         assert watching.wait(20) == 0
     assert line["event"] == "opened"
