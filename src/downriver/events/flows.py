@@ -26,7 +26,7 @@ PREFIX = "downriver_flow_"
 _STREAMING = frozenset({"stream", "streaming", "realtime", "cdc"})
 
 
-class FlowFacet(msgspec.Struct, kw_only=True):
+class FlowFacet(msgspec.Struct, kw_only=True, gc=False):
     """What was said of one flow, on the node it ends at."""
 
     source: str = ""
@@ -56,10 +56,13 @@ def facet_name(source: NodeId) -> str:
     return PREFIX + hashlib.sha256(str(source).encode()).hexdigest()[:16]
 
 
+_decode = msgspec.json.Decoder(FlowFacet).decode
+
+
 def read_flow(body: bytes) -> FlowFacet:
     """Return what a facet says of a flow; one that cannot be read says nothing."""
     try:
-        return msgspec.json.decode(body, type=FlowFacet)
+        return _decode(body)
     except msgspec.DecodeError:
         return FlowFacet()
 

@@ -50,7 +50,7 @@ class RegisteredPipeline(Readable, kw_only=True):
     flows: list[RegisteredFlow]
 
 
-class Related(Readable, kw_only=True):
+class Related(Readable, kw_only=True, gc=False):
     """An entity on one side of another. `depth` counts the steps; `via` are the jobs between."""
 
     entity_id: str
