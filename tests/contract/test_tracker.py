@@ -32,7 +32,7 @@ STEPS = [
 ]
 
 
-@pytest.fixture(params=["embedded", "memory", "remote"])
+@pytest.fixture(params=["embedded", "memory", "remote", "postgres"])
 def tracker(request, tmp_path, monkeypatch):
     monkeypatch.setenv("DOWNRIVER_SPOOL", str(tmp_path / "spool"))
     if request.param == "remote":
@@ -43,7 +43,11 @@ def tracker(request, tmp_path, monkeypatch):
         ):
             yield Tracker(sync)
         return
-    location = ":memory:" if request.param == "memory" else str(tmp_path / "store")
+    location = {
+        "embedded": lambda: str(tmp_path / "store"),
+        "memory": lambda: ":memory:",
+        "postgres": lambda: request.getfixturevalue("postgres_database"),
+    }[request.param]()
     with closing(lineage_sync(location)) as sync:
         yield Tracker(sync)
 

@@ -15,9 +15,10 @@ from rich.markup import escape
 
 from downriver.cli.output import JsonOption, StoreOption, err, out, print_json
 from downriver.errors import InvalidRequestError
+from downriver.events.wire import render_time
 from downriver.govern.drift.cron import parse_period
-from downriver.govern.watch import Couriers, Round, Watch, follow, read_watch
-from downriver.govern.watch.alerts import render_line
+from downriver.govern.watch import Couriers, Round, Watch, follow, read_watch, try_channels
+from downriver.govern.watch.alerts import render_line, sample_alert
 from downriver.model.findings import Finding, FindingKind, Severity
 from downriver.service import Lineage
 from downriver.service.governing import DEFAULT_FINDINGS, parse_moment, parse_since
@@ -250,3 +251,27 @@ def _show_finding(finding: Finding) -> None:
         details.append(f"resolved {finding.resolved_at}: {finding.resolution}")
     for detail in details:
         out.print(f"           {escape(detail)}")
+
+
+class Tried(msgspec.Struct, kw_only=True):
+    """How a channel took an alert; `error` is why it did not."""
+
+    channel: str
+    error: str | None
+
+
+@app.command("try")
+def try_out(config: ConfigOption = None, json: JsonOption = False) -> None:
+    """Send a sample alert to every channel, and say which could not be told, and why."""
+    tried = try_channels(read_watch(config), sample_alert(render_time(_clock())))
+    found = [Tried(channel=name, error=error) for name, error in tried.items()]
+    if json:
+        print_json(found)
+    else:
+        for channel in found:
+            word = "[green]told[/]" if channel.error is None else "[bold red]not told[/]"
+            reason = "" if channel.error is None else f": {channel.error}"
+            out.print(f"{word} {escape(channel.channel + reason)}")
+        if not found:
+            out.print("no channels: put some under `watch` in downriver.yml")
+    sys.exit(int(any(channel.error for channel in found)))

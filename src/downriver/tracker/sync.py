@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.emit import Emitter
-from downriver.capture.sql import ColumnEdge, parse_sql_lineage
-from downriver.errors import InvalidRequestError
+from downriver.capture.sql import parse_sql_lineage
 from downriver.graph.entity_names import short_id
 from downriver.model.flows import (
     DownstreamAnswer,
@@ -16,10 +15,10 @@ from downriver.model.flows import (
     UpstreamAnswer,
 )
 from downriver.model.impact_answers import ImpactRequest
-from downriver.model.readable import Readable
 from downriver.sending import flush_shared
 from downriver.service import DEFAULT_NAMESPACE
 from downriver.service.relating import MOST_RELATED
+from downriver.tracker.flows import SqlFlows, make_flow, sql_flows
 from downriver.tracker.functions import document, tracked
 
 if TYPE_CHECKING:
@@ -40,21 +39,8 @@ if TYPE_CHECKING:
     )
     from downriver.model.ids import NodeId
     from downriver.model.impact_answers import ImpactAnswer
-    from downriver.service import SqlCapture
     from downriver.tracker.backend import Backend
     from downriver.tracker.functions import Ends, F
-
-
-class SqlFlows(Readable, kw_only=True):
-    """What capturing a statement registered."""
-
-    source_tables: list[str]
-    target_tables: list[str]
-    flows_registered: list[dict[str, str]]
-    flow_count: int
-    columns: list[ColumnEdge]
-    complete: bool
-    blind_spots: list[str]
 
 
 class SyncTracker:
@@ -192,7 +178,7 @@ class SyncTracker:
             text = f"INSERT INTO {context_table}\n{sql}"
         described = transformation or ""
         capture = self.backend.capture_sql(text, dialect=dialect, description=described, ran=True)
-        return _flows(capture, described)
+        return sql_flows(capture, described)
 
     # Asking
 
@@ -336,47 +322,5 @@ class SyncTracker:
         self._backend.close()
 
 
-def make_flow(flow: Flow | Mapping[str, Any]) -> Flow:
-    """Return a flow from one, or from a dictionary with its fields; others are refused."""
-    if isinstance(flow, Flow):
-        return flow
-    given = dict(flow)
-    for name, other in (("source", "source_id"), ("target", "target_id")):
-        if name in given:
-            given.setdefault(other, given.pop(name))
-    unknown = given.keys() - set(Flow.__struct_fields__)
-    if unknown:
-        raise InvalidRequestError("flow", f"has no {', '.join(sorted(map(str, unknown)))}")
-    for name in ("source_id", "target_id"):
-        if not isinstance(given.get(name), str):
-            raise InvalidRequestError(name, "missing; write it like table:orders or api:stripe")
-    said = {name: value for name, value in given.items() if value is not None}
-    said["metadata"] = dict(said.get("metadata", {}))
-    return Flow(**said)
-
-
 def _datasets(related: list[Related]) -> list[str]:
     return [entity.entity_id for entity in related if entity.kind == "dataset"]
-
-
-def _flows(capture: SqlCapture, transformation: str) -> SqlFlows:
-    found = capture.lineage
-    pairs = {
-        (source, target)
-        for statement in found.statements
-        for source in statement.inputs
-        for target in statement.outputs
-    }
-    flows = [
-        {"source": source, "target": target, "transformation": transformation}
-        for source, target in sorted(pairs)
-    ]
-    return SqlFlows(
-        source_tables=found.inputs,
-        target_tables=found.outputs,
-        flows_registered=flows,
-        flow_count=len(flows),
-        columns=[*found.column_edges, *found.dataset_edges],
-        complete=found.complete,
-        blind_spots=[spot.message for spot in found.blind_spots],
-    )

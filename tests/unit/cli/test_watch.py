@@ -16,6 +16,7 @@ from tests.openlineage import dataset_event, encode
 from tests.unit.cli.command import downriver
 from tests.unit.govern.story import moment, output, rows, run, schema, tagged
 from tests.unit.govern.test_monitor import DAYS, weeks
+from tests.webhook import running_hook
 
 from downriver.service import Lineage
 
@@ -149,3 +150,20 @@ def test_certified_leaves_with_1_while_a_path_has_a_gap(folder: Path) -> None:
     assert "job:etl:load: no event of this job has named an input" in done.stdout
     broken = json.loads(downriver("certified", "--json", cwd=folder).stdout)
     assert broken["integrity"]["percent"] == 0.0
+
+
+def test_channels_can_be_tried(folder: Path) -> None:
+    assert "no channels" in downriver("watch", "try", cwd=folder).stdout
+    (folder / "downriver.yml").write_text(
+        "watch:\n  quiet_hours: {from: '00:00', to: '23:59'}\n"
+        "  channels: [{type: file, path: a.jsonl}, {type: webhook, url: '${HOOK}'}]\n"
+    )
+    dead = downriver("watch", "try", cwd=folder, HOOK="http://127.0.0.1:9/s3cret")
+    assert dead.returncode == 1
+    assert dead.stdout.startswith("told file-1\nnot told webhook-2: ConnectionRefusedError")
+    assert "s3cret" not in dead.stdout + dead.stderr
+    with running_hook() as hook:
+        alive = downriver("watch", "try", "--json", cwd=folder, HOOK=hook.url)
+        assert alive.returncode == 0
+        assert "a try of" in hook.posts[0][1]["alerts"][0]["finding"]["message"]
+    assert len((folder / "a.jsonl").read_text().splitlines()) == 2

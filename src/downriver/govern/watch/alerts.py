@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from downriver.model.findings import Finding, Severity
+from downriver.model.findings import Finding, FindingKind, Severity
 
 _MARKS = {Severity.INFO: "ℹ️", Severity.WARNING: "⚠️", Severity.CRITICAL: "🔥"}
 _SLACK_SHOWN = 20  # a message holds 50 blocks, and nobody reads more
@@ -26,6 +26,20 @@ class Alert(msgspec.Struct, kw_only=True, frozen=True):
     event: Event
     at: str
     finding: Finding
+
+
+def sample_alert(at: str) -> Alert:
+    """Return an alert that says it is only a try."""
+    finding = Finding(
+        kind=FindingKind.ROW_COUNT_SHIFT,
+        entity="dataset:example:orders",
+        severity=Severity.INFO,
+        message="this is a try of `downriver watch try`, nothing is wrong",
+        first_seen=at,
+        opened_at=at,
+        changed_at=at,
+    )
+    return Alert(event="opened", at=at, finding=finding)
 
 
 Sender: TypeAlias = Callable[[Sequence[Alert]], None]

@@ -31,14 +31,9 @@ class Couriers:
     """One thread a channel, working off the queue that the store keeps."""
 
     def __init__(self, store: Store, watch: Watch, clock: Callable[[], int]) -> None:
-        from downriver.govern.watch.senders import open_channel  # mail and TLS take long to load
-
         self._store = store
         self._clock = clock
-        self._senders = {
-            name: open_channel(channel, f"watch.channels[{place}]")
-            for place, (name, channel) in enumerate(watch.named_channels().items())
-        }
+        self._senders = _open_all(watch)
         self._woken = threading.Event()
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -109,3 +104,25 @@ class Couriers:
         log.warning("channel %s: %s; %d alerts wait for another try", name, reason, len(alerts))
         with self._store.ledger() as ledger:
             ledger.not_told(alerts, self._clock() + wait, reason)
+
+
+def try_channels(watch: Watch, alert: Alert) -> dict[str, str | None]:
+    """Send one alert to every channel, past all queues; return why each could not be told."""
+    tried: dict[str, str | None] = {}
+    for name, sender in _open_all(watch).items():
+        try:
+            sender([alert])
+        except NotToldError as exc:
+            tried[name] = str(exc)
+        else:
+            tried[name] = None
+    return tried
+
+
+def _open_all(watch: Watch) -> dict[str, Sender]:
+    from downriver.govern.watch.senders import open_channel  # mail and TLS take long to load
+
+    return {
+        name: open_channel(channel, f"watch.channels[{place}]")
+        for place, (name, channel) in enumerate(watch.named_channels().items())
+    }
