@@ -36,7 +36,7 @@ CONTENTS = word_set(
 )
 # Where data is kept, said so vaguely that it is no name.
 PLACES = word_set(
-    "warehouse lake lakehouse storage cloud database db somewhere here management everyone people"
+    "warehouse lake lakehouse storage cloud database db somewhere here management everyone"
 )
 # What a name is called after tells what kind of thing it is.
 KINDS = {
