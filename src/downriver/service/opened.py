@@ -13,7 +13,7 @@ from downriver.events.wire import parse_event
 from downriver.forking import renew_in_child
 from downriver.graph import GraphIndex
 from downriver.graph.assets import resolve_any
-from downriver.graph.resolve import Entity
+from downriver.graph.resolve import Entity, find_all
 from downriver.store import GroupCommit, open_store
 
 if TYPE_CHECKING:
@@ -109,6 +109,10 @@ class OpenStore:
         with self._graph.lock, self.store.reader() as reader:
             self._graph.refresh(reader)
             yield reader
+
+    def find(self, entity: str, reader: Reader) -> list[Entity]:
+        """Return all that a name may mean, without a look at what is spelled like it."""
+        return find_all(entity, reader, self._graph.nodes.identities)
 
     def resolve(self, entity: str, reader: Reader) -> Entity:
         """Return what a name means, or raise an error that says what it might have meant."""

@@ -64,7 +64,7 @@ def parse_mentions(text: str) -> list[Mention] | None:
     text = re.sub(r"^both\s+", "", text.strip(" ,;."), flags=re.IGNORECASE)
     if not text:
         return None
-    found = [parse_mention(part) for part in _AND.split(text) if part]
+    found = [parse_mention(part.removeprefix("by ")) for part in _AND.split(text) if part]
     return [m for m in found if m is not None] if found and all(found) else None
 
 

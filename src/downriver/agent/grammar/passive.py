@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _BE = r"(?:is|are|was|were|gets?|get|will be|has been|have been|is being|are being)"
 _ADVERBS = (
-    r"(?:(?:then|also|first|next|finally|subsequently|later|in turn|itself|periodically)\s+)*"
+    r"(?:(?:then|also|first|next|finally|subsequently|later|in turn|itself|periodically|left|inner|"
+    r"outer|automatically|incrementally)\s+)*"
 )
 _PASSIVE = re.compile(rf"(?P<subject>.+?)\s+{_BE}\s+{_ADVERBS}(?P<how>\S.*)", re.IGNORECASE)
 _TELEGRAPHIC = re.compile(r"(?P<subject>\S+(?:\s+\S+){0,3}?),?\s+(?P<how>[a-z-]+ed\b.*)")
@@ -129,8 +130,8 @@ def is_used_by(text: str) -> Clause | None:
 
 _USED_BY = re.compile(
     rf"(?P<sources>.+?)\s+{_BE}\s+{_ADVERBS}(?P<how>(?:used|consumed|read|queried|picked up|shown|"
-    r"displayed|visuali[sz]ed|surfaced|exposed|reported)\s+(?:by|in|on)|the (?:main )?source of|"
-    r"an? (?:input|source) (?:of|to|for))\s+(?P<targets>.+)",
+    r"displayed|visuali[sz]ed|surfaced|exposed|reported)\s+(?:by|in|on)|"
+    r"the (?:source|basis) (?:of|for)|an? (?:input|source) (?:of|to|for))\s+(?P<targets>.+)",
     re.IGNORECASE,
 )
 

@@ -43,7 +43,8 @@ _BEFORE_TOOL = (
     r"sync|warehouse|etl|workflow)\b)"
 )
 _SCHEDULE = re.compile(
-    rf"(?<![\w.:/-])(?:{_LEAD}(?P<led>{_CORE})(?![\w-])|(?P<tool>{_BEFORE_TOOL})|(?P<bare>{_CORE})(?![\w-]){_FREE})",
+    rf"\A(?P<first>(?:every|each)\s+(?:{_NUMBER}\s+)?{_UNIT}{_TAIL})(?![\w-])"
+    rf"|(?<![\w.:/-])(?:{_LEAD}(?P<led>{_CORE})(?![\w-])|(?P<tool>{_BEFORE_TOOL})|(?P<bare>{_CORE})(?![\w-]){_FREE})",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
@@ -68,7 +69,7 @@ def take_schedule(text: str) -> Timed:
     found = _SCHEDULE.search(text)
     if found is None:
         return Timed(text, "")
-    when = found["led"] or found["tool"] or found["bare"]
+    when = found["first"] or found["led"] or found["tool"] or found["bare"]
     before, after = text[: found.start()], text[found.end() :]
     if before.rstrip().endswith("(") and after.lstrip().startswith(")"):
         before, after = before.rstrip()[:-1], after.lstrip()[1:]

@@ -26,7 +26,7 @@ _CHANGE = """clean cleanse dedupe deduplicate join merge combine union aggregate
     select project encrypt redact"""
 # Their object is where the data goes: `S feeds T`.
 _FEED = """feed populate power drive fill update refresh produce generate create build back supply
-    hydrate train inform maintain underpin output emit write"""
+    hydrate train inform maintain underpin output emit write form yield"""
 # Their object is where the data comes from: `T joins A and B`.
 _DRAW = """join combine merge union aggregate summarize summarise consume read use query blend
     deduplicate dedupe clean filter enrich average count sum"""

@@ -35,7 +35,9 @@ CONTENTS = word_set(
     snapshot snapshots feed feeds batch batches metric metrics stream streams everything"""
 )
 # Where data is kept, said so vaguely that it is no name.
-PLACES = word_set("warehouse lake lakehouse storage cloud database db somewhere here")
+PLACES = word_set(
+    "warehouse lake lakehouse storage cloud database db somewhere here management everyone"
+)
 # What a name is called after tells what kind of thing it is.
 KINDS = {
     "table": "table", "tables": "table", "view": "view", "dataset": "table", "api": "api",
@@ -54,7 +56,7 @@ SYSTEMS = word_set(
     kafka kinesis pubsub rabbitmq sap crm erp pos cms snowplow twilio sendgrid airtable notion
     greenhouse facebook google appsflyer adjust magento woocommerce sqlserver db2 teradata
     salesforce.com ga4 s3 gcs sftp ftp zuora chargebee recurly pipedrive freshdesk
-    snowflake bigquery redshift"""
+    snowflake bigquery redshift looker tableau powerbi metabase superset"""
 )
 # What moves data and is no data itself.
 TOOLS = word_set(

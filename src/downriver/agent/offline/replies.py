@@ -33,7 +33,7 @@ def tell_trace(answer: TraceAnswer) -> str:
     if not answer.total:
         nothing = "Nothing feeds" if up else "Nothing depends on"
         return _lines(f"{nothing} {answer.entity_id}, as far as is known.", *_certainty(answer))
-    kinds = _counted(answer.entities, answer.total)
+    kinds = _counted(answer)
     lines = [f"{'Upstream' if up else 'Downstream'} of {answer.entity_id}: {kinds}."]
     lines += [f"  {'  ' * (min(e.depth, 8) - 1)}{_related(e)}" for e in answer.entities]
     if answer.next_cursor:
@@ -51,13 +51,12 @@ def _related(entity: Related) -> str:
     return f"{entity.entity_id}{how}{when}{stale}"
 
 
-def _counted(entities: Sequence[Related], total: int) -> str:
-    deepest = max((e.depth for e in entities), default=0)
-    kinds = Counter(e.kind for e in entities)
+def _counted(answer: TraceAnswer) -> str:
+    kinds = Counter(entity.kind for entity in answer.entities)
     most = kinds.most_common(1)[0][0]
-    kinds[most] += total - len(entities)  # those on other pages
+    kinds[most] += answer.total - len(answer.entities)  # those on other pages
     parts = [_plural(count, kind) for kind, count in kinds.items()]
-    return f"{' and '.join(parts)}, up to {_plural(deepest, 'step')} away"
+    return f"{' and '.join(parts)}, up to {_plural(answer.deepest, 'step')} away"
 
 
 def tell_impact(answer: ImpactFound) -> str:

@@ -107,6 +107,7 @@ class TraceAnswer(Answer, kw_only=True):
     direction: str
     entities: list[Related]
     total: int
+    deepest: int
     ends: list[str]
     end_count: int
     next_cursor: str | None
@@ -234,6 +235,7 @@ async def _trace(desk: Desk, args: TraceArgs, direction: str) -> TraceAnswer:
         direction=direction,
         entities=shown.items,
         total=len(side) + answer.omitted_count,
+        deepest=max((entity.depth for entity in side), default=0),
         ends=page(ends, None, 50).items,
         end_count=len(ends),
         next_cursor=shown.next_cursor,
