@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from downriver.cli.lake import LakeOption, lake_place
+from downriver.cli.lake_spark import LakeOption, lake_place
 from downriver.cli.output import JsonOption, StoreOption, out, print_json, progress_bar
 from downriver.errors import InvalidRequestError
 

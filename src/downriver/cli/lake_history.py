@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from downriver.cli.lake import (
+from downriver.cli.lake_spark import (
     LakeOption,
     LimitOption,
     MasterOption,

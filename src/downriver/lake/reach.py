@@ -178,8 +178,7 @@ def count_marked_columns(
     item = np.full(flow.up.size, -1, np.int64)
     item[: len(keys)] = np.where(np.isin(keys, of), np.arange(len(keys)), -1)
     items = Items(item, flow.up.items.kind)
-    counted = count_reached(flow.up.size, flow.up.source, flow.up.target, items, count)[0]
-    marks = {"marked": counted[: len(keys)]}
+    marks = {"marked": _count(flow.up._replace(items=items), count)[0][: len(keys)]}
     return _for_every_name(fields, dataset, flow.dataset, flow.field, marks)
 
 

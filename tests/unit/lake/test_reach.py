@@ -223,6 +223,17 @@ def test_of_every_column_the_marked_ones_upstream_are_those_that_reach_it(fields
     }
 
 
+def test_where_no_column_is_known_none_is_counted():
+    nothing = ints([])
+    table = {"dataset": nothing, "field": nothing}
+    links = dict.fromkeys(("source", "source_field", "target", "target_field"), nothing)
+    links["copies"] = nothing.astype(bool)
+    same = {"node": nothing, "speaker": nothing}
+    assert count_columns(table, links, same, count_here)["downstream_columns"].tolist() == []
+    found = count_marked_columns(table, links, same, table, count_here)
+    assert found["marked"].tolist() == []
+
+
 def test_names_of_one_dataset_are_joined():
     numbers = {"node": ints([10, 20, 30]), "kind": ints([0, 0, 0])}
     links = {
