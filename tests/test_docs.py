@@ -59,7 +59,7 @@ def blocks_of(text: str) -> list[Block]:
 def all_commands() -> Iterator[str]:
     def walk(command: click.Command, name: str) -> Iterator[str]:
         children = getattr(command, "commands", {})
-        if not children:
+        if not children or getattr(command, "invoke_without_command", False):
             yield name
         for child_name, child in children.items():
             yield from walk(child, f"{name} {child_name}")

@@ -26,6 +26,12 @@ RENAMED = {"cust_id": "bigint", "email": "text", "country": "text"}
 ORDERS = {"order_id": "bigint", "customer_id": "bigint", "amount": "numeric"}
 CLEAN = {"order_id": "bigint", "email_hash": "text", "email": "text", "amount": "numeric"}
 REVENUE = {"country": "text", "revenue": "numeric"}
+JOINED_BY = {
+    "namespace": WAREHOUSE,
+    "name": "raw.customers",
+    "field": "customer_id",
+    "transformations": [{"type": "INDIRECT", "subtype": "JOIN"}],
+}
 
 
 def table(
@@ -40,7 +46,8 @@ def table(
     if name == "marts.revenue":
         facets["tags"] = {"tags": [{"key": "certified", "value": "true"}]}
     if came_from:
-        facets["columnLineage"] = {"fields": {c: _source(of) for c, of in came_from.items()}}
+        fields = {c: _source(of) for c, of in came_from.items()}
+        facets["columnLineage"] = {"fields": fields, "dataset": [JOINED_BY]}
     return {"namespace": WAREHOUSE, "name": name, "facets": facets, "outputFacets": output}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +22,12 @@ def open_emitter(to: str | None = None) -> Emitter:
 
 
 def shared_emitter() -> Emitter:
-    """Return the emitter of this process for where events go now; it is closed at the end."""
-    key = (settings.read_text(settings.URL), str(find_home()), settings.read_text(settings.STORE))
+    """Return the emitter of this process for where events go now; it is closed at the end.
+
+    A forked process gets its own: connections and threads of its parent are none of its.
+    """
+    names = (settings.read_text(settings.URL), settings.read_text(settings.STORE), str(find_home()))
+    key = (os.getpid(), *names)
     with _sharing:
         if key not in _shared:
             _shared[key] = open_emitter()
@@ -34,13 +39,23 @@ def shared_emitter() -> Emitter:
 def flush_shared(timeout: float) -> bool:
     """Wait until what this process's functions did is sent or spooled; False if it takes longer."""
     with _sharing:
-        emitters = list(_shared.values())
+        emitters = [emitter for key, emitter in _shared.items() if key[0] == os.getpid()]
     flushed = [emitter.flush(timeout) for emitter in emitters]
     return all(flushed)
 
 
-_shared: dict[tuple[str, str, str], Emitter] = {}
+_shared: dict[tuple[int, str, str, str], Emitter] = {}
 _sharing = threading.Lock()
+
+
+def _share_anew() -> None:
+    """Make a new lock in a forked process: someone may have held the old one."""
+    global _sharing
+    _sharing = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_share_anew)
 
 
 def open_sender(to: str | None = None) -> Send:

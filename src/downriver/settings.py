@@ -40,12 +40,13 @@ STALE_DAYS = Setting(
 URL = Setting(
     "DOWNRIVER_URL",
     "",
-    "The server that jobs send what is captured of them to. Unset, it goes to the store.",
+    "The server that jobs send what is captured of them to, and that lineage() asks. "
+    "Unset, it is the store.",
 )
 API_KEY = Setting(
     "DOWNRIVER_API_KEY",
     "",
-    "The key that jobs show the server at DOWNRIVER_URL.",
+    "The key that jobs and lineage() show the server at DOWNRIVER_URL.",
 )
 SPOOL = Setting(
     "DOWNRIVER_SPOOL",

@@ -32,7 +32,7 @@ STEPS = [
 ]
 
 
-@pytest.fixture(params=["embedded", "memory", "remote"])
+@pytest.fixture(params=["embedded", "memory", "remote", "postgres"])
 def tracker(request, tmp_path, monkeypatch):
     monkeypatch.setenv("DOWNRIVER_SPOOL", str(tmp_path / "spool"))
     if request.param == "remote":
@@ -43,7 +43,11 @@ def tracker(request, tmp_path, monkeypatch):
         ):
             yield Tracker(sync)
         return
-    location = ":memory:" if request.param == "memory" else str(tmp_path / "store")
+    location = {
+        "embedded": lambda: str(tmp_path / "store"),
+        "memory": lambda: ":memory:",
+        "postgres": lambda: request.getfixturevalue("postgres_database"),
+    }[request.param]()
     with closing(lineage_sync(location)) as sync:
         yield Tracker(sync)
 
@@ -79,7 +83,7 @@ def test_async_and_sync_are_the_same_tracker(tracker):
 
 def test_every_method_awaits_with_the_same_signature():
     for name, method in inspect.getmembers(SyncTracker, inspect.isfunction):
-        if not name.startswith("_") and name != "track":
+        if not name.startswith("_") and name not in ("track", "start_flow"):
             twin = getattr(Tracker, name)
             assert inspect.signature(twin) == inspect.signature(method), name
             assert inspect.iscoroutinefunction(twin), name
@@ -343,6 +347,18 @@ def test_many_threads_register_at_once(tracker):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(register, range(8)))
     assert tracker.sync.trace_downstream("table:hub")["count"] == 80
+
+
+def test_one_flow_that_makes_no_sense_costs_no_other(tracker):
+    async def register():
+        return await asyncio.gather(
+            *(tracker.register_flow("table:hub", target) for target in ("table:a", "", "table:b")),
+            return_exceptions=True,
+        )
+
+    done, refused, also = asyncio.run(register())
+    assert (done["target_id"], also["target_id"]) == ("table:a", "table:b")
+    assert isinstance(refused, InvalidRequestError)
 
 
 def test_many_coroutines_register_at_once(tracker):

@@ -11,6 +11,7 @@ from downriver.cli import (
     agent,
     audit,
     capture,
+    certified,
     demo,
     fix,
     gate,
@@ -30,6 +31,7 @@ from downriver.cli import (
     status,
     tags,
     trace,
+    watch,
 )
 from downriver.cli.output import fail
 from downriver.errors import DownriverError
@@ -56,6 +58,7 @@ app.command("incident")(incident.incident)
 app.command("tags")(tags.tags)
 app.command("agent")(agent.agent)
 app.command("mcp")(mcp.mcp)
+app.command("certified")(certified.certified)
 app.command("status")(status.status)
 app.command("rebuild")(rebuild.rebuild)
 app.command("run", context_settings={"ignore_unknown_options": True})(run.run)
@@ -64,6 +67,7 @@ app.add_typer(audit.app, name="audit")
 app.add_typer(keys.app, name="keys")
 app.add_typer(spool.app, name="spool")
 app.add_typer(lake.app, name="lake")
+app.add_typer(watch.app, name="watch")
 
 
 def _show_version(wanted: bool) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -118,6 +119,7 @@ def parse_time(text: str, field: str) -> int:
     return micros
 
 
+@lru_cache(4096)  # many edges of an answer are of one moment
 def render_time(micros: int) -> str:
     """Return the RFC 3339 text of a moment."""
     return (_EPOCH + micros * _MICROSECOND).isoformat().replace("+00:00", "Z")

@@ -210,7 +210,7 @@ def _last_success(jobs: Iterable[int], scene: Scene) -> str | None:
     ends = [
         run.state_at
         for job in jobs
-        for run in scene.reader.history.runs(job, _RUNS)
+        for run in scene.reader.history.runs(job, _RUNS, scene.now)
         if run.state is RunState.COMPLETE and run.state_at <= scene.now
     ]
     return render_time(max(ends)) if ends else None

@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from downriver.events.wire import render_time
+from downriver.govern.certified import certified_paths
 from downriver.govern.drift.limits import LatenessLimits
 from downriver.govern.drift.rhythm import next_due
 from downriver.govern.drift.series import DAY
-from downriver.govern.tags import find_tagged, reach_of_tag
-from downriver.graph import Entity
+from downriver.govern.tags import reach_of_tag
 from downriver.graph.edges import FOREVER
 from downriver.impact.labels import read_owners, read_word
-from downriver.model.answers import Direction
 from downriver.model.facts import EdgeKind, RunState
 from downriver.model.governance import Blast, BlastRadius, JobFailures, Kpis, Listed, Share
 
@@ -34,11 +33,9 @@ Flags = npt.NDArray[np.bool_]
 # whether it is a job (1): how many other datasets, and how many jobs, each node reaches.
 CountReached = Callable[[int, Ints, Ints, Ints, Ints], tuple[Ints, Ints]]
 
-CERTIFIED = ("certified", "canonical", "golden")
 PII = "pii"
 DAYS = 30
 _SHOWN = 10
-_WHOLE = 100_000
 _RUNS_REMEMBERED = 100
 
 
@@ -59,7 +56,7 @@ def measure(view: View) -> Kpis:
     names = _Names(view)
     runs = _Runs(view)
     counts = view.reader.counts()
-    certified = _certified(view)
+    certified = certified_paths(view.graph, view.reader, view.around)
     pii = reach_of_tag(view.graph, view.reader, PII, view.around, view.stale_days)
     return Kpis(
         at=render_time(view.now),
@@ -85,10 +82,8 @@ def measure(view: View) -> Kpis:
         jobs_without_inputs=names.listed(flow.unfed_jobs & names.jobs),
         stale_edges=flow.stale,
         blast_radius=_blast_radius(view, flow, names),
-        certified=names.listed(certified),
-        certified_path_integrity=Share.of(
-            sum(_is_complete(view, node) for node in certified), len(certified)
-        ),
+        certified=_some([path.dataset for path in certified.datasets]),
+        certified_path_integrity=certified.integrity,
         pii_columns=_some(pii.tagged),
         pii_reach=_some([column.column for column in pii.reached]),
         failure_rate=runs.failure_rate,
@@ -144,7 +139,7 @@ class _Flow:
         self.explicit = nodes.explicit(edges, FOREVER)
         self.jobs = nodes.jobs(edges)
         self.last_at = nodes.flow.last_at.view
-        self._seen = np.array([nodes.job_last_seen(int(job)) for job in self.jobs], np.int64)
+        self._seen = nodes.jobs_last_seen(self.jobs)
         self._stale_days = view.stale_days
 
     def _of(self, kind: EdgeKind) -> Flags:
@@ -234,20 +229,6 @@ def _blast_radius(view: View, flow: _Flow, names: _Names) -> BlastRadius:
             for node in furthest
         ],
     )
-
-
-def _certified(view: View) -> list[int]:
-    found: set[int] = set()
-    for tag in CERTIFIED:
-        found |= set(find_tagged(view.graph, view.reader, tag).datasets)
-    return sorted(found)
-
-
-def _is_complete(view: View, node: int) -> bool:
-    """Tell whether all that feeds a dataset is known, and anything feeds it at all."""
-    spoken = view.graph.nodes.identities.speak([node], view.reader)[node].id
-    found = view.around.trace(Entity(spoken, node), Direction.UPSTREAM, _WHOLE)
-    return found.complete and len(found.nodes) > 1
 
 
 class _Runs:

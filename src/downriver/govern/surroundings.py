@@ -47,6 +47,7 @@ class Surroundings:
         self._reader = reader
         self.stale_days = stale_days
         self._labels: dict[int, Labels] = {}
+        self._downstream: dict[tuple[int, int | None, int], Trace] = {}
 
     def complete(self, finding: Finding, node: int) -> Finding:
         """Return a finding with its owners and what it affects downstream."""
@@ -77,6 +78,12 @@ class Surroundings:
 
     def downstream(self, entity: Entity, shown: int) -> Trace:
         """Return what lies downstream; of a column with opaque readers, that of its dataset."""
+        asked = (entity.node, entity.column, shown)
+        if asked not in self._downstream:  # one entity has many findings
+            self._downstream[asked] = self._trace_downstream(entity, shown)
+        return self._downstream[asked]
+
+    def _trace_downstream(self, entity: Entity, shown: int) -> Trace:
         found = self.trace(entity, Direction.DOWNSTREAM, shown + 1)
         if isinstance(entity.id, ColumnId) and len(found.nodes) == 1 and not found.complete:
             # Nobody knows which columns its readers use: any of them may be affected.

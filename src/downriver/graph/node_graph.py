@@ -66,6 +66,11 @@ class NodeGraph:
         """Return when a job was last seen to read or write anything; 0 if there is no job."""
         return int(self._job_seen.view[job]) if job < self.size else 0
 
+    def jobs_last_seen(self, jobs: Ints) -> Longs:
+        """Return when each job was last seen to read or write anything; 0 where there is none."""
+        seen: Longs = self._job_seen.view[jobs]
+        return np.where(jobs > 0, seen, 0)
+
     def jobs(self, edges: Ints) -> Ints:
         """Return the job behind each edge, 0 where a dataset told of itself."""
         flow = self.flow

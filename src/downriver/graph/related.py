@@ -67,6 +67,12 @@ def relate(
     )
 
 
+def _short(node: TraceNode, namespace: str) -> str:
+    if node.kind == "dataset" and node.namespace == namespace:  # most of them
+        return f"table:{node.name}"
+    return entity_id(identity_of(node), namespace)
+
+
 def identity_of(node: TraceNode) -> EntityId:
     """Return the identity that a node of an answer shows."""
     if node.kind == "job":
@@ -108,7 +114,7 @@ class _Told:
         steps = [self._step(edge, upstream=upstream) for edge in edges]
         said = [step for step in steps if step.transformation] or steps
         return node, Related(
-            entity_id=entity_id(identity_of(node), namespace),
+            entity_id=_short(node, namespace),
             id=node.id,
             name=node.name if node.field is None else f"{node.name}.{node.field}",
             kind=node.kind,
@@ -134,8 +140,10 @@ class _Told:
 
     def _flow(self, edge: TraceEdge) -> FlowFacet:
         known = self._flows.get(edge.target, {})
+        if edge.source in known:
+            return known[edge.source]
         source = self._nodes.get(edge.source)
-        names = [edge.source, *(source.aliases if source is not None else ())]
+        names = source.aliases if source is not None else ()
         return next((known[name] for name in names if name in known), FlowFacet())
 
     def _read_flows(self, edges: Iterable[TraceEdge]) -> dict[str, dict[str, FlowFacet]]:

@@ -20,6 +20,7 @@ from downriver.http.openapi import describe
 from downriver.model.answers import Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
 from downriver.model.diagnoses import Diagnosis
+from downriver.model.findings import Findings
 from downriver.model.flows import (
     EntityDetails,
     EntityLineage,
@@ -27,7 +28,7 @@ from downriver.model.flows import (
     ExportAnswer,
     RegisteredPipeline,
 )
-from downriver.model.governance import Incident, Kpis, TagReach
+from downriver.model.governance import CertifiedPaths, Incident, Kpis, TagReach
 from downriver.model.impact_answers import ImpactAnswer, ImpactRequest
 from downriver.model.verdicts import Verdict
 from downriver.service import SqlCapture, Status
@@ -160,6 +161,21 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: TagReach, 400: _ERROR},
         query=("tag",),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/certified",
+        governance.get_certified,
+        KeyRole.READER,
+        {200: CertifiedPaths},
+    ),
+    Endpoint(
+        "GET",
+        "/v1/drift",
+        governance.get_drift,
+        KeyRole.READER,
+        {200: Findings, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        query=("status", "kind", "severity", "since", "of", "limit"),
     ),
     Endpoint(
         "POST",

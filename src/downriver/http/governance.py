@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
 
-from downriver.http.context import context_of, json_response, query_text
+from downriver.http.context import context_of, json_response, query_number, query_text
+from downriver.service.governing import DEFAULT_FINDINGS
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+_MOST_FINDINGS = 10_000
 
 
 async def get_kpis(request: Request) -> Response:
@@ -32,3 +35,24 @@ async def get_tag(request: Request) -> Response:
     """Follow a tag along column edges: `?tag=`, `pii` if left out."""
     tag = request.query_params.get("tag", "pii")
     return json_response(await run_in_threadpool(context_of(request).lineage.tag_reach, tag))
+
+
+async def get_certified(request: Request) -> Response:
+    """Return every certified dataset with what is not known of all that feeds it."""
+    return json_response(await run_in_threadpool(context_of(request).lineage.certified_paths))
+
+
+async def get_drift(request: Request) -> Response:
+    """Return what the monitor found: `?of=&status=&kind=&severity=&since=&limit=`."""
+    given = request.query_params
+    status = given.get("status", "open")
+    answer = await run_in_threadpool(
+        context_of(request).lineage.findings,
+        status=None if status == "all" else status,
+        entity=given.get("of"),
+        kind=given.get("kind"),
+        severity=given.get("severity"),
+        since=given.get("since"),
+        limit=query_number(request, "limit", DEFAULT_FINDINGS, _MOST_FINDINGS) or 0,
+    )
+    return json_response(answer)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from downriver.model.verdicts import Impact
 
 POLICY_FILE = "downriver.yml"
+_SECTIONS = frozenset({"gate", "watch"})  # what one file may hold
 
 
 class Waiver(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -63,12 +64,19 @@ def parse_policy(value: Any, field: str = "policy") -> Policy:
     """Return a policy; what it leaves out is as in the default one."""
     if value is None:
         return Policy()
-    if isinstance(value, dict) and set(value) == {"gate"}:
-        value = value["gate"]
+    if isinstance(value, dict):
+        value = _gate_section(value)
     try:
         return msgspec.convert(value, Policy)
     except msgspec.ValidationError as exc:
         raise InvalidRequestError(field, str(exc)) from exc
+
+
+def _gate_section(value: dict[str, Any]) -> dict[str, Any]:
+    """Return what a policy file says of the gate: under `gate`, or beside other sections."""
+    if "gate" in value and set(value) <= _SECTIONS:
+        return value["gate"] or {}
+    return {key: part for key, part in value.items() if key != "watch"}
 
 
 def read_policy(path: Path | None) -> Policy:

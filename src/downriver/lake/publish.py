@@ -26,17 +26,24 @@ class Published(msgspec.Struct):
 
 
 def publish(
-    folder: Folder, store: Store, progress: Callable[[int, int], None] = lambda done, total: None
+    folder: Folder,
+    store: Store,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    after: int = 0,
 ) -> Published:
     """Append to a store every event of the lake that it does not hold; `progress(done, total)`.
+
+    With `after`, only those of later batches than the one of this number.
 
     The store's log stays the truth: its catalog can be rebuilt from it. Interrupted, it can be run
     again, as the store recognises what it has.
     """
     snapshot = read_current(folder)
-    total = sum(batch.events for batch in snapshot.batches)
+    batches = [batch for batch in snapshot.batches if batch.number > after]
+    total = sum(batch.events for batch in batches)
     published = Published()
-    for batch in snapshot.batches:
+    for batch in batches:
         for bodies in folder.scan_column(f"{batch.path}/events", "body", _AT_ONCE):
             _append(store, bodies, published)
             progress(published.events + published.duplicates, total)

@@ -147,3 +147,20 @@ class TagReach(msgspec.Struct, kw_only=True):
     stopped: list[TaggedColumn]
     complete: bool
     blind_spots: list[BlindSpot]
+
+
+class CertifiedPath(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A certified dataset, how much lies upstream of it, and what of that is not known."""
+
+    dataset: str
+    intact: bool
+    upstream: int
+    gaps: list[BlindSpot]
+    owners: list[str] = []
+
+
+class CertifiedPaths(msgspec.Struct, kw_only=True):
+    """All certified datasets, those with gaps first."""
+
+    integrity: Share
+    datasets: list[CertifiedPath]

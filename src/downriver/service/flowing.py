@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 from downriver.errors import InvalidRequestError
@@ -10,28 +12,49 @@ from downriver.events.wire import parse_event, render_time
 from downriver.graph.entity_names import EntityNames
 from downriver.model.flows import Flow, RegisteredFlow, RegisteredPipeline
 from downriver.model.ids import JobId
+from downriver.service.flow_queue import FlowQueue
 from downriver.service.opened import DEFAULT_NAMESPACE, OpenStore, now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
 
+    from downriver.capture.scan import Repository
     from downriver.events import Event
     from downriver.model.ids import NodeId
+    from downriver.store import Store
 
 
 class Flowing(OpenStore):
     """Registers flows, one by one or many at once."""
+
+    def __init__(self, store: Store, repository: Repository | None = None) -> None:
+        super().__init__(store, repository)
+        self._queue: FlowQueue | None = None
+        self._starting_queue = threading.Lock()
 
     def register_flows(
         self, flows: Sequence[Flow], *, namespace: str = DEFAULT_NAMESPACE
     ) -> list[RegisteredFlow]:
         """Register flows; all of them are on disk when this returns."""
         registered, events = self._prepare_flows(flows, namespace)
-        if len(events) == 1:  # who registers one at a time may have company: they share a commit
-            self.submit(events)[0].result()
-        else:
-            self._ingest_many(events)
+        self._ingest_many(events)
         return registered
+
+    def submit_flow(self, flow: Flow) -> Future[RegisteredFlow]:
+        """Queue a flow to be written with others that are registered meanwhile."""
+        with self._starting_queue:
+            if self._queue is None:
+                prepare = partial(self._prepare_flows, namespace=DEFAULT_NAMESPACE)
+                self._queue = FlowQueue(prepare, self.submit)
+        return self._queue.put(flow)
+
+    def close(self) -> None:
+        """Write what is waiting and release the store."""
+        if self._queue is not None:
+            self._queue.close()
+            self._queue = None
+        super().close()
 
     def name_entity(self, text: str, *, namespace: str = DEFAULT_NAMESPACE) -> NodeId:
         """Return what a name means, or would mean if it were new."""

@@ -10,16 +10,31 @@ from downriver import settings
 from downriver.errors import InvalidEventError, InvalidRequestError
 from downriver.events.wire import parse_time
 from downriver.govern import incident, kpis
+from downriver.govern.certified import certified_paths
 from downriver.govern.drift import Inspector, Limits
+from downriver.govern.drift.cron import parse_period
 from downriver.govern.surroundings import Surroundings
 from downriver.govern.tags import reach_of_tag
+from downriver.govern.watch import Monitor
 from downriver.lake.closure import Items, count_reached
+from downriver.lake.places import Folder
+from downriver.lake.publish import publish
+from downriver.lake.snapshots import read_current
+from downriver.model.findings import FindingKind, Severity
 from downriver.service.opened import OpenStore, now
+from downriver.store.findings import Wanted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from downriver.govern.kpis import Ints
-    from downriver.model.governance import Incident, Kpis, TagReach
+    from downriver.govern.watch import Watch
+    from downriver.model.findings import Findings
+    from downriver.model.governance import CertifiedPaths, Incident, Kpis, TagReach
     from downriver.store import Reader
+    from downriver.store.findings import Waiting
+
+DEFAULT_FINDINGS = 100
 
 
 class Governing(OpenStore):
@@ -39,7 +54,7 @@ class Governing(OpenStore):
 
         `at` is the moment to look from, now if left out: what happened after it is not known.
         """
-        moment = now() if at is None else _moment(at, "at")
+        moment = now() if at is None else parse_moment(at, "at")
         with self.reading() as reader:
             found = self.resolve(entity, reader)
             inspector = Inspector(self._graph, reader, limits or Limits(), moment)
@@ -55,6 +70,58 @@ class Governing(OpenStore):
             wanted = tag.strip().lower()
             return reach_of_tag(self._graph, reader, wanted, around, around.stale_days)
 
+    def certified_paths(self) -> CertifiedPaths:
+        """Return every certified dataset with what is not known of all that feeds it."""
+        with self.reading() as reader:
+            return certified_paths(self._graph, reader, self._around(reader))
+
+    def findings(
+        self,
+        *,
+        status: str | None = "open",
+        entity: str | None = None,
+        kind: str | None = None,
+        severity: str | None = None,
+        since: str | None = None,
+        limit: int = DEFAULT_FINDINGS,
+    ) -> Findings:
+        """Return what the monitor has recorded, the latest news first; status None is all."""
+        with self.reading() as reader:
+            named = None if entity is None else str(self.resolve(entity, reader).id)
+            wanted = Wanted(
+                _one_of(status, ("open", "resolved"), "status"),
+                named,
+                _one_of(kind, [k.value for k in FindingKind], "kind"),
+                None if severity is None else Severity(_one_of(severity, _SEVERITIES, "severity")),
+                None if since is None else parse_since(since, now()),
+                limit,
+            )
+            return reader.recorded.find(wanted)
+
+    def waiting_alerts(self) -> list[Waiting]:
+        """Return what the channels have still to be told."""
+        with self.store.reader() as reader:
+            return reader.recorded.waiting()
+
+    def monitor(self, watch: Watch) -> Monitor:
+        """Return a monitor that looks at this store."""
+        stale_days = settings.read_number(settings.STALE_DAYS)
+        return Monitor(self.store, self._graph, self.reading, watch, stale_days)
+
+    def take_from_lake(self, place: str) -> int:
+        """Append what a lake took in since this was last asked; return how many events are new."""
+        folder = Folder(place)
+        name = f"lake {folder.place}"
+        with self.store.reader() as reader:
+            after = int(reader.recorded.state(name) or b"0")
+        last = max((batch.number for batch in read_current(folder).batches), default=0)
+        if last <= after:
+            return 0
+        published = publish(folder, self.store, after=after)
+        with self.store.ledger() as ledger:
+            ledger.keep(name, str(last).encode())
+        return published.events
+
     def _around(self, reader: Reader) -> Surroundings:
         return Surroundings(self._graph, reader, settings.read_number(settings.STALE_DAYS))
 
@@ -68,7 +135,23 @@ def _count_reached(
     return datasets, jobs
 
 
-def _moment(text: str, field: str) -> int:
+_SEVERITIES = [severity.value for severity in Severity]
+
+
+def _one_of(text: str | None, known: Sequence[str], field: str) -> str | None:
+    if text is not None and text not in known:
+        raise InvalidRequestError(field, f"{text!r} is not one of {', '.join(known)}")
+    return text
+
+
+def parse_since(text: str, moment: int) -> int:
+    """Return the moment that a time means, or a period such as `24h` before `moment`."""
+    period = parse_period(text)
+    return parse_moment(text, "since") if period is None else moment - period
+
+
+def parse_moment(text: str, field: str) -> int:
+    """Return the moment that an ISO 8601 time means."""
     try:
         return parse_time(text, field)
     except InvalidEventError as exc:

@@ -96,15 +96,15 @@ class History:
             found.setdefault(dataset, []).append(version)
         return found
 
-    def measures(self, dataset: int, limit: int) -> list[Measure]:
-        """Return the last statistics and quality facets of a dataset, in order of time."""
+    def measures(self, dataset: int, limit: int, until: int) -> list[Measure]:
+        """Return the last statistics and quality facets up to a moment, in order of time."""
         sql = f"""
             SELECT f.name, f.role, f.run, f.last_at, f.last_event, b.body
             FROM facets f JOIN bodies b ON b.digest = f.digest
-            WHERE f.node = ? AND f.name IN ({MEASURES})
+            WHERE f.node = ? AND f.name IN ({MEASURES}) AND f.last_at <= ?
             ORDER BY f.last_at DESC, f.last_event DESC, f.digest DESC LIMIT ?
         """
-        rows = self._query(sql, (dataset, limit))
+        rows = self._query(sql, (dataset, until, limit))
         runs = self._runs_of({row[2] for row in rows})
         return [
             Measure(
@@ -121,10 +121,13 @@ class History:
         rows = self._rows_in("SELECT id, job, run FROM runs WHERE id IN", list(numbers))
         return {number: (job, run) for number, job, run in rows}
 
-    def runs(self, job: int, limit: int) -> list[JobRun]:
-        """Return the last runs of a job, the first to be seen first."""
-        sql = f"SELECT {_RUN} FROM runs WHERE job = ? ORDER BY first_at DESC, run DESC LIMIT ?"
-        return [_run(row) for row in reversed(self._query(sql, (job, limit)))]
+    def runs(self, job: int, limit: int, until: int) -> list[JobRun]:
+        """Return the last runs of a job up to a moment, the first to be seen first."""
+        sql = f"""
+            SELECT {_RUN} FROM runs WHERE job = ? AND first_at <= ?
+            ORDER BY first_at DESC, run DESC LIMIT ?
+        """
+        return [_run(row) for row in reversed(self._query(sql, (job, until, limit)))]
 
     def run_facets(
         self, job: int, name: Literal["errorMessage", "nominalTime"], runs: Iterable[int]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from downriver.events import Event
+    from downriver.store.findings import Ledger
     from downriver.store.keys import KeyRole
     from downriver.store.reader import Reader
     from downriver.store.tables import Key, Table
@@ -75,6 +76,9 @@ class Store(Protocol):
 
     def revoke_key(self, name: str) -> None:
         """Make an API key worthless from now on."""
+
+    def ledger(self) -> AbstractContextManager[Ledger]:
+        """Open the one write transaction for what a monitor records."""
 
     def close(self) -> None:
         """Release files and connections."""

@@ -11,6 +11,7 @@ from downriver.errors import EntityNotFoundError
 from downriver.events.facets import Column, schema_columns
 from downriver.model.facts import EdgeKind, EventRef, Role, RunState, Span
 from downriver.model.ids import DatasetId, JobId, NodeId, bounded, short_name
+from downriver.store.findings import Recorded
 from downriver.store.history import History
 from downriver.store.keys import ApiKey
 from downriver.store.packing import unpack
@@ -58,6 +59,7 @@ class Reader:
         self._rows_in = queries.rows_in
         self._scan = queries.scan
         self.history = History(queries)
+        self.recorded = Recorded(queries)
 
     def state(self) -> StoreState:
         """Return where the store stands."""
@@ -302,12 +304,14 @@ class Reader:
             WHERE f.role = 0 AND f.run = 0 AND f.name >= '{prefix}' AND f.name < '{prefix}~'
             AND f.node IN
         """.strip()
-        rows = self._by_ids(sql, nodes)
-        rows.sort(key=lambda row: (row[3], *map(bytes, row[4:])))
-        current = {(node, name): body for node, name, body, *_ in rows}
+        latest: dict[tuple[int, str], Row] = {}
+        for row in self._by_ids(sql, nodes):
+            known = latest.get((row[0], row[1]))
+            if known is None or _age(row) > _age(known):
+                latest[row[0], row[1]] = row
         found: dict[int, dict[str, bytes]] = {}
-        for (node, name), packed in current.items():
-            body = unpack(bytes(packed)) or b"{}"
+        for (node, name), row in latest.items():
+            body = unpack(bytes(row[2])) or b"{}"
             if not _deleted(body):
                 found.setdefault(node, {})[name] = body
         return found
@@ -400,6 +404,11 @@ _DUMP = {
         JOIN columns t ON t.id = d.target JOIN nodes tn ON tn.id = t.dataset
     """,
 }
+
+
+def _age(row: Row) -> tuple[int, bytes, bytes]:
+    """Return what orders sightings of a facet, the last one last."""
+    return row[3], bytes(row[4]), bytes(row[5])
 
 
 def _by_id(changed_after: int) -> str:

@@ -13,6 +13,7 @@ from downriver.events import fold, parse_event
 from downriver.model.facts import Facts
 from downriver.store import keys, tables
 from downriver.store.chain import GENESIS, link
+from downriver.store.findings import Ledger
 from downriver.store.packing import pack, unpack
 from downriver.store.port import Receipt, StepTimes, StoreState
 from downriver.store.projection import Projection
@@ -121,6 +122,12 @@ class SqlStore(ABC):
         """Make an API key worthless from now on."""
         with self._writing() as tx:
             keys.revoke_key(tx, name)
+
+    @contextmanager
+    def ledger(self) -> Iterator[Ledger]:
+        """Open the one write transaction for what a monitor records."""
+        with self._writing() as tx:
+            yield Ledger(tx)
 
     @contextmanager
     def _writing(self) -> Iterator[Transaction]:

@@ -10,6 +10,7 @@ from downriver.tracker.sync import SyncTracker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from concurrent.futures import Future
     from types import TracebackType
     from typing import Any
 
@@ -29,6 +30,19 @@ def _awaited(
     return call
 
 
+def _awaited_future(
+    start: Callable[Concatenate[SyncTracker, P], Future[R]],
+    method: Callable[Concatenate[SyncTracker, P], R],
+) -> Callable[Concatenate[Tracker, P], Coroutine[Any, Any, R]]:
+    """Return a method that needs no thread, because what is begun ends by itself."""
+
+    @functools.wraps(method)
+    async def call(self: Tracker, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.wrap_future(start(self.sync, *args, **kwargs))
+
+    return call
+
+
 class Tracker:
     """Registers lineage and asks questions about it. `sync` has the same without `await`."""
 
@@ -36,7 +50,7 @@ class Tracker:
         self.sync = sync
         self.track = sync.track
 
-    register_flow = _awaited(SyncTracker.register_flow)
+    register_flow = _awaited_future(SyncTracker.start_flow, SyncTracker.register_flow)
     register_flows = _awaited(SyncTracker.register_flows)
     register_pipeline = _awaited(SyncTracker.register_pipeline)
     capture_sql_lineage = _awaited(SyncTracker.capture_sql_lineage)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Future
 
     from downriver.model.answers import Direction, Paths
     from downriver.model.diagnoses import Diagnosis
@@ -35,6 +36,9 @@ class Backend(Protocol):
 
     def register_flows(self, flows: Sequence[Flow]) -> list[RegisteredFlow]:
         """Register flows; all of them are on disk when this returns."""
+
+    def submit_flow(self, flow: Flow) -> Future[RegisteredFlow]:
+        """Take a flow; the future resolves once it is on disk, with others that came meanwhile."""
 
     def register_pipeline(
         self, name: str, flows: Sequence[Flow], *, schedule: str | None, description: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
@@ -39,8 +40,16 @@ class LineageEmitter:
     """Sends events to a collector. Never raises and never waits: what cannot be sent is spooled."""
 
     def __init__(self, marquez_url: str | None = None) -> None:
-        self._emitter = open_emitter(marquez_url)
-        self._emitter.close_at_exit()
+        self._url = marquez_url
+        self._opened: tuple[int, Emitter] | None = None
+
+    @property
+    def _emitter(self) -> Emitter:
+        """What sends: opened when first used, and anew in a forked process."""
+        if self._opened is None or self._opened[0] != os.getpid():
+            self._opened = (os.getpid(), open_emitter(self._url))
+            self._opened[1].close_at_exit()
+        return self._opened[1]
 
     def emit(self, event: Mapping[str, Any]) -> None:
         """Take an OpenLineage event."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from downriver import settings
 from downriver.capture.emit import Spool
 from downriver.sending import open_spool
 from downriver.service import Lineage
-from downriver.store import MEMORY
+from downriver.store import MEMORY, find_home
 from downriver.tracker.awaited import Tracker
 from downriver.tracker.remote import RemoteLineage
 from downriver.tracker.sync import SyncTracker
@@ -27,10 +28,14 @@ def lineage_sync(location: str | None = None) -> SyncTracker:
     """Open a tracker for code that does not await; `location` is as for `lineage`."""
     target = location or settings.read_text(settings.URL)
     if target.startswith(("http://", "https://")):
-        spool = open_spool()
-        remote = RemoteLineage(target, settings.read_text(settings.API_KEY), spool)
-        return SyncTracker(remote, spool)
-    return SyncTracker(Lineage.open(location), _spool_beside(location))
+        spool, key = open_spool(), settings.read_text(settings.API_KEY)
+        return SyncTracker(partial(RemoteLineage, target, key, spool), spool)
+    if location == MEMORY:
+        held = Lineage.open(MEMORY)
+        return SyncTracker(lambda: held, _spool_beside(location))
+    # Found now: a job may change its working directory before it is opened again.
+    place = location or settings.read_text(settings.STORE) or str(find_home())
+    return SyncTracker(partial(Lineage.open, place), _spool_beside(location))
 
 
 def _spool_beside(location: str | None) -> Spool:

@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger("downriver")
 
+_AT_ONCE = 16
 _READ_TIMEOUT = 60.0
 _WRITE_TIMEOUT = 10.0  # whoever registers may be a job at work: then it is spooled
 _FAILED = 400
@@ -82,6 +84,7 @@ class RemoteLineage:
             self._headers["Authorization"] = f"Bearer {key}"
         self._idle: deque[http.client.HTTPConnection] = deque()
         self._process = os.getpid()
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "downriver-remote")  # threads start when needed
 
     def send(self, events: list[bytes]) -> None:
         """Put events into the server's log, or raise when that cannot be done now."""
@@ -100,6 +103,10 @@ class RemoteLineage:
             registered, events = prepare_flows(flows, _offline)
             self._keep(events, exc)
             return [_spooled(flow) for flow in registered]
+
+    def submit_flow(self, flow: Flow) -> Future[RegisteredFlow]:
+        """Take a flow; a few requests are under way at once, and the server joins their commits."""
+        return self._pool.submit(lambda: self.register_flows([flow])[0])
 
     def register_pipeline(
         self, name: str, flows: Sequence[Flow], *, schedule: str | None, description: str
@@ -189,7 +196,8 @@ class RemoteLineage:
         return self._get("/v1/diagnosis", {"dataset": dataset, "column": column}, Diagnosis)
 
     def close(self) -> None:
-        """Close every connection."""
+        """Finish what is under way and close every connection."""
+        self._pool.shutdown()
         self._sender.close()
         while self._idle:
             self._idle.pop().close()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.emit import Emitter
-from downriver.capture.sql import ColumnEdge, parse_sql_lineage
-from downriver.errors import InvalidRequestError
+from downriver.capture.sql import parse_sql_lineage
 from downriver.graph.entity_names import short_id
 from downriver.model.flows import (
     DownstreamAnswer,
@@ -16,14 +16,15 @@ from downriver.model.flows import (
     UpstreamAnswer,
 )
 from downriver.model.impact_answers import ImpactRequest
-from downriver.model.readable import Readable
 from downriver.sending import flush_shared
 from downriver.service import DEFAULT_NAMESPACE
 from downriver.service.relating import MOST_RELATED
+from downriver.tracker.flows import SqlFlows, make_flow, sql_flows
 from downriver.tracker.functions import document, tracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from concurrent.futures import Future
 
     from downriver.capture.emit import Spool
     from downriver.capture.functions import ColumnLineage
@@ -37,30 +38,39 @@ if TYPE_CHECKING:
         RegisteredPipeline,
         Related,
     )
+    from downriver.model.ids import NodeId
     from downriver.model.impact_answers import ImpactAnswer
-    from downriver.service import SqlCapture
     from downriver.tracker.backend import Backend
     from downriver.tracker.functions import Ends, F
-
-
-class SqlFlows(Readable, kw_only=True):
-    """What capturing a statement registered."""
-
-    source_tables: list[str]
-    target_tables: list[str]
-    flows_registered: list[dict[str, str]]
-    flow_count: int
-    columns: list[ColumnEdge]
-    complete: bool
-    blind_spots: list[str]
 
 
 class SyncTracker:
     """Registers lineage and asks questions about it. Safe to share between threads."""
 
-    def __init__(self, backend: Backend, spool: Spool) -> None:
-        self._backend = backend
-        self._emitter = Emitter(backend.send, spool)
+    def __init__(self, open_backend: Callable[[], Backend], spool: Spool) -> None:
+        self._open = open_backend
+        self._spool = spool
+        self._connect()
+
+    def _connect(self) -> None:
+        self._process = os.getpid()
+        self._holder = self._open()
+        self._sender = Emitter(self._holder.send, self._spool)
+
+    def _reconnect_after_fork(self) -> None:
+        """Open anew in a forked process: connections and threads of its parent are none of its."""
+        if self._process != os.getpid():
+            self._connect()
+
+    @property
+    def _backend(self) -> Backend:
+        self._reconnect_after_fork()
+        return self._holder
+
+    @property
+    def _emitter(self) -> Emitter:
+        self._reconnect_after_fork()
+        return self._sender
 
     @property
     def backend(self) -> Backend:
@@ -92,7 +102,7 @@ class SyncTracker:
             source,
             target,
             emit=self._emit,
-            names=self._backend.name_entity,
+            names=self._name_entity,
             auto=auto,
             job_name=name,
             description=transformation or "",
@@ -109,12 +119,15 @@ class SyncTracker:
             output,
             namespace=DEFAULT_NAMESPACE,
             emit=self._emit,
-            names=self._backend.name_entity,
+            names=self._name_entity,
         )
 
     def _emit(self, event: bytes) -> None:
         self._emitter.close_at_exit()
         self._emitter.emit(event)
+
+    def _name_entity(self, text: str) -> NodeId:
+        return self._backend.name_entity(text)
 
     # Registering
 
@@ -128,6 +141,20 @@ class SyncTracker:
         metadata: Mapping[str, Any] | None = None,
     ) -> RegisteredFlow:
         """Register that data goes from one entity to another; on disk when this returns."""
+        return self.start_flow(
+            source_id, target_id, flow_type, transformation, schedule, metadata
+        ).result()
+
+    def start_flow(
+        self,
+        source_id: str,
+        target_id: str,
+        flow_type: str = "batch",
+        transformation: str | None = None,
+        schedule: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Future[RegisteredFlow]:
+        """Begin to register a flow; the future resolves once it is on disk."""
         flow = make_flow(
             {
                 "source_id": source_id,
@@ -138,7 +165,7 @@ class SyncTracker:
                 "metadata": metadata,
             }
         )
-        return self.backend.register_flows([flow])[0]
+        return self._backend.submit_flow(flow)
 
     def register_flows(self, flows: Iterable[Flow | Mapping[str, Any]]) -> list[RegisteredFlow]:
         """Register many flows at once: far quicker than one by one."""
@@ -173,7 +200,7 @@ class SyncTracker:
             text = f"INSERT INTO {context_table}\n{sql}"
         described = transformation or ""
         capture = self.backend.capture_sql(text, dialect=dialect, description=described, ran=True)
-        return _flows(capture, described)
+        return sql_flows(capture, described)
 
     # Asking
 
@@ -317,47 +344,5 @@ class SyncTracker:
         self._backend.close()
 
 
-def make_flow(flow: Flow | Mapping[str, Any]) -> Flow:
-    """Return a flow from one, or from a dictionary with its fields; others are refused."""
-    if isinstance(flow, Flow):
-        return flow
-    given = dict(flow)
-    for name, other in (("source", "source_id"), ("target", "target_id")):
-        if name in given:
-            given.setdefault(other, given.pop(name))
-    unknown = given.keys() - set(Flow.__struct_fields__)
-    if unknown:
-        raise InvalidRequestError("flow", f"has no {', '.join(sorted(map(str, unknown)))}")
-    for name in ("source_id", "target_id"):
-        if not isinstance(given.get(name), str):
-            raise InvalidRequestError(name, "missing; write it like table:orders or api:stripe")
-    said = {name: value for name, value in given.items() if value is not None}
-    said["metadata"] = dict(said.get("metadata", {}))
-    return Flow(**said)
-
-
 def _datasets(related: list[Related]) -> list[str]:
     return [entity.entity_id for entity in related if entity.kind == "dataset"]
-
-
-def _flows(capture: SqlCapture, transformation: str) -> SqlFlows:
-    found = capture.lineage
-    pairs = {
-        (source, target)
-        for statement in found.statements
-        for source in statement.inputs
-        for target in statement.outputs
-    }
-    flows = [
-        {"source": source, "target": target, "transformation": transformation}
-        for source, target in sorted(pairs)
-    ]
-    return SqlFlows(
-        source_tables=found.inputs,
-        target_tables=found.outputs,
-        flows_registered=flows,
-        flow_count=len(flows),
-        columns=[*found.column_edges, *found.dataset_edges],
-        complete=found.complete,
-        blind_spots=[spot.message for spot in found.blind_spots],
-    )

@@ -63,6 +63,23 @@ def test_a_certified_dataset_that_an_unfed_job_feeds_has_no_integrity(tmp_path: 
     ]
     with told(tmp_path, events) as lineage:
         assert lineage.kpis().certified_path_integrity.percent == 0.0
+        (path,) = lineage.certified_paths().datasets
+    assert (path.intact, path.upstream) == (False, 3)
+    assert [(gap.kind, gap.entity) for gap in path.gaps] == [("job_without_inputs", "job:etl:load")]
+
+
+def test_a_certified_dataset_of_which_nothing_upstream_is_known_is_not_intact(
+    tmp_path: Path,
+) -> None:
+    events = [dataset_event("alone", tagged("golden")), *shop()]
+    with told(tmp_path, events) as lineage:
+        found = lineage.certified_paths()
+    assert [(p.dataset.rpartition(":")[2], p.intact) for p in found.datasets] == [
+        ("alone", False),
+        ("mart", True),
+    ]
+    assert found.datasets[0].gaps[0].kind == "no_upstream"
+    assert found.integrity.percent == 50.0
 
 
 def test_an_empty_store_has_figures_too(tmp_path: Path) -> None:

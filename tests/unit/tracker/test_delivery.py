@@ -170,8 +170,38 @@ def test_a_forked_process_sends_what_it_did(here):
     for worker in workers:
         worker.join(60)
     assert [worker.exitcode for worker in workers] == [0, 0]
-    found = set(lineage_sync().get_downstream_impact("table:hub"))
+    tracker = lineage_sync()
+    Spool(here / "spool").drain(tracker.backend.send)  # what took too long at the end waits there
+    found = set(tracker.get_downstream_impact("table:hub"))
     assert {"table:forked1", "table:forked2"} <= found
+
+
+def _register_from_child(tracker, number):
+    tracker.register_flow("table:hub", f"table:child{number}")
+    tracker.track("table:hub", f"table:called{number}")(lambda: None)()
+
+
+@pytest.mark.parametrize("mode", ["embedded", "remote"])
+def test_a_forked_process_may_use_its_parents_tracker(here, mode):
+    with Lineage.open(str(here / "server")) as store, serving(store) as url:
+        tracker = lineage_sync(url if mode == "remote" else str(here / "store"))
+        tracker.register_flow("table:hub", "table:parent")
+        context = multiprocessing.get_context("fork")
+        workers = [
+            context.Process(target=_register_from_child, args=(tracker, number))
+            for number in (1, 2)
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(60)
+        assert [worker.exitcode for worker in workers] == [0, 0]
+        Spool(here / "spool").drain(tracker.backend.send)
+        Spool(here / "store" / "spool").drain(tracker.backend.send)
+        assert set(tracker.get_downstream_impact("table:hub")) == {
+            "table:parent", "table:child1", "table:child2", "table:called1", "table:called2",
+        }  # fmt: skip
+        tracker.close()
 
 
 def test_importing_downriver_loads_nothing_heavy():

@@ -1,7 +1,7 @@
 """Python functions as jobs: a decorator, the runs it sees, and the data they move."""
 
 from downriver.capture.functions.declared import ColumnLineage, Dataset
-from downriver.capture.functions.events import create_lineage_event, render_columns
+from downriver.capture.functions.events import create_lineage_event
 from downriver.capture.functions.runs import Described, FunctionRun, Moved, current_run
 from downriver.capture.functions.wrapping import Tracking, track_function
 
@@ -14,6 +14,5 @@ __all__ = [
     "Tracking",
     "create_lineage_event",
     "current_run",
-    "render_columns",
     "track_function",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import NamedTuple
 
 from downriver.model.ids import DatasetId, JobId
@@ -75,11 +75,11 @@ def current_run() -> FunctionRun | None:
     return _current.get()
 
 
-def enter(run: FunctionRun) -> object:
+def enter(run: FunctionRun) -> Token[FunctionRun | None]:
     """Make a run the current one; give what this returns to `leave`."""
     return _current.set(run)
 
 
-def leave(token: object) -> None:
+def leave(token: Token[FunctionRun | None]) -> None:
     """Make the run before the current one again."""
-    _current.reset(token)  # type: ignore[arg-type]
+    _current.reset(token)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _VERBS = {"reads": ("now reads", "no longer reads"), "writes": ("now writes", "no longer writes")}
 _FEW = 3
+_LISTED = 20
 
 
 class Edge(NamedTuple):
@@ -120,11 +121,18 @@ def _finding(
 
 
 def find_claim_drift(
-    job: JobId, dataset: DatasetId, claims: Sequence[Version], settled_at: int
+    job: JobId,
+    dataset: DatasetId,
+    claims: Sequence[Version],
+    done: int,
+    settled_at: int,
 ) -> Iterator[Finding]:
-    """Yield the sources that a column gained or lost. Columns that came or went are not told."""
+    """Yield the sources that columns gained or lost. Columns that came or went are not told.
+
+    `done` is how many runs completed: a job that says something else nearly every time is no news.
+    """
     turn = find_turn(claims, settled_at)
-    if turn is None:
+    if turn is None or (len(claims) > _FEW and len(claims) > done / 2):
         return
     edges = {v.digest: _column_edges(v, dataset) for v in (turn.before, *turn.between, *turn.alive)}
     before, now = edges[turn.before.digest], edges[turn.now.digest]
@@ -134,11 +142,11 @@ def find_claim_drift(
         (FindingKind.EDGE_APPEARED, now - before),
         (FindingKind.EDGE_VANISHED, before - alive),
     ):
-        for column, source in sorted(found):
-            if column in stayed:
-                there = kind is FindingKind.EDGE_APPEARED
-                holds = [((column, source) in edges[v.digest]) == there for v in turn.between]
-                yield _claimed(kind, job, dataset, (column, source), began(turn, holds))
+        there = kind is FindingKind.EDGE_APPEARED
+        told = sorted(edge for edge in found if edge[0] in stayed)
+        if told:
+            holds = [all((edge in edges[v.digest]) == there for edge in told) for v in turn.between]
+            yield _claimed(kind, job, dataset, told, began(turn, holds))
 
 
 def _column_edges(version: Version, dataset: DatasetId) -> frozenset[tuple[str, str]]:
@@ -150,17 +158,25 @@ def _column_edges(version: Version, dataset: DatasetId) -> frozenset[tuple[str, 
 
 
 def _claimed(
-    kind: FindingKind, job: JobId, dataset: DatasetId, edge: tuple[str, str], since: EventRef
+    kind: FindingKind,
+    job: JobId,
+    dataset: DatasetId,
+    edges: Sequence[tuple[str, str]],
+    since: EventRef,
 ) -> Finding:
-    column, source = edge
+    """One finding for all columns: whoever rewrites a query changes many at once."""
     appeared = kind is FindingKind.EDGE_APPEARED
     at = render_time(since.at)
+    column, source = edges[0]
+    more = f", and {len(edges) - 1} more such" if len(edges) > 1 else ""
     return Finding(
         kind=kind,
         entity=str(dataset),
-        subject=f"{column} <- {source} by {job}",
+        subject=f"columns by {job}",
         severity=Severity.INFO if appeared else Severity.WARNING,
-        message=f"column {column} {'now' if appeared else 'no longer'} derives from {source}",
+        message=f"column {column} {'now' if appeared else 'no longer'} derives from {source}{more}",
         first_seen=at,
+        state=", ".join(f"{column} <- {source}" for column, source in edges),
+        why=[f"{column} <- {source}" for column, source in edges[:_LISTED]],
         evidence=[Evidence(event=since.digest.hex(), at=at, job=str(job))],
     )

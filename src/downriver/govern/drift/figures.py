@@ -93,7 +93,7 @@ class Measured:
             Severity.WARNING,
             f"the values of {key.column} have shifted: its {_WORDS.get(key.metric, key.metric)} is "
             f"{_figure(shift.point.value)}, where about {_figure(shift.expected)} was expected",
-            state=",".join(sorted(f"{k.metric} {s.direction}" for k, s in found)),
+            state="",  # another quantile that follows is no news
             shown=_figure,
         )
         others = [(k, s) for k, s in found if k != key]

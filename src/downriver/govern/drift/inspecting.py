@@ -10,7 +10,7 @@ import numpy as np
 from downriver.govern.drift.edges import Edge, JobEdges, find_claim_drift, find_edge_drift
 from downriver.govern.drift.figures import Measured
 from downriver.govern.drift.limits import Limits
-from downriver.govern.drift.runs import JobHistory, find_run_trouble
+from downriver.govern.drift.runs import JobHistory, expect_next, find_run_trouble
 from downriver.govern.drift.schema import Schemas, find_schema_drift
 from downriver.govern.drift.series import DAY
 from downriver.model.facts import EdgeKind, EventRef, RunState, Span
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from downriver.govern.drift.cron import Schedule
+    from downriver.govern.drift.rhythm import Due
     from downriver.graph import GraphIndex
     from downriver.model.findings import Finding
     from downriver.store import Reader
@@ -48,6 +49,7 @@ class Inspector:
         self._settled_at = now - int(limits.settle_days * DAY)
         self._schedules = schedules or {}
         self._job_names: dict[int, str] = {}
+        self._due: dict[int, Due | None] = {}
 
     def inspect(self, node: int) -> list[Finding]:
         """Return the findings of a dataset or job, whichever it is."""
@@ -57,42 +59,56 @@ class Inspector:
             return list(self._of_job(node, spoken))
         return list(self._of_dataset(node, spoken))
 
+    def late_at(self, node: int) -> int | None:
+        """Return the moment from which the next run of an inspected job is late."""
+        due = self._due.get(node)
+        return None if due is None else due.at + due.tolerance
+
     def _of_dataset(self, node: int, dataset: DatasetId) -> Iterator[Finding]:
         names = self._nodes.identities.group(node)
         history = self._reader.history
         schemas: list[Version] = []
         for name in names:
             schemas += self._known(history.facet_versions(name, "schema"))
+        claims = self._claims_on(names)
         if len(schemas) > 1:
-            claims = [version for name in names for version in self._claims_on(name)]
-            found = Schemas(dataset, schemas, self._known(claims))
+            found = Schemas(dataset, schemas, [v for of_job in claims.values() for v in of_job])
             yield from find_schema_drift(found, self._limits, self._settled_at)
-        measures = [m for name in names for m in history.measures(name, _MEASURES)]
-        measures = [measure for measure in measures if measure.at.at <= self._now]
+        yield from self._claim_drift(dataset, claims)
+        measures = [m for name in names for m in history.measures(name, _MEASURES, self._now)]
         measures.sort(key=lambda m: (m.at, m.name))
         measured = Measured(dataset, measures, self._name_of_job)
         yield from measured.findings(self._limits, self._now)
 
-    def _claims_on(self, dataset: int) -> Iterator[Version]:
-        flow = self._nodes.flow
-        edges = flow.ends.entering.of(np.array([dataset], np.int32))
-        for job in {0, *self._nodes.jobs(edges).tolist()}:
-            yield from self._reader.history.claims(job, dataset).get(dataset, ())
+    def _claims_on(self, names: list[int]) -> dict[int, list[Version]]:
+        """Return what each job has said of the columns of a dataset, under any of its names."""
+        edges = self._nodes.flow.ends.entering.of(np.array(names, np.int32))
+        found: dict[int, list[Version]] = {}
+        for job in sorted({0, *self._nodes.jobs(edges).tolist()}):
+            for name in names:
+                versions = self._reader.history.claims(job, name).get(name, [])
+                found[job] = [*found.get(job, ()), *self._known(versions)]
+        return found
+
+    def _claim_drift(
+        self, dataset: DatasetId, claims: dict[int, list[Version]]
+    ) -> Iterator[Finding]:
+        for job, versions in claims.items():
+            if job and len(versions) > 1:
+                runs = self._begun(self._reader.history.runs(job, _RUNS, self._now))
+                done = sum(run.state is RunState.COMPLETE for run in runs)
+                name = self._reader.nodes([job])[job]
+                if isinstance(name, JobId):
+                    yield from find_claim_drift(name, dataset, versions, done, self._settled_at)
 
     def _of_job(self, node: int, job: JobId) -> Iterator[Finding]:
         history = self._reader.history
-        runs = self._begun(history.runs(node, _RUNS))
-        yield from find_run_trouble(
-            self.job_history(node, job, runs), self._limits.lateness, self._now
-        )
+        runs = self._begun(history.runs(node, _RUNS, self._now))
+        judged = self._job_history(node, job, runs)
+        due = self._due[node] = expect_next(judged, self._limits.lateness)
+        yield from find_run_trouble(judged, due, self._limits.lateness, self._now)
         edges = JobEdges(job, list(self._edges(node)), runs)
         yield from find_edge_drift(edges, self._limits, self._settled_at)
-        claims = history.claims(node)
-        targets = self._reader.nodes(claims)
-        for dataset, versions in claims.items():
-            target = targets[dataset]
-            if isinstance(target, DatasetId):
-                yield from find_claim_drift(job, target, self._known(versions), self._settled_at)
 
     # As the catalog was at the moment: what happened after it is not known yet.
 
@@ -117,7 +133,7 @@ class Inspector:
             for run in begun
         ]
 
-    def job_history(self, node: int, job: JobId, runs: list[JobRun]) -> JobHistory:
+    def _job_history(self, node: int, job: JobId, runs: list[JobRun]) -> JobHistory:
         """Return the runs of a job with what is needed to judge them."""
         history = self._reader.history
         bad = [run.number for run in runs[-20:]]

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
+
+Above0 = Annotated[float, Meta(gt=0)]
+AtLeast0 = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class SeriesLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -13,9 +20,9 @@ class SeriesLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `min_points` values before it.
     """
 
-    threshold: float = 4.0
-    min_change: float = 0.25
-    min_points: int = 10
+    threshold: Above0 = 4.0
+    min_change: AtLeast0 = 0.25
+    min_points: Annotated[int, Meta(ge=3)] = 10
 
 
 class LatenessLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,21 +33,21 @@ class LatenessLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     for `give_up_days` is taken to be gone.
     """
 
-    min_runs: int = 6
-    regular: float = 0.8
-    tolerance: float = 0.1
-    grace_minutes: float = 10.0
-    give_up_days: float = 14.0
+    min_runs: Annotated[int, Meta(ge=3)] = 6
+    regular: Share = 0.8
+    tolerance: AtLeast0 = 0.1
+    grace_minutes: AtLeast0 = 10.0
+    give_up_days: Above0 = 14.0
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """All of them. A change of schema or edges is news for `settle_days`, then the new normal."""
 
-    settle_days: float = 7.0
+    settle_days: Above0 = 7.0
     rows: SeriesLimits = SeriesLimits()
     nulls: SeriesLimits = SeriesLimits(min_change=0.02)
     distribution: SeriesLimits = SeriesLimits(threshold=5.0)
     lateness: LatenessLimits = LatenessLimits()
-    vanished_after_runs: int = 3
-    rename_certainty: float = 0.6
-    window_days: float = 60.0
+    vanished_after_runs: Annotated[int, Meta(ge=1)] = 3
+    rename_certainty: Share = 0.6
+    window_days: Above0 = 60.0

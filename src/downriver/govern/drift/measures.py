@@ -18,25 +18,23 @@ if TYPE_CHECKING:
     from downriver.model.facts import EventRef
     from downriver.store.history import Measure
 
-Number = int | float
-
 
 class ColumnFigures(msgspec.Struct):
     """What was measured of one column."""
 
-    nullCount: Number | None = None  # noqa: N815
-    distinctCount: Number | None = None  # noqa: N815
-    sum: Number | None = None
-    count: Number | None = None
-    min: Number | None = None
-    max: Number | None = None
-    quantiles: dict[str, Number] | None = None
+    nullCount: float | None = None  # noqa: N815
+    distinctCount: float | None = None  # noqa: N815
+    sum: float | None = None
+    count: float | None = None
+    min: float | None = None
+    max: float | None = None
+    quantiles: dict[str, float] | None = None
 
 
 class Figures(msgspec.Struct):
     """outputStatistics, inputStatistics and dataQualityMetrics: what they share, and columns."""
 
-    rowCount: Number | None = None  # noqa: N815
+    rowCount: float | None = None  # noqa: N815
     columnMetrics: dict[str, ColumnFigures] | None = None  # noqa: N815
 
 
@@ -82,11 +80,15 @@ def read_series(measures: Iterable[Measure]) -> dict[SeriesKey, list[Point]]:
     for measure in measures:
         if measure.name == "dataQualityAssertions":
             continue
-        for metric, column, value in _figures(read_facet(measure.body, Figures)):
+        figures = read_facet(measure.body, Figures)
+        size = figures.rowCount or math.inf
+        for metric, column, value in _figures(figures):
             key = SeriesKey(metric, column, measure.job, measure.role)
             run = measure.run or measure.at.digest.hex()
             found[key].pop(run, None)
-            found[key][run] = Point(measure.at.at, value, measure.at, measure.job, measure.run)
+            found[key][run] = Point(
+                measure.at.at, value, measure.at, measure.job, measure.run, size
+            )
     return {key: sorted(points.values(), key=_order) for key, points in found.items()}
 
 
@@ -96,15 +98,15 @@ def _order(point: Point) -> tuple[int, bytes]:
 
 def _figures(figures: Figures) -> Iterator[tuple[str, str, float]]:
     rows = figures.rowCount
-    if _is_count(rows):
-        yield "rows", "", float(rows)  # type: ignore[arg-type]
+    if rows is not None and math.isfinite(rows) and rows >= 0:
+        yield "rows", "", rows
     for column, of in (figures.columnMetrics or {}).items():
         for metric, value in _column_figures(of, rows):
             if math.isfinite(value):
                 yield metric, column, value
 
 
-def _column_figures(of: ColumnFigures, rows: Number | None) -> Iterator[tuple[str, float]]:
+def _column_figures(of: ColumnFigures, rows: float | None) -> Iterator[tuple[str, float]]:
     if of.nullCount is not None and rows:
         yield "nulls", of.nullCount / rows
     if of.distinctCount is not None and rows:
@@ -112,11 +114,7 @@ def _column_figures(of: ColumnFigures, rows: Number | None) -> Iterator[tuple[st
     if of.sum is not None and of.count:
         yield "mean", of.sum / of.count
     for name, value in (of.quantiles or {}).items():
-        yield f"quantile {name}", float(value)
-
-
-def _is_count(value: Number | None) -> bool:
-    return value is not None and math.isfinite(value) and value >= 0
+        yield f"quantile {name}", value
 
 
 def read_checks(measures: Iterable[Measure]) -> list[Check]:

@@ -45,10 +45,12 @@ class JobHistory(NamedTuple):
     schedule: Schedule | None = None
 
 
-def find_run_trouble(history: JobHistory, limits: LatenessLimits, now: int) -> Iterator[Finding]:
+def find_run_trouble(
+    history: JobHistory, due: Due | None, limits: LatenessLimits, now: int
+) -> Iterator[Finding]:
     """Yield the failure a job's last run ended in, and the run that should have begun."""
     oldest = now - int(limits.give_up_days * DAY)
-    for finding in (_failed(history, oldest), _late(history, limits, now)):
+    for finding in (_failed(history, oldest), _late(history, due, limits, now)):
         if finding is not None:
             yield finding
 
@@ -131,8 +133,7 @@ def _nominal(body: bytes | None) -> int | None:
         return None
 
 
-def _late(history: JobHistory, limits: LatenessLimits, now: int) -> Finding | None:
-    due = expect_next(history, limits)
+def _late(history: JobHistory, due: Due | None, limits: LatenessLimits, now: int) -> Finding | None:
     if due is None:
         return None
     last = max(history.runs, key=lambda run: (run.began_at, run.run))

@@ -1,7 +1,7 @@
 """Has a figure shifted? Judged against its own history, by medians that outliers cannot move.
 
 What is expected is the median of the history, of the same weekday or hour where that explains the
-history better, plus its trend. How far off is far is the median absolute deviation from that.
+history better, plus its trend. How far off is far is how far nine in ten values are from that.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ Floats = npt.NDArray[np.float64]
 Keys = npt.NDArray[np.int64]
 
 DAY = 86_400_000_000
-_NORMAL = 1.4826  # the median absolute deviation of a normal distribution, to its standard one
-_SEASON_POINTS = 3  # a weekday or hour speaks for itself once it was seen so often
-_SEASON_GAIN = 0.7  # and only where it leaves this share of the deviation, or less
+# What makes the median absolute deviation, and that of nine in ten, a standard deviation.
+_OF_HALF, _OF_NINE_IN_TEN = 1.4826, 1 / 1.645
+_CENTRE_ERROR = 1.57  # variance of a median of n, in n-ths of the variance of a value
+_SEASON_DAYS = 3  # a weekday or hour speaks for itself once it was seen on so many days
+_SEASON_GAIN = 0.8  # and only where it leaves this share of the deviation, or less
 _TREND_POINTS = 14
 _TREND_GAIN = 0.9
 _RECENT = 60  # points that a trend is taken from
@@ -32,26 +34,45 @@ _SETTLED = 7  # so many points at a new level are the new normal
 
 
 class Point(NamedTuple):
-    """A figure, when it was measured, and by which event and run."""
+    """A figure, when it was measured, by which event and run, and over how many rows."""
 
     at: int
     value: float
     event: EventRef
     job: int
     run: str
+    size: float = math.inf
+
+
+def _no_chance(expected: float, size: float) -> float:
+    return 0.0
+
+
+def _chance_of_count(expected: float, size: float) -> float:
+    return 1 / math.sqrt(max(expected, 0.0) + 1)
+
+
+def _chance_of_rate(expected: float, size: float) -> float:
+    """A share of few rows jumps: one null of fifty is 2 %."""
+    rate = min(max(expected, 1 / size), 1 - 1 / size) if size > 1 else 0.5
+    return math.sqrt(rate * (1 - rate) / max(size, 1.0))
 
 
 class Measurement(NamedTuple):
-    """How a figure is compared: rates as they are, counts by ratio; `floor` is noise for sure."""
+    """How a figure is compared: rates as they are, counts by ratio; `floor` is noise for sure.
+
+    `chance` is how far it is off by chance alone, from what is expected and over how many rows.
+    """
 
     to_scale: Callable[[Floats], Floats]
     from_scale: Callable[[float], float]
     floor: float
     relative: bool
+    chance: Callable[[float, float], float] = _no_chance
 
 
-COUNT = Measurement(np.log1p, math.expm1, 0.02, True)
-RATE = Measurement(lambda values: values, lambda value: value, 0.002, False)
+COUNT = Measurement(np.log1p, math.expm1, 0.02, True, _chance_of_count)
+RATE = Measurement(lambda values: values, lambda value: value, 0.002, False, _chance_of_rate)
 
 
 class Shift(NamedTuple):
@@ -96,27 +117,27 @@ def _judge(
     model = _fit(history, measurement)
     expected = model.predict(point.at)
     off = float(measurement.to_scale(np.array([point.value]))[0]) - expected
+    usual = measurement.from_scale(expected)
+    spread = math.hypot(model.spread, measurement.chance(usual, point.size))
     # A spread known from few points may be too small by chance.
-    allowed = limits.threshold * (1 + 4 / len(history)) * model.spread
+    allowed = limits.threshold * (1 + 4 / len(history)) * spread * model.doubt(point.at)
     if abs(off) <= allowed or abs(off - model.recent(_SETTLED)) <= allowed:
         return None
     if _was_so_before(history, model, point.at, off, allowed):
         return None
-    usual = measurement.from_scale(expected)
     if not _is_large(point.value, usual, limits.min_change, measurement):
         return None
-    deviations = round(off / model.spread, 1)
+    deviations = round(off / spread, 1)
     return Shift(point, usual, deviations, point, len(history), model.season)
 
 
 def _was_so_before(
     history: Sequence[Point], model: _Model, at: int, off: float, allowed: float
 ) -> bool:
-    """Tell whether it was so on this weekday before, while weeks are too few to tell seasons."""
-    same = [place for place, p in enumerate(history) if _weekday(p.at) == _weekday(at)]
-    if model.season or len(same) >= _SEASON_POINTS:
-        return False
-    return bool((np.abs(model.residuals[same] - off) <= allowed).any())
+    """Tell whether it is so at this hour of most weeks: what returns every week is no news."""
+    hours = np.array([_hour_of_week(p.at) for p in history])
+    same = model.residuals[hours == _hour_of_week(at)]
+    return len(same) > 0 and abs(float(np.median(same)) - off) <= allowed
 
 
 def _is_large(value: float, usual: float, least: float, measurement: Measurement) -> bool:
@@ -129,11 +150,18 @@ class _Model(NamedTuple):
 
     season: str
     centres: dict[int, float]
+    counts: dict[int, int]
     centre: float
     slope: float
     origin: float
     spread: float
+    loss: float  # the mean deviation: unlike the spread it sees two days in seven
     residuals: Floats
+
+    def doubt(self, at: int) -> float:
+        """Return by how much a centre made of few values widens what may be."""
+        points = self.counts.get(_SEASONS[self.season](at), len(self.residuals))
+        return math.sqrt(1 + _CENTRE_ERROR / points)
 
     def predict(self, at: int) -> float:
         key = _SEASONS[self.season](at)
@@ -153,6 +181,10 @@ def _hour(at: int) -> int:
     return at // 3_600_000_000 % 24
 
 
+def _hour_of_week(at: int) -> int:
+    return at // 3_600_000_000 % 168
+
+
 _SEASONS: dict[str, Callable[[int], int]] = {
     "": lambda at: 0,
     "weekday": _weekday,
@@ -166,7 +198,7 @@ def _fit(history: Sequence[Point], measurement: Measurement) -> _Model:
     best = _with_season("", history, times, values)
     for season in ("weekday", "hour"):
         tried = _with_season(season, history, times, values)
-        if tried is not None and best is not None and tried.spread < _SEASON_GAIN * best.spread:
+        if tried is not None and best is not None and tried.loss < _SEASON_GAIN * best.loss:
             best = tried
     assert best is not None  # noqa: S101 — without a season there is always a model
     return best._replace(spread=max(best.spread, measurement.floor))
@@ -176,45 +208,52 @@ def _with_season(
     season: str, history: Sequence[Point], times: Floats, values: Floats
 ) -> _Model | None:
     keys = np.array([_SEASONS[season](p.at) for p in history])
-    if season and not _is_repeated(keys):
+    if season and not _is_repeated(keys, times.astype(np.int64)):
         return None
-    centres = {int(key): float(np.median(values[keys == key])) for key in np.unique(keys)}
-    residuals = values - np.array([centres[int(key)] for key in keys])
-    model = _Model(
+    plain = _centred(_Trend(0.0, float(times[-1])), season, keys, times, values)
+    if len(times) < _TREND_POINTS:
+        return plain
+    slope = _slope(times[-_RECENT:], plain.residuals[-_RECENT:])
+    trended = _centred(_Trend(slope, float(times[-1])), season, keys, times, values)
+    return trended if trended.loss < _TREND_GAIN * plain.loss else plain
+
+
+class _Trend(NamedTuple):
+    """A straight line through a moment, in days."""
+
+    slope: float
+    origin: float
+
+
+def _centred(trend: _Trend, season: str, keys: Keys, times: Floats, values: Floats) -> _Model:
+    level = values - trend.slope * (times - trend.origin)
+    names, counts = np.unique(keys, return_counts=True)
+    centres = {int(key): float(np.median(level[keys == key])) for key in names}
+    residuals = level - np.array([centres[int(key)] for key in keys])
+    residuals *= _small_sample(len(values) / len(centres))
+    return _Model(
         season,
         centres,
-        float(np.median(values)),
-        0.0,
-        float(times[-1]),
+        dict(zip(names.tolist(), counts.tolist(), strict=True)),
+        float(np.median(level)),
+        trend.slope,
+        trend.origin,
         _spread(residuals),
+        float(np.abs(residuals).mean()),
         residuals,
     )
-    return _with_trend(model, keys, times, values)
 
 
-def _is_repeated(keys: Keys) -> bool:
-    """Tell whether there are several seasons, and each was seen often enough."""
-    counts = np.unique(keys, return_counts=True)[1]
-    return len(counts) > 1 and bool(counts.min() >= _SEASON_POINTS)
+def _small_sample(points: float) -> float:
+    """Return by how much residuals are too small because their centre was made of themselves."""
+    return 1 / (1 - 1.2 / points) if points > 2 else 2.5
 
 
-def _with_trend(model: _Model, keys: Keys, times: Floats, values: Floats) -> _Model:
-    if len(times) < _TREND_POINTS:
-        return model
-    slope = _slope(times[-_RECENT:], model.residuals[-_RECENT:])
-    level = values - slope * (times - model.origin)
-    centres = {int(key): float(np.median(level[keys == key])) for key in np.unique(keys)}
-    residuals = level - np.array([centres[int(key)] for key in keys])
-    spread = _spread(residuals)
-    if spread > _TREND_GAIN * model.spread:
-        return model
-    return model._replace(
-        centres=centres,
-        centre=float(np.median(level)),
-        slope=slope,
-        spread=spread,
-        residuals=residuals,
-    )
+def _is_repeated(keys: Keys, days: Keys) -> bool:
+    """Tell whether there are several seasons, and each was seen on days enough."""
+    seen = np.unique(np.stack([keys, days]), axis=1)[0]
+    counts = np.unique(seen, return_counts=True)[1]
+    return len(counts) > 1 and bool(counts.min() >= _SEASON_DAYS)
 
 
 def _slope(times: Floats, values: Floats) -> float:
@@ -226,4 +265,5 @@ def _slope(times: Floats, values: Floats) -> float:
 
 
 def _spread(residuals: Floats) -> float:
-    return _NORMAL * float(np.median(np.abs(residuals)))
+    half, nine_in_ten = np.quantile(np.abs(residuals), (0.5, 0.9))
+    return max(_OF_HALF * float(half), _OF_NINE_IN_TEN * float(nine_in_ten))

@@ -1,0 +1,126 @@
+"""An alert, and how it reads: as a line, as JSON, in Slack and in a mail."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from downriver.model.findings import Finding, FindingKind, Severity
+
+_MARKS = {Severity.INFO: "ℹ️", Severity.WARNING: "⚠️", Severity.CRITICAL: "🔥"}
+_SLACK_SHOWN = 20  # a message holds 50 blocks, and nobody reads more
+_SUBJECT = 120
+_AFFECTED_SHOWN = 5
+
+
+Event: TypeAlias = Literal["opened", "changed", "resolved"]
+EVENTS: tuple[Event, ...] = ("opened", "changed", "resolved")
+
+
+class Alert(msgspec.Struct, kw_only=True, frozen=True):
+    """News of a finding: it was opened, it changed, or it is resolved."""
+
+    event: Event
+    at: str
+    finding: Finding
+
+
+def sample_alert(at: str) -> Alert:
+    """Return an alert that says it is only a try."""
+    finding = Finding(
+        kind=FindingKind.ROW_COUNT_SHIFT,
+        entity="dataset:example:orders",
+        severity=Severity.INFO,
+        message="this is a try of `downriver watch try`, nothing is wrong",
+        first_seen=at,
+        opened_at=at,
+        changed_at=at,
+    )
+    return Alert(event="opened", at=at, finding=finding)
+
+
+Sender: TypeAlias = Callable[[Sequence[Alert]], None]
+
+
+class NotToldError(Exception):
+    """A channel could not be told now; it may be later."""
+
+
+def render_line(alert: Alert) -> str:
+    """Return an alert in one line."""
+    finding = alert.finding
+    word = finding.severity.value if alert.event != "resolved" else "resolved"
+    return f"{word:<8} {finding.entity}: {_message(alert)}{_concerned(finding)}"
+
+
+def _message(alert: Alert) -> str:
+    finding = alert.finding
+    if alert.event == "resolved":
+        return f"{finding.message} — {finding.resolution}"
+    return finding.message
+
+
+def _concerned(finding: Finding) -> str:
+    parts = [f"since {finding.first_seen}"]
+    if finding.affected_count:
+        parts.append(f"{finding.affected_count} downstream")
+    if finding.owners:
+        parts.append(f"owned by {', '.join(finding.owners)}")
+    return f" ({'; '.join(parts)})"
+
+
+def render_webhook(alerts: Sequence[Alert]) -> bytes:
+    """Return what a webhook is sent."""
+    return msgspec.json.encode({"source": "downriver", "alerts": alerts})
+
+
+def render_slack(alerts: Sequence[Alert]) -> bytes:
+    """Return what Slack is sent: a line to be notified by, and a block an alert."""
+    blocks = [_slack_block(alert) for alert in alerts[:_SLACK_SHOWN]]
+    if len(alerts) > _SLACK_SHOWN:
+        rest = f"… and {len(alerts) - _SLACK_SHOWN} more: `downriver watch findings`"
+        blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": rest}})
+    return msgspec.json.encode({"text": _slack_text(summarise(alerts)), "blocks": blocks})
+
+
+def _slack_block(alert: Alert) -> dict[str, Any]:
+    finding = alert.finding
+    mark = "✅" if alert.event == "resolved" else _MARKS[finding.severity]
+    lines = [f"{mark} *{_slack_text(finding.entity)}*", _slack_text(_message(alert))]
+    lines.append(f"_{_slack_text(_concerned(finding).strip(' ()'))}_")
+    named = ", ".join(f"`{_slack_text(a.id)}`" for a in finding.affected[:_AFFECTED_SHOWN])
+    if named and alert.event != "resolved":
+        lines.append(f"downstream: {named}")
+    return {"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)[:3000]}}
+
+
+def _slack_text(text: str) -> str:
+    """Return text that Slack takes for text: no mention, link or markup hides in a name."""
+    for plain, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        text = text.replace(plain, escaped)
+    return text
+
+
+def summarise(alerts: Sequence[Alert]) -> str:
+    """Return what a batch of alerts is about, in one line."""
+    counts = Counter(alert.event for alert in alerts)
+    told = ", ".join(f"{counts[event]} {event}" for event in EVENTS if counts[event])
+    first = max(alerts, key=lambda alert: (alert.event != "resolved", alert.finding.severity.rank))
+    line = f"{told}: {first.finding.entity} {first.finding.message}"
+    return " ".join(line.split())[:_SUBJECT]
+
+
+def render_mail(alerts: Sequence[Alert]) -> tuple[str, str]:
+    """Return the subject and the body of a mail."""
+    parts = []
+    for alert in alerts:
+        finding = alert.finding
+        lines = [render_line(alert)]
+        lines += [f"  because: {reason}" for reason in finding.why]
+        lines += [f"  downstream: {a.id}" for a in finding.affected[:_AFFECTED_SHOWN]]
+        lines += [f"  event: {e.event} at {e.at}" for e in finding.evidence]
+        parts.append("\n".join(lines))
+    return f"[downriver] {summarise(alerts)}", "\n\n".join(parts) + "\n"

@@ -1,0 +1,176 @@
+"""One look at what changed: inspect it, compare it with what is recorded, queue the news."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from downriver.errors import InvalidEventError
+from downriver.events import fold, parse_event
+from downriver.events.wire import render_time
+from downriver.govern.drift import Inspector
+from downriver.govern.surroundings import Surroundings
+from downriver.govern.watch.alerts import EVENTS, Alert
+from downriver.govern.watch.news import News
+from downriver.graph.resolve import find_entity
+from downriver.model.facts import NodeSeen
+from downriver.model.findings import Finding
+from downriver.store.packing import unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from downriver.govern.watch.config import Watch
+    from downriver.graph import GraphIndex
+    from downriver.model.ids import NodeId
+    from downriver.store import Reader, Store
+
+_AT_ONCE = 200  # nodes inspected between two writes
+_STATE = "monitor"
+
+
+class Round(msgspec.Struct, kw_only=True):
+    """What one look found: the news, and how much was looked at."""
+
+    at: str
+    inspected: int
+    opened: list[Finding]
+    changed: list[Finding]
+    resolved: list[Finding]
+
+    @classmethod
+    def of(cls, alerts: list[Alert], at: str, inspected: int) -> Round:
+        """Return the round that these alerts are the news of."""
+        told = {event: [a.finding for a in alerts if a.event == event] for event in EVENTS}
+        return cls(at=at, inspected=inspected, **told)
+
+    def alerts(self) -> Iterator[Alert]:
+        """Yield the news as alerts, resolved ones last."""
+        for event in EVENTS:
+            for finding in getattr(self, event):
+                yield Alert(event=event, at=self.at, finding=finding)
+
+
+class _Progress(msgspec.Struct):
+    """How far a monitor has come: the last log entry, of which generation, with which settings."""
+
+    generation: int = 0
+    seq: int = 0
+    settings: str = ""
+
+
+class Monitor:
+    """Looks at one store, again and again. Everything it must remember is in the store."""
+
+    def __init__(
+        self,
+        store: Store,
+        graph: GraphIndex,
+        reading: Callable[[], AbstractContextManager[Reader]],
+        watch: Watch,
+        stale_days: int,
+    ) -> None:
+        self._store = store
+        self._graph = graph
+        self._reading = reading
+        self._watch = watch
+        self._stale_days = stale_days
+        self._schedules = watch.parsed_schedules()
+        self._channels = watch.named_channels()
+        self._settings = hashlib.sha256(msgspec.json.encode(watch)).hexdigest()[:16]
+        self._due: dict[int, int] | None = None  # when each job's next run is late
+        self._generation = 0
+
+    def look(self, now: int, since: int | None = None) -> Round:
+        """Inspect what changed since the last look; tell of what began at `since` or later."""
+        with self._reading() as reader:
+            progress, nodes = self._to_inspect(reader, now)
+        news = News(self._watch, self._channels, now, since)
+        for start in range(0, len(nodes), _AT_ONCE):
+            self._inspect(nodes[start : start + _AT_ONCE], now, news)
+        with self._store.ledger() as ledger:
+            ledger.keep(_STATE, msgspec.json.encode(progress))
+        return Round.of(news.alerts, render_time(now), len(nodes))
+
+    # What to look at
+
+    def _to_inspect(self, reader: Reader, now: int) -> tuple[_Progress, list[int]]:
+        body = reader.recorded.state(_STATE)
+        before = msgspec.json.decode(body, type=_Progress) if body else _Progress()
+        state = reader.state()
+        progress = _Progress(state.generation, state.seq, self._settings)
+        fresh = (before.generation, before.settings) != (state.generation, self._settings)
+        identities = self._graph.nodes.identities
+        if self._generation != state.generation:  # numbers of nodes mean something else now
+            self._generation, self._due = state.generation, None
+        if fresh or not before.seq:
+            self._due = {}
+            nodes = {*reader.history.nodes_of_kind(0), *reader.history.nodes_of_kind(1)}
+        else:
+            nodes = {*self._touched(reader, before.seq), *self._with_findings(reader)}
+            nodes |= self._jobs_due(reader, now)
+        return progress, sorted({identities.canonical(node) for node in nodes})
+
+    def _jobs_due(self, reader: Reader, now: int) -> set[int]:
+        """Return the jobs that may be late by now: all of them when this process first looks."""
+        if self._due is None:
+            self._due = {}
+            return set(reader.history.nodes_of_kind(1))
+        return {job for job, at in self._due.items() if at <= now}
+
+    def _touched(self, reader: Reader, after: int) -> Iterator[int]:
+        named: set[NodeId] = set()
+        for entry in reader.log(after):
+            named |= _named_in(unpack(entry.body) or b"")
+        for node in named:
+            number = reader.find_node(node)
+            if number is not None:
+                yield number
+
+    def _with_findings(self, reader: Reader) -> Iterator[int]:
+        for entity in reader.recorded.open_entities():
+            found = find_entity(entity, reader, self._graph.nodes.identities)
+            if found is not None:
+                yield found.node
+
+    # What is found
+
+    def _inspect(self, nodes: list[int], now: int, news: News) -> None:
+        entities: set[str] = set()
+        found: dict[str, Finding] = {}
+        with self._reading() as reader:
+            inspector = Inspector(self._graph, reader, self._watch, now, self._schedules)
+            around = Surroundings(self._graph, reader, self._stale_days)
+            for node, spoken in self._graph.nodes.identities.speak(nodes, reader).items():
+                entities |= {str(spoken.id), *map(str, spoken.aliases)}
+                for finding in inspector.inspect(node):
+                    completed = self._weighed(around.complete(finding, node))
+                    if not any(ignore.covers(completed) for ignore in self._watch.ignore):
+                        found[completed.id] = completed
+                self._note_due(node, inspector, now)
+        with self._store.ledger() as ledger:
+            news.compare(ledger, entities, found)
+
+    def _note_due(self, node: int, inspector: Inspector, now: int) -> None:
+        late_at = inspector.late_at(node)
+        if self._due is None:
+            self._due = {}
+        self._due.pop(node, None)
+        if late_at is not None and late_at > now:
+            self._due[node] = late_at
+
+    def _weighed(self, finding: Finding) -> Finding:
+        severity = self._watch.severities.get(finding.kind)
+        return finding if severity is None else msgspec.structs.replace(finding, severity=severity)
+
+
+def _named_in(raw: bytes) -> set[NodeId]:
+    """Return the jobs and datasets that an event is about."""
+    try:
+        facts = fold(parse_event(raw))
+    except InvalidEventError:
+        return set()
+    return {sighting.node for sighting in facts.sightings if isinstance(sighting, NodeSeen)}

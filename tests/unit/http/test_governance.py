@@ -1,0 +1,60 @@
+"""Figures, incidents, tags and drift over HTTP."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.openlineage import encode
+from tests.unit.govern.story import micros, moment
+from tests.unit.govern.test_monitor import DAYS, weeks
+from tests.unit.http.test_app import TestClient
+
+from downriver.govern.watch import Watch
+from downriver.http import build_app
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[TestClient]:
+    with Lineage.open(str(tmp_path)) as lineage:
+        lineage.ingest([encode(event) for event in weeks()])
+        lineage.monitor(Watch()).look(micros(DAYS - 0.8))
+        with TestClient(build_app(lineage)) as client:
+            yield client
+
+
+def test_the_figures(client: TestClient) -> None:
+    found = client.get("/v1/kpis").json()
+    assert (found["datasets"], found["blast_radius"]["largest"]) == (2, 2)
+
+
+def test_an_incident(client: TestClient) -> None:
+    asked = {"entity": "mart", "at": moment(DAYS - 0.8)}
+    found = client.get("/v1/incidents", params=asked).json()
+    assert found["status"] == "failing"
+    assert client.get("/v1/incidents").status_code == 400
+    assert client.get("/v1/incidents", params={"entity": "nowhere"}).status_code == 404
+    bad = client.get("/v1/incidents", params={"entity": "mart", "at": "soon"})
+    assert (bad.status_code, bad.json()["field"]) == (400, "at")
+
+
+def test_a_tag(client: TestClient) -> None:
+    assert client.get("/v1/tags").json()["tag"] == "pii"
+    assert client.get("/v1/tags", params={"tag": " "}).status_code == 400
+
+
+def test_drift_can_be_asked_for_and_narrowed(client: TestClient) -> None:
+    found = client.get("/v1/drift").json()
+    assert (found["total"], found["complete"]) == (3, True)
+    one = client.get("/v1/drift", params={"of": "raw", "kind": "row_count_shift"}).json()
+    assert one["findings"][0]["affected_count"] == 2
+    assert client.get("/v1/drift", params={"status": "resolved"}).json()["total"] == 0
+    assert client.get("/v1/drift", params={"status": "all", "limit": 1}).json()["complete"] is False
+    for name, value in (("status", "x"), ("kind", "x"), ("severity", "x"), ("since", "x")):
+        bad = client.get("/v1/drift", params={name: value})
+        assert (bad.status_code, bad.json()["field"]) == (400, name)
