@@ -5,8 +5,14 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
 
-from downriver.errors import MissingDependencyError, ServerError, ServerUnreachableError
+from downriver.errors import (
+    InvalidRequestError,
+    MissingDependencyError,
+    ServerError,
+    ServerUnreachableError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,12 +20,17 @@ if TYPE_CHECKING:
     from downriver.graph.export.cypher import Driver
 
 
+_SCHEMES = frozenset({"bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc"})
+
+
 @contextmanager
 def neo4j_driver(uri: str) -> Iterator[Driver]:
     """Connect as NEO4J_USERNAME with NEO4J_PASSWORD; what goes wrong there is an error of ours."""
+    if uri.partition("://")[0] not in _SCHEMES or not urlsplit(uri).hostname:
+        raise InvalidRequestError("--push", f"{uri!r} is not bolt://HOST:PORT or neo4j://HOST")
     try:
         import neo4j
-        from neo4j.exceptions import ConfigurationError, DriverError, Neo4jError, ServiceUnavailable
+        from neo4j.exceptions import DriverError, Neo4jError, ServiceUnavailable
     except ModuleNotFoundError as exc:
         raise MissingDependencyError("neo4j", "neo4j") from exc
     name, password = os.environ.get("NEO4J_USERNAME", ""), os.environ.get("NEO4J_PASSWORD", "")
@@ -29,5 +40,5 @@ def neo4j_driver(uri: str) -> Iterator[Driver]:
             yield cast("Driver", driver)
     except ServiceUnavailable as exc:
         raise ServerUnreachableError(uri, str(exc)) from exc
-    except (Neo4jError, DriverError, ConfigurationError, ValueError) as exc:
+    except (Neo4jError, DriverError) as exc:
         raise ServerError(uri, str(exc)) from exc

@@ -9,13 +9,14 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 from tests.server import free_port, serving
 
 from downriver import Lineage, LineageEmitter, lineage_sync, track_lineage
 from downriver.capture.emit import Spool
-from downriver.errors import ServerUnreachableError
+from downriver.errors import ForbiddenError, ServerUnreachableError, UnauthorizedError
 
 
 @pytest.fixture
@@ -219,3 +220,22 @@ def test_importing_downriver_loads_nothing_heavy():
     seconds, heavy = done.stdout.splitlines()
     assert heavy == "[]"
     assert float(seconds) < 0.15
+
+
+def test_a_server_with_keys_lets_readers_ask_and_writers_register(here, monkeypatch):
+    with Lineage.open(str(here / "server")) as store, serving(store) as url:
+        keys = {role: store.create_key(role, role) for role in ("reader", "writer")}
+
+        def tracker_as(role):
+            monkeypatch.setenv("DOWNRIVER_API_KEY", keys.get(role, ""))
+            return closing(lineage_sync(url))
+
+        with tracker_as("nobody") as tracker, pytest.raises(UnauthorizedError):
+            tracker.search_entities("a")
+        with tracker_as("writer") as tracker:
+            tracker.register_flow("table:a", "table:b")
+        with tracker_as("reader") as tracker:
+            assert tracker.get_downstream_impact("table:a") == ["table:b"]
+            with pytest.raises(ForbiddenError, match="role writer"):
+                tracker.register_flow("table:a", "table:c")
+    assert spooled(here) == []

@@ -146,9 +146,12 @@ class _Call:
         self.run = FunctionRun(JobId(tracking.namespace, name), current_run())
         self._sources: list[Moved] = []
         self._targets: list[Moved] = []
+        values: dict[str, Any] = {}
         with guarded("reading the arguments of a tracked function"):
             values = _arguments(function, args, kwargs)
+        with guarded("naming what a tracked function reads"):
             self._sources = tracking.sources(values)
+        with guarded("naming what a tracked function writes"):
             self._targets = tracking.targets(values)
 
     @contextmanager

@@ -223,6 +223,7 @@ def test_a_template_that_names_no_argument_costs_the_function_nothing(sent):
 
     assert load() == "done"
     assert sent.states == ["START", "COMPLETE"]
+    assert [data["name"] for data in sent.events[1]["outputs"]] == ["out"]
 
 
 def test_nested_calls_are_runs_of_parent_and_child(sent):
