@@ -60,18 +60,21 @@ class McpEndpoint:
             self._ready = asyncio.get_running_loop().create_future()
             # In a task of its own: what it starts must outlive the request that came first.
             self._running = asyncio.create_task(self._serve(self._ready))
+            self._running.add_done_callback(self._fell)
         return await asyncio.shield(self._ready)
 
     async def _serve(self, ready: asyncio.Future[StreamableHTTPSessionManager]) -> None:
-        try:
-            manager = await asyncio.to_thread(self._build)
-        except DownriverError as error:
-            self._ready = None
-            ready.set_exception(error)
-            return
+        manager = await asyncio.to_thread(self._build)
         async with manager.run():
             ready.set_result(manager)
             await self._stopping.wait()
+
+    def _fell(self, task: asyncio.Task[None]) -> None:
+        """Tell those who wait why there is nothing to wait for; the next request tries again."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None and self._ready is not None and not self._ready.done():
+            self._ready.set_exception(error)
+        self._ready = self._running = None
 
     def _build(self) -> StreamableHTTPSessionManager:
         from downriver.agent.mcp_server import build_server

@@ -11,7 +11,7 @@ from downriver.agent.tools.desk import Desk
 from downriver.agent.tools.matching import match_flows
 from downriver.agent.tools.paging import page
 from downriver.model.flows import RegisteredFlow
-from downriver.tracker.sync import make_flow
+from downriver.tracker.flows import make_flow
 
 _SHOWN = 100
 
