@@ -9,6 +9,7 @@ import json
 import duckdb
 import pytest
 from tests.openlineage import encode
+from tests.unit.cli.command import downriver
 from tests.unit.lake.orders import FIRST, SECOND
 
 from downriver.errors import InvalidRequestError, LakeError
@@ -91,3 +92,17 @@ def test_before_a_build_there_is_nothing_to_show(tmp_path):
         render_views(folder)
     with pytest.raises(LakeError, match="has not been built"):
         export_neo4j(folder, str(tmp_path / "neo"))
+
+
+def test_on_the_command_line(built, tmp_path):
+    lake = ("--lake", built.folder.place)
+    written = downriver("lake", "export", "--openlineage", "e.jsonl", "--json", *lake, cwd=tmp_path)
+    assert json.loads(written.stdout) == [{"path": "e.jsonl", "rows": 5}]
+    shown = downriver("lake", "export", "--neo4j", "neo", *lake, cwd=tmp_path)
+    assert "edges.csv  3\n" in shown.stdout
+    nothing = downriver("lake", "export", *lake, cwd=tmp_path)
+    assert nothing.returncode == 2
+    assert "--neo4j, --parquet, --openlineage" in nothing.stderr
+    assert downriver("lake", "views", *lake, cwd=tmp_path).stdout == render_views(built.folder)
+    dashboard = downriver("lake", "views", "--dashboard", cwd=tmp_path)
+    assert dashboard.stdout == render_dashboard()

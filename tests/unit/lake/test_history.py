@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
+from tests.unit.cli.command import downriver
 from tests.unit.lake.orders import FIRST, SECOND, facts_of, make, rows, server_catalog
 
 from downriver.errors import LakeError
@@ -71,3 +73,18 @@ def test_expired_events_are_gone_but_not_what_they_told(copy):
         with pytest.raises(LakeError, match="expired"):
             build()
     assert copy.expire(february).rows_in == 0
+
+
+def test_on_the_command_line(copy, tmp_path):
+    lake = ("--lake", copy.folder.place, "--json")
+    compacted = json.loads(downriver("lake", "compact", *lake, cwd=tmp_path).stdout)
+    assert (compacted["rows_in"], compacted["rows_out"]) == (5, 5)
+    expired = json.loads(
+        downriver("lake", "expire", "--before", "2026-02-01", *lake, cwd=tmp_path).stdout
+    )
+    assert (expired["rows_in"], expired["rows_out"]) == (5, 2)
+    refused = downriver("lake", "build", "--as-of", "2026-01-31", *lake, cwd=tmp_path)
+    assert "expired" in refused.stderr
+    wrong = downriver("lake", "expire", "--before", "long ago", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "2026-01-31T12:00:00Z" in wrong.stderr
