@@ -80,6 +80,7 @@ def spark(spark_folder: Path) -> Iterator[Any]:
         yield session
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep together, in one process, what shares the Spark session, and the rest of each file.
 

@@ -32,43 +32,63 @@ def leave_alone(*inherited: object) -> None:
 
 
 class Crossing:
-    """Held by a thread while it is inside a library whose locks a fork would copy as they are.
+    """Held by threads while they are inside a library whose locks a fork would copy as they are.
 
     SQLite has such locks. A fork waits for threads to come out, though not for long.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._held = False
-        _crossings.add(self)
+        self.renew()
+        renew_in_child(self)
+        _crossings.append(self)
+
+    def renew(self) -> None:
+        """Begin with no one inside."""
+        self._door = threading.Condition()
+        self._mine = threading.local()
+        self._inside = 0
+        self._closed = False
 
     def __enter__(self) -> None:
-        self._lock.acquire()
+        depth = self._mine.depth = getattr(self._mine, "depth", 0) + 1
+        if depth > 1:  # this thread is inside already
+            return
+        with self._door:
+            self._door.wait_for(lambda: not self._closed)
+            self._inside += 1
 
     def __exit__(self, *error: object) -> None:
-        self._lock.release()
+        self._mine.depth -= 1
+        if self._mine.depth:
+            return
+        with self._door:
+            self._inside -= 1
+            self._door.notify_all()
 
     def close_off(self) -> None:
-        """Let no thread in until the fork is over."""
-        self._held = self._lock.acquire(timeout=_PATIENCE_SECONDS)
+        """Let no other thread in until the fork is over, and wait for those that are."""
+        own = 1 if getattr(self._mine, "depth", 0) else 0
+        with self._door:
+            self._closed = True
+            self._door.wait_for(lambda: self._inside <= own, _PATIENCE_SECONDS)
 
     def open_up(self) -> None:
         """Let threads in again."""
-        if self._held:
-            self._held = False
-            self._lock.release()
+        with self._door:
+            self._closed = False
+            self._door.notify_all()
 
 
-_crossings: weakref.WeakSet[Crossing] = weakref.WeakSet()
+_crossings: list[Crossing] = []
 
 
 def _before() -> None:
-    for crossing in list(_crossings):
+    for crossing in _crossings:
         crossing.close_off()
 
 
 def _after_in_parent() -> None:
-    for crossing in list(_crossings):
+    for crossing in _crossings:
         crossing.open_up()
 
 

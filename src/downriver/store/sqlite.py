@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from downriver.errors import StoreBusyError, StoreError
-from downriver.forking import leave_alone
+from downriver.forking import Crossing, leave_alone
 from downriver.store.migrate import pending
 from downriver.store.sql_store import SqlStore
 
@@ -32,6 +32,7 @@ _OPTIONS: dict[str, Any] = {
 }
 MEMORY = ":memory:"
 _SHARES_MEMORY = (3, 36, 0)  # since then several connections may share a database in memory
+_inside_sqlite = Crossing()
 _SETTINGS = (
     "synchronous = FULL",
     "cache_size = -65536",
@@ -49,7 +50,7 @@ class SqliteStore(SqlStore):
         self._closed = False
         self._writer: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []  # for reading; taken and returned
-        with _translated(self.url):
+        with _inside_sqlite, _translated(self.url):
             self._make_folder()
             with ExitStack() as undo:
                 undo.callback(self._writing_connection().close)
@@ -70,7 +71,7 @@ class SqliteStore(SqlStore):
 
     @contextmanager
     def _snapshot(self) -> Iterator[_SqliteQueries]:
-        with _translated(self.url):
+        with _inside_sqlite, _translated(self.url):
             connection = self._take()
             queries = _SqliteQueries(connection)
             try:
@@ -82,7 +83,7 @@ class SqliteStore(SqlStore):
 
     @contextmanager
     def _transaction(self) -> Iterator[_SqliteTransaction]:
-        with _translated(self.url):
+        with _inside_sqlite, _translated(self.url):
             self._check_open()
             writer = self._writing_connection()
             # IMMEDIATE: take the write lock first, so that ids and the chain's head stay true.

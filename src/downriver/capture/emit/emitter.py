@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from downriver.capture.emit.guard import guarded
-from downriver.forking import Crossing, renew_in_child
+from downriver.forking import renew_in_child
 
 if TYPE_CHECKING:
     from downriver.capture.emit.spool import Spool
@@ -40,7 +40,6 @@ class Emitter:
         self._size = 0
         self._retry_at = 0.0
         self._lock = threading.Lock()
-        self._crossing = Crossing()
         self._thread: threading.Thread | None = None
         self._sending: list[bytes] = []
 
@@ -99,15 +98,14 @@ class Emitter:
             self._thread.start()
 
     def _run(self) -> None:
-        with guarded("sending what was spooled"), self._crossing:
+        with guarded("sending what was spooled"):
             self._spool.drain(self._send)
         while True:
             first = self._queue.get()
             events, waiters = self._collect(first)
             if events:
                 self._sending = events
-                with self._crossing:
-                    self._deliver(events)
+                self._deliver(events)
                 self._sending = []
                 with self._lock:
                     self._size -= sum(map(len, events))
