@@ -80,21 +80,6 @@ def spark(spark_folder: Path) -> Iterator[Any]:
         yield session
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together, in one process, what shares the Spark session, and the rest of each file.
-
-    What is slow by itself goes by itself.
-    """
-    for item in items:
-        group = str(item.path)
-        if "spark" in getattr(item, "fixturenames", ()):
-            group = "spark"
-        elif item.get_closest_marker("slow"):
-            group = item.nodeid
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say it loudly when the tests of a real part did not run."""
     skipped = terminalreporter.stats.get("skipped", [])

@@ -41,7 +41,14 @@ class LakeNames:
 
     def shortened(self, trace: Trace) -> Trace:
         """Return a trace whose datasets go by their short names."""
-        nodes = [msgspec.structs.replace(node, name=self.dataset(node)) for node in trace.nodes]
+        nodes = [
+            msgspec.structs.replace(
+                node,
+                name=self.dataset(node),
+                namespace=node.namespace.partition(self._prefix)[0].rstrip(":"),
+            )
+            for node in trace.nodes
+        ]
         return msgspec.structs.replace(trace, root=nodes[0], nodes=nodes)
 
     def dataset(self, node: TraceNode) -> str:

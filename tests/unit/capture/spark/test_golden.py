@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import venv
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from bench.maven import JarUnavailableError, fetch_jar
-from tests.spark import SparkUnavailableError, check_java
-from tests.spark_golden import DELTA, HIVE, PLAIN, expected, load_cases, show_difference
+from tests.spark_golden import expected, load_cases
 
 if TYPE_CHECKING:
     from tests.spark_golden import Case, GoldenSession
@@ -21,16 +13,7 @@ if TYPE_CHECKING:
 # PySpark leaves the socket over which rows come to Python to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket.socket:ResourceWarning")
 
-ROOT = Path(__file__).parents[4]
-VENVS = ROOT / ".venv"
 CASES = load_cases()
-DELTA_JARS = (
-    "io.delta:delta-spark_4.1_2.13:4.4.0",
-    "io.delta:delta-storage:4.4.0",
-    "io.delta:delta-kernel-api:4.4.0",
-    "io.delta:delta-kernel-defaults:4.4.0",
-    "io.delta:delta-kernel-unitycatalog:4.4.0",
-)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -39,84 +22,3 @@ def test_the_job_has_the_lineage_written_down(golden: GoldenSession, name: str) 
     if not case.runs_on(golden.spark.version):
         pytest.skip(f"needs Spark {case.since}")
     assert golden.run(name, case) == expected(case)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("version", ["3.5", "4.3"])
-def test_the_same_on_other_versions_of_spark(version: str) -> None:
-    _needs_java()
-    found = _run(_python_with_spark(version), PLAIN)
-    assert found["spark"].startswith(version)
-    assert len(found["cases"]) == sum(case.runs_on(version) for case in CASES.values())
-    _check(found)
-
-
-@pytest.mark.slow
-def test_delta() -> None:
-    _needs_java()
-    try:
-        jars = [fetch_jar(jar) for jar in DELTA_JARS]
-    except JarUnavailableError as exc:
-        _missing(str(exc))
-    found = _run(sys.executable, DELTA, "--jars", ",".join(map(str, jars)))
-    assert len(found["cases"]) == len(load_cases(DELTA))
-    _check(found)
-
-
-@pytest.mark.slow
-def test_tables_of_hive() -> None:
-    _needs_java()
-    found = _run(sys.executable, HIVE)
-    assert len(found["cases"]) == len(load_cases(HIVE))
-    _check(found)
-
-
-def _check(found: dict[str, Any]) -> None:
-    differences = [show_difference(*item) for item in found["cases"].items()]
-    assert not any(differences), "\n".join(filter(None, differences))
-
-
-def _run(python: str | Path, session: str, *options: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [python, "-m", "tests.spark_golden", "--json", "--session", session, *options],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONWARNINGS": "default"},
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.stdout, done.stderr[-5000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def _python_with_spark(version: str) -> Path:
-    """Return the Python of a virtual environment with that PySpark, made if there is none."""
-    folder = VENVS / f"spark-{version}"
-    python = folder / "bin" / "python"
-    ready = folder / ".ready"  # written last: what was interrupted is made anew
-    if not ready.exists():
-        venv.create(folder, with_pip=True, clear=True)
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        wanted = ["--editable", str(ROOT), f"pyspark~={version}.0", "pandas>=2.2,<3", "pyarrow"]
-        done = subprocess.run(
-            [*pip, *wanted, "pyyaml"], capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            _missing(f"PySpark {version} could not be installed:\n{done.stderr[-2000:]}")
-        ready.touch()
-    return python
-
-
-def _needs_java() -> None:
-    try:
-        check_java()
-    except SparkUnavailableError as exc:
-        _missing(str(exc))
-
-
-def _missing(reason: str) -> None:
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason)
