@@ -24,7 +24,7 @@ def unpack(stored: bytes) -> bytes | None:
     if not stored.startswith(_MAGIC):
         return stored
     try:
-        raw: bytes = zstandard.ZstdDecompressor().decompress(stored)
+        raw: bytes = _decompressor().decompress(stored)
     except zstandard.ZstdError:
         return None
     return raw
@@ -35,3 +35,10 @@ def _compressor() -> zstandard.ZstdCompressor:
         _per_thread.compressor = zstandard.ZstdCompressor(level=1)
     compressor: zstandard.ZstdCompressor = _per_thread.compressor
     return compressor
+
+
+def _decompressor() -> zstandard.ZstdDecompressor:
+    if not hasattr(_per_thread, "decompressor"):
+        _per_thread.decompressor = zstandard.ZstdDecompressor()
+    decompressor: zstandard.ZstdDecompressor = _per_thread.decompressor
+    return decompressor
