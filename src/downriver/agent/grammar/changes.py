@@ -61,11 +61,6 @@ def _of_column(change: Wire, column: str) -> Wire:
             return change
 
 
-def is_vague(proposed: Proposed) -> bool:
-    """Tell whether a proposal says only that columns change, not which."""
-    return all(change["type"] == "schema_change" for change in proposed.changes)
-
-
 def _short(entity: str) -> str:
     return re.split(r"[:./]", entity.rstrip("/"))[-1].casefold()
 
