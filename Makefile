@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
-EXTRAS := postgres
+EXTRAS := postgres,fast
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -183,7 +183,8 @@ def _choose(inputs: Numbers, readers: Numbers, scale: Scale) -> Roots:
 
 def _measure(url: str, datasets: int, roots: dict[str, Roots]) -> Measured:
     started = time.perf_counter()
-    with Lineage.open(url) as lineage, lineage.reading():
+    with Lineage.open(url) as lineage:
+        lineage.prepare()
         walks = _walks(lineage)
         for kind in roots:
             walks[kind](1)  # what the first walk sets up belongs to loading

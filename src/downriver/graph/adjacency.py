@@ -1,19 +1,18 @@
 """Edges between integers: compressed rows (CSR) both ways, and an overlay for what is new.
 
-A lookup costs what it returns, not what the graph holds. A few new edges go to a small dictionary;
+A lookup costs what it returns, not what the graph holds. A few new edges are chained up by node;
 many are left to the next lookup, which merges them into the compressed rows at once.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
@@ -34,22 +33,6 @@ def ranges(starts: Longs | Ints, counts: Longs | Ints) -> Longs:
     """Return `start, start + 1, …` of every range, one after the other."""
     before = np.cumsum(counts, dtype=np.int64) - counts
     return np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
-
-
-def with_overlay(
-    found: Ints, places: Longs, keys: Ints | Longs, overlay: Mapping[int, list[int]]
-) -> tuple[Ints, Longs]:
-    """Add what an overlay has for `keys`, and for each the place in `keys` it belongs to."""
-    if not overlay:
-        return found, places
-    new = [(one, at) for at, key in enumerate(keys.tolist()) for one in overlay.get(key, ())]
-    if not new:
-        return found, places
-    more, at = zip(*new, strict=True)
-    return (
-        np.concatenate([found, np.array(more, np.int32)]),
-        np.concatenate([places, np.array(at, np.int64)]),
-    )
 
 
 def _order(nodes: Ints) -> Ints:
@@ -112,6 +95,66 @@ class Adjacency:
         self.entering.note_new()
 
 
+class Chains:
+    """New edges by node: each edge knows the next one at its node, the node its first and last.
+
+    Edges are given by number, less what is compressed, plus 1: 0 is none.
+    """
+
+    def __init__(self) -> None:
+        self.first: Growing[np.int32] = Growing(np.int32)  # by node
+        self._last: Growing[np.int32] = Growing(np.int32)  # by node
+        self.next: Growing[np.int32] = Growing(np.int32)  # by edge
+        self.next.grow(1)
+
+    def __len__(self) -> int:
+        return self.next.size - 1
+
+    def extend(self, nodes: Ints) -> None:
+        """Add an edge at the end of each node's chain."""
+        if not len(nodes):
+            return
+        size, start = int(nodes.max()) + 1, self.next.size
+        for array in (self.first, self._last, self.next):
+            array.grow(start + len(nodes) if array is self.next else size)
+        first, last, after = self.first.view.data, self._last.view.data, self.next.view.data
+        for edge, node in enumerate(nodes.tolist(), start):
+            if before := last[node]:
+                after[before] = edge
+            else:
+                first[node] = edge
+            last[node] = edge
+
+    def of_each(self, nodes: Ints) -> tuple[Ints, Longs]:
+        """Return the edges at nodes, and for each the place in `nodes` it belongs to."""
+        places = np.flatnonzero(nodes < self.first.size)
+        edges = self.first.view[nodes[places]]
+        found, at = [NONE], [places[:0]]
+        while len(places := places[edges > 0]):
+            edges = edges[edges > 0]
+            found.append(edges)
+            at.append(places)
+            edges = self.next.view[edges]
+        return np.concatenate(found), np.concatenate(at)
+
+    def clear(self, nodes: Ints) -> None:
+        """Forget all; `nodes` are those that edges were added at."""
+        known = nodes[nodes < self.first.size]
+        self.first.view[known] = 0
+        self._last.view[known] = 0
+        self.next = Growing(np.int32)
+        self.next.grow(1)
+
+
+class Compressed(NamedTuple):
+    """The edges at each node as arrays: its row, and its chain of what came since."""
+
+    starts: Ints
+    edges: Ints
+    first_new: Ints
+    next_new: Ints
+
+
 class Rows:
     """Which edges each node has at one end: `nodes` is that end of every edge."""
 
@@ -120,37 +163,38 @@ class Rows:
         self._smallest_fold = smallest_fold
         self._starts: Ints = np.zeros(1, np.int32)
         self._edges: Ints = NONE
-        self._new: defaultdict[int, list[int]] = defaultdict(list)
-        self._indexed = 0  # edges below this are in the rows or in the overlay
+        self._new = Chains()
 
     def note_new(self) -> None:
         """Take in the edges added since, unless they are so many that folding is cheaper."""
-        if self._must_fold():
-            return
-        new = self._nodes.view[self._indexed :].tolist()
-        for edge, node in enumerate(new, self._indexed):
-            self._new[node].append(edge)
-        self._indexed = self._nodes.size
+        if not self._must_fold():
+            self._new.extend(self._nodes.view[len(self._edges) + len(self._new) :])
 
     def of(self, nodes: Ints) -> Ints:
         """Return the numbers of the edges at any of these nodes."""
         return self.of_each(nodes)[0]
 
-    def one_by_one(self) -> Callable[[int], Sequence[int]]:
-        """Return a function from a node to its edges: for few nodes cheaper than arrays."""
+    def arrays(self) -> Compressed:
+        """Return all of it, to be read by node."""
         if self._must_fold():
             self._fold()
-        starts, edges, last = (
-            self._starts.data,
-            self._edges.data,
-            len(self._starts) - 1,
-        )
-        overlay = self._new
+        return Compressed(self._starts, self._edges, self._new.first.view, self._new.next.view)
+
+    def one_by_one(self) -> Callable[[int], Sequence[int]]:
+        """Return a function from a node to its edges: for few nodes cheaper than arrays."""
+        starts, edges, first, after = (array.data for array in self.arrays())
+        last, chained, compressed = len(starts) - 1, len(first), len(edges)
 
         def of(node: int) -> Sequence[int]:
             row = edges[starts[node] : starts[node + 1]] if node < last else ()
-            new = overlay.get(node)
-            return row if new is None else [*row, *new]
+            edge = first[node] if node < chained else 0
+            if not edge:
+                return row
+            every = list(row)
+            while edge:
+                every.append(compressed + edge - 1)
+                edge = after[edge]
+            return every
 
         return of
 
@@ -159,7 +203,13 @@ class Rows:
         if self._must_fold():
             self._fold()
         edges, places = self._compressed(nodes)
-        return with_overlay(edges, places, nodes, self._new)
+        if not len(self._new):
+            return edges, places
+        new, at = self._new.of_each(nodes)
+        if not len(new):
+            return edges, places
+        numbers = new + np.int32(len(self._edges) - 1)
+        return np.concatenate([edges, numbers]), np.concatenate([places, at])
 
     def _compressed(self, nodes: Ints) -> tuple[Ints, Longs]:
         last = len(self._starts) - 1  # nodes past it have no edges here: start and end at the end
@@ -186,5 +236,4 @@ class Rows:
             self._edges = order
         starts[1:] += np.cumsum(np.bincount(new, minlength=size), dtype=np.int32)
         self._starts = starts
-        self._new.clear()
-        self._indexed = self._nodes.size
+        self._new.clear(new)

@@ -92,6 +92,11 @@ class ColumnGraph:
         flags: Flags = self._has_star.view[within]
         return flags
 
+    @property
+    def starred(self) -> Flags:
+        """Tells of datasets whether they have an edge at `*`; those past its end do not."""
+        return self._has_star.view
+
     def star_stands_for(self) -> Callable[[int], bool]:
         """Return a function that tells of one column whether its dataset has an edge at `*`."""
         datasets, flags = self.dataset.view.data, self._has_star.view.data

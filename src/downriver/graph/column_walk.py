@@ -7,10 +7,11 @@ same name, and where that name is not known the walk stands at `*` while it stil
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from downriver.graph import swift
 from downriver.graph.adjacency import NONE, Flags, Growing, Ints, Rows
 from downriver.graph.column_graph import IDENTITY, INDIRECT, STAR, ColumnGraph
 from downriver.graph.edges import FOREVER
@@ -18,6 +19,9 @@ from downriver.graph.identity import Identities
 from downriver.graph.narrow import Narrow, Steps, begin, walk_narrow
 from downriver.graph.reach import Discovery, Reach
 from downriver.graph.sorted_keys import pairs
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 _NO_RANK = 255  # columns have no jobs between them
 IMPLIED = -1  # an edge no event stated: between `*` and one of the columns it stands for
@@ -72,7 +76,7 @@ def reach_columns(
     beginning = walk.begin(root)
     found = Discovery(beginning, columns.reached, depth)
     level = beginning.level
-    frontier = _spread(walk, found, np.array(beginning.frontier, np.int32), level, wanted)
+    frontier = _spread(walk, found, beginning.frontier, level, wanted)
     while len(frontier):
         level += 1
         edges, near, far = walk.expand(frontier)
@@ -110,8 +114,12 @@ class ColumnWalk:
         self._carried: Growing[np.int32] = Growing(np.int32)
 
     def begin(self, root: int) -> Narrow:
-        """Walk while that is narrow, and no `*` stands for the columns met."""
-        if self._as_of != FOREVER or self._identities:
+        """Walk while that is cheaper than with arrays, and no `*` stands for the columns met."""
+        if self._as_of != FOREVER:
+            return begin(root)
+        if compiled := swift.walks():
+            return self._walk_compiled(root, compiled)
+        if self._identities:
             return begin(root)
         ranks = self._columns.rank.view.data
         steps = Steps(
@@ -122,6 +130,19 @@ class ColumnWalk:
             self._columns.star_stands_for(),
         )
         return walk_narrow(root, steps, None)
+
+    def _walk_compiled(self, root: int, compiled: ModuleType) -> Narrow:
+        columns = self._columns
+        found, frontier, level = compiled.walk_columns(
+            root,
+            self._rows.arrays(),
+            self._far,
+            columns.dataset.view,
+            columns.starred,
+            self._identities.arrays()[0],
+            columns.reached.lend(columns.size),
+        )
+        return Narrow(*found, frontier=frontier, level=level)
 
     @property
     def stars(self) -> Ints:

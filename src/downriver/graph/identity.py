@@ -42,6 +42,10 @@ class Identities:
         """Tell whether anything goes by several names."""
         return len(self._names) > 0
 
+    def arrays(self) -> tuple[Ints, Ints]:
+        """Return the smallest id and the next one of each node's ring; 0 where it is alone."""
+        return self._smallest.view, self._next.view
+
     def canonical(self, node: int) -> int:
         """Return the id that stands for a node in the graph."""
         known = node < self._smallest.size

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from downriver.graph.adjacency import NONE, Growing, Ints
+
+Bytes = npt.NDArray[np.uint8]
 
 _LAST_ROUND = 255
 
@@ -27,6 +30,12 @@ class Marks:
             self._rounds.view[:] = 0
             self._round = 0
         self._round += 1
+
+    def lend(self, size: int) -> tuple[Bytes, int]:
+        """Begin a walk that marks nodes below `size` itself; return the marks and its number."""
+        self.restart()
+        self._rounds.grow(size)
+        return self._rounds.view, self._round
 
     def add(self, nodes: Ints) -> Ints:
         """Mark nodes and return those that had no mark, each once."""

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from downriver.graph.adjacency import NONE, Ints
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -20,14 +24,14 @@ _LONG_ROW = 512
 class Narrow(NamedTuple):
     """What was found, and where the walk goes on: `frontier` is empty when it is over."""
 
-    nodes: list[int]
-    depths: list[int]
-    edges: list[int]
-    near: list[int]
-    far: list[int]
-    jobs: list[int]
-    frontier: list[int]
-    level: int
+    nodes: Ints
+    depths: Ints
+    edges: Ints
+    near: Ints
+    far: Ints
+    jobs: Ints = NONE
+    frontier: Ints = NONE
+    level: int = 0
 
 
 class Steps(NamedTuple):
@@ -51,7 +55,8 @@ class Steps(NamedTuple):
 
 def begin(root: int) -> Narrow:
     """Return a walk that has not gone anywhere."""
-    return Narrow([root], [0], [], [], [], [], [root], 0)
+    here = np.array([root], np.int32)
+    return Narrow(here, np.zeros(1, np.int32), NONE, NONE, NONE, frontier=here)
 
 
 def walk_narrow(root: int, steps: Steps, identities: Identities | None) -> Narrow:
@@ -59,9 +64,12 @@ def walk_narrow(root: int, steps: Steps, identities: Identities | None) -> Narro
 
     A job is on the same level as what it leads to.
     """
-    walk = begin(root)
+    nodes, depths = [root], [0]
+    edges: list[int] = []
+    near: list[int] = []
+    far: list[int] = []
     seen, jobs = {root}, {root}
-    frontier, level = walk.frontier, 0
+    frontier, level = [root], 0
     while frontier and len(frontier) <= _WIDE and not any(map(steps.stops, frontier)):
         opened = [(node, steps.of(node, identities)) for node in frontier]
         if sum(len(row) for _, row in opened) > _LONG_ROW:
@@ -70,21 +78,22 @@ def walk_narrow(root: int, steps: Steps, identities: Identities | None) -> Narro
         frontier = []
         while opened:
             node, row = opened.pop()
-            walk.edges.extend(row)
-            walk.near.extend([node] * len(row))
+            edges.extend(row)
+            near.extend([node] * len(row))
             for edge in row:
                 end = steps.far[edge]
                 if identities is not None:
                     end = identities.canonical(end)
-                walk.far.append(end)
+                far.append(end)
                 is_job = steps.kind[edge] == steps.job_kind
                 if end not in seen:
                     seen.add(end)
-                    walk.nodes.append(end)
-                    walk.depths.append(level)
+                    nodes.append(end)
+                    depths.append(level)
                     if not is_job:
                         frontier.append(end)
                 if is_job and end not in jobs:
                     jobs.add(end)
                     opened.append((end, steps.of(end, identities)))
-    return walk._replace(jobs=list(jobs), frontier=frontier, level=level)
+    found = (nodes, depths, edges, near, far, list(jobs), frontier)
+    return Narrow(*(np.array(part, np.int32) for part in found), level)

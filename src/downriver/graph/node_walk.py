@@ -6,14 +6,20 @@ self-loops and diamonds end here: a node is opened once.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
+from downriver.graph import swift
 from downriver.graph.adjacency import NONE, Flags, Ints
 from downriver.graph.edges import FOREVER
 from downriver.graph.narrow import Narrow, Steps, begin, walk_narrow
 from downriver.graph.node_graph import NodeGraph
 from downriver.graph.reach import Discovery, Reach
 from downriver.model.facts import EdgeKind
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 def reach_nodes(
@@ -28,10 +34,10 @@ def reach_nodes(
     walk = NodeWalk(graph, downstream=downstream, as_of=as_of)
     beginning = walk.begin(root)
     found = Discovery(beginning, graph.reached, depth)
-    frontier, level = np.array(beginning.frontier, np.int32), beginning.level
+    frontier, level = beginning.frontier, beginning.level
     if len(frontier):
         graph.opened.restart()
-        graph.opened.add(np.array([root, *beginning.jobs], np.int32))
+        graph.opened.add(np.append(beginning.jobs, np.int32(root)))
     while len(frontier):
         level += 1
         edges = walk.edges(frontier)
@@ -59,9 +65,11 @@ class NodeWalk:
         self._job_kind = EdgeKind.READS if downstream else EdgeKind.WRITES
 
     def begin(self, root: int) -> Narrow:
-        """Walk while that is narrow, where every edge may be taken as it is."""
+        """Walk while that is cheaper than with arrays, where every edge may be taken as it is."""
         if self._as_of != FOREVER or not self._graph.all_to_all:
             return begin(root)
+        if compiled := swift.walks():
+            return self._walk_compiled(root, compiled)
         flow, identities = self._graph.flow, self._graph.identities
         steps = Steps(
             self._rows.one_by_one(),
@@ -70,6 +78,20 @@ class NodeWalk:
             int(self._job_kind),
         )
         return walk_narrow(root, steps, identities or None)
+
+    def _walk_compiled(self, root: int, compiled: ModuleType) -> Narrow:
+        graph, size = self._graph, max(self._graph.size, root + 1)
+        found = compiled.walk_nodes(
+            root,
+            self._rows.arrays(),
+            self._far,
+            graph.flow.kind.view,
+            int(self._job_kind),
+            *graph.identities.arrays(),
+            graph.reached.lend(size),
+            graph.opened.lend(size),
+        )
+        return Narrow(*found)
 
     def edges(self, nodes: Ints) -> Ints:
         """Return the edges that lead on from nodes under any of their names."""

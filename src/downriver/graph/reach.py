@@ -9,6 +9,8 @@ import numpy as np
 from downriver.graph.adjacency import NONE, Ints
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from downriver.graph.marks import Marks
     from downriver.graph.narrow import Narrow
 
@@ -42,16 +44,10 @@ class Discovery:
     def __init__(self, beginning: Narrow, reached: Marks, limit: int | None) -> None:
         self._reached = reached
         self._limit = limit
-        self._nodes: list[Ints] = [np.array(beginning.nodes, np.int32)]
-        self._depths: list[Ints] = [np.array(beginning.depths, np.int32)]
-        self._edges: list[tuple[Ints, Ints, Ints]] = [
-            (
-                np.array(beginning.edges, np.int32),
-                np.array(beginning.near, np.int32),
-                np.array(beginning.far, np.int32),
-            )
-        ]
-        if beginning.frontier:
+        self._nodes = [beginning.nodes]
+        self._depths = [beginning.depths]
+        self._edges = [(beginning.edges, beginning.near, beginning.far)]
+        if len(beginning.frontier):
             reached.restart()
             reached.add(self._nodes[0])
 
@@ -69,11 +65,15 @@ class Discovery:
 
     def reach(self) -> Reach:
         """Return what was found: nodes within the limit, and the edges between any two of them."""
-        nodes, depths = np.concatenate(self._nodes), np.concatenate(self._depths)
-        edges, near, far = (np.concatenate(parts) for parts in zip(*self._edges, strict=True))
+        nodes, depths = _joined(self._nodes), _joined(self._depths)
+        edges, near, far = map(_joined, zip(*self._edges, strict=True))
         if self._limit is None or not len(nodes) or depths[-1] <= self._limit:
             return Reach(nodes, depths, NONE, edges, near, far)
         inside = depths <= self._limit
         nodes, depths, beyond = nodes[inside], depths[inside], nodes[~inside]
         within = np.isin(near, nodes) & np.isin(far, nodes)
         return Reach(nodes, depths, beyond, edges[within], near[within], far[within])
+
+
+def _joined(parts: Sequence[Ints]) -> Ints:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -11,7 +11,6 @@ from downriver.graph.adjacency import (
     Longs,
     ranges,
     too_many_new,
-    with_overlay,
 )
 
 
@@ -64,7 +63,7 @@ class SortedKeys:
         starts = np.searchsorted(self._keys, keys, "left")
         counts = np.searchsorted(self._keys, keys, "right") - starts
         found = self._values[ranges(starts, counts)]
-        return with_overlay(found, np.repeat(np.arange(len(keys)), counts), keys, self._new)
+        return self._with_new(found, np.repeat(np.arange(len(keys)), counts), keys)
 
     def having(self, high: int) -> Ints:
         """Return the numbers of every pair whose first id is `high`."""
@@ -72,6 +71,18 @@ class SortedKeys:
         start, end = np.searchsorted(self._keys, [pair(high, 0), pair(high + 1, 0)])
         new = self._new_by_high.get(high, ())
         return np.concatenate([self._values[start:end], np.array(new, np.int32)])
+
+    def _with_new(self, found: Ints, places: Longs, keys: Longs) -> tuple[Ints, Longs]:
+        if not self._new:
+            return found, places
+        new = [(one, at) for at, key in enumerate(keys.tolist()) for one in self._new.get(key, ())]
+        if not new:
+            return found, places
+        more, at = zip(*new, strict=True)
+        return (
+            np.concatenate([found, np.array(more, np.int32)]),
+            np.concatenate([places, np.array(at, np.int64)]),
+        )
 
     def _sort(self) -> None:
         if not self._unsorted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -26,5 +27,5 @@ def serve(lineage: Lineage, host: str, port: int) -> None:
         server_header=False,
         timeout_graceful_shutdown=10,
     )
-    server = uvicorn.Server(config)
-    server.run()
+    threading.Thread(target=lineage.prepare, daemon=True).start()
+    uvicorn.Server(config).run()

@@ -11,7 +11,7 @@ from downriver import settings
 from downriver.capture.scan import Repository
 from downriver.events.wire import parse_event
 from downriver.forking import renew_in_child
-from downriver.graph import GraphIndex
+from downriver.graph import GraphIndex, swift
 from downriver.graph.assets import resolve_any
 from downriver.graph.resolve import Entity, find_all
 from downriver.store import GroupCommit, open_store
@@ -109,6 +109,12 @@ class OpenStore:
         with self._graph.lock, self.store.reader() as reader:
             self._graph.refresh(reader)
             yield reader
+
+    def prepare(self) -> None:
+        """Read the graph, and load compiled walks where numba is installed, before it is asked."""
+        swift.load()
+        with self.reading():
+            pass
 
     def find(self, entity: str, reader: Reader) -> list[Entity]:
         """Return all that a name may mean, without a look at what is spelled like it."""
