@@ -95,5 +95,17 @@ def walk_narrow(root: int, steps: Steps, identities: Identities | None) -> Narro
                 if is_job and end not in jobs:
                     jobs.add(end)
                     opened.append((end, steps.of(end, identities)))
-    found = (nodes, depths, edges, near, far, list(jobs), frontier)
-    return Narrow(*(np.array(part, np.int32) for part in found), level)
+    return Narrow(
+        _array(nodes),
+        _array(depths),
+        _array(edges),
+        _array(near),
+        _array(far),
+        jobs=_array(list(jobs)),
+        frontier=_array(frontier),
+        level=level,
+    )
+
+
+def _array(values: list[int]) -> Ints:
+    return np.array(values, np.int32)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from downriver.graph.adjacency import ranges
 from downriver.lake.condense import Condensed, Ints, condense, weak_components
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _WORD = 64
 _WORDS = 64  # of a block: 4096 targets
 _EDGES = 100_000
+_FEW = 16
 _ONES = np.array([byte.bit_count() for byte in range(256)], np.uint8)
 
 
@@ -51,6 +53,7 @@ class Block(NamedTuple):
     start: int
 
 
+Bits = npt.NDArray[np.uint64]
 Counted = tuple[int, Ints, Ints]  # kind, vertices of the condensed graph, how many they reach
 
 
@@ -88,26 +91,64 @@ def count_here(pieces: list[Piece], blocks: list[Block]) -> Iterator[Counted]:
 
 
 def count_block(piece: Piece, block: Block) -> Counted:
-    """Count how many targets of a block each vertex of its piece reaches, itself included."""
-    bits = _own_bits(piece, block)
-    for rows in _edge_slices(piece.levels, piece.source):
-        source = piece.source[rows]
-        first = np.flatnonzero(np.diff(source, prepend=-1))
-        reached = np.bitwise_or.reduceat(bits[piece.target[rows]], first, axis=0)
-        bits[source[first]] |= reached
-    counts = _ONES[bits.view(np.uint8)].reshape(piece.size, -1).sum(axis=1, dtype=np.int64)
-    return block.kind, piece.vertices, counts
+    """Count how many targets of a block each vertex of its piece reaches, itself included.
 
-
-def _own_bits(piece: Piece, block: Block) -> npt.NDArray[np.uint64]:
+    Only vertices that reach any of them get bits.
+    """
     inside = (piece.kind == block.kind) & (piece.item >= block.start)
     inside &= piece.item < block.start + _WORDS * _WORD
-    item = piece.item[inside] - block.start
+    owner, item = piece.owner[inside], piece.item[inside] - block.start
+    vertices = _reaching(piece, owner)
+    local = np.zeros(piece.size, np.int64)
+    local[vertices] = np.arange(len(vertices))
+    bits = _own_bits(len(vertices), local[owner], item)
+    kept = np.flatnonzero(np.isin(piece.target, vertices, kind="table"))
+    source, target = local[piece.source[kept]], local[piece.target[kept]]
+    for rows in _edge_slices(np.searchsorted(vertices, piece.levels), source):
+        _unite(bits, source[rows], target[rows])
+    return block.kind, piece.vertices[vertices], _count_bits(bits)
+
+
+def _reaching(piece: Piece, targets: Ints) -> Ints:
+    """Return the vertices from which any of the targets is reached, themselves included."""
+    reach = np.zeros(piece.size, np.bool_)
+    reach[targets] = True
+    for rows in _edge_slices(piece.levels, piece.source):
+        reach[piece.source[rows][reach[piece.target[rows]]]] = True
+    return np.flatnonzero(reach)
+
+
+def _own_bits(size: int, owner: Ints, item: Ints) -> Bits:
     width = int(item.max(initial=0)) // _WORD + 1
-    bits = np.zeros((piece.size, width), np.uint64)
+    bits = np.zeros((size, width), np.uint64)
     bit = np.uint64(1) << (item % _WORD).astype(np.uint64)
-    np.bitwise_or.at(bits, (piece.owner[inside], item // _WORD), bit)
+    np.bitwise_or.at(bits, (owner, item // _WORD), bit)
     return bits
+
+
+def _unite(bits: Bits, source: Ints, target: Ints) -> None:
+    """Give each source the bits of its targets; sources are sorted, and no source is a target."""
+    first = np.flatnonzero(np.diff(source, prepend=-1))
+    counts = np.diff(first, append=len(source))
+    # The first edge of every source, then the second, …: three times as fast as reducing rows of
+    # two or three, which most are.
+    for nth in range(min(int(counts.max(initial=0)), _FEW)):
+        at = first[counts > nth] + nth
+        bits[source[at]] |= bits[target[at]]
+    long = counts > _FEW
+    if long.any():
+        rest = ranges(first[long] + _FEW, counts[long] - _FEW)
+        starts = np.cumsum(counts[long] - _FEW) - (counts[long] - _FEW)
+        bits[source[first[long]]] |= np.bitwise_or.reduceat(bits[target[rest]], starts, axis=0)
+
+
+def _count_bits(bits: Bits) -> Ints:
+    if hasattr(np, "bitwise_count"):  # numpy 2
+        ones = np.bitwise_count(bits)
+    else:
+        ones = _ONES[bits.view(np.uint8)].reshape(len(bits), -1)
+    counts: Ints = ones.sum(axis=1, dtype=np.int64)
+    return counts
 
 
 def _edge_slices(levels: Ints, source: Ints) -> Iterator[slice]:
