@@ -142,7 +142,7 @@ class ColumnWalk:
             self._identities.arrays()[0],
             columns.reached.lend(columns.size),
         )
-        return Narrow(*found, NONE, frontier, level)
+        return Narrow._make((*found, NONE, frontier, level))
 
     @property
     def stars(self) -> Ints:

@@ -20,7 +20,7 @@ def load() -> bool:
     if not _loaded:
         try:
             compiled = import_module("downriver.graph.compiled")
-        except ImportError:
+        except (ImportError, RuntimeError):  # no numba; or nowhere it may keep what it compiles
             return False
         compiled.warm()
         _loaded.append(compiled)

@@ -112,9 +112,9 @@ class OpenStore:
 
     def prepare(self) -> None:
         """Read the graph, and load compiled walks where numba is installed, before it is asked."""
-        swift.load()
         with self.reading():
             pass
+        swift.load()  # after, so that the memory reading takes for a while is free again
 
     def find(self, entity: str, reader: Reader) -> list[Entity]:
         """Return all that a name may mean, without a look at what is spelled like it."""

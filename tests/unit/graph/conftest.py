@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
+from downriver.graph import swift
 from downriver.service import Lineage
 from downriver.store.sqlite import SqliteStore
 
@@ -19,3 +21,14 @@ def lineage(tmp_path: Path) -> Iterator[Lineage]:
     """Lineage over an empty store."""
     with Lineage(SqliteStore(tmp_path / "lineage.db")) as lineage:
         yield lineage
+
+
+@pytest.fixture(scope="module", params=["python", "compiled"])
+def walks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Walk in Python, and with compiled code: both must find the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(swift, "_loaded", [])
+        if request.param == "compiled" and not swift.load():
+            missing = "numba is not installed, so compiled walks are not tested"
+            (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(missing)
+        yield

@@ -31,6 +31,8 @@ from tests.unit.graph.stories import (
 from downriver.graph import Entity
 from downriver.model.ids import ColumnId, DatasetId
 
+pytestmark = pytest.mark.usefixtures("walks")
+
 
 def writes(name, *whole, **fields):
     """A job named after the dataset it fills, and where its columns come from."""

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+pytestmark = pytest.mark.usefixtures("walks")
+
+
 @pytest.fixture
 def other(lineage: Lineage, tmp_path: Path) -> Iterator[Lineage]:
     """Another `Lineage` on the same store, as another server would have it."""
@@ -153,3 +156,10 @@ def test_threads_may_ask_while_others_write(lineage):
         for counts in asking:
             assert counts.result() == sorted(counts.result())
     assert len(lineage.trace("d0").nodes) == 41
+
+
+def test_one_that_was_prepared_answers_from_what_is_written_later_too(lineage, other):
+    lineage.ingest([run_event("j", ["a"], ["b"])])
+    other.prepare()
+    lineage.ingest([run_event("k", ["b"], ["c"])])
+    assert names(other.trace("a")) == ["a", "b", "c", "j", "k"]

@@ -15,6 +15,8 @@ from tests.unit.graph.events import (
     symlinks,
 )
 
+pytestmark = pytest.mark.usefixtures("walks")
+
 
 def names_of(lineage, entity):
     """The name that speaks, then the others."""

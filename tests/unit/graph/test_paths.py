@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from itertools import pairwise
 
+import pytest
 from tests.unit.graph.events import (
     column_lineage,
     copied,
@@ -19,6 +20,8 @@ from tests.unit.graph.events import (
     source,
     symlinks,
 )
+
+pytestmark = pytest.mark.usefixtures("walks")
 
 
 def routes(found):

@@ -17,6 +17,8 @@ from tests.unit.graph.stories import (
     wide_story,
 )
 
+pytestmark = pytest.mark.usefixtures("walks")
+
 QUESTIONS = [*((depth, MOMENTS[0]) for depth in DEPTHS), (None, MOMENTS[1]), (1, MOMENTS[2])]
 
 
