@@ -20,7 +20,7 @@ demo: $(VENV)/.demo ## Run a churn pipeline on Spark and show its lineage
 	@$(BIN)/downriver demo
 
 test: $(VENV)/.dev ## Run the tests; ARGS="-k name" passes options to pytest
-	@$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
+	@$(BIN)/pytest --numprocesses auto --maxprocesses 4 --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/.dev ## Check format, lint and types
 	@$(BIN)/ruff format --quiet --check .

@@ -13,8 +13,10 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from rich.console import Console
 
@@ -22,7 +24,7 @@ from bench.lake_by_hand import fold_here, parse_by_hand
 from bench.lake_events import Warehouse
 from bench.lake_reach import measure_reach
 from bench.report import Table, print_table, render_markdown
-from bench.usage import cores_used, watched_usage
+from bench.usage import Usage, watched_usage
 from downriver.capture.spark.local import local_session
 from downriver.lake.places import Folder
 from downriver.lake.publish import publish
@@ -30,11 +32,14 @@ from downriver.lake.runner import Lake
 from downriver.store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
 
     from downriver.lake.stages import StageReport
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 _DATASETS = 20_000
 _SIZES = (10_000, 100_000, 1_000_000)
@@ -97,26 +102,39 @@ def run(sizes: tuple[int, ...], memory: str, *, quick: bool, only: str | None) -
 
 def measure_events(spark: SparkSession, sizes: tuple[int, ...], memory: str) -> Iterator[Table]:
     """Measure events from file to gold at several sizes, yielding the table after each."""
-    warehouse = Warehouse(_DATASETS if max(sizes) > max(_QUICK) else max(sizes) // 4)
+    datasets = _DATASETS if max(sizes) > max(_QUICK) else max(sizes) // 4
     rows: list[tuple[str, ...]] = []
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "events.jsonl"
-            with path.open("wb") as stream:
-                stream.writelines(event + b"\n" for event in warehouse.events(size))
+            column_edges = _elsewhere(_write_events, path, datasets, size)
             rows.append(_measure(spark, path, folder, size))
-            yield _events_table(rows, warehouse, memory)
+            yield _events_table(rows, column_edges, memory)
             if size == sizes[0]:
                 yield _measure_publishing(Folder(f"{folder}/lake"), folder)
 
 
+def _write_events(path: Path, datasets: int, count: int) -> int:
+    """Write so many events of a warehouse; return how many column edges all its jobs have."""
+    warehouse = Warehouse(datasets)
+    with path.open("wb") as stream:
+        stream.writelines(event + b"\n" for event in warehouse.events(count))
+    return warehouse.column_edges
+
+
+def _elsewhere(work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
+    """Do it in a process that ends, so that the memory it takes is not counted with the lake's."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        return process.submit(work, *args, **kwargs).result()
+
+
 def _measure(spark: SparkSession, path: Path, folder: str, size: int) -> tuple[str, ...]:
     with watched_usage() as alone:
-        fold_here(path)
+        _elsewhere(fold_here, path)
     with watched_usage() as by_hand:
         parse_by_hand(spark, path, f"{folder}/hand")
-    stages = Stages()
     with watched_usage() as usage:
+        stages = Stages(usage)
         lake = Lake(f"{folder}/lake", spark, report=stages.note)
         lake.ingest([str(path)])
         lake.build()
@@ -130,37 +148,39 @@ def _measure(spark: SparkSession, path: Path, folder: str, size: int) -> tuple[s
         f"{stages.facts:,}",
         *(f"{size / seconds:,.0f}/s" for seconds in times),
         " / ".join(f"{used:,.0f}" for used in cores),
-        f"{usage.megabytes:,.0f}",
+        f"{usage.megabytes:,} ({_parts(usage)})",
         ", ".join(f"{name} {used:.0f}" for name, used in stages.cores.items()),
     )
+
+
+def _parts(usage: Usage) -> str:
+    return ", ".join(f"{command} {held:,}" for command, held in usage.parts.most_common(3))
 
 
 class Stages:
     """What each stage took, and how many seconds of a core."""
 
-    def __init__(self) -> None:
+    def __init__(self, usage: Usage) -> None:
         self.seconds: dict[str, float] = {}
         self.cores: dict[str, float] = {}
         self.facts = 0
-        self._before = cores_used()
+        self._usage = usage
 
     def note(self, stage: StageReport) -> None:
         """Note a stage that is done."""
-        now = cores_used()
         self.seconds[stage.stage] = stage.seconds
-        self.cores[stage.stage] = now - self._before
-        self._before = now
+        self.cores[stage.stage] = self._usage.used_so_far() - sum(self.cores.values())
         if stage.stage == "facts":
             self.facts = stage.rows_out
 
 
-def _events_table(rows: list[tuple[str, ...]], warehouse: Warehouse, memory: str) -> Table:
+def _events_table(rows: list[tuple[str, ...]], column_edges: int, memory: str) -> Table:
     return Table(
         "Events to gold",
         _HEADINGS,
         list(rows),
         (
-            f"{warehouse.column_edges:,} column edges when every job has run. Spark's driver, "
+            f"{column_edges:,} column edges when every job has run. Spark's driver, "
             f"which is all of Spark here, has {memory}; memory is that of all processes together.",
             "One process: parse, fold and merge, nothing read back or stored. By hand: nodes, "
             "edges, runs, schemas, column edges and statistics as Parquet, without hashes, "

@@ -4,7 +4,7 @@ Each round runs the three after one another, each in a JVM of its own, on the sa
 writes, and one plan of 500 columns and 50 steps. Times begin after a warm-up and end when
 `spark.stop()` returns, so that what is still to be sent counts too.
 
-    python -m bench.spark_capture [--quick] [--rounds N] [--markdown FILE]
+    python -m bench.spark_capture [--quick] [--only WORK] [--rounds N] [--markdown FILE]
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Cost(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one round of less work")
+    parser.add_argument("--only", choices=WORKS, help="measure one of the two")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--worker", nargs=2, metavar=("MODE", "WORK"))
@@ -47,7 +48,7 @@ def main() -> None:
         "| work | capture | wall s | CPU s | wall over none | CPU over none |",
         "|---|---|--:|--:|--:|--:|",
     ]
-    for work in WORKS:
+    for work in [options.only] if options.only else WORKS:
         lines += _compare(work, 1 if options.quick else options.rounds, options.quick)
     table = "\n".join(lines)
     print(table)
@@ -61,7 +62,8 @@ def _compare(work: str, rounds: int, quick: bool) -> list[str]:
         for mode in MODES[at % 3 :] + MODES[: at % 3]:
             cost = _run(mode, work, quick)
             found[mode].append(cost)
-            print(f"{work} {at + 1}/{rounds} {mode}: {cost.wall:.2f} s", file=sys.stderr)
+            spent = f"{cost.wall:.2f} s, {cost.cpu:.2f} s of CPU"
+            print(f"{work} {at + 1}/{rounds} {mode}: {spent}", file=sys.stderr)
     medians = {mode: _median(costs) for mode, costs in found.items()}
     none = medians["none"]
     return [

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,18 +18,53 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
+class Process(NamedTuple):
+    """A process at a moment; its number and when it began name it."""
+
+    pid: int
+    began: int
+    parent: int
+    command: str
+    core_seconds: float
+    megabytes: int
+
+
 class Usage:
     """The most memory that was seen, in MB, and how many seconds of a core were used."""
 
     def __init__(self) -> None:
-        self.megabytes = 0.0
-        self.core_seconds = 0.0
         self.seconds = 0.0
+        self.megabytes = 0
+        self.parts: Counter[str] = Counter()  # of these megabytes, by command
+        # By process, as last seen: what one used is not lost when it ends.
+        self._used: dict[tuple[int, int], float] = {}
+        self._before = 0.0
+        self._before = self.used_so_far()
+        self.core_seconds = 0.0
+
+    def used_so_far(self) -> float:
+        """Return how many seconds of a core have been used since this began."""
+        self.look()
+        return sum(self._used.values()) - self._before
 
     def look(self) -> None:
         """Look once."""
-        held = sum(_resident(pid) for pid in _family(os.getpid()))
-        self.megabytes = max(self.megabytes, held / 2**20)
+        family = _family(os.getpid())
+        self._used.update({(one.pid, one.began): one.core_seconds for one in family})
+        parts = _memory(family)
+        if parts.total() > self.megabytes:
+            self.megabytes, self.parts = parts.total(), parts
+
+
+def _memory(family: list[Process]) -> Counter[str]:
+    """Return the megabytes held, by command."""
+    held = {one.pid: one.megabytes for one in family}
+    parts: Counter[str] = Counter()
+    for one in family:
+        # One that is about to become another program still shows all memory of who started it.
+        if one.megabytes != held.get(one.parent):
+            parts[one.command] += one.megabytes
+    return parts
 
 
 @contextmanager
@@ -37,8 +73,7 @@ def watched_usage() -> Iterator[Usage]:
 
     On a machine that others use too, core-seconds say more than time does.
     """
-    usage, stopped = Usage(), threading.Event()
-    before, began = cores_used(), time.perf_counter()
+    usage, stopped, began = Usage(), threading.Event(), time.perf_counter()
 
     def watch() -> None:
         while not stopped.wait(_EVERY):
@@ -52,46 +87,29 @@ def watched_usage() -> Iterator[Usage]:
         stopped.set()
         thread.join()
         usage.seconds = time.perf_counter() - began
-        usage.core_seconds = cores_used() - before
+        usage.core_seconds = usage.used_so_far()
 
 
-def cores_used() -> float:
-    """Return how many seconds of a core have been used so far."""
-    return sum(map(_core_seconds, _family(os.getpid())))
-
-
-def _core_seconds(pid: int) -> float:
-    """Return what a process and its children that have ended used."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text("utf-8")
-    except OSError:  # it has ended meanwhile
-        return 0.0
-    return sum(map(int, stat.rpartition(")")[2].split()[11:15])) / _TICKS
-
-
-def _family(root: int) -> set[int]:
+def _family(root: int) -> list[Process]:
     """Return a process and all that descend from it."""
-    parents = {pid: parent for pid, parent in map(_parent, _processes()) if parent}
+    every = [process for process in map(_process, _pids()) if process]
     family = {root}
-    while more := {pid for pid, parent in parents.items() if parent in family} - family:
+    while more := {one.pid for one in every if one.parent in family} - family:
         family |= more
-    return family
+    return [process for process in every if process.pid in family]
 
 
-def _processes() -> list[int]:
+def _pids() -> list[int]:
     return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
 
 
-def _parent(pid: int) -> tuple[int, int]:
+def _process(pid: int) -> Process | None:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("utf-8")
     except OSError:  # it has ended meanwhile
-        return pid, 0
-    return pid, int(stat.rpartition(")")[2].split()[1])
-
-
-def _resident(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text("utf-8").split()[1]) * _PAGE
-    except OSError:
-        return 0
+        return None
+    command, _, rest = stat.partition("(")[2].rpartition(")")
+    fields = rest.split()
+    used, pages = int(fields[11]) + int(fields[12]), int(fields[21])
+    megabytes = pages * _PAGE // 2**20
+    return Process(pid, int(fields[19]), int(fields[1]), command, used / _TICKS, megabytes)

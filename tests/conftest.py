@@ -13,6 +13,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg import sql
+from xdist.scheduler import LoadFileScheduling
 
 from downriver.capture.spark.local import spark_environment
 from tests.postgres import PostgresUnavailableError, running_postgres
@@ -23,12 +24,36 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+# Files whose tests have nothing in common, and take long: each may run anywhere.
+_APART = ("tests/test_docs.py", "tests/unit/capture/spark/test_golden_elsewhere.py")
+# What Spark compiles in a test runs once or twice: the second compiler never pays.
+_QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+
 NO_POSTGRES, NO_SPARK = "without PostgreSQL", "without Spark"
+
+
+class _Files(LoadFileScheduling):  # type: ignore[misc]
+    """Tests of one file share what it sets up, so they run in one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return nodeid if file in _APART else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Files:
+    """Spread files over processes."""
+    return _Files(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long, so that all processes end at about the same time."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def java_for_spark(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Where the machine has no Java, whatever starts Spark gets the one of the wheel."""
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", _QUICK_JAVA)
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         folder = tmp_path_factory.mktemp("java")
         os.environ.update(spark_environment(version("pyspark"), folder))
