@@ -179,13 +179,14 @@ def _steps(results: Results, load: _Load) -> Table:
             rows.append((f"{store}, {phase}", *_step_cells(middle, decode)))
     return Table(
         "Ingest: where the time goes, µs an event (share of the time it takes)",
-        ("", "decode", "fold", "append", "project", "commit", "the rest", "server CPU"),
+        ("", "decode", "fold", "pack", "append", "project", "commit", "the rest", "server CPU"),
         rows,
         (
-            "decode: reading the envelope. fold: event to facts. append: hash chain and log. "
-            "project: facts to rows. commit: until on disk.",
-            "Decoding was timed by itself, the other steps in the writing thread, under 16 "
-            "connections. HTTP is served beside it, so what it takes of the CPU lengthens them.",
+            "decode: reading the envelope. fold: event to facts. pack: compressing it. append: "
+            "hash chain and log. project: facts to rows. commit: until on disk.",
+            "Decoding was timed by itself. Folding and packing are done as events arrive, while "
+            "the writing thread does the rest, so that the shares add up to more than the whole; "
+            "what HTTP takes of the CPU lengthens them all.",
             "Where the server's CPU is near the whole, Python is the floor; else the database is.",
         ),
     )
@@ -197,7 +198,7 @@ def _step_cells(measured: Measured, decode: float) -> list[str]:
     total = outcome.seconds / count
     steps = [
         (getattr(after.steps, name) - getattr(before.steps, name)) / count
-        for name in ("fold", "append", "project", "commit")
+        for name in ("fold", "pack", "append", "project", "commit")
     ]
     spent = [decode, *steps]
     shares = [*spent, max(0.0, total - sum(spent)), (after.cpu - before.cpu) / count]

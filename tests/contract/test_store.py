@@ -42,11 +42,12 @@ from downriver.errors import (
     StoreNotFoundError,
     StoreVersionError,
 )
-from downriver.events import Event, parse_event
+from downriver.events import Event, fold, parse_event
 from downriver.model.facts import RunState
 from downriver.model.ids import DatasetId, JobId
 from downriver.store import GroupCommit, Receipt, Store, StoreState, open_store, verify_chain
 from downriver.store.packing import unpack
+from downriver.store.port import Prepared
 from downriver.store.projection import Projection
 
 if TYPE_CHECKING:
@@ -760,11 +761,14 @@ class HeldStore:
         self.reached.clear()
         self.let_go.clear()
 
-    def append(self, events: list[Event]) -> list[Receipt]:
+    def prepare(self, event: Event) -> Prepared:
+        return self._store.prepare(event)
+
+    def write(self, events: list[Prepared]) -> list[Receipt]:
         self.batches.append(len(events))
         self.reached.set()
         assert self.let_go.wait(PATIENCE)
-        return self._store.append(events)
+        return self._store.write(events)
 
     def reader(self):
         return self._store.reader()
@@ -778,7 +782,10 @@ class DeadStore:
         self.attempts = 0
         self.let_go = threading.Event()
 
-    def append(self, events: list[Event]) -> list[Receipt]:
+    def prepare(self, event: Event) -> Prepared:
+        return Prepared(event, fold(event), event.raw)
+
+    def write(self, events: list[Prepared]) -> list[Receipt]:
         assert self.let_go.wait(PATIENCE)
         self.attempts += 1
         raise self.failure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from downriver.events import Event
+    from downriver.model.facts import Facts
     from downriver.store.findings import Ledger
     from downriver.store.keys import KeyRole
     from downriver.store.reader import Reader
@@ -36,6 +37,14 @@ class LogEntry(msgspec.Struct, frozen=True):
     body: bytes
 
 
+class Prepared(NamedTuple):
+    """An event with all that can be made of it before it is its turn to be written."""
+
+    event: Event
+    facts: Facts
+    body: bytes  # as the log keeps it
+
+
 class StoreState(msgspec.Struct, frozen=True):
     """Where a store stands. Anything derived from another state may be out of date."""
 
@@ -47,6 +56,7 @@ class StepTimes(msgspec.Struct):
     """Seconds spent in each step of writing, since the store was opened."""
 
     fold: float = 0.0
+    pack: float = 0.0
     append: float = 0.0
     project: float = 0.0
     commit: float = 0.0
@@ -61,6 +71,12 @@ class Store(Protocol):
 
     def append(self, events: Sequence[Event]) -> list[Receipt]:
         """Write events to the log and fold them in; durable, all or none, when it returns."""
+
+    def prepare(self, event: Event) -> Prepared:
+        """Fold and pack an event, which no one has to wait for."""
+
+    def write(self, events: Sequence[Prepared]) -> list[Receipt]:
+        """Append events that are prepared."""
 
     def state(self) -> StoreState:
         """Return where the store stands, including what other processes wrote."""

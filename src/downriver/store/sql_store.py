@@ -17,7 +17,7 @@ from downriver.store import keys, tables
 from downriver.store.chain import GENESIS, link
 from downriver.store.findings import Ledger
 from downriver.store.packing import pack, unpack
-from downriver.store.port import Receipt, StepTimes, StoreState
+from downriver.store.port import Prepared, Receipt, StepTimes, StoreState
 from downriver.store.projection import Projection
 from downriver.store.reader import Reader
 
@@ -87,16 +87,27 @@ class SqlStore(ABC):
 
     def append(self, events: Sequence[Event]) -> list[Receipt]:
         """Write events to the log and fold them in; durable, all or none, when it returns."""
+        return self.write([self.prepare(event) for event in events])
+
+    def prepare(self, event: Event) -> Prepared:
+        """Fold and pack an event, which no one has to wait for."""
+        clock = _Clock()
+        facts = fold(event)
+        self.times.fold += clock.lap()
+        body = pack(event.raw)
+        self.times.pack += clock.lap()
+        return Prepared(event, facts, body)
+
+    def write(self, events: Sequence[Prepared]) -> list[Receipt]:
+        """Append events that are prepared."""
         if not events:
             return []
         clock = _Clock()
-        facts = {event.ref.digest: fold(event) for event in events}
-        self.times.fold += clock.lap()
         with self._writing() as tx:
             receipts, new, head = self._append_log(tx, events)
             self.times.append += clock.lap()
             if new:
-                self._project(tx, [facts[event.ref.digest] for event in new], head)
+                self._project(tx, [prepared.facts for prepared in new], head)
             self.times.project += clock.lap()
             state = StoreState(self._generation, head)
         self._committed(state)
@@ -168,24 +179,25 @@ class SqlStore(ABC):
         self._generation, self._projected = generation, projected
 
     def _append_log(
-        self, tx: Transaction, events: Sequence[Event]
-    ) -> tuple[list[Receipt], list[Event], int]:
-        digests = list(dict.fromkeys(event.ref.digest for event in events))
+        self, tx: Transaction, events: Sequence[Prepared]
+    ) -> tuple[list[Receipt], list[Prepared], int]:
+        digests = list(dict.fromkeys(prepared.event.ref.digest for prepared in events))
         seqs = self._known_seqs(tx, digests)
         head = tx.rows("SELECT seq, chain FROM log ORDER BY seq DESC LIMIT 1")
         seq, chain = (head[0][0], bytes(head[0][1])) if head else (0, GENESIS)
         now = time.time_ns() // 1000
         rows: list[Row] = []
         receipts: list[Receipt] = []
-        new: list[Event] = []
-        for event in events:
-            known = seqs.get(event.ref.digest)
+        new: list[Prepared] = []
+        for prepared in events:
+            digest = prepared.event.ref.digest
+            known = seqs.get(digest)
             if known is None:
                 seq += 1
-                chain = link(chain, seq, now, event.ref.digest)
-                rows.append((seq, event.ref.digest, now, chain, pack(event.raw)))
-                seqs[event.ref.digest] = seq
-                new.append(event)
+                chain = link(chain, seq, now, digest)
+                rows.append((seq, digest, now, chain, prepared.body))
+                seqs[digest] = seq
+                new.append(prepared)
             receipts.append(Receipt(known or seq, known is not None))
         tx.merge(tables.LOG, rows)
         return receipts, new, seq

@@ -11,7 +11,9 @@ from downriver.errors import StoreBusyError, StoreError
 
 if TYPE_CHECKING:
     from downriver.events import Event
-    from downriver.store.port import Receipt, Store
+    from downriver.store.port import Prepared, Receipt, Store
+
+    _Waiting = tuple[Prepared, Future[Receipt]]
 
 _LARGEST_BATCH = 512
 _LARGEST_BATCH_BYTES = 16 * 2**20
@@ -27,7 +29,7 @@ class GroupCommit:
     def __init__(self, store: Store, capacity_bytes: int) -> None:
         self._store = store
         self._capacity = capacity_bytes
-        self._waiting: deque[tuple[Event, Future[Receipt]]] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
         self._closing = False
         self._changed = threading.Condition()
@@ -36,6 +38,8 @@ class GroupCommit:
 
     def submit(self, events: list[Event]) -> list[Future[Receipt]]:
         """Queue events, all or none."""
+        # Here, where others prepare theirs while a batch commits; the writing thread only writes.
+        prepared = [self._store.prepare(event) for event in events]
         size = sum(len(event.raw) for event in events)
         futures: list[Future[Receipt]] = [Future() for _ in events]
         for future in futures:
@@ -45,7 +49,7 @@ class GroupCommit:
                 raise StoreError("the store is closing")
             if self._waiting and self._waiting_bytes + size > self._capacity:
                 raise StoreBusyError(f"{len(self._waiting)} events are waiting to be written")
-            self._waiting.extend(zip(events, futures, strict=True))
+            self._waiting.extend(zip(prepared, futures, strict=True))
             self._waiting_bytes += size
             self._changed.notify()
         return futures
@@ -66,30 +70,28 @@ class GroupCommit:
         while batch := self._next_batch():
             self._write(batch)
 
-    def _next_batch(self) -> list[tuple[Event, Future[Receipt]]]:
-        batch: list[tuple[Event, Future[Receipt]]] = []
+    def _next_batch(self) -> list[_Waiting]:
+        batch: list[_Waiting] = []
         size = 0
         with self._changed:
             while not self._waiting and not self._closing:
                 self._changed.wait()
             while self._waiting and len(batch) < _LARGEST_BATCH and size < _LARGEST_BATCH_BYTES:
                 batch.append(self._waiting.popleft())
-                size += len(batch[-1][0].raw)
+                size += len(batch[-1][0].event.raw)
             self._waiting_bytes -= size
         return batch
 
-    def _write(self, batch: list[tuple[Event, Future[Receipt]]]) -> None:
+    def _write(self, batch: list[_Waiting]) -> None:
         try:
-            receipts = self._store.append([event for event, _ in batch])
+            receipts = self._store.write([prepared for prepared, _ in batch])
         except BaseException as exc:  # noqa: BLE001 — handed to whoever waits for the batch
             self._write_apart(batch, exc)
             return
         for (_, future), receipt in zip(batch, receipts, strict=True):
             future.set_result(receipt)
 
-    def _write_apart(
-        self, batch: list[tuple[Event, Future[Receipt]]], failure: BaseException
-    ) -> None:
+    def _write_apart(self, batch: list[_Waiting], failure: BaseException) -> None:
         """Try each alone, so that one bad event costs no one else; unless it is not the event."""
         if len(batch) == 1 or self._is_out(failure):
             for _, future in batch:

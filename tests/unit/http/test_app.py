@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from downriver.events import Event
     from downriver.store import Receipt
+    from downriver.store.port import Prepared
 
 
 class TestClient(testclient.TestClient):
@@ -147,10 +147,10 @@ class SlowStore(SqliteStore):
         self.go = threading.Event()
         self.writing = threading.Event()
 
-    def append(self, events: Sequence[Event]) -> list[Receipt]:
+    def write(self, events: Sequence[Prepared]) -> list[Receipt]:
         self.writing.set()
         self.go.wait(30)
-        return super().append(events)
+        return super().write(events)
 
 
 def test_overload_is_503_and_loses_nothing_that_was_accepted(
