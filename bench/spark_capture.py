@@ -4,6 +4,11 @@ Each round runs the three after one another, each in a JVM of its own, on the sa
 writes, and one plan of 500 columns and 50 steps. Times begin after a warm-up and end when
 `spark.stop()` returns, so that what is still to be sent counts too.
 
+Whole runs of the same differ by more than what is looked for, so the threads that capture does its
+work in are timed by themselves: of the JVM Spark's listener bus, and those that serve Python but
+for the busiest, which is the job's own; of Python all but the main thread. What they use without
+capture is taken off.
+
     python -m bench.spark_capture [--quick] [--only WORK] [--rounds N] [--markdown FILE]
 """
 
@@ -21,6 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.maven import OPENLINEAGE, fetch_jar
+from bench.threads import ThreadTimes, watched_threads
 
 MODES = ("none", "downriver", "openlineage")
 WORKS = ("writes", "wide")
@@ -31,6 +37,7 @@ class Cost(NamedTuple):
 
     wall: float
     cpu: float
+    threads: float  # CPU of those that capture works in
 
 
 def main() -> None:
@@ -45,8 +52,8 @@ def main() -> None:
         print(json.dumps(_work(*options.worker, quick=options.quick)))
         return
     lines = [
-        "| work | capture | wall s | CPU s | wall over none | CPU over none |",
-        "|---|---|--:|--:|--:|--:|",
+        "| work | capture | wall s | CPU s | wall over none | CPU over none | CPU of its threads |",
+        "|---|---|--:|--:|--:|--:|--:|",
     ]
     for work in [options.only] if options.only else WORKS:
         lines += _compare(work, 1 if options.quick else options.rounds, options.quick)
@@ -62,13 +69,14 @@ def _compare(work: str, rounds: int, quick: bool) -> list[str]:
         for mode in MODES[at % 3 :] + MODES[: at % 3]:
             cost = _run(mode, work, quick)
             found[mode].append(cost)
-            spent = f"{cost.wall:.2f} s, {cost.cpu:.2f} s of CPU"
+            spent = f"{cost.wall:.2f} s, {cost.cpu:.2f} s of CPU, {cost.threads:.2f} s aside"
             print(f"{work} {at + 1}/{rounds} {mode}: {spent}", file=sys.stderr)
     medians = {mode: _median(costs) for mode, costs in found.items()}
     none = medians["none"]
     return [
         f"| {work} | {mode} | {cost.wall:.2f} | {cost.cpu:.2f} "
-        f"| {cost.wall / none.wall - 1:+.1%} | {cost.cpu / none.cpu - 1:+.1%} |"
+        f"| {cost.wall / none.wall - 1:+.1%} | {cost.cpu / none.cpu - 1:+.1%} "
+        f"| {cost.threads - none.threads:.2f} s, {(cost.threads - none.threads) / none.cpu:.1%} |"
         for mode, cost in medians.items()
     ]
 
@@ -77,6 +85,7 @@ def _median(costs: list[Cost]) -> Cost:
     return Cost(
         statistics.median(cost.wall for cost in costs),
         statistics.median(cost.cpu for cost in costs),
+        statistics.median(cost.threads for cost in costs),
     )
 
 
@@ -100,20 +109,29 @@ def _work(mode: str, work: str, *, quick: bool) -> dict[str, Any]:
             downriver.spark.track(spark)
         _writes(spark, f"{folder}/warm", 10)
         jvm = spark.sparkContext._gateway.proc.pid
-        started, used = time.perf_counter(), _cpu(jvm)
-        if work == "writes":
-            _writes(spark, f"{folder}/out", 40 if quick else 200)
-        else:
-            _wide(spark, f"{folder}/wide", steps=10 if quick else 50)
-        spark.stop()
-        return {"wall": time.perf_counter() - started, "cpu": _cpu(jvm) - used}
+        started = time.perf_counter()
+        with watched_threads(jvm, os.getpid()) as times:
+            if work == "writes":
+                _writes(spark, f"{folder}/out", 40 if quick else 200)
+            else:
+                _wide(spark, f"{folder}/wide", steps=10 if quick else 50)
+            spark.stop()
+        return {
+            "wall": time.perf_counter() - started,
+            "cpu": sum(times.seconds.values()),
+            "threads": _aside(times),
+        }
 
 
-def _cpu(jvm: int) -> float:
-    """Return the CPU seconds of this process and the JVM so far."""
-    fields = Path(f"/proc/{jvm}/stat").read_text().rpartition(")")[2].split()
-    ticks = int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK") + time.process_time()
+def _aside(times: ThreadTimes) -> float:
+    """Return what threads used that work for others than the job itself."""
+    here = os.getpid()
+    python = [used for task, used in times.seconds.items() if task.pid == task.number == here]
+    in_python = sum(used for task, used in times.seconds.items() if task.pid == here)
+    in_java = [(task.name, used) for task, used in times.seconds.items() if task.pid != here]
+    listening = sum(used for name, used in in_java if name.startswith("spark-listener"))
+    serving = sorted(used for name, used in in_java if name.startswith("Thread-"))
+    return in_python - sum(python) + listening + sum(serving[:-1])
 
 
 def _session(mode: str, folder: str) -> Any:

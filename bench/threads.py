@@ -1,0 +1,73 @@
+"""What each thread of some processes used, also of those that ended."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_EVERY = 0.2
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Task(NamedTuple):
+    """A thread; its number may be given again, but not at the same moment."""
+
+    pid: int
+    number: int
+    began: int
+    name: str
+
+
+class ThreadTimes:
+    """Seconds of CPU by thread since this began, as last seen."""
+
+    def __init__(self, *pids: int) -> None:
+        self._pids = pids
+        self._before = self._read()
+        self.seconds: dict[Task, float] = {}
+
+    def look(self) -> None:
+        """Look once."""
+        for task, used in self._read().items():
+            self.seconds[task] = used - self._before.get(task, 0.0)
+
+    def _read(self) -> dict[Task, float]:
+        paths = [p for pid in self._pids for p in Path(f"/proc/{pid}/task").glob("*/stat")]
+        return dict(read for read in map(_read, paths) if read)
+
+
+@contextmanager
+def watched_threads(*pids: int) -> Iterator[ThreadTimes]:
+    """Look several times a second; what a thread used since, when it ends, is lost."""
+    times, stopped = ThreadTimes(*pids), threading.Event()
+
+    def watch() -> None:
+        while not stopped.wait(_EVERY):
+            times.look()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield times
+    finally:
+        stopped.set()
+        thread.join()
+        times.look()
+        times.seconds = {t: s for t, s in times.seconds.items() if t.number != thread.native_id}
+
+
+def _read(path: Path) -> tuple[Task, float] | None:
+    try:
+        number, _, rest = path.read_text("utf-8").partition(" (")
+    except OSError:  # it has ended meanwhile
+        return None
+    name, _, fields = rest.rpartition(") ")
+    values = fields.split()
+    used = int(values[11]) + int(values[12])
+    return Task(int(path.parts[2]), int(number), int(values[19]), name), used / _TICKS
