@@ -6,12 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from downriver.capture.spark.harvest import Asides
-from downriver.capture.spark.java import Java, each, ids, simple_name, texts
+from downriver.capture.spark.java import Java, each, ids, operators_in, simple_name, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_OPERATOR = re.compile(r"^(\d+) [\s:+-]*(\w+)", re.MULTILINE)
 _ID_AT_THE_END = re.compile(r"#(\d+)L?$")
 _FITTED = frozenset(
     {"Union", "Intersect", "Except", "View"}
@@ -31,7 +30,7 @@ class AsideReader:
 
         What comes out of the plan is `stored` in a table that has types of its own.
         """
-        operators = [(int(number), kind) for number, kind in _OPERATOR.findall(tree)]
+        operators = operators_in(tree)
         expanded: dict[int, list[list[str]]] = {}
         if '"projections":null' in text:
             expanded = dict(_expanded(plan, operators))

@@ -10,6 +10,7 @@ from downriver.capture.spark.harvest import Harvest
 from downriver.capture.spark.java import Java, each, ids, simple_name
 from downriver.capture.spark.metrics import read_scanned, read_written, unwrapped
 from downriver.capture.spark.places import Places
+from downriver.capture.spark.shortening import Shortening
 from downriver.capture.spark.sinks import find_write
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Harvester:
 
     def __init__(self, session: Java, jvm: Java, *, largest_plan: int) -> None:
         self.places = Places(session)
-        self._collapse = jvm.org.apache.spark.sql.catalyst.optimizer.CollapseProject.apply
+        self._shortening = Shortening(jvm)
         self._asides = AsideReader(jvm)
         self._largest_plan = largest_plan
         self._last: Harvest | None = None
@@ -41,7 +42,8 @@ class Harvester:
             return []
         executed = None if error is not None else execution.executedPlan()
         if action != _SEVERAL:
-            return [self._one(action, analyzed, kind, executed, duration_ns, error)]
+            ran = None if error is not None else execution
+            return [self._one(action, analyzed, kind, executed, duration_ns, error, ran)]
         parts = list(each(analyzed.children()))
         runs = [] if executed is None else list(each(executed.children()))
         if len(runs) != len(parts):  # how they ran is not known one by one
@@ -59,6 +61,7 @@ class Harvester:
         executed: Java | None,
         duration_ns: int,
         error: Java | None,
+        ran: Java | None = None,
     ) -> Harvest:
         write = find_write(analyzed, kind, self.places)
         query = analyzed if write is None else write.query
@@ -75,7 +78,7 @@ class Harvester:
         )
         wraps = self._last is not None and found.wraps(self._last)  # then its plan is known
         if query is not None and not wraps:
-            self._read_plan(found, query, reads)
+            self._read_plan(found, query, reads, ran)
         if found.sink is None and any(leaf.rewriting for leaf in found.leaves):
             return _nothing(found)
         if executed is not None and not wraps:
@@ -90,8 +93,18 @@ class Harvester:
         self._read_plan(found, query)
         return found
 
-    def _read_plan(self, found: Harvest, query: Java, reads: Sequence[Java] = ()) -> None:
-        plans = [*reads] or [self._collapse(query)]
+    def _read_plan(
+        self,
+        found: Harvest,
+        query: Java,
+        reads: Sequence[Java] = (),
+        ran: Java | None = None,
+    ) -> None:
+        stored = found.sink is not None and found.sink.place.table is not None
+        # How a table's own types are met is seen in the analysed plan alone.
+        plans = [*reads] or [
+            self._shortening.shorten(query, len(found.columns), None if stored else ran)
+        ]
         found.leaves = [leaf for plan in plans for leaf in self.places.leaves(plan)]
         found.schema = str((reads or (query,))[-1].schema().json())
         # Cheap at any width: the text of an operator shows 25 columns at most.
@@ -102,7 +115,6 @@ class Harvester:
             return
         found.plan = str((query if reads else plans[0]).toJSON())
         if not reads:
-            stored = found.sink is not None and found.sink.place.table is not None
             found.asides = self._asides.read(plans[0], trees[0], found.plan, stored=stored)
 
 

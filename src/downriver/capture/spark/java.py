@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 Java: TypeAlias = Any  # py4j knows what it is only when it is called
 
 _ID = re.compile(r"#(\d+)")
+_OPERATOR = re.compile(r"^(\d+) [\s:+-]*(\w+)", re.MULTILINE)
 BREAK = "\x01"  # in no column name
 
 
@@ -55,6 +56,11 @@ def texts(sequence: Java) -> list[str]:
     """Return the elements of a Scala sequence as text, in one round trip."""
     joined = str(sequence.mkString(BREAK))
     return joined.split(BREAK) if joined else []
+
+
+def operators_in(tree: str) -> list[tuple[int, str]]:
+    """Return the number and kind of every operator in the numbered text of a plan."""
+    return [(int(number), kind) for number, kind in _OPERATOR.findall(tree)]
 
 
 def ids(attributes: Java) -> list[int]:
