@@ -6,12 +6,10 @@ import asyncio
 import inspect
 import json
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 
 import pytest
-from tests.server import serving
 
-from downriver import ColumnLineage, Lineage, lineage_sync
+from downriver import ColumnLineage
 from downriver.errors import (
     AmbiguousNameError,
     EntityNotFoundError,
@@ -30,26 +28,6 @@ STEPS = [
     {"source_id": "table:nps_scores", "target_id": "table:customer_360"},
     {"source_id": "table:customer_360", "target_id": "model:churn_v3", "flow_type": "streaming"},
 ]
-
-
-@pytest.fixture(params=["embedded", "memory", "remote", "postgres"])
-def tracker(request, tmp_path, monkeypatch):
-    monkeypatch.setenv("DOWNRIVER_SPOOL", str(tmp_path / "spool"))
-    if request.param == "remote":
-        with (
-            Lineage.open(str(tmp_path / "store")) as store,
-            serving(store) as url,
-            closing(lineage_sync(url)) as sync,
-        ):
-            yield Tracker(sync)
-        return
-    location = {
-        "embedded": lambda: str(tmp_path / "store"),
-        "memory": lambda: ":memory:",
-        "postgres": lambda: request.getfixturevalue("postgres_database"),
-    }[request.param]()
-    with closing(lineage_sync(location)) as sync:
-        yield Tracker(sync)
 
 
 @pytest.fixture
