@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-NO_POSTGRES, NO_SPARK = "without PostgreSQL", "without Spark"
+NO_POSTGRES, NO_SPARK, NO_MERMAID = "without PostgreSQL", "without Spark", "without Mermaid"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -85,6 +85,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = {str(report.longrepr[2]) for report in skipped}
     for reason in sorted(reasons):
-        if NO_POSTGRES in reason or NO_SPARK in reason:
+        if any(part in reason for part in (NO_POSTGRES, NO_SPARK, NO_MERMAID)):
             terminalreporter.section("tests DID NOT RUN", red=True, bold=True)
             terminalreporter.line(reason, red=True)
