@@ -251,6 +251,26 @@ def test_chains_are_lists_of_datasets(pipeline):
     assert pipeline.get_downstream_impact("api:crm")[-1] == "model:churn_v3"
 
 
+def test_neighbours_are_lists_of_datasets(pipeline):
+    """What a walk of one's own is written with: over a graph that has these two."""
+
+    def chain(dataset, graph):
+        upstreams = graph.get_upstreams(dataset)
+        found = list(upstreams)
+        for upstream in upstreams:
+            found.extend(chain(upstream, graph))
+        return found
+
+    assert pipeline.get_downstreams("table:raw_customers") == ["table:customers_clean"]
+    assert pipeline.get_upstreams("table:customer_360") == [
+        "table:customers_clean",
+        "table:nps_scores",
+    ]
+    assert sorted(chain("model:churn_v3", pipeline)) == sorted(
+        pipeline.get_upstream_chain("model:churn_v3")
+    )
+
+
 def test_a_bare_select_goes_to_the_context_table(tracker):
     found = tracker.sync.capture_sql_lineage("SELECT id FROM raw", context_table="clean")
     assert (found["source_tables"], found["target_tables"]) == (["raw"], ["clean"])
@@ -388,6 +408,21 @@ def test_a_metric_is_traced_back_to_its_sources(metric):
     assert found["complete"] is True
     with pytest.raises(KeyError):
         found["freshness_of_something"]
+
+
+def test_when_a_source_was_last_filled(metric):
+    metric.backend.send(
+        [
+            run_event("load_raw", "COMPLETE", "2026-01-01T00:00:00Z", outputs=["raw.orders"]),
+            run_event("load_raw", "FAIL", "2026-01-02T00:00:00Z", outputs=["raw.orders"]),
+        ]
+    )
+    assert metric.get_last_updated("raw.orders.cents") == "2026-01-01T00:00:00Z"
+    assert metric.get_last_updated("raw.orders") == "2026-01-01T00:00:00Z"
+    for derivation in metric.get_column_lineage("gold.daily_revenue", "total"):
+        assert metric.get_last_updated(derivation.input_columns[0]) is not None
+    with pytest.raises(EntityNotFoundError):
+        metric.get_last_updated("nowhere.at_all")
 
 
 def test_a_diagnosis_says_where_to_look_first(metric):

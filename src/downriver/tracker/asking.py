@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.graph.entity_names import short_id
 from downriver.impact import CodeFolder
 from downriver.model.flows import DownstreamAnswer, LineageAnswer, PathsAnswer, UpstreamAnswer
@@ -187,6 +188,26 @@ class Asking(ABC):
     def diagnose_metric(self, dataset: str, column: str) -> Diagnosis:
         """Trace a metric that looks wrong back to its sources, and say where to look first."""
         return self.backend.diagnose(dataset, column)
+
+    def get_last_updated(self, source: str) -> str | None:
+        """Return when a run last filled a dataset, or that of a column; None if none is known."""
+        try:
+            return self.backend.details(source).last_updated
+        except (EntityNotFoundError, InvalidRequestError):
+            dataset, dot, _ = source.rpartition(".")
+            if not dot:
+                raise
+            return self.backend.details(dataset).last_updated
+
+    def get_upstreams(self, dataset: str) -> list[str]:
+        """Return the ids of the datasets that feed one directly."""
+        found = self.backend.related(dataset, "upstream", depth=1, limit=MOST_RELATED)
+        return _datasets(found.upstream)
+
+    def get_downstreams(self, dataset: str) -> list[str]:
+        """Return the ids of the datasets that one feeds directly."""
+        found = self.backend.related(dataset, "downstream", depth=1, limit=MOST_RELATED)
+        return _datasets(found.downstream)
 
     def get_upstream_chain(self, dataset: str) -> list[str]:
         """Return the ids of every dataset upstream of one, nearest first."""

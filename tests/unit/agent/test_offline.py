@@ -171,6 +171,8 @@ def test_a_gate_that_cannot_decide_blocks(agent: Agent) -> None:
     told = ask(agent, "Entity: table:nowhere\nChange type: schema_change")
     assert told.startswith("DECISION: BLOCKED")
     assert "cannot decide" in told
+    labels = ["DECISION", "RISK", "AFFECTED SYSTEMS", "REASON", "RECOMMENDATION"]
+    assert [line.partition(":")[0] for line in told.splitlines()] == labels
 
 
 def test_whether_to_proceed_is_answered_with_a_decision(agent: Agent) -> None:

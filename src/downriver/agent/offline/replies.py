@@ -166,7 +166,13 @@ def tell_diagnosis(answer: DiagnoseAnswer) -> str:
 
 def tell_undecided(reason: str) -> str:
     """Say that no decision could be made, which blocks."""
-    return f"DECISION: BLOCKED\nRISK: HIGH\nREASON: cannot decide: {reason}"
+    return _lines(
+        "DECISION: BLOCKED",
+        "RISK: HIGH",
+        "AFFECTED SYSTEMS: unknown",
+        f"REASON: cannot decide: {reason}",
+        "RECOMMENDATION: Check the name, or register what reads and writes it, and ask again.",
+    )
 
 
 def tell_fix(answer: FixAnswer) -> str:
