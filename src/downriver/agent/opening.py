@@ -19,5 +19,8 @@ def open_tracker(
     try:
         return lineage(location, create=allow_writes)
     except StoreNotFoundError as missing:
-        notify(f"{missing.message}. Until then nothing is known here.")
+        notify(
+            f"{missing.message}. So does an agent that may write (allow_writes=True, "
+            "--allow-writes); this one knows of nothing yet."
+        )
         return lineage(MEMORY)

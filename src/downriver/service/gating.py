@@ -21,10 +21,10 @@ from downriver.impact import (
 )
 from downriver.model.answers import BlindSpot
 from downriver.model.changes import Change, with_dataset
-from downriver.model.ids import DatasetId
+from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId
 from downriver.service.answering import Answering
 from downriver.service.capturing import Capturing
-from downriver.service.opened import DEFAULT_NAMESPACE, now
+from downriver.service.opened import now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

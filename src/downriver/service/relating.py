@@ -25,9 +25,9 @@ from downriver.model.flows import (
     EntityPage,
     EntitySummary,
 )
-from downriver.model.ids import ColumnId, JobId
+from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId, JobId
 from downriver.service.answering import Answering, ask
-from downriver.service.opened import DEFAULT_NAMESPACE, now
+from downriver.service.opened import now
 
 if TYPE_CHECKING:
     from downriver.model.ids import NodeId
