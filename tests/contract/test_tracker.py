@@ -95,6 +95,12 @@ def test_downstream_tells_how_each_is_reached(pipeline):
     assert found["blind_spots"][0]["kind"] == "depth_limit"
 
 
+def test_an_empty_schedule_is_none(tracker):
+    tracker.sync.register_flow("table:a", "table:b", schedule="")
+    (found,) = tracker.sync.trace_downstream("table:a")["downstream_consumers"]
+    assert found["schedule"] is None
+
+
 def test_both_sides_at_once(pipeline):
     found = pipeline.trace_lineage("table:customers_clean")
     assert (found["upstream_count"], found["downstream_count"]) == (2, 2)

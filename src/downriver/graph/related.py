@@ -123,7 +123,7 @@ class _Told:
             depth=abs(node.depth),
             flow_type=way.flow_type,
             transformation=way.transformation or node.transformation or "",
-            schedule=way.schedule,
+            schedule=way.schedule or None,
             via=[job for job in way.jobs if job != node.id],
             status=_status(edges),
             confidence=edges[0].confidence if edges else "",
