@@ -182,7 +182,7 @@ def _tracing(ours: dict[str, Figures], theirs: Figures, graph: Figures, flows: i
                 render_ratio(graph.trace / mine.trace),
             ),
         ],
-        ("Downriver's answer has evidence, status and completeness; the others' have none.",),
+        ("Downriver's answer has status, confidence and completeness; the others' have none.",),
     )
 
 

@@ -29,7 +29,7 @@ _APART = ("tests/test_docs.py", "tests/unit/capture/spark/test_golden_elsewhere.
 # What Spark compiles in a test runs once or twice: the second compiler never pays.
 _QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 
-NO_POSTGRES, NO_SPARK = "without PostgreSQL", "without Spark"
+NO_POSTGRES, NO_SPARK, NO_MERMAID = "without PostgreSQL", "without Spark", "without Mermaid"
 
 
 class _Files(LoadFileScheduling):  # type: ignore[misc]
@@ -110,6 +110,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = {str(report.longrepr[2]) for report in skipped}
     for reason in sorted(reasons):
-        if NO_POSTGRES in reason or NO_SPARK in reason:
+        if any(part in reason for part in (NO_POSTGRES, NO_SPARK, NO_MERMAID)):
             terminalreporter.section("tests DID NOT RUN", red=True, bold=True)
             terminalreporter.line(reason, red=True)

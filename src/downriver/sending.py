@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from downriver import settings
 from downriver.capture.emit import Emitter, HttpSender, Spool
 from downriver.forking import renew_in_child
-from downriver.service import Lineage
 from downriver.store import find_home
 
 if TYPE_CHECKING:
     from downriver.capture.emit import Send
+    from downriver.service import Lineage
 
 
 def open_emitter(to: str | None = None) -> Emitter:
@@ -79,5 +79,7 @@ class _StoreSender:
 
     def __call__(self, events: list[bytes]) -> None:
         if self._lineage is None:
+            from downriver.service import Lineage  # what a job that sends to a server needs not
+
             self._lineage = Lineage.open(self._location)
         self._lineage.ingest(events)

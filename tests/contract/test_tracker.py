@@ -6,12 +6,10 @@ import asyncio
 import inspect
 import json
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 
 import pytest
-from tests.server import serving
 
-from downriver import ColumnLineage, Lineage, lineage_sync
+from downriver import ColumnLineage
 from downriver.errors import (
     AmbiguousNameError,
     EntityNotFoundError,
@@ -30,26 +28,6 @@ STEPS = [
     {"source_id": "table:nps_scores", "target_id": "table:customer_360"},
     {"source_id": "table:customer_360", "target_id": "model:churn_v3", "flow_type": "streaming"},
 ]
-
-
-@pytest.fixture(params=["embedded", "memory", "remote", "postgres"])
-def tracker(request, tmp_path, monkeypatch):
-    monkeypatch.setenv("DOWNRIVER_SPOOL", str(tmp_path / "spool"))
-    if request.param == "remote":
-        with (
-            Lineage.open(str(tmp_path / "store")) as store,
-            serving(store) as url,
-            closing(lineage_sync(url)) as sync,
-        ):
-            yield Tracker(sync)
-        return
-    location = {
-        "embedded": lambda: str(tmp_path / "store"),
-        "memory": lambda: ":memory:",
-        "postgres": lambda: request.getfixturevalue("postgres_database"),
-    }[request.param]()
-    with closing(lineage_sync(location)) as sync:
-        yield Tracker(sync)
 
 
 @pytest.fixture
@@ -115,6 +93,12 @@ def test_downstream_tells_how_each_is_reached(pipeline):
     assert only["depth"] == 1
     assert found["complete"] is False
     assert found["blind_spots"][0]["kind"] == "depth_limit"
+
+
+def test_an_empty_schedule_is_none(tracker):
+    tracker.sync.register_flow("table:a", "table:b", schedule="")
+    (found,) = tracker.sync.trace_downstream("table:a")["downstream_consumers"]
+    assert found["schedule"] is None
 
 
 def test_both_sides_at_once(pipeline):
@@ -273,6 +257,26 @@ def test_chains_are_lists_of_datasets(pipeline):
     assert pipeline.get_downstream_impact("api:crm")[-1] == "model:churn_v3"
 
 
+def test_neighbours_are_lists_of_datasets(pipeline):
+    """What a walk of one's own is written with: over a graph that has these two."""
+
+    def chain(dataset, graph):
+        upstreams = graph.get_upstreams(dataset)
+        found = list(upstreams)
+        for upstream in upstreams:
+            found.extend(chain(upstream, graph))
+        return found
+
+    assert pipeline.get_downstreams("table:raw_customers") == ["table:customers_clean"]
+    assert pipeline.get_upstreams("table:customer_360") == [
+        "table:customers_clean",
+        "table:nps_scores",
+    ]
+    assert sorted(chain("model:churn_v3", pipeline)) == sorted(
+        pipeline.get_upstream_chain("model:churn_v3")
+    )
+
+
 def test_a_bare_select_goes_to_the_context_table(tracker):
     found = tracker.sync.capture_sql_lineage("SELECT id FROM raw", context_table="clean")
     assert (found["source_tables"], found["target_tables"]) == (["raw"], ["clean"])
@@ -410,6 +414,21 @@ def test_a_metric_is_traced_back_to_its_sources(metric):
     assert found["complete"] is True
     with pytest.raises(KeyError):
         found["freshness_of_something"]
+
+
+def test_when_a_source_was_last_filled(metric):
+    metric.backend.send(
+        [
+            run_event("load_raw", "COMPLETE", "2026-01-01T00:00:00Z", outputs=["raw.orders"]),
+            run_event("load_raw", "FAIL", "2026-01-02T00:00:00Z", outputs=["raw.orders"]),
+        ]
+    )
+    assert metric.get_last_updated("raw.orders.cents") == "2026-01-01T00:00:00Z"
+    assert metric.get_last_updated("raw.orders") == "2026-01-01T00:00:00Z"
+    for derivation in metric.get_column_lineage("gold.daily_revenue", "total"):
+        assert metric.get_last_updated(derivation.input_columns[0]) is not None
+    with pytest.raises(EntityNotFoundError):
+        metric.get_last_updated("nowhere.at_all")
 
 
 def test_a_diagnosis_says_where_to_look_first(metric):

@@ -15,6 +15,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import TextContent
 from tests.server import running_server
+from tests.unit.cli.command import downriver
 
 from downriver import lineage_sync
 from downriver.agent import TOOLS
@@ -179,6 +180,28 @@ def test_on_a_pipe_a_client_writes_when_it_is_allowed_to(store: Path) -> None:
             await write_everything(client)
 
     asyncio.run(talk())
+
+
+def test_on_a_pipe_a_client_reads_and_writes_what_a_server_holds(store: Path) -> None:
+    async def talk(url: str) -> None:
+        settings = on_pipe(store, "--store", url, "--allow-writes")
+        async with Client(settings) as client:
+            await ask_everything(client)
+            fix = await use(
+                client, "suggest_fix", entity_id="orders_clean.price", description="rename to p"
+            )
+            assert fix["changes"] == ["rename orders_clean.price to p"]
+            await write_everything(client)
+
+    with running_server(store) as url:
+        asyncio.run(talk(url))
+
+
+def test_on_a_pipe_without_a_store_nothing_is_made_and_it_is_said(tmp_path: Path) -> None:
+    done = downriver("mcp", "--store", str(tmp_path / "none"), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "no Downriver store" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

@@ -2,6 +2,7 @@
 
 from downriver.agent.agent import Agent
 from downriver.agent.calls import ToolCall
+from downriver.agent.opening import open_tracker
 from downriver.agent.tools import TOOLS, Tool
 
-__all__ = ["TOOLS", "Agent", "Tool", "ToolCall"]
+__all__ = ["TOOLS", "Agent", "Tool", "ToolCall", "open_tracker"]

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from downriver.agent.calls import Toolbox
 from downriver.agent.offline.planner import OfflinePlanner
+from downriver.agent.opening import open_tracker
 from downriver.agent.providers import OFFLINE, choose_model
 from downriver.agent.roles import DEFAULT_ROLE, prompt_of
 from downriver.agent.tools import Desk
 from downriver.errors import InvalidRequestError
 from downriver.impact import read_policy
-from downriver.tracker import Tracker, lineage
+from downriver.tracker import Tracker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -74,6 +75,7 @@ class Agent:
         self._max_steps = _above_zero("max_steps", max_steps)
         self._max_tokens = _above_zero("max_tokens", max_tokens)
         self._model, notice = choose_model(model)
+        self._notify = notify
         if notice:
             notify(notice)
         self._session: _Session | None = None
@@ -95,7 +97,7 @@ class Agent:
 
     def _started(self) -> _Session:
         if self._session is None:
-            opened = None if self._given else lineage()
+            opened = None if self._given else self._open()
             desk = Desk(opened or _tracker_in(self._given), read_policy(None), Path.cwd())
             toolbox = Toolbox(
                 desk,
@@ -105,6 +107,9 @@ class Agent:
             )
             self._session = _Session(toolbox, self._make_mind(), opened)
         return self._session
+
+    def _open(self) -> Tracker:
+        return open_tracker(None, allow_writes=self._allow_writes, notify=self._notify)
 
     def _make_mind(self) -> Mind:
         gate = self._role == "gate"

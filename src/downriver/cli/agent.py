@@ -13,7 +13,6 @@ from rich.markup import escape
 
 from downriver.cli.output import JsonOption, StoreOption, err, print_json
 from downriver.errors import DownriverError, InvalidRequestError
-from downriver.tracker import lineage
 
 if TYPE_CHECKING:
     from downriver.agent import Agent, ToolCall
@@ -57,19 +56,22 @@ def agent(
     json: JsonOption = False,
 ) -> None:
     """Ask about lineage in plain words, with a model or without one."""
-    from downriver.agent import Agent  # its grammar takes a moment that other commands need not
+    from downriver.agent import (
+        Agent,
+        open_tracker,
+    )  # its grammar takes a moment that other commands need not
 
     if prompt is None and json:
         raise InvalidRequestError("--json", "goes with --prompt")
     message = sys.stdin.read() if prompt == "-" else prompt
-    tracker = lineage(store)
+    tracker = open_tracker(store, allow_writes=allow_writes, notify=_notice)
     talker = Agent(
         model=model,
         tools=[tracker],
         role=role.value,
         allow_writes=allow_writes,
         max_steps=max_steps,
-        notify=lambda notice: err.print(f"[yellow]{escape(notice)}[/]"),
+        notify=_notice,
     )
     try:
         if message is None:
@@ -80,6 +82,10 @@ def agent(
             asyncio.run(_say(talker, message))
     finally:
         tracker.sync.close()
+
+
+def _notice(notice: str) -> None:
+    err.print(f"[yellow]{escape(notice)}[/]")
 
 
 async def _answer_json(talker: Agent, message: str) -> None:

@@ -18,6 +18,7 @@ from downriver.cli.changes import (
     parse_said,
 )
 from downriver.cli.output import JsonOption, StoreOption, err, print_json
+from downriver.impact import CodeFolder
 from downriver.impact.report.text import place_of
 from downriver.service import Lineage
 
@@ -44,7 +45,7 @@ def fix(
     """Write a unified diff that mends who breaks; what people must decide goes to stderr."""
     said = Said(rename_to, drop, None, False, type, None, False, False)
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.fix(parse_said(lineage, entity, said), root)
+        found = lineage.fix(parse_said(lineage, entity, said), CodeFolder(root))
     if json:
         print_json(found)
         return

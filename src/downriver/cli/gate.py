@@ -13,6 +13,7 @@ from downriver import __version__
 from downriver.cli.output import CANNOT, StoreOption, print_json, render_json
 from downriver.errors import DownriverError, InvalidRequestError
 from downriver.impact import (
+    CodeFolder,
     list_changed_files,
     open_trees,
     parse_ddl,
@@ -89,7 +90,7 @@ def gate(
             found = lineage.impact(asked) if asked else _compared(lineage, base or "", head)
             verdict = lineage.gate(found, rules)
             shown = output is Format.MARKDOWN or summary is not None
-            patch = lineage.fix(asked, Path.cwd()).diff if shown and asked else ""
+            patch = lineage.fix(asked, CodeFolder(Path.cwd())).diff if shown and asked else ""
     except DownriverError as error:
         _cannot_decide(error, output)
         raise

@@ -20,10 +20,14 @@ def create(
     name: Annotated[str, typer.Argument(help="Who or what the key is for.")],
     role: Annotated[str, typer.Option("--role", help="reader, writer or admin.")] = "writer",
     store: StoreOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Make an API key and print it, once. From the first key on, every request needs one."""
     with Lineage.open(store) as lineage:
         key = lineage.create_key(name, role)
+    if json:
+        print_json({"name": name, "role": role, "key": key})
+        return
     err.print(f"key for {escape(name)} ({role}); it is shown only now:")
     out.print(key)
 
@@ -45,9 +49,14 @@ def list_keys(store: StoreOption = None, json: JsonOption = False) -> None:
 
 @app.command("revoke")
 def revoke(
-    name: Annotated[str, typer.Argument(help="The key to revoke.")], store: StoreOption = None
+    name: Annotated[str, typer.Argument(help="The key to revoke.")],
+    store: StoreOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Make an API key worthless, within seconds, on every server of this store."""
     with Lineage.open(store, create=False) as lineage:
         lineage.revoke_key(name)
+    if json:
+        print_json({"name": name, "revoked": True})
+        return
     out.print(f"revoked {escape(name)}")

@@ -26,7 +26,7 @@ def mcp(
     from downriver.agent.mcp_server import serve_stdio
     from downriver.agent.tools import Desk
 
-    tracker = lineage(store)
+    tracker = lineage(store, create=allow_writes)
     try:
         desk = Desk(tracker, read_policy(None), repo or Path.cwd())
         asyncio.run(serve_stdio(desk, allow_writes=allow_writes))

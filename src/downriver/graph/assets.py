@@ -13,6 +13,7 @@ import msgspec
 from downriver.events.facets import ASSET, read_asset
 from downriver.graph.resolve import Entity, resolve
 from downriver.model.assets import ASSET_PREFIX, AssetNode, AssetRef
+from downriver.model.entity_words import APART
 from downriver.model.ids import DatasetId, JobId, short_name
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ class Assets:
 
 def dataset_type(node: DatasetId) -> str:
     """Return what a dataset is, by where it is."""
+    if node.namespace in APART:
+        return node.namespace
     if node.namespace.startswith(_FILES):
         return "file"
     if node.namespace.startswith("kafka"):

@@ -8,10 +8,9 @@ import msgspec
 
 from downriver.events.wire import render_time
 from downriver.graph.column_sources import list_derivations
-from downriver.graph.runs import list_last_runs
+from downriver.graph.runs import last_filled, list_last_runs, writers_of_all
 from downriver.model.answers import BlindSpot
 from downriver.model.diagnoses import Diagnosis, QualityResult, SourceFreshness, Suspect
-from downriver.model.facts import RunState
 from downriver.model.ids import ColumnId, DatasetId
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from downriver.store import Reader
 
 _RUNS = 5
-_RUNS_LOOKED_AT = 50
 _OLD = 24 * 3_600_000_000  # µs: a source that lags a day behind the metric is worth a look
 _HOUR = 3_600_000_000
 _FAILED = ("FAIL", "ABORT")
@@ -103,8 +101,7 @@ class Diagnosing:
         for dataset, depth in sorted(depths.items(), key=lambda item: item[1]):
             number = self._reader.get_node(dataset)
             names = self._identities.group(number)
-            writers = [job for name in names for job in self._reader.writers_of(name)]
-            yield _Place(dataset, number, depth, list(dict.fromkeys(writers)))
+            yield _Place(dataset, number, depth, writers_of_all(self._reader, names))
 
     def _runs(self, place: _Place) -> list[LastRun]:
         return list_last_runs(self._reader, place.writers, _RUNS)
@@ -130,14 +127,7 @@ class Diagnosing:
         return source if source.startswith(f"{place.dataset.name}.") else ""
 
     def _filled_at(self, place: _Place) -> int | None:
-        """Return when a run that writes a dataset last completed."""
-        ends = [
-            run.state_at
-            for job in place.writers
-            for run in self._reader.runs(self._reader.get_node(job), _RUNS_LOOKED_AT)
-            if run.state is RunState.COMPLETE
-        ]
-        return max(ends, default=None)
+        return last_filled(self._reader, place.writers)
 
     # How it was checked
 

@@ -33,13 +33,15 @@ def is_stale(span: Span, job_last_seen: int, *, days: int, as_of: int = FOREVER)
 
 def render_evidence(span: Span, *, stale: bool) -> Evidence:
     """Return the evidence of an edge seen over a span of time."""
+    first_seen, first_event = render_time(span.first.at), span.first.digest.hex()
+    once = span.first == span.last  # as most things that people register
     return Evidence(
         status="stale" if stale else "active",
         confidence="exact" if span.observed else "declared",
-        first_seen=render_time(span.first.at),
-        last_seen=render_time(span.last.at),
-        first_event=span.first.digest.hex(),
-        last_event=span.last.digest.hex(),
+        first_seen=first_seen,
+        last_seen=first_seen if once else render_time(span.last.at),
+        first_event=first_event,
+        last_event=first_event if once else span.last.digest.hex(),
     )
 
 

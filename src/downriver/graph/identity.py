@@ -24,7 +24,7 @@ class Spoken(NamedTuple):
     """The name a node goes by in answers, and its other names."""
 
     id: NodeId
-    aliases: list[NodeId]
+    aliases: tuple[NodeId, ...]
 
 
 class Identities:
@@ -156,15 +156,17 @@ class Identities:
 
     def speak(self, nodes: Iterable[int], reader: Reader) -> dict[int, Spoken]:
         """Return what each node is called."""
+        if not self:
+            return {node: Spoken(name, ()) for node, name in reader.nodes(nodes).items()}
         groups = {node: self.group(node) for node in nodes}
         ids = reader.nodes({member for group in groups.values() for member in group})
         return {node: self._choose(group, ids) for node, group in groups.items()}
 
     def _choose(self, group: list[int], ids: dict[int, NodeId]) -> Spoken:
         if len(group) == 1:
-            return Spoken(ids[group[0]], [])
+            return Spoken(ids[group[0]], ())
         first, *others = sorted(group, key=lambda node: (self._precedence(node), str(ids[node])))
-        return Spoken(ids[first], sorted((ids[other] for other in others), key=str))
+        return Spoken(ids[first], tuple(sorted((ids[other] for other in others), key=str)))
 
     def _precedence(self, node: int) -> tuple[bool, bool, int]:
         """Say how well a name fits: the least speaks.

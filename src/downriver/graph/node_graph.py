@@ -64,7 +64,7 @@ class NodeGraph:
 
     def job_last_seen(self, job: int) -> int:
         """Return when a job was last seen to read or write anything; 0 if there is no job."""
-        return int(self._job_seen.view[job]) if job < self.size else 0
+        return int(self._job_seen.view[job]) if 0 < job < self.size else 0
 
     def jobs_last_seen(self, jobs: Ints) -> Longs:
         """Return when each job was last seen to read or write anything; 0 where there is none."""

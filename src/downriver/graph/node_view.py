@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from downriver.graph.evidence import is_stale, merge_spans, render_evidence
+from downriver.graph.evidence import is_stale, render_evidence
 from downriver.graph.node_walk import NodeWalk, reach_nodes
 from downriver.graph.paths import Routes, find_routes
 from downriver.graph.stated import stated_blind_spots
@@ -28,13 +27,9 @@ if TYPE_CHECKING:
     from downriver.store import Reader
 
 
-class _Key(NamedTuple):
-    """What makes two edges the same in an answer: the job is that behind it, 0 if there is none."""
-
-    source: int
-    target: int
-    kind: int
-    job: int
+# What makes two edges the same in an answer: source, target, kind, the job behind it or 0.
+_Key: TypeAlias = tuple[int, int, int, int]
+_KIND_NAMES = {int(kind): kind.name.lower() for kind in EdgeKind}
 
 
 class NodeView:
@@ -78,12 +73,10 @@ class NodeView:
     def edges(self, steps: Steps, nodes: Mapping[int, TraceNode]) -> list[TraceEdge]:
         """Return edges with their evidence: one for all names under which it was seen."""
         sightings = self._sightings(steps)
-        jobs = self._reader.nodes({key.job for key in sightings})
-        return [
-            self._edge(key, merge_spans(spans), nodes, jobs) for key, spans in sightings.items()
-        ]
+        jobs = self._reader.nodes({job for *_, job in sightings})
+        return [self._edge(key, span, nodes, jobs) for key, span in sightings.items()]
 
-    def _sightings(self, steps: Steps) -> dict[_Key, list[Span]]:
+    def _sightings(self, steps: Steps) -> dict[_Key, Span]:
         flow = self._graph.flow
         ids = flow.id.view[steps.edges].tolist()
         spans = self._reader.edge_spans(set(ids))
@@ -94,22 +87,23 @@ class NodeView:
             self._graph.jobs(steps.edges).tolist(),
             strict=True,
         )
-        sightings: dict[_Key, list[Span]] = defaultdict(list)
+        sightings: dict[_Key, Span] = {}
         for key, number in zip(keys, ids, strict=True):
-            sightings[_Key(*key)].append(spans[number])
+            span = spans[number]
+            sightings[key] = sightings.get(key, span).merge(span)
         return sightings
 
     def _edge(
         self, key: _Key, span: Span, nodes: Mapping[int, TraceNode], jobs: Mapping[int, NodeId]
     ) -> TraceEdge:
-        kind = EdgeKind(key.kind)
-        stated_by_job = kind is EdgeKind.DERIVES and key.job != 0
+        source, target, kind, job = key
+        stated_by_job = kind == EdgeKind.DERIVES and job != 0
         return TraceEdge(
-            source=nodes[key.source].id,
-            target=nodes[key.target].id,
-            kind=kind.name.lower(),
-            job=str(jobs[key.job]) if stated_by_job else None,
-            **render_evidence(span, stale=self._is_stale(span, key.job)),
+            source=nodes[source].id,
+            target=nodes[target].id,
+            kind=_KIND_NAMES[kind],
+            job=str(jobs[job]) if stated_by_job else None,
+            **render_evidence(span, stale=self._is_stale(span, job)),
         )
 
     def _is_stale(self, span: Span, job: int) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from downriver.events.flows import PREFIX, FlowFacet, read_flows
+from downriver.events.flows import PREFIX, FlowFacet, read_flow
 from downriver.graph.entity_names import entity_id
 from downriver.model.flows import EntityLineage, Related
 from downriver.model.ids import ColumnId, DatasetId, JobId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from downriver.graph.identity import Identities
     from downriver.model.answers import Trace, TraceEdge, TraceNode
@@ -28,12 +30,12 @@ class _Words(msgspec.Struct):
 
 
 class _Step(NamedTuple):
-    """How data gets to an entity from the one before it."""
+    """How data gets to an entity from the one before it, and by which jobs."""
 
     flow_type: str
     transformation: str
     schedule: str | None
-    job: str
+    jobs: tuple[str, ...]
 
 
 def relate(
@@ -47,20 +49,16 @@ def relate(
 ) -> EntityLineage:
     """Return a trace as two lists of entities, nearest first; jobs between two are `via`."""
     told = _Told(answer, numbers, reader, identities)
-    related = [
-        told.related(node, namespace)
-        for node in answer.nodes
-        if node.id != answer.root.id and told.is_shown(node)
-    ]
     root = answer.root
+    shown = [node for node in answer.nodes if node.id != root.id and told.is_shown(node)]
     return EntityLineage(
         entity_id=entity_id(identity_of(root), namespace),
         id=root.id,
         name=root.name if root.field is None else f"{root.name}.{root.field}",
         kind=root.kind,
         direction=direction,
-        upstream=[entry for node, entry in related if node.depth < 0],
-        downstream=[entry for node, entry in related if node.depth >= 0],
+        upstream=[told.related(node, namespace) for node in shown if node.depth < 0],
+        downstream=[told.related(node, namespace) for node in shown if node.depth >= 0],
         omitted_count=answer.omitted_count,
         complete=answer.complete,
         blind_spots=answer.blind_spots,
@@ -87,18 +85,24 @@ class _Told:
     def __init__(
         self, answer: Trace, numbers: dict[str, int], reader: Reader, identities: Identities
     ) -> None:
-        self._root = answer.root
-        self._nodes = {node.id: node for node in answer.nodes}
+        self._answer = answer
         self._numbers = numbers
         self._reader = reader
         self._identities = identities
-        self._into: dict[str, list[TraceEdge]] = {}
-        self._out_of: dict[str, list[TraceEdge]] = {}
-        for edge in answer.edges:
-            self._into.setdefault(edge.target, []).append(edge)
-            self._out_of.setdefault(edge.source, []).append(edge)
         self._flows = self._read_flows(answer.edges)
         self._jobs = self._read_jobs(answer)
+
+    @cached_property
+    def _nodes(self) -> dict[str, TraceNode]:
+        return {node.id: node for node in self._answer.nodes}
+
+    @cached_property
+    def _into(self) -> dict[str, list[TraceEdge]]:
+        return _grouped(self._answer.edges, attrgetter("target"))
+
+    @cached_property
+    def _out_of(self) -> dict[str, list[TraceEdge]]:
+        return _grouped(self._answer.edges, attrgetter("source"))
 
     def is_shown(self, node: TraceNode) -> bool:
         """A job stands for itself only where data ends at it, or begins."""
@@ -107,47 +111,46 @@ class _Told:
         beyond = self._into if node.depth < 0 else self._out_of
         return node.id not in beyond
 
-    def related(self, node: TraceNode, namespace: str) -> tuple[TraceNode, Related]:
+    def related(self, node: TraceNode, namespace: str) -> Related:
         """Return a node with how data gets to it, or from it."""
-        upstream = node.depth < 0
-        edges = (self._out_of if upstream else self._into).get(node.id, [])
-        steps = [self._step(edge, upstream=upstream) for edge in edges]
-        said = [step for step in steps if step.transformation] or steps
-        return node, Related(
+        edges = (self._out_of if node.depth < 0 else self._into).get(node.id, [])
+        way = _together([self._step(edge) for edge in edges])
+        return Related(
             entity_id=_short(node, namespace),
             id=node.id,
             name=node.name if node.field is None else f"{node.name}.{node.field}",
             kind=node.kind,
             depth=abs(node.depth),
-            flow_type=said[0].flow_type if said else "",
-            transformation="; ".join(dict.fromkeys(s.transformation for s in said))
-            or (node.transformation or ""),
-            schedule=next((step.schedule for step in steps if step.schedule), None),
-            via=sorted({step.job for step in steps if step.job and step.job != node.id}),
-            status="stale" if edges and all(e.status == "stale" for e in edges) else "active",
+            flow_type=way.flow_type,
+            transformation=way.transformation or node.transformation or "",
+            schedule=way.schedule or None,
+            via=[job for job in way.jobs if job != node.id],
+            status=_status(edges),
             confidence=edges[0].confidence if edges else "",
         )
 
-    def _step(self, edge: TraceEdge, *, upstream: bool) -> _Step:
-        job = edge.job or (edge.target if edge.kind == "reads" else edge.source)
+    def _step(self, edge: TraceEdge) -> _Step:
         if edge.kind in ("reads", "writes"):
+            job = edge.target if edge.kind == "reads" else edge.source
             words = self._jobs.get(job, _Words())
-            return _Step(words.processingType.lower() or "job", words.description, None, job)
+            return _Step(words.processingType.lower() or "job", words.description, None, (job,))
+        jobs = () if edge.job is None else (edge.job,)
         if edge.type is not None:  # between columns
-            return _Step(edge.subtype or edge.type, edge.description or "", None, edge.job or "")
+            return _Step(edge.subtype or edge.type, edge.description or "", None, jobs)
         flow = self._flow(edge)
-        return _Step(flow.flowType, flow.transformation, flow.schedule, edge.job or "")
+        return _Step(flow.flowType, flow.transformation, flow.schedule, jobs)
 
     def _flow(self, edge: TraceEdge) -> FlowFacet:
-        known = self._flows.get(edge.target, {})
-        if edge.source in known:
-            return known[edge.source]
+        known = self._flows.get((edge.source, edge.target))
+        if known is not None:
+            return known
         source = self._nodes.get(edge.source)
         names = source.aliases if source is not None else ()
-        return next((known[name] for name in names if name in known), FlowFacet())
+        found = (self._flows.get((name, edge.target)) for name in names)
+        return next((flow for flow in found if flow is not None), FlowFacet())
 
-    def _read_flows(self, edges: Iterable[TraceEdge]) -> dict[str, dict[str, FlowFacet]]:
-        """Return, by target and source, what was said of flows that no job carries."""
+    def _read_flows(self, edges: Iterable[TraceEdge]) -> dict[tuple[str, str], FlowFacet]:
+        """Return, by source and target, what was said of flows that no job carries."""
         targets = {e.target for e in edges if e.kind == "derives" and e.type is None}
         numbers = {
             number: target
@@ -158,20 +161,47 @@ class _Told:
                 else (self._numbers[target],)
             )
         }
-        found: dict[str, dict[str, FlowFacet]] = {}
-        for number, facets in self._reader.facets_among(numbers, PREFIX).items():
-            known = found.setdefault(numbers[number], {})
-            known.update({flow.source: flow for flow in read_flows(facets)})
+        found: dict[tuple[str, str], FlowFacet] = {}
+        for number, _, body in self._reader.facets_among(numbers, PREFIX):
+            flow = read_flow(body)
+            found[flow.source, numbers[number]] = flow
         return found
 
     def _read_jobs(self, answer: Trace) -> dict[str, _Words]:
         jobs = {self._numbers[n.id]: n.id for n in answer.nodes if n.kind == "job"}
         found = {name: _Words() for name in jobs.values()}
         for facet, field in (("documentation", "description"), ("jobType", "processingType")):
-            for number, bodies in self._reader.facets_among(jobs, facet).items():
-                words = _read_words(bodies[facet]) if facet in bodies else _Words()
-                setattr(found[jobs[number]], field, getattr(words, field))
+            for number, name, body in self._reader.facets_among(jobs, facet):
+                if name == facet:
+                    setattr(found[jobs[number]], field, getattr(_read_words(body), field))
         return found
+
+
+def _grouped(edges: list[TraceEdge], end: Callable[[TraceEdge], str]) -> dict[str, list[TraceEdge]]:
+    grouped: dict[str, list[TraceEdge]] = {}
+    for edge in edges:
+        grouped.setdefault(end(edge), []).append(edge)
+    return grouped
+
+
+def _together(steps: list[_Step]) -> _Step:
+    """Return the steps by which data gets to one entity as one."""
+    if len(steps) == 1:  # nearly always
+        return steps[0]
+    said = [step for step in steps if step.transformation] or steps
+    return _Step(
+        said[0].flow_type if said else "",
+        "; ".join(dict.fromkeys(step.transformation for step in said)),
+        next((step.schedule for step in steps if step.schedule), None),
+        tuple(sorted({job for step in steps for job in step.jobs})),
+    )
+
+
+def _status(edges: list[TraceEdge]) -> str:
+    """Return `stale` where every edge is."""
+    if not edges or edges[0].status == "active":
+        return "active"
+    return "active" if any(edge.status == "active" for edge in edges) else "stale"
 
 
 def _read_words(body: bytes) -> _Words:

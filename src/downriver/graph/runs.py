@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from downriver.store import Reader, Run
 
 
+_RUNS_LOOKED_AT = 50  # of a job, for one that completed
+
+
 class _ErrorMessage(msgspec.Struct):
     """The errorMessage facet."""
 
@@ -30,6 +33,22 @@ def list_last_runs(reader: Reader, jobs: Iterable[NodeId], limit: int) -> list[L
         number = reader.get_node(job)
         found += [_last_run(reader, number, job, run) for run in reader.runs(number, limit)]
     return found
+
+
+def writers_of_all(reader: Reader, names: Iterable[int]) -> list[NodeId]:
+    """Return the jobs that write a dataset under any of its names."""
+    return list(dict.fromkeys(job for name in names for job in reader.writers_of(name)))
+
+
+def last_filled(reader: Reader, jobs: Iterable[NodeId]) -> int | None:
+    """Return when a run of any of the jobs that write something last completed."""
+    ends = [
+        run.state_at
+        for job in jobs
+        for run in reader.runs(reader.get_node(job), _RUNS_LOOKED_AT)
+        if run.state is RunState.COMPLETE
+    ]
+    return max(ends, default=None)
 
 
 def _last_run(reader: Reader, number: int, job: NodeId, run: Run) -> LastRun:

@@ -105,8 +105,7 @@ class _Found:
         first = slice(None) if len(reaches) == 1 else np.unique(nodes, return_index=True)[1]
         self._nodes, self._depths = nodes[first], np.concatenate(depths)[first]
         self.within = len(self._nodes)
-        beyond = np.concatenate([reach.beyond for reach in reaches.values()])
-        self.beyond = len(np.setdiff1d(beyond, nodes)) if len(beyond) else 0
+        self.beyond = _count_beyond(list(reaches.values()))
 
     def nearest(self, limit: int) -> dict[int, int]:
         """Return the nodes to show, with their depths."""
@@ -133,9 +132,24 @@ class _Found:
         return np.isin(nodes, np.fromiter(shown, np.int32, len(shown)))
 
 
+def _count_beyond(reaches: list[Reach]) -> int:
+    """Count what lies past the depth limit on every side; what one side shows is not beyond."""
+    if len(reaches) == 1:
+        return len(reaches[0].beyond)
+    beyond = np.concatenate([reach.beyond for reach in reaches])
+    nodes = np.concatenate([reach.nodes for reach in reaches])
+    return len(np.setdiff1d(beyond, nodes))
+
+
 def _edge_order(edge: TraceEdge) -> tuple[str, ...]:
-    parts = (edge.source, edge.target, edge.kind, edge.job, edge.type, edge.subtype)
-    return tuple(part or "" for part in parts)
+    return (
+        edge.source,
+        edge.target,
+        edge.kind,
+        edge.job or "",
+        edge.type or "",
+        edge.subtype or "",
+    )
 
 
 def _not_seen_yet(

@@ -17,6 +17,7 @@ from downriver.http.auth import Doorkeeper
 from downriver.http.context import Context, json_response
 from downriver.http.mcp import McpEndpoint
 from downriver.http.openapi import describe
+from downriver.impact import Fix
 from downriver.model.answers import Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
 from downriver.model.diagnoses import Diagnosis
@@ -29,7 +30,7 @@ from downriver.model.flows import (
     RegisteredPipeline,
 )
 from downriver.model.governance import CertifiedPaths, Incident, Kpis, TagReach
-from downriver.model.impact_answers import ImpactAnswer, ImpactRequest
+from downriver.model.impact_answers import ImpactAnswer
 from downriver.model.verdicts import Verdict
 from downriver.service import SqlCapture, Status
 from downriver.store import KeyRole
@@ -207,7 +208,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         flows.post_impact_words,
         KeyRole.READER,
         {200: ImpactAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
-        body=ImpactRequest,
+        body=flows.ImpactWords,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/fix",
+        flows.post_fix,
+        KeyRole.READER,
+        {200: Fix, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
+        body=flows.FixRequest,
     ),
     Endpoint(
         "GET",

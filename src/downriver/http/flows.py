@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -11,6 +11,7 @@ from downriver.errors import InvalidEventError, InvalidRequestError
 from downriver.events.wire import decode
 from downriver.http.body import read_body
 from downriver.http.context import context_of, json_response, query_number, query_text
+from downriver.impact import CodeSent, parse_policy
 from downriver.model.flows import ColumnDerivation, Flow, RegisteredFlow
 from downriver.model.impact_answers import ImpactRequest
 from downriver.service import DEFAULT_LIMIT
@@ -55,6 +56,21 @@ class SqlRequest(msgspec.Struct, kw_only=True):
     ran: bool = False
 
 
+class ImpactWords(ImpactRequest, kw_only=True):
+    """A change in a few words, and the policy to judge it by."""
+
+    policy: dict[str, Any] | None = None
+
+
+class FixRequest(ImpactRequest, kw_only=True):
+    """A change in a few words, and the files to write a patch for: text by path from their root.
+
+    Without files, the patch is for the code that the server was started with.
+    """
+
+    files: dict[str, str] | None = None
+
+
 class ColumnLineageAnswer(msgspec.Struct, kw_only=True):
     """How a column is made, one entry for each job that makes it."""
 
@@ -97,8 +113,18 @@ async def post_sql(request: Request) -> Response:
 
 async def post_impact_words(request: Request) -> Response:
     """Say what a change does: `{"entity_id": …, "change_type": …, "column": …, "to": …}`."""
-    asked = await _read(request, ImpactRequest)
-    return json_response(await run_in_threadpool(context_of(request).lineage.analyze_impact, asked))
+    asked = await _read(request, ImpactWords)
+    policy = parse_policy(asked.policy)
+    found = await run_in_threadpool(context_of(request).lineage.analyze_impact, asked, policy)
+    return json_response(found)
+
+
+async def post_fix(request: Request) -> Response:
+    """Write the patch for a change; nothing is applied: `{"entity_id": …, …, "files": {…}}`."""
+    asked = await _read(request, FixRequest)
+    code = None if asked.files is None else CodeSent(asked.files)
+    found = await run_in_threadpool(context_of(request).lineage.suggest_fix, asked, code)
+    return json_response(found)
 
 
 async def get_related(request: Request) -> Response:

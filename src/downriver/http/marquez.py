@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from downriver.service import Lineage
     from downriver.store import Reader, Run
 
+OMITTED = "Downriver-Omitted"  # how many nodes an answer leaves out, for clients that know it
 _DEFAULT_DEPTH = 20
 _MOST_NODES = 10_000
 _STATES = {
@@ -116,10 +117,16 @@ class Node(msgspec.Struct, rename="camel"):
     out_edges: list[Edge]
 
 
-class LineageGraph(msgspec.Struct):
-    """The answer of `GET /api/v1/lineage`."""
+class LineageGraph(msgspec.Struct, rename="camel", omit_defaults=True):
+    """The answer of `GET /api/v1/lineage`.
+
+    What Marquez does not know is there only where something was left out, for the depth or for
+    the number of nodes: then it is `truncated`, and `omittedCount` says by how many nodes.
+    """
 
     graph: list[Node]
+    truncated: bool = False
+    omitted_count: int = 0
 
 
 async def get_lineage(request: Request) -> Response:
@@ -127,7 +134,10 @@ async def get_lineage(request: Request) -> Response:
     node_id = query_text(request, "nodeId")
     depth = query_number(request, "depth", _DEFAULT_DEPTH, 10_000)
     lineage = context_of(request).lineage
-    return json_response(await run_in_threadpool(_lineage_graph, lineage, node_id, depth))
+    found = await run_in_threadpool(_lineage_graph, lineage, node_id, depth)
+    response = json_response(found)
+    response.headers[OMITTED] = str(found.omitted_count)
+    return response
 
 
 def _lineage_graph(lineage: Lineage, node_id: str, depth: int | None) -> LineageGraph:
@@ -141,7 +151,8 @@ def _lineage_graph(lineage: Lineage, node_id: str, depth: int | None) -> Lineage
             incoming[edge.target].append(Edge(edge.source, edge.target))
             outgoing[edge.source].append(Edge(edge.source, edge.target))
         nodes = [_node(node, incoming[node.id], outgoing[node.id], reader) for node in trace.nodes]
-    return LineageGraph(sorted(nodes, key=lambda node: node.id))
+    omitted = trace.omitted_count
+    return LineageGraph(sorted(nodes, key=lambda node: node.id), omitted > 0, omitted)
 
 
 def _node(node: TraceNode, incoming: list[Edge], outgoing: list[Edge], reader: Reader) -> Node:

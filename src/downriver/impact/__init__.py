@@ -2,6 +2,7 @@
 
 from downriver.impact.analysis import analyse
 from downriver.impact.answer import answer_impact
+from downriver.impact.code_files import Code, CodeFolder, CodeSent, described_files
 from downriver.impact.ddl import parse_ddl
 from downriver.impact.edits import Edits, find_edits
 from downriver.impact.fix import Fix, write_fix
@@ -15,6 +16,9 @@ from downriver.impact.words import request_changes
 from downriver.impact.world import World
 
 __all__ = [
+    "Code",
+    "CodeFolder",
+    "CodeSent",
     "Edits",
     "FilePair",
     "Fix",
@@ -25,6 +29,7 @@ __all__ = [
     "analyse",
     "answer_impact",
     "decide",
+    "described_files",
     "find_edits",
     "list_changed_files",
     "open_trees",

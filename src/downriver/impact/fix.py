@@ -15,14 +15,15 @@ from downriver.impact.plan import write_plan
 from downriver.impact.proposal import propose
 from downriver.impact.reading import BoundTables, Reading
 from downriver.impact.script import Script
-from downriver.impact.text_files import list_yaml, patch_python, patch_yaml
+from downriver.impact.text_files import patch_python, patch_yaml
 from downriver.model.changes import ColumnRename
+from downriver.model.readable import Readable
 from downriver.model.verdicts import Impact, Outcome, Reference, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
+    from downriver.impact.code_files import Code
     from downriver.impact.patch import Replacement
     from downriver.impact.proposal import Proposed
     from downriver.impact.world import Process, World
@@ -48,10 +49,11 @@ class ToDecide(msgspec.Struct, kw_only=True):
     reference: Reference | None = None
 
 
-class Fix(msgspec.Struct, kw_only=True):
+class Fix(Readable, kw_only=True):
     """Patches, what is left to people, and the steps to make the change without a break.
 
-    `verified`: with all patches applied, the simulated impact is empty.
+    `verified`: with all patches applied, the simulated impact is empty. `absent` are the files
+    that would have been looked into, had they been there.
     """
 
     changes: list[str]
@@ -60,6 +62,7 @@ class Fix(msgspec.Struct, kw_only=True):
     plan: list[str]
     verified: bool
     remaining: list[str]
+    absent: list[str] = msgspec.field(default_factory=list)
 
     @property
     def diff(self) -> str:
@@ -67,16 +70,17 @@ class Fix(msgspec.Struct, kw_only=True):
         return "".join(patch.diff for patch in self.patches)
 
 
-def write_fix(changes: Sequence[Proposed], world: World, root: Path) -> Fix:
-    """Return the patch for changes; files are looked for under `root`."""
-    return _Fixing(changes, world, root).fix()
+def write_fix(changes: Sequence[Proposed], world: World, code: Code) -> Fix:
+    """Return the patch for changes to these files."""
+    return _Fixing(changes, world, code).fix()
 
 
 class _Fixing:
-    def __init__(self, changes: Sequence[Proposed], world: World, root: Path) -> None:
+    def __init__(self, changes: Sequence[Proposed], world: World, code: Code) -> None:
         self._changes = changes
         self._world = world
-        self._root = root
+        self._code = code
+        self._absent: set[str] = set()
         self._before = analyse(changes, world)
         self._edits: dict[int, Edit] = {}
         self._lost: dict[str, str] = {}  # consumer -> why it cannot be patched
@@ -102,7 +106,14 @@ class _Fixing:
             plan=write_plan([change.change for change in self._changes], self._before),
             verified=not after.effects and not other,
             remaining=sorted(hurt),
+            absent=sorted(self._absent),
         )
+
+    def _read(self, process: Process) -> str | None:
+        text = self._code.read(process.path) if process.path else None
+        if text is None and process.path:
+            self._absent.add(process.path)
+        return text
 
     # SQL
 
@@ -139,10 +150,10 @@ class _Fixing:
         return True
 
     def _open(self, process: Process) -> Edit | None:
-        path = self._root / process.path if process.path else None
-        if path is None or process.script is None or not path.is_file():
+        text = self._read(process)
+        if text is None or process.script is None:
             return None
-        script = Script(path.read_text("utf-8", errors="replace"), _dialect(process.script))
+        script = Script(text, _dialect(process.script))
         return Edit(process._replace(code=None), script, script)
 
     def _replacements(self, edit: Edit) -> Iterator[Replacement]:
@@ -218,10 +229,9 @@ class _Fixing:
     def _python_patch(
         self, effect: Effect, process: Process, change: ColumnRename
     ) -> Iterator[Patch]:
-        path = self._root / process.path if process.path else None
-        if path is None or not path.is_file():
+        before = self._read(process)
+        if before is None:
             return
-        before = path.read_text("utf-8", errors="replace")
         lines = [
             r.line for r in effect.references if r.column.casefold() == change.column.casefold()
         ]
@@ -236,11 +246,10 @@ class _Fixing:
             if not isinstance(change.change, ColumnRename):
                 continue
             table = self._world.dataset(change.node).id.name.rpartition(".")[2]
-            for file in list_yaml(self._root):
-                before = file.read_text("utf-8", errors="replace")
+            for path in self._code.list_yaml():
+                before = self._code.read(path) or ""
                 after = patch_yaml(before, table, change.change.column, change.change.to)
                 if after != before:
-                    path = file.relative_to(self._root).as_posix()
                     diff = unified_diff(path, before, after)
                     yield Patch(path=path, consumer=path, diff=diff, verified=False)
 

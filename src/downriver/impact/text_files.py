@@ -11,22 +11,6 @@ from downriver.impact.patch import Replacement, apply_edits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-# Folders of what was built or installed: nothing there is written by hand.
-_NOT_OURS = frozenset({"node_modules", "target", "dbt_packages", "venv", "site-packages"})
-
-
-def list_yaml(root: Path) -> list[Path]:
-    """Return the YAML files that people write, in a stable order."""
-    found = [path for ending in ("*.yml", "*.yaml") for path in root.rglob(ending)]
-    return sorted(
-        path
-        for path in found
-        if not any(
-            part.startswith(".") or part in _NOT_OURS for part in path.relative_to(root).parts
-        )
-    )
 
 
 def patch_yaml(text: str, table: str, old: str, new: str) -> str:

@@ -20,7 +20,7 @@ class Direction(str, Enum):
     BOTH = "both"
 
 
-class TraceNode(msgspec.Struct, kw_only=True, omit_defaults=True):
+class TraceNode(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A dataset, job or column in an answer.
 
     `depth` counts the jobs crossed from the root: negative upstream, positive downstream. `marks`
@@ -39,7 +39,7 @@ class TraceNode(msgspec.Struct, kw_only=True, omit_defaults=True):
     marks: list[str] = []
 
 
-class TraceEdge(msgspec.Struct, kw_only=True, omit_defaults=True):
+class TraceEdge(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """One step of the data, with its evidence; `change` is set when two moments are compared."""
 
     source: str

@@ -22,7 +22,7 @@ class EventRef(msgspec.Struct, frozen=True, order=True, gc=False):
     digest: bytes
 
 
-class Span(msgspec.Struct, frozen=True):
+class Span(msgspec.Struct, frozen=True, gc=False):
     """The first and last event that showed something, and whether a run observed it.
 
     What was only declared (a JobEvent or DatasetEvent) and never seen to happen is not observed.

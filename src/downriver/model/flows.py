@@ -121,7 +121,10 @@ class LastRun(Readable, kw_only=True):
 
 
 class EntityDetails(Readable, kw_only=True):
-    """All that is known of an entity, without what lies beyond its neighbours."""
+    """All that is known of an entity, without what lies beyond its neighbours.
+
+    `last_updated` is when a run that writes a dataset last completed.
+    """
 
     entity_id: str
     id: str
@@ -140,6 +143,7 @@ class EntityDetails(Readable, kw_only=True):
     runs: list[LastRun]
     first_seen: str
     last_seen: str
+    last_updated: str | None = None
     complete: bool
     blind_spots: list[BlindSpot]
 

@@ -8,6 +8,7 @@ import msgspec
 
 from downriver.model.answers import BlindSpot
 from downriver.model.findings import Affected, Finding
+from downriver.model.readable import Readable
 
 
 class Share(msgspec.Struct, kw_only=True, frozen=True):
@@ -61,7 +62,7 @@ class JobFailures(msgspec.Struct, kw_only=True, frozen=True):
     percent: float
 
 
-class Kpis(msgspec.Struct, kw_only=True):
+class Kpis(Readable, kw_only=True):
     """The health of the graph in figures. Each share names what it is a share of."""
 
     at: str
@@ -105,7 +106,7 @@ class Suspect(msgspec.Struct, kw_only=True, omit_defaults=True):
     last_success: str | None = None
 
 
-class Incident(msgspec.Struct, kw_only=True):
+class Incident(Readable, kw_only=True):
     """What is wrong with an entity, since when, where it may come from and whom it concerns."""
 
     entity: str

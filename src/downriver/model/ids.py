@@ -52,6 +52,7 @@ NodeId: TypeAlias = DatasetId | JobId
 EntityId: TypeAlias = DatasetId | JobId | ColumnId
 
 EVERY_FIELD = "*"
+DEFAULT_NAMESPACE = "default"  # of what people name without saying where it is
 
 
 def short_name(name: str) -> str:

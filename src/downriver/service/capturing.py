@@ -23,8 +23,8 @@ from downriver.graph.catalog_names import CatalogNames
 from downriver.graph.dbt_names import DbtNames
 from downriver.graph.registering import Registrar, answer
 from downriver.model.assets import RegisteredAsset
-from downriver.model.ids import DatasetId, JobId
-from downriver.service.opened import DEFAULT_NAMESPACE, OpenStore, now
+from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId, JobId
+from downriver.service.opened import OpenStore, now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

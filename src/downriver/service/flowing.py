@@ -11,9 +11,9 @@ from downriver.events.flows import render_flow_event, render_pipeline_event
 from downriver.events.wire import parse_event, render_time
 from downriver.graph.entity_names import EntityNames
 from downriver.model.flows import Flow, RegisteredFlow, RegisteredPipeline
-from downriver.model.ids import JobId
+from downriver.model.ids import DEFAULT_NAMESPACE, JobId
 from downriver.service.flow_queue import FlowQueue
-from downriver.service.opened import DEFAULT_NAMESPACE, OpenStore, now
+from downriver.service.opened import OpenStore, now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

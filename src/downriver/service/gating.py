@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from downriver.errors import InvalidRequestError
 from downriver.events.waivers import render_waiver_event
 from downriver.impact import (
+    CodeFolder,
     Proposed,
     World,
     analyse,
@@ -20,17 +21,16 @@ from downriver.impact import (
 )
 from downriver.model.answers import BlindSpot
 from downriver.model.changes import Change, with_dataset
-from downriver.model.ids import DatasetId
+from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId
 from downriver.service.answering import Answering
 from downriver.service.capturing import Capturing
-from downriver.service.opened import DEFAULT_NAMESPACE, now
+from downriver.service.opened import now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from downriver.capture.scan import Repository
-    from downriver.impact import FilePair, Fix, Policy, Trees
+    from downriver.impact import Code, FilePair, Fix, Policy, Trees
     from downriver.model.impact_answers import ImpactAnswer, ImpactRequest
     from downriver.model.verdicts import Impact, Verdict
     from downriver.store import Reader, Store, StoreState
@@ -79,11 +79,21 @@ class Gating(Capturing, Answering):
             found.complete = False
         return found
 
-    def fix(self, changes: Sequence[Change], root: Path) -> Fix:
-        """Write the patch for changes: what can be mended safely in the files under `root`."""
+    def fix(self, changes: Sequence[Change], code: Code) -> Fix:
+        """Write the patch for changes: what can be mended safely in these files."""
         with self.reading() as reader:
             proposed = [Proposed(*self._resolved(change, reader)) for change in changes]
-            return write_fix(proposed, self._world_of(reader), root)
+            return write_fix(proposed, self._world_of(reader), code)
+
+    def suggest_fix(self, request: ImpactRequest, code: Code | None = None) -> Fix:
+        """Write the patch for a change described in a few words, to these files or our own."""
+        if code is None:
+            if self.repository is None:
+                reason = "no code is known here; send files, or start the server with --repo"
+                raise InvalidRequestError("files", reason)
+            code = CodeFolder(self.repository.root)
+        dataset, column = self.split_entity(request.entity_id)
+        return self.fix(request_changes(request, dataset, column), code)
 
     def gate(self, impact: Impact, policy: Policy | None = None) -> Verdict:
         """Decide about changes by policy; a waiver that lets something pass goes into the log."""

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from downriver.events import Event
     from downriver.store import Reader, Receipt, Store
 
-DEFAULT_NAMESPACE = "default"
 _BATCH = 2000  # events written at once
 
 

@@ -13,7 +13,7 @@ from downriver.graph.column_sources import list_derivations
 from downriver.graph.diagnosis import Diagnosing
 from downriver.graph.entity_names import entity_id
 from downriver.graph.related import relate
-from downriver.graph.runs import list_last_runs
+from downriver.graph.runs import last_filled, list_last_runs, writers_of_all
 from downriver.impact.labels import read_owners, read_tags, read_word
 from downriver.model.answers import Direction
 from downriver.model.diagnoses import Diagnosis
@@ -25,9 +25,9 @@ from downriver.model.flows import (
     EntityPage,
     EntitySummary,
 )
-from downriver.model.ids import ColumnId, JobId
+from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId, JobId
 from downriver.service.answering import Answering, ask
-from downriver.service.opened import DEFAULT_NAMESPACE, now
+from downriver.service.opened import now
 
 if TYPE_CHECKING:
     from downriver.model.ids import NodeId
@@ -103,7 +103,9 @@ class Relating(Answering):
         summary = _summary(node, number, Assets(reader, identities))
         tags, _ = read_tags(facets.get("tags"))
         span = reader.node_span(number)
-        jobs = [node] if isinstance(node, JobId) else reader.writers_of(number)
+        names = identities.group(number)
+        jobs = [node] if isinstance(node, JobId) else writers_of_all(reader, names)
+        filled = None if isinstance(node, JobId) else last_filled(reader, jobs)
         spoken = identities.speak([number], reader)[number]
         return EntityDetails(
             entity_id=summary.entity_id,
@@ -127,6 +129,7 @@ class Relating(Answering):
             runs=list_last_runs(reader, jobs, _RUNS),
             first_seen=render_time(span.first.at),
             last_seen=render_time(span.last.at),
+            last_updated=None if filled is None else render_time(filled),
             complete=not [spot for spot in near.blind_spots if spot.kind != "depth_limit"],
             blind_spots=[spot for spot in near.blind_spots if spot.kind != "depth_limit"],
         )

@@ -150,7 +150,7 @@ class Reader:
     def nodes(self, ids: Iterable[int]) -> dict[int, NodeId]:
         """Return the identities behind ids."""
         rows = self._by_ids("SELECT id, kind, namespace, name FROM nodes WHERE id IN", ids)
-        return {row[0]: _node(*row[1:]) for row in rows}
+        return {number: _node(kind, namespace, name) for number, kind, namespace, name in rows}
 
     def fields(self, columns: Mapping[int, int]) -> dict[int, tuple[int, str]]:
         """Return (dataset id, field) of columns, given with the ids of their datasets."""
@@ -321,8 +321,8 @@ class Reader:
         current = {node: unpack(bytes(body)) or b"{}" for node, body in rows}
         return {node: body for node, body in current.items() if not _deleted(body)}
 
-    def facets_among(self, nodes: Iterable[int], prefix: str) -> dict[int, dict[str, bytes]]:
-        """Return the current facets of these nodes whose names begin so, as sent."""
+    def facets_among(self, nodes: Iterable[int], prefix: str) -> Iterator[tuple[int, str, bytes]]:
+        """Yield (node, name, facet as sent) of their current facets whose names begin so."""
         if not prefix.isidentifier():  # it is put into the query
             raise ValueError(prefix)
         sql = f"""
@@ -331,17 +331,15 @@ class Reader:
             WHERE f.role = 0 AND f.run = 0 AND f.name >= '{prefix}' AND f.name < '{prefix}~'
             AND f.node IN
         """.strip()
-        latest: dict[tuple[int, str], Row] = {}
+        latest: dict[Row, Row] = {}
         for row in self._by_ids(sql, nodes):
-            known = latest.get((row[0], row[1]))
-            if known is None or _age(row) > _age(known):
-                latest[row[0], row[1]] = row
-        found: dict[int, dict[str, bytes]] = {}
-        for (node, name), row in latest.items():
-            body = unpack(bytes(row[2])) or b"{}"
+            known = latest.setdefault(row[:2], row)
+            if known is not row and _age(row) > _age(known):
+                latest[row[:2]] = row
+        for node, name, stored, *_ in latest.values():
+            body = unpack(bytes(stored)) or b"{}"
             if not _deleted(body):
-                found.setdefault(node, {})[name] = body
-        return found
+                yield node, name, body
 
     def schema(self, dataset: int) -> list[Column]:
         """Return the columns of a dataset's current schema facet, in its order."""

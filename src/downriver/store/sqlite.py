@@ -222,8 +222,9 @@ class _SqliteQueries:
     def rows_in(self, sql: str, numbers: Sequence[int]) -> list[Row]:
         """Return the rows of a query that ends in `IN`, for the numbers to follow it."""
         found: list[Row] = []
-        for start in range(0, len(numbers), _MOST_NUMBERS):
-            some = numbers[start : start + _MOST_NUMBERS]
+        ordered = sorted(numbers)  # as the rows lie on disk: a page is looked for once
+        for start in range(0, len(ordered), _MOST_NUMBERS):
+            some = ordered[start : start + _MOST_NUMBERS]
             found += self.rows(f"{sql} ({','.join('?' * len(some))})", some)
         return found
 

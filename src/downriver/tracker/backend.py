@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Future
 
+    from downriver.impact import Code, Fix, Policy
     from downriver.model.answers import Direction, Paths
     from downriver.model.diagnoses import Diagnosis
     from downriver.model.flows import (
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         RegisteredFlow,
         RegisteredPipeline,
     )
+    from downriver.model.governance import Incident, Kpis
     from downriver.model.ids import NodeId
     from downriver.model.impact_answers import ImpactAnswer, ImpactRequest
     from downriver.service import SqlCapture
@@ -58,8 +60,17 @@ class Backend(Protocol):
     def paths(self, source: str, target: str, *, limit: int) -> Paths:
         """Answer by which routes data gets from one entity to another."""
 
-    def analyze_impact(self, request: ImpactRequest) -> ImpactAnswer:
-        """Answer what a change does."""
+    def analyze_impact(self, request: ImpactRequest, policy: Policy | None = None) -> ImpactAnswer:
+        """Answer what a change does, and what a policy, the default one for None, says of it."""
+
+    def suggest_fix(self, request: ImpactRequest, code: Code | None) -> Fix:
+        """Write the patch for a change: to these files, or to those known where lineage is."""
+
+    def kpis(self) -> Kpis:
+        """Answer how the whole graph is doing."""
+
+    def incident_report(self, entity: str, at: str | None) -> Incident:
+        """Answer what is wrong with an entity, where from, and whom it concerns."""
 
     def export(
         self,

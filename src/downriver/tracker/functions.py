@@ -15,9 +15,8 @@ from downriver.capture.functions.declared import fill
 from downriver.capture.functions.events import render_documented
 from downriver.capture.naming import new_node
 from downriver.errors import InvalidRequestError
-from downriver.model.ids import DatasetId, JobId, NodeId
+from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId, JobId, NodeId
 from downriver.sending import open_emitter, shared_emitter
-from downriver.service import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from downriver.capture.functions import ColumnLineage

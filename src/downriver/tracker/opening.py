@@ -15,22 +15,23 @@ from downriver.tracker.remote import RemoteLineage
 from downriver.tracker.sync import SyncTracker
 
 
-def lineage(location: str | None = None) -> Tracker:
+def lineage(location: str | None = None, *, create: bool = True) -> Tracker:
     """Open the lineage at `location`: a directory, postgresql://…, a server's URL or `:memory:`.
 
-    Without one it is DOWNRIVER_URL, else DOWNRIVER_STORE, else the nearest `.downriver/`.
+    Without one it is DOWNRIVER_URL, else DOWNRIVER_STORE, else the nearest `.downriver/`. A store
+    that is not there is made, unless `create` says not to.
     """
-    return Tracker(lineage_sync(location))
+    return Tracker(lineage_sync(location, create=create))
 
 
-def lineage_sync(location: str | None = None) -> SyncTracker:
-    """Open a tracker for code that does not await; `location` is as for `lineage`."""
+def lineage_sync(location: str | None = None, *, create: bool = True) -> SyncTracker:
+    """Open a tracker for code that does not await; what is given is as for `lineage`."""
     target = location or settings.read_text(settings.URL)
     if target.startswith(("http://", "https://")):
         spool = open_spool()
         remote = RemoteLineage(target, settings.read_text(settings.API_KEY), spool)
         return SyncTracker(remote, spool)
-    return SyncTracker(Lineage.open(location), _spool_beside(location))
+    return SyncTracker(Lineage.open(location, create=create), _spool_beside(location))
 
 
 def _spool_beside(location: str | None) -> Spool:

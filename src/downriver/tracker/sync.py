@@ -6,18 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from downriver.capture.emit import Emitter
 from downriver.capture.sql import parse_sql_lineage
-from downriver.graph.entity_names import short_id
 from downriver.model.flows import (
-    DownstreamAnswer,
     Flow,
-    LineageAnswer,
-    PathsAnswer,
-    UpstreamAnswer,
 )
-from downriver.model.impact_answers import ImpactRequest
 from downriver.sending import flush_shared
 from downriver.service import DEFAULT_NAMESPACE
-from downriver.service.relating import MOST_RELATED
+from downriver.tracker.asking import Asking
 from downriver.tracker.flows import SqlFlows, make_flow, sql_flows
 from downriver.tracker.functions import document, tracked
 
@@ -27,23 +21,16 @@ if TYPE_CHECKING:
 
     from downriver.capture.emit import Spool
     from downriver.capture.functions import ColumnLineage
-    from downriver.model.diagnoses import Diagnosis
     from downriver.model.flows import (
-        ColumnDerivation,
-        EntityDetails,
-        EntityPage,
-        ExportAnswer,
         RegisteredFlow,
         RegisteredPipeline,
-        Related,
     )
     from downriver.model.ids import NodeId
-    from downriver.model.impact_answers import ImpactAnswer
     from downriver.tracker.backend import Backend
     from downriver.tracker.functions import Ends, F
 
 
-class SyncTracker:
+class SyncTracker(Asking):
     """Registers lineage and asks questions about it. Safe to share between threads."""
 
     def __init__(self, backend: Backend, spool: Spool) -> None:
@@ -180,147 +167,7 @@ class SyncTracker:
         capture = self.backend.capture_sql(text, dialect=dialect, description=described, ran=True)
         return sql_flows(capture, described)
 
-    # Asking
-
-    def trace_lineage(
-        self,
-        entity_id: str,
-        direction: str = "both",
-        max_depth: int | None = None,
-        *,
-        limit: int = MOST_RELATED,
-    ) -> LineageAnswer:
-        """Answer what feeds an entity and what it feeds."""
-        found = self.backend.related(entity_id, direction, depth=max_depth, limit=limit)
-        return LineageAnswer(
-            entity_id=entity_id,
-            lineage=found,
-            upstream_count=len(found.upstream),
-            downstream_count=len(found.downstream),
-            omitted_count=found.omitted_count,
-            complete=found.complete,
-            blind_spots=found.blind_spots,
-        )
-
-    def trace_upstream(
-        self, entity_id: str, max_depth: int | None = None, *, limit: int = MOST_RELATED
-    ) -> UpstreamAnswer:
-        """Answer what feeds an entity, nearest first."""
-        found = self.backend.related(entity_id, "upstream", depth=max_depth, limit=limit)
-        return UpstreamAnswer(
-            entity_id=entity_id,
-            upstream_sources=found.upstream,
-            count=len(found.upstream),
-            omitted_count=found.omitted_count,
-            complete=found.complete,
-            blind_spots=found.blind_spots,
-        )
-
-    def trace_downstream(
-        self, entity_id: str, max_depth: int | None = None, *, limit: int = MOST_RELATED
-    ) -> DownstreamAnswer:
-        """Answer what an entity feeds, nearest first."""
-        found = self.backend.related(entity_id, "downstream", depth=max_depth, limit=limit)
-        return DownstreamAnswer(
-            entity_id=entity_id,
-            downstream_consumers=found.downstream,
-            count=len(found.downstream),
-            omitted_count=found.omitted_count,
-            complete=found.complete,
-            blind_spots=found.blind_spots,
-        )
-
-    def find_lineage_paths(self, source_id: str, target_id: str, limit: int = 10) -> PathsAnswer:
-        """Answer by which routes data gets from one entity to another, shortest first."""
-        found = self.backend.paths(source_id, target_id, limit=limit)
-        return PathsAnswer(
-            source_id=source_id,
-            target_id=target_id,
-            paths=[[short_id(step, DEFAULT_NAMESPACE) for step in path] for path in found.paths],
-            path_count=len(found.paths),
-            complete=found.complete,
-            blind_spots=found.blind_spots,
-        )
-
-    def analyze_impact(
-        self,
-        entity_id: str,
-        change_type: str = "schema_change",
-        *,
-        column: str | None = None,
-        to: str | None = None,
-        data_type: str | None = None,
-        required: bool = False,
-        nullable: bool | None = None,
-        changes: Sequence[Mapping[str, Any]] | None = None,
-    ) -> ImpactAnswer:
-        """Answer what a change does to everyone downstream, and what the policy says of it."""
-        return self.backend.analyze_impact(
-            ImpactRequest(
-                entity_id=entity_id,
-                change_type=change_type,
-                column=column,
-                to=to,
-                data_type=data_type,
-                required=required,
-                nullable=nullable,
-                changes=None if changes is None else [dict(change) for change in changes],
-            )
-        )
-
-    def export_lineage(
-        self,
-        entity_id: str,
-        format: str = "mermaid",  # noqa: A002 — the name users know
-        direction: str = "both",
-        max_depth: int | None = None,
-        *,
-        as_of: str | None = None,
-        focus: str | None = None,
-        diff: str | None = None,
-    ) -> ExportAnswer:
-        """Write the graph around an entity down: as a drawing, or for another tool.
-
-        `format` is `mermaid`, `dot`, `svg`, `json`, `csv`, `openlineage`, `cypher` or `datahub`.
-        `focus` is a column to follow, `diff` a moment to compare with.
-        """
-        return self.backend.export(
-            entity_id, format, direction, depth=max_depth, as_of=as_of, focus=focus, diff=diff
-        )
-
-    def search_entities(
-        self, text: str = "", limit: int = 20, cursor: str | None = None
-    ) -> EntityPage:
-        """Find datasets and jobs whose names hold all the words of `text`."""
-        return self.backend.search(text, limit=limit, cursor=cursor)
-
-    def get_entity(self, entity_id: str) -> EntityDetails:
-        """Answer with all that is known of one dataset or job."""
-        return self.backend.details(entity_id)
-
-    def get_column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
-        """Answer from which columns a column is made, one answer for each job that makes it."""
-        return self.backend.column_lineage(dataset, column)
-
-    def diagnose_metric(self, dataset: str, column: str) -> Diagnosis:
-        """Trace a metric that looks wrong back to its sources, and say where to look first."""
-        return self.backend.diagnose(dataset, column)
-
-    def get_upstream_chain(self, dataset: str) -> list[str]:
-        """Return the ids of every dataset upstream of one, nearest first."""
-        found = self.backend.related(dataset, "upstream", depth=None, limit=MOST_RELATED)
-        return _datasets(found.upstream)
-
-    def get_downstream_impact(self, dataset: str) -> list[str]:
-        """Return the ids of every dataset downstream of one, nearest first."""
-        found = self.backend.related(dataset, "downstream", depth=None, limit=MOST_RELATED)
-        return _datasets(found.downstream)
-
     def close(self) -> None:
         """Send what waits, and release the store or the connection."""
         self._emitter.close()
         self._backend.close()
-
-
-def _datasets(related: list[Related]) -> list[str]:
-    return [entity.entity_id for entity in related if entity.kind == "dataset"]

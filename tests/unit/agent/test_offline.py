@@ -171,6 +171,8 @@ def test_a_gate_that_cannot_decide_blocks(agent: Agent) -> None:
     told = ask(agent, "Entity: table:nowhere\nChange type: schema_change")
     assert told.startswith("DECISION: BLOCKED")
     assert "cannot decide" in told
+    labels = ["DECISION", "RISK", "AFFECTED SYSTEMS", "REASON", "RECOMMENDATION"]
+    assert [line.partition(":")[0] for line in told.splitlines()] == labels
 
 
 def test_whether_to_proceed_is_answered_with_a_decision(agent: Agent) -> None:
@@ -292,6 +294,12 @@ CHANGES = [
     ),
     ("rename orders to orders_v2", "table:orders", {"type": "table_rename", "to": "orders_v2"}),
     ("rename the table to orders_v2", "orders", {"type": "table_rename", "to": "orders_v2"}),
+    ("rename to orders_v2", "orders", {"type": "table_rename", "to": "orders_v2"}),
+    (
+        "rename column to to until",
+        "o",
+        {"type": "column_rename", "from": "to", "to": "until"},
+    ),
     ("drop orders", "orders", {"type": "table_drop"}),
     ("delete the table", "orders", {"type": "table_drop"}),
     ("drop the email column", "users", {"type": "column_drop", "column": "email"}),
@@ -336,8 +344,9 @@ def test_a_proposed_change_is_read(text: str, entity: str, change: dict[str, obj
     assert proposed.changes == [change]
 
 
-def test_a_change_of_the_column_in_question() -> None:
-    proposed = parse_change("can I rename it to cust_id?", "orders", "", "customer_id")
+@pytest.mark.parametrize("text", ["can I rename it to cust_id?", "rename to cust_id"])
+def test_a_change_of_the_column_in_question(text: str) -> None:
+    proposed = parse_change(text, "orders", "", "customer_id")
     assert proposed is not None
     assert proposed.changes == [{"type": "column_rename", "from": "customer_id", "to": "cust_id"}]
 

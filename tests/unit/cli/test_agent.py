@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from downriver import Agent
 from downriver.agent.roles import ROLES
 from downriver.cli.agent import Role
 
@@ -48,8 +50,32 @@ def test_without_leave_nothing_is_written(tmp_path: Path) -> None:
     done = downriver(tmp_path, "-p", "raw_a is cleaned into b")
     assert "Would register 1 flow." in done.stdout
     assert "--allow-writes" in done.stdout
+    assert "no Downriver store" in done.stderr
+    assert "`downriver ingest FILE` makes one" in done.stderr
+    assert list(tmp_path.iterdir()) == []
     done = downriver(tmp_path, "-p", "What is b?")
     assert "I do not know it" in done.stdout or "I cannot answer" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_store_that_is_there_is_read(tmp_path: Path) -> None:
+    downriver(tmp_path, "-p", "raw_a is cleaned into b", "--allow-writes")
+    done = downriver(tmp_path, "-p", "What is b?")
+    assert (done.stderr, "table:b" in done.stdout) == ("", True)
+
+
+def test_an_agent_that_may_only_read_makes_no_store(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DOWNRIVER_STORE", raising=False)
+    notices: list[str] = []
+
+    async def ask() -> str:
+        async with Agent(model="offline", notify=notices.append) as agent:
+            return await agent.run("What depends on raw_a?")
+
+    assert "raw_a" in asyncio.run(ask())
+    assert "no Downriver store" in notices[0]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_prompt_from_standard_input(tmp_path: Path) -> None:

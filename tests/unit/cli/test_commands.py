@@ -202,6 +202,7 @@ def test_rebuild_gives_the_same_answers(tmp_path: Path) -> None:
     downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN, SUM))
     before = downriver("trace", "raw.orders", "--json", cwd=tmp_path).stdout
     assert downriver("rebuild", cwd=tmp_path).stdout == "rebuilt from 2 events\n"
+    assert json.loads(downriver("rebuild", "--json", cwd=tmp_path).stdout) == {"events": 2}
     assert downriver("trace", "raw.orders", "--json", cwd=tmp_path).stdout == before
 
 
@@ -212,6 +213,17 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
     assert "etl" in downriver("keys", "list", cwd=tmp_path).stdout
     assert downriver("keys", "revoke", "etl", cwd=tmp_path).returncode == 0
     assert downriver("keys", "revoke", "nobody", cwd=tmp_path).returncode == 2
+
+
+def test_keys_are_made_and_revoked_by_programs(tmp_path: Path) -> None:
+    options = ("--role", "reader", "--json")
+    made = json.loads(downriver("keys", "create", "bi", *options, cwd=tmp_path).stdout)
+    assert (made["name"], made["role"], made["key"][:3]) == ("bi", "reader", "dr_")
+    done = downriver("keys", "revoke", "bi", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout) == {"name": "bi", "revoked": True}
+    refused = downriver("keys", "revoke", "nobody", "--json", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "nobody" in json.loads(refused.stderr)["detail"]
 
 
 def test_serve_refuses_other_machines_without_keys(tmp_path: Path) -> None:

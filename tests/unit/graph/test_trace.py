@@ -169,6 +169,14 @@ def test_an_edge_is_not_stale_as_of_a_time_when_it_was_fresh(lineage):
     assert spots(lineage.trace("a", as_of=moment(60))) == [("stale_edge", "dataset:db:a")]
 
 
+def test_an_edge_that_no_job_carries_is_not_aged_by_others_of_its_kind(lineage):
+    for day, (source, target) in ((1, "ab"), (90, "cd")):
+        told = {"inputs": feeds(target, source)["inputs"]}
+        lineage.ingest([dataset_event(target, day=day, lineage=told)])
+    assert [edge.status for edge in lineage.trace("a").edges] == ["active"]
+    assert lineage.trace("a").complete
+
+
 def test_a_parent_that_only_runs_others_does_not_age_its_own_edges(lineage):
     lineage.ingest([run_event("dag", ["a"], ["b"], day=1)])
     parent = {"run": {"runId": "r"}, "job": {"namespace": "etl", "name": "dag"}}

@@ -260,6 +260,26 @@ def test_marquez_clients_find_the_shape_they_know(client: TestClient) -> None:
     assert clean["data"]["inputs"] == [{"namespace": "db", "name": "raw"}]
 
 
+def test_marquez_clients_are_told_what_is_left_out(client: TestClient) -> None:
+    client.post("/api/v1/lineage", json=run_event("clean", ["raw"], ["orders"]))
+    client.post("/api/v1/lineage", json=run_event("sum", ["orders"], ["revenue"]))
+    whole = client.get("/api/v1/lineage", params={"nodeId": "dataset:db:raw"})
+    assert set(whole.json()) == {"graph"}
+    assert whole.headers["Downriver-Omitted"] == "0"
+    near = client.get("/api/v1/lineage", params={"nodeId": "dataset:db:raw", "depth": 1})
+    assert (near.json()["truncated"], near.json()["omittedCount"]) == (True, 2)
+    assert near.headers["Downriver-Omitted"] == "2"
+
+
+def test_a_graph_of_more_than_10000_nodes_says_how_many_are_missing(client: TestClient) -> None:
+    client.post(
+        "/api/v1/lineage", json=run_event("split", ["raw"], [f"o{n}" for n in range(10_005)])
+    )
+    answer = client.get("/api/v1/lineage", params={"nodeId": "dataset:db:raw"}).json()
+    assert len(answer["graph"]) == 10_000
+    assert (answer["truncated"], answer["omittedCount"]) == (True, 7)
+
+
 def test_with_the_first_key_every_request_needs_one_and_roles_count(
     client: TestClient, lineage: Lineage
 ) -> None:

@@ -222,6 +222,22 @@ def test_importing_downriver_loads_nothing_heavy():
     assert float(seconds) < 0.15
 
 
+def test_a_function_that_reports_to_a_server_loads_no_graph(here, monkeypatch):
+    monkeypatch.setenv("DOWNRIVER_URL", f"http://127.0.0.1:{free_port()}")
+    script = (
+        "import sys\n"
+        "from downriver import track_lineage\n"
+        "@track_lineage(inputs=['table:a'], outputs=['table:b'])\n"
+        "def job(): return 1\n"
+        "job()\n"
+        "print(sorted({'sqlglot', 'numpy', 'jinja2', 'downriver.graph'} & sys.modules.keys()))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
 def test_a_server_with_keys_lets_readers_ask_and_writers_register(here, monkeypatch):
     with Lineage.open(str(here / "server")) as store, serving(store) as url:
         keys = {role: store.create_key(role, role) for role in ("reader", "writer")}

@@ -79,10 +79,13 @@ def _last(name: str) -> str:
 
 
 def rename(text: str, entity: str) -> Proposed | None:
-    """Rename column customer_id to cust_id; rename the table to orders_v2."""
+    """Rename column customer_id to cust_id; rename the table to orders_v2; rename to cust_id."""
     found = _search(
         rf"renam\w*\s+(?:the\s+)?(?P<what>{_COLUMN}|table|dataset|view)?\s*(?:{_NAME.format('old')})?"
         rf"(?:\s+{_COLUMN})?(?:\s+(?:in|of|on)\s+\S+)?\s+(?:to|as|into)\s+{_NAME.format('new')}",
+        text,
+    ) or _search(
+        rf"renam\w*(?P<what>)(?P<old>)\s+(?:to|as|into)\s+{_NAME.format('new')}",
         text,
     )
     if found is None:

@@ -99,6 +99,7 @@ _NAME_WORDS = re.compile(
 )
 _CONNECTIVE = re.compile(r"(?:and|plus|which|that|then|into|to|with|from|by|on)\b", re.IGNORECASE)
 _NAMELESS = re.compile(r"(?:data )?(?:pipelines?|flows?|jobs?|lineage)?", re.IGNORECASE)
+_ARROW = re.compile(r"[-=]+>|→|<[-=]+|←")
 _INLINE_HEADING = re.compile(r"^(?P<head>[A-Z][\w /&-]*?(?:\s*\([^()]*\))?)\s*:\s+(?P<rest>\S.*)$")
 
 
@@ -270,11 +271,13 @@ def _names_only(text: str) -> bool:
 def _inline_heading(text: str) -> tuple[str, str]:
     """Split `Revenue pipeline: a -> b` into its heading and the rest."""
     found = _INLINE_HEADING.match(text)
-    if found is None or not _HEADING_NOUN.search(found["head"]):
+    if found is None or len(found["head"].split()) > 6:
         return "", text
-    if len(found["head"].split()) > 6 or not _names_only(take_schedule(found["head"]).text):
-        return "", text
-    return found["head"], found["rest"]
+    bare = take_schedule(found["head"]).text
+    titled = _HEADING_NOUN.search(bare) is not None and _names_only(bare)
+    if titled or (bare.strip() and _ARROW.search(found["rest"])):  # before arrows, any words
+        return found["head"], found["rest"]
+    return "", text
 
 
 def _drafts(clause: Clause, number: int, schedule: str) -> Iterator[FlowDraft]:

@@ -64,7 +64,7 @@ async def find_names(text: str, desk: Desk, most: int = 1) -> list[Named]:
             found.append(named)
         if len(found) == most:
             return found
-    if not found and missing is not None:
+    if missing is not None and len(found) < most:
         raise missing
     return found
 

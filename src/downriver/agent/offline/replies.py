@@ -132,14 +132,15 @@ def tell_kpis(answer: KpisAnswer) -> str:
 def tell_incident(answer: IncidentAnswer) -> str:
     """Say what is wrong, who may have caused it and whom it concerns."""
     since = f" since {answer.since}" if answer.since else ""
-    lines = [f"{answer.entity} is {answer.status}{since}. {answer.summary}"]
+    lines = [f"{answer.entity} is {answer.status}{since}: {answer.summary}"]
     lines += [f"  failure: {message}" for message in answer.failures]
     lines += [f"Suspects upstream: {answer.suspect_count}."] if answer.suspects else []
     for suspect in answer.suspects:
         why = "; ".join(suspect.reasons)
         lines.append(f"  {suspect.id} (score {suspect.score}): {why}{_owners(suspect.owners)}")
     if answer.affected:
-        lines.append(f"Affected: {_listed(answer.affected, answer.affected_count)}.")
+        label = "Downstream" if answer.status == "healthy" else "Affected"
+        lines.append(f"{label}: {_listed(answer.affected, answer.affected_count)}.")
     if answer.owners_to_tell:
         lines.append(f"Tell: {', '.join(answer.owners_to_tell)}.")
     return _lines(*lines, *_certainty(answer))
@@ -166,7 +167,13 @@ def tell_diagnosis(answer: DiagnoseAnswer) -> str:
 
 def tell_undecided(reason: str) -> str:
     """Say that no decision could be made, which blocks."""
-    return f"DECISION: BLOCKED\nRISK: HIGH\nREASON: cannot decide: {reason}"
+    return _lines(
+        "DECISION: BLOCKED",
+        "RISK: HIGH",
+        "AFFECTED SYSTEMS: unknown",
+        f"REASON: cannot decide: {reason}",
+        "RECOMMENDATION: Check the name, or register what reads and writes it, and ask again.",
+    )
 
 
 def tell_fix(answer: FixAnswer) -> str:
@@ -224,8 +231,9 @@ def tell_columns(answer: ColumnAnswer) -> str:
 def tell_search(answer: SearchAnswer, text: str) -> str:
     """List what was found."""
     if not answer.total:
-        return f"Nothing here has {text!r} in its name."
-    lines = [f"{_plural(answer.total, 'entity')} with {text!r} in the name:"]
+        return f"Nothing here has {text!r} in its name." if text else "There is nothing here yet."
+    having = f" with {text!r} in the name" if text else ""
+    lines = [f"{_plural(answer.total, 'entity')}{having}:"]
     lines += [f"  {e.entity_id} ({e.type})" for e in answer.entities]
     if answer.next_cursor:
         lines.append(f"  … {answer.total - len(answer.entities)} more")

@@ -27,10 +27,17 @@ DIAGRAM = _any(
 )
 KPIS = _any(
     r"\b(?:kpis|scorecard|lineage coverage|coverage of (?:the )?lineage)\b",
+    r"\borphan(?:s|ed)?\b",
+    r"\bhow many (?:tables|datasets|jobs)\b",
     r"\bhealth of (?:the |our )?(?:catalog|lineage|platform)\b",
     r"\bhow healthy is (?:the|our) (?:catalog|lineage|data)\b",
 )
-INCIDENT = _any(r"\bincident\b", r"\boutage\b", r"\bpost-?mortem\b")
+INCIDENT = _any(
+    r"\bincident\b",
+    r"\boutage\b",
+    r"\bpost-?mortem\b",
+    r"\bwhat (?:happened to|went wrong)\b",
+)
 FIX = _any(r"\b(?:fix|patch|repair)\b", r"\bmigrate the (?:code|consumers)\b")
 DIAGNOSE = _any(
     r"\bwhy (?:is|are|does|do|did|has|have|was|were)\b",
@@ -51,6 +58,7 @@ IMPACT = _any(
     rf"\bcan (?:i|we) {_CHANGES}",
     rf"\b(?:wants?|plans?|planning|going|propose[sd]?|like) (?:to|on) (?:{_CHANGES}|mak\w*)",
     rf"\bif (?:i|we|someone|they) {_CHANGES}",
+    rf"^\s*(?:please\s+)?{_CHANGES}\b[^\n]*\?\s*$",
     r"\baffected\b",
     r"\bshould (?:we|i) (?:proceed|drop|rename|change|deploy|ship)\b",
 )
@@ -101,6 +109,7 @@ UPSTREAM = _any(
     r"\bsourced from\b",
     r"\bwhat (?:feeds|populates|produces|builds|makes|loads|goes into)\b",
     r"\bback to\b",
+    r"\bhow (?:does|do|did) [^?]+ gets? (?:its|their|the|all|any) data\b",
     r"\b(?:derived?|built) from\b",
     r"\b(?:parents?|ancestors?|provenance|behind)\b",
     r"\binputs? (?:of|to)\b",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.errors import InvalidRequestError
-from downriver.service import Lineage
+from downriver.impact import CodeFolder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from downriver.impact import Policy
+    from downriver.impact import Code, Policy
     from downriver.tracker import Tracker
 
 
@@ -21,11 +20,7 @@ class Desk(NamedTuple):
     policy: Policy | None = None
     root: Path | None = None
 
-    def local(self, wanted_for: str) -> Lineage:
-        """Return the store behind the tracker; what is only on a server cannot do everything."""
-        backend = self.tracker.sync.backend
-        if not isinstance(backend, Lineage):
-            raise InvalidRequestError(
-                wanted_for, "needs the store itself; ask the server's own MCP endpoint instead"
-            )
-        return backend
+    @property
+    def code(self) -> Code | None:
+        """The code to write patches for; None where only whoever holds the lineage may know it."""
+        return None if self.root is None else CodeFolder(self.root)

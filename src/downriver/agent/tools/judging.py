@@ -19,13 +19,10 @@ from downriver.agent.tools.paging import (
     page_text,
     shortened,
 )
-from downriver.errors import InvalidRequestError
-from downriver.impact import request_changes
 from downriver.impact.fix import ToDecide
 from downriver.impact.report.text import place_of
 from downriver.model.impact_answers import AffectedEntity, ImpactAnswer, ImpactRequest
 from downriver.model.verdicts import Finding
-from downriver.service import Lineage
 
 _ENTITIES_SHOWN = 10
 
@@ -184,13 +181,9 @@ def _rule_found(finding: Finding) -> RuleFound:
 
 async def suggest_fix(desk: Desk, args: FixArgs) -> FixAnswer:
     """Write the patch that prepares the code for a change, and the plan. Nothing is applied."""
-    lineage = desk.local("suggest_fix")
-    if desk.root is None:
-        raise InvalidRequestError("suggest_fix", "no repository to write a patch for is known here")
     request, _ = await read_request(desk, args)
-    dataset, column = await asyncio.to_thread(lineage.split_entity, request.entity_id)
-    changes = request_changes(request, dataset, column)
-    fix = await asyncio.to_thread(lineage.fix, changes, desk.root)
+    backend = desk.tracker.sync.backend
+    fix = await asyncio.to_thread(backend.suggest_fix, request, desk.code)
     diff, following = page_text(fix.diff, args.cursor)
     return FixAnswer(
         changes=fix.changes,
@@ -213,9 +206,7 @@ def _told(left: ToDecide) -> str:
 
 async def _analyze(desk: Desk, request: ImpactRequest) -> ImpactAnswer:
     backend = desk.tracker.sync.backend
-    if isinstance(backend, Lineage):
-        return await asyncio.to_thread(backend.analyze_impact, request, desk.policy)
-    return await asyncio.to_thread(backend.analyze_impact, request)
+    return await asyncio.to_thread(backend.analyze_impact, request, desk.policy)
 
 
 async def read_request(desk: Desk, args: ChangeArgs) -> tuple[ImpactRequest, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated
 
 import msgspec
@@ -111,13 +110,12 @@ async def diagnose_metric(desk: Desk, args: DiagnoseArgs) -> DiagnoseAnswer:
 async def kpis(desk: Desk, args: KpisArgs) -> KpisAnswer:
     """Tell how healthy the lineage is: coverage, blast radius, failures, orphans, PII reach."""
     del args
-    return KpisAnswer(kpis=await asyncio.to_thread(desk.local("kpis").kpis))
+    return KpisAnswer(kpis=await desk.tracker.kpis())
 
 
 async def incident_report(desk: Desk, args: IncidentArgs) -> IncidentAnswer:
     """Report on an incident: what is wrong, suspects upstream, who is affected, whom to tell."""
-    lineage = desk.local("incident_report")
-    found = await asyncio.to_thread(lineage.incident_report, args.entity_id, args.at)
+    found = await desk.tracker.incident_report(args.entity_id, args.at)
     suspects = [
         SuspectTold(
             id=suspect.id,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from downriver.capture.functions.connections import table_at
 from downriver.capture.functions.returned import describe, is_frame
 from downriver.capture.places import dataset_at
-from downriver.capture.sql import parse_sql_lineage
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
@@ -182,6 +181,8 @@ def _note_sql(
     dialect: str | None,
     frames: frozenset[str] = frozenset(),
 ) -> None:
+    from downriver.capture.sql import parse_sql_lineage  # a moment that no other function needs
+
     found = parse_sql_lineage(sql, dialect=dialect)
     for table in found.inputs:
         if table not in frames:

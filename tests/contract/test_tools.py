@@ -1,0 +1,148 @@
+"""Every tool, whoever holds the lineage: a store here, memory, PostgreSQL or a server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import closing
+
+import jsonschema
+import msgspec
+import pytest
+from tests.server import serving
+
+from downriver import Lineage, lineage_sync
+from downriver.agent import TOOLS
+from downriver.agent.tools import Desk
+from downriver.errors import EntityNotFoundError, InvalidRequestError
+from downriver.impact import parse_policy
+from downriver.store.packing import unpack
+from downriver.tracker import Tracker
+
+TOOL = {tool.name: tool for tool in TOOLS}
+CHANGE = {"entity_id": "orders.amount", "description": "rename it to total"}
+QUERY = "INSERT INTO revenue SELECT day, SUM(amount) AS total FROM orders GROUP BY day"
+USED = [
+    ("register_flow", {"source_id": "api:shop", "target_id": "table:orders"}),
+    (
+        "register_pipeline",
+        {"name": "p", "steps": [{"source_id": "table:revenue", "target_id": "table:report"}]},
+    ),
+    ("describe_pipeline", {"text": "orders feeds audit_log"}),
+    ("capture_sql_lineage", {"sql": "INSERT INTO late SELECT day FROM orders"}),
+    ("search_entities", {"text": "rev"}),
+    ("get_entity", {"entity_id": "orders"}),
+    ("trace_upstream", {"entity_id": "report"}),
+    ("trace_downstream", {"entity_id": "orders"}),
+    ("get_column_lineage", {"dataset": "revenue", "column": "total"}),
+    ("find_paths", {"source_id": "orders", "target_id": "report"}),
+    ("analyze_impact", CHANGE),
+    ("gate_change", CHANGE),
+    ("suggest_fix", CHANGE),
+    ("diagnose_metric", {"dataset": "revenue", "column": "total"}),
+    ("incident_report", {"entity_id": "revenue", "at": "2026-01-03T00:00:00Z"}),
+    ("kpis", {}),
+    ("export_lineage", {"entity_id": "orders"}),
+]
+
+
+@pytest.fixture
+def repo(tmp_path):
+    root = tmp_path / "code"
+    (root / "models").mkdir(parents=True)
+    (root / "models/revenue.sql").write_text(QUERY)
+    columns = [{"name": "day"}, {"name": "amount"}]
+    (root / "models/schema.yml").write_text(
+        json.dumps({"models": [{"name": "orders", "columns": columns}]})
+    )
+    (root / "unrelated.yml").write_text("key: 1")
+    return root
+
+
+@pytest.fixture
+def desk(tracker, repo):
+    """A tracker that knows a query from its file, and a run that failed."""
+    fields = [{"name": "day", "type": "date"}, {"name": "amount", "type": "int"}]
+    orders = {"namespace": "default", "name": "orders", "facets": {"schema": {"fields": fields}}}
+    failed = {
+        "eventType": "FAIL",
+        "eventTime": "2026-01-02T00:00:00Z",
+        "run": {"runId": "r", "facets": {"errorMessage": {"message": "out of memory"}}},
+        "job": {"namespace": "default", "name": "revenue"},
+        "outputs": [{"namespace": "default", "name": "revenue"}],
+    }
+    told = [{"eventTime": "2026-01-01T00:00:00Z", "dataset": orders}, failed]
+    with Lineage.open(":memory:") as elsewhere:
+        elsewhere.capture_sql(QUERY, job="revenue", path="models/revenue.sql", dialect="duckdb")
+        with elsewhere.store.reader() as reader:
+            captured = [unpack(entry.body) for entry in reader.log()]
+    tracker.sync.backend.send([*(json.dumps(event).encode() for event in told), *captured])
+    return Desk(tracker, None, repo)
+
+
+def use(desk, name, arguments):
+    answer = msgspec.to_builtins(asyncio.run(TOOL[name].call(desk, arguments)))
+    jsonschema.validate(answer, TOOL[name].output_schema())
+    return answer
+
+
+def test_every_tool_answers(desk):
+    assert {name for name, _ in USED} == set(TOOL)
+    found = {name: use(desk, name, arguments) for name, arguments in USED}
+    assert found["kpis"]["kpis"]["datasets"] == 6
+    assert found["incident_report"]["status"] == "failing"
+    assert found["gate_change"]["decision"] == "BLOCKED"
+
+
+def test_a_patch_is_for_the_files_here(desk, repo):
+    found = use(desk, "suggest_fix", CHANGE)
+    assert "--- a/models/revenue.sql" in found["diff"]
+    assert "SUM(total) AS total" in found["diff"]
+    assert "--- a/models/schema.yml" in found["diff"]
+    assert (
+        desk.tracker.sync.suggest_fix("orders.amount", to="total", root=repo).diff
+        == (found["diff"])
+    )
+
+
+def test_a_patch_cannot_be_for_files_no_one_knows(desk):
+    with pytest.raises(InvalidRequestError, match="no code is known here"):
+        use(desk._replace(root=None), "suggest_fix", CHANGE)
+    found = desk.tracker.sync.suggest_fix("orders.amount", to="total", root="no such folder")
+    assert found["patches"] == []
+    assert found["absent"] == ["models/revenue.sql"]
+
+
+def test_a_gate_decides_by_the_policy_beside_the_tracker(desk):
+    lenient = parse_policy({"breaking": "CAUTION", "incomplete": "APPROVED"})
+    assert use(desk._replace(policy=lenient), "gate_change", CHANGE)["decision"] == "CAUTION"
+    assert use(desk, "gate_change", CHANGE)["decision"] == "BLOCKED"
+
+
+def test_an_incident_names_the_failure(desk):
+    found = desk.tracker.sync.incident_report("revenue", "2026-01-03T00:00:00Z")
+    assert found["status"] == "failing"
+    assert "out of memory" in found["failures"][0].message
+    with pytest.raises(EntityNotFoundError):
+        desk.tracker.sync.incident_report("no_such_thing")
+    with pytest.raises(InvalidRequestError, match="at"):
+        desk.tracker.sync.incident_report("revenue", "yesterday")
+
+
+def test_a_server_with_the_code_writes_patches_for_it(tmp_path, repo):
+    with (
+        Lineage.open(str(tmp_path / "store"), repository=repo) as store,
+        serving(store) as url,
+        closing(lineage_sync(url)) as sync,
+    ):
+        store.capture_sql(QUERY, job="revenue", path="models/revenue.sql", dialect="duckdb")
+        desk = Desk(Tracker(sync), None, None)
+        assert "SUM(total) AS total" in use(desk, "suggest_fix", CHANGE)["diff"]
+
+
+def test_a_patch_never_reads_outside_the_code(tmp_path, repo):
+    (tmp_path / "secret.sql").write_text(QUERY)
+    with closing(lineage_sync(":memory:")) as sync:
+        sync.backend.capture_sql(QUERY, job="revenue", path="../secret.sql", dialect="duckdb")
+        found = sync.suggest_fix("orders.amount", to="total", root=repo)
+    assert (found.absent, "secret" in found.diff) == (["../secret.sql"], False)
