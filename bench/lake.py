@@ -13,13 +13,12 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from bench.elsewhere import run_elsewhere
 from bench.lake_by_hand import fold_here, parse_by_hand
 from bench.lake_events import Warehouse
 from bench.lake_reach import measure_reach
@@ -32,14 +31,11 @@ from downriver.lake.runner import Lake
 from downriver.store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
     from downriver.lake.stages import StageReport
-
-P = ParamSpec("P")
-Result = TypeVar("Result")
 
 _DATASETS = 20_000
 _SIZES = (10_000, 100_000, 1_000_000)
@@ -107,7 +103,7 @@ def measure_events(spark: SparkSession, sizes: tuple[int, ...], memory: str) -> 
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "events.jsonl"
-            column_edges = _elsewhere(_write_events, path, datasets, size)
+            column_edges = run_elsewhere(_write_events, path, datasets, size)
             rows.append(_measure(spark, path, folder, size))
             yield _events_table(rows, column_edges, memory)
             if size == sizes[0]:
@@ -122,15 +118,9 @@ def _write_events(path: Path, datasets: int, count: int) -> int:
     return warehouse.column_edges
 
 
-def _elsewhere(work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
-    """Do it in a process that ends, so that the memory it takes is not counted with the lake's."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-        return process.submit(work, *args, **kwargs).result()
-
-
 def _measure(spark: SparkSession, path: Path, folder: str, size: int) -> tuple[str, ...]:
     with watched_usage() as alone:
-        _elsewhere(fold_here, path)
+        run_elsewhere(fold_here, path)
     with watched_usage() as by_hand:
         parse_by_hand(spark, path, f"{folder}/hand")
     with watched_usage() as usage:
