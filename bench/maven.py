@@ -11,6 +11,13 @@ from downriver.capture.spark.local import find_java
 
 _FOLDER = Path(__file__).parents[1] / ".venv" / "jars"
 OPENLINEAGE = "io.openlineage:openlineage-spark_2.13:1.53.0"
+DELTA = (
+    "io.delta:delta-spark_4.1_2.13:4.4.0",
+    "io.delta:delta-storage:4.4.0",
+    "io.delta:delta-kernel-api:4.4.0",
+    "io.delta:delta-kernel-defaults:4.4.0",
+    "io.delta:delta-kernel-unitycatalog:4.4.0",
+)
 
 
 class JarUnavailableError(Exception):

@@ -5,9 +5,9 @@ writes, and one plan of 500 columns and 50 steps. Times begin after a warm-up an
 `spark.stop()` returns, so that what is still to be sent counts too.
 
 Whole runs of the same differ by more than what is looked for, so the threads that capture does its
-work in are timed by themselves: of the JVM Spark's listener bus, and those that serve Python but
-for the busiest, which is the job's own; of Python all but the main thread. What they use without
-capture is taken off.
+work in are timed by themselves: Spark's listener bus, and those of Python and those that serve
+Python in the JVM, but for the two that every job has in either: its own, and the one by which py4j
+lets go of objects. What the others use without capture is taken off.
 
     python -m bench.spark_capture [--quick] [--only WORK] [--rounds N] [--markdown FILE]
 """
@@ -124,14 +124,13 @@ def _work(mode: str, work: str, *, quick: bool) -> dict[str, Any]:
 
 
 def _aside(times: ThreadTimes) -> float:
-    """Return what threads used that work for others than the job itself."""
+    """Return what threads used that every job does not have."""
     here = os.getpid()
-    python = [used for task, used in times.seconds.items() if task.pid == task.number == here]
-    in_python = sum(used for task, used in times.seconds.items() if task.pid == here)
+    in_python = [used for task, used in times.seconds.items() if task.pid == here]
     in_java = [(task.name, used) for task, used in times.seconds.items() if task.pid != here]
+    serving = [used for name, used in in_java if name.startswith("Thread-")]
     listening = sum(used for name, used in in_java if name.startswith("spark-listener"))
-    serving = sorted(used for name, used in in_java if name.startswith("Thread-"))
-    return in_python - sum(python) + listening + sum(serving[:-1])
+    return listening + sum(sum(sorted(each)[:-2]) for each in (in_python, serving))
 
 
 def _session(mode: str, folder: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ _DELTA_CONF = {
     # Its tables here have one commit each; the 50 tasks it would read their log with are idle.
     "spark.databricks.delta.snapshotPartitions": "1",
 }
+_MISSING = re.compile(r"No module named '(\w+)")
 _UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"  # what spark-submit tells the program it starts
 _REMOTE = "SPARK_REMOTE"  # where Spark Connect is served, as PySpark itself reads it
 
@@ -93,10 +95,14 @@ def translated_errors() -> Iterator[None]:
 
     try:
         yield
-    except PySparkException as exc:
-        raise LakeError(f"Spark: {_first_line(exc)}") from exc
-    except Py4JError as exc:
-        raise LakeError(f"Spark: {_last_line(exc)}") from exc
+    except (PySparkException, Py4JError) as exc:
+        if missing := _MISSING.search(str(exc)):
+            raise LakeError(
+                f"the Python that Spark's workers run has no {missing[1]}: install downriver[lake] "
+                "there, and name that Python in PYSPARK_PYTHON"
+            ) from exc
+        said = _first_line(exc) if isinstance(exc, PySparkException) else _last_line(exc)
+        raise LakeError(f"Spark: {said}") from exc
 
 
 def _first_line(exc: BaseException) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.maven import DELTA as DELTA_JARS
 from bench.maven import JarUnavailableError, fetch_jar
 from tests.spark import SparkUnavailableError, check_java
 from tests.spark_golden import DELTA, HIVE, PLAIN, load_cases, show_difference
@@ -18,13 +19,6 @@ from tests.spark_golden import DELTA, HIVE, PLAIN, load_cases, show_difference
 ROOT = Path(__file__).parents[4]
 VENVS = ROOT / ".venv"
 CASES = load_cases()
-DELTA_JARS = (
-    "io.delta:delta-spark_4.1_2.13:4.4.0",
-    "io.delta:delta-storage:4.4.0",
-    "io.delta:delta-kernel-api:4.4.0",
-    "io.delta:delta-kernel-defaults:4.4.0",
-    "io.delta:delta-kernel-unitycatalog:4.4.0",
-)
 
 
 @pytest.mark.slow
