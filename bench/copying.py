@@ -37,7 +37,7 @@ def copy_rows(
         for start in range(0, count, _CHUNK):
             end = min(start + _CHUNK, count)
             rows = np.zeros(end - start, layout)
-            rows["fields"] = len(table.columns)
+            rows["columns in a row"] = len(table.columns)
             for name, _ in table.columns:
                 value = values[name]
                 rows[f"{name} size"] = layout[name].itemsize
@@ -47,7 +47,7 @@ def copy_rows(
 
 
 def _layout(table: Table, values: Mapping[str, Values | int | bytes]) -> np.dtype[Any]:
-    fields: list[tuple[str, Any]] = [("fields", ">i2")]
+    fields: list[tuple[str, Any]] = [("columns in a row", ">i2")]
     for name, kind in table.columns:
         value = values[name]
         width = value.dtype if isinstance(value, np.ndarray) else f"S{len(str(value))}"
