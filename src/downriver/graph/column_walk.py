@@ -76,7 +76,9 @@ def reach_columns(
     beginning = walk.begin(root)
     found = Discovery(beginning, columns.reached, depth)
     level = beginning.level
-    frontier = _spread(walk, found, beginning.frontier, level, wanted)
+    frontier = beginning.frontier
+    if len(frontier):
+        frontier = _spread(walk, found, frontier, level, wanted)
     while len(frontier):
         level += 1
         edges, near, far = walk.expand(frontier)
@@ -133,7 +135,7 @@ class ColumnWalk:
 
     def _walk_compiled(self, root: int, compiled: ModuleType) -> Narrow:
         columns = self._columns
-        found, frontier, level = compiled.walk_columns(
+        *found, opened, level = compiled.walk_columns(
             root,
             self._rows.arrays(),
             self._far,
@@ -141,8 +143,9 @@ class ColumnWalk:
             columns.starred,
             self._identities.arrays()[0],
             columns.reached.lend(columns.size),
+            compiled.MANY,
         )
-        return Narrow._make((*found, NONE, frontier, level))
+        return Narrow._make((*found, NONE, found[0][opened:], level))
 
     @property
     def stars(self) -> Ints:

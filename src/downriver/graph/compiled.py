@@ -1,6 +1,7 @@
-"""The walks of `narrow`, compiled: to the end, however wide they get.
+"""The walks of `narrow`, compiled.
 
-Compiled code walks a node in nanoseconds where Python takes a microsecond. Loading it takes a
+Compiled code walks a node in nanoseconds where Python takes a microsecond. Past some thousand nodes
+memory sets the pace, and arrays, which ask it for much at once, are faster again. Loading takes a
 quarter of a second, and compiling, once on a machine, some seconds, so that only who is to walk
 often asks for it, with `swift.load`. The same arrays are read and the same is found; where there
 is more to a step than following an edge, both stop and leave the rest to arrays.
@@ -15,8 +16,11 @@ from downriver.graph.adjacency import Compressed, Flags, Ints
 from downriver.graph.marks import Bytes
 
 _FIRST = 128  # room for this many at first
+MANY = 8192  # nodes: with more, the rest is left to arrays
 
-Found = tuple[Ints, Ints, Ints, Ints, Ints]  # nodes, their depths; edges, their ends near and far
+# Nodes, their depths; edges, their ends near and far; where among the nodes those begin that are
+# still to be opened, and their depth.
+Found = tuple[Ints, Ints, Ints, Ints, Ints, int, int]
 
 
 @numba.njit(cache=True)
@@ -68,8 +72,9 @@ def walk_nodes(
     ring: Ints,
     reached: tuple[Bytes, int],
     opened: tuple[Bytes, int],
+    enough: int,
 ) -> Found:
-    """Walk from `root`, through jobs to what lies behind them.
+    """Walk from `root`, through jobs to what lies behind them, until that is `enough`.
 
     `smallest` and `ring` tell of nodes with several names, as in `Identities`; `reached` and
     `opened` have a place for every node, in which this walk leaves its number in each.
@@ -81,15 +86,18 @@ def walk_nodes(
     job_marks, job_number = opened
     marks[root], job_marks[root] = number, job_number
     jobs = _empty()
-    at, job_count, level = 0, 0, 0
+    at, job_count, level, many = 0, 0, 0, False
     # Nodes are opened as they were found. A job is opened before the next dataset is, and has the
     # depth of what it leads to, so that what is found never gets nearer.
-    while at < node_count or job_count:
+    while job_count or (at < node_count and not many):
         if job_count:
             job_count -= 1
             node = jobs[job_count]
         else:
             node = nodes[at]
+            if depths[at] == level and node_count > enough:
+                many = True
+                continue
             level = depths[at] + 1
             at += 1
             if job_marks[node] == job_number and node != root:
@@ -123,6 +131,8 @@ def walk_nodes(
         edges[:edge_count],
         near[:edge_count],
         far[:edge_count],
+        at,
+        level,
     )
 
 
@@ -135,11 +145,12 @@ def walk_columns(
     starred: Flags,
     smallest: Ints,
     reached: tuple[Bytes, int],
-) -> tuple[Found, Ints, int]:
-    """Walk from `root`; return what was found, the columns still to open, and their depth.
+    enough: int,
+) -> Found:
+    """Walk from `root` until that is `enough`.
 
-    It stops before a level with a column that a `*` stands for (`starred`, by dataset), or with an
-    edge to a dataset of several names (`smallest`).
+    It stops also before a level with a column that a `*` stands for (`starred`, by dataset), or
+    with an edge to a dataset of several names (`smallest`).
     """
     nodes, depths = _empty(), _empty()
     edges, near, far = _empty(), _empty(), _empty()
@@ -147,7 +158,7 @@ def walk_columns(
     marks, number = reached
     marks[root] = number
     level_start, level, plain = 0, 0, not _has(smallest, datasets[root])
-    while plain and level_start < node_count:
+    while plain and level_start < node_count <= enough:
         level_end, level_edges = node_count, edge_count
         at = level_start
         while plain and at < level_end:
@@ -171,19 +182,20 @@ def walk_columns(
             level_start = level_end
         else:
             node_count, edge_count = level_end, level_edges
-    found = (
+    return (
         nodes[:node_count],
         depths[:node_count],
         edges[:edge_count],
         near[:edge_count],
         far[:edge_count],
+        level_start,
+        level,
     )
-    return found, nodes[level_start:node_count], level
 
 
 def warm() -> None:
     """Compile both walks by walking nowhere."""
     none, byte = np.zeros(1, np.int32), np.zeros(1, np.uint8)
     rows = Compressed(none, none[:0], none[:0], none)
-    walk_nodes(0, rows, none, byte, 0, none, none, (byte, 1), (byte, 1))
-    walk_columns(0, rows, none, none, np.zeros(1, np.bool_), none, (byte, 1))
+    walk_nodes(0, rows, none, byte, 0, none, none, (byte, 1), (byte, 1), MANY)
+    walk_columns(0, rows, none, none, np.zeros(1, np.bool_), none, (byte, 1), MANY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from downriver.graph.adjacency import NONE, Growing, Ints
+from downriver.graph.adjacency import NONE, Flags, Growing, Ints
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -36,6 +36,11 @@ class Marks:
         self.restart()
         self._rounds.grow(size)
         return self._rounds.view, self._round
+
+    def marked(self, nodes: Ints) -> Flags:
+        """Tell which nodes have a mark."""
+        flags: Flags = self._rounds.view[nodes] == self._round
+        return flags
 
     def add(self, nodes: Ints) -> Ints:
         """Mark nodes and return those that had no mark, each once."""

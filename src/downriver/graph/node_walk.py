@@ -81,7 +81,7 @@ class NodeWalk:
 
     def _walk_compiled(self, root: int, compiled: ModuleType) -> Narrow:
         graph, size = self._graph, max(self._graph.size, root + 1)
-        found = compiled.walk_nodes(
+        *found, opened, level = compiled.walk_nodes(
             root,
             self._rows.arrays(),
             self._far,
@@ -90,8 +90,13 @@ class NodeWalk:
             *graph.identities.arrays(),
             graph.reached.lend(size),
             graph.opened.lend(size),
+            compiled.MANY,
         )
-        return Narrow(*found)
+        nodes: Ints = found[0]
+        if opened == len(nodes):
+            return Narrow._make((*found, NONE, NONE, level))
+        jobs = graph.opened.marked(nodes)
+        return Narrow._make((*found, nodes[jobs], nodes[opened:][~jobs[opened:]], level))
 
     def edges(self, nodes: Ints) -> Ints:
         """Return the edges that lead on from nodes under any of their names."""

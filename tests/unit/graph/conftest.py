@@ -23,12 +23,14 @@ def lineage(tmp_path: Path) -> Iterator[Lineage]:
         yield lineage
 
 
-@pytest.fixture(scope="module", params=["python", "compiled"])
+@pytest.fixture(scope="module", params=["python", "compiled", "begun"])
 def walks(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Walk in Python, and with compiled code: both must find the same."""
+    """Walk in Python, with compiled code, and with it for the beginning: all find the same."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(swift, "_loaded", [])
-        if request.param == "compiled" and not swift.load():
+        if request.param != "python" and not swift.load():
             missing = "numba is not installed, so compiled walks are not tested"
             (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(missing)
+        if request.param == "begun":
+            patch.setattr(swift.walks(), "MANY", 3)
         yield
