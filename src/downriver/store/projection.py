@@ -63,13 +63,13 @@ class Projection:
         self._schemas: dict[tuple[int, bytes], None] = {}
 
     def others_wrote(self) -> None:
-        """Trust the ids known, but no longer that what is unknown does not exist."""
+        """Trust the ids known, but no longer that what is unknown does not exist, or is free."""
         self._complete.clear()
+        self._next_ids = {}
 
     def apply(self, tx: Transaction, facts: Facts, changed: int) -> None:
         """Merge facts into the tables. `changed` marks the rows this batch touched."""
         self._make_room()
-        self._next_ids = {}  # another process may have written since
         by_kind = _by_kind(facts)
         self._apply_nodes(tx, by_kind.nodes)
         self._apply_edges(tx, by_kind.edges, changed)

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("downriver")
 
 _REBUILD_BATCH = 1000
+# Where the catalog and the log stand, in one round trip.
+_STATE = """
+    SELECT generation, projected, seq, chain FROM meta
+    LEFT JOIN (SELECT seq, chain FROM log ORDER BY seq DESC LIMIT 1) AS head ON 1 = 1
+"""
 
 
 class SqlStore(ABC):
@@ -43,6 +48,7 @@ class SqlStore(ABC):
         self.times = StepTimes()
         self._projection = Projection()
         self._generation = self._projected = 0
+        self._head = (0, GENESIS)  # of the log, in the write transaction under way
         self._write_lock = threading.Lock()
         self._per_thread = threading.local()
         renew_in_child(self)
@@ -171,7 +177,8 @@ class SqlStore(ABC):
             undo.pop_all()
 
     def _keep_up(self, tx: Transaction) -> None:
-        generation, projected = tx.rows("SELECT generation, projected FROM meta")[0]
+        generation, projected, seq, chain = tx.rows(_STATE)[0]
+        self._head = (seq, bytes(chain)) if seq else (0, GENESIS)
         if generation != self._generation:
             self._projection.forget()
         elif projected != self._projected:
@@ -183,8 +190,7 @@ class SqlStore(ABC):
     ) -> tuple[list[Receipt], list[Prepared], int]:
         digests = list(dict.fromkeys(prepared.event.ref.digest for prepared in events))
         seqs = self._known_seqs(tx, digests)
-        head = tx.rows("SELECT seq, chain FROM log ORDER BY seq DESC LIMIT 1")
-        seq, chain = (head[0][0], bytes(head[0][1])) if head else (0, GENESIS)
+        seq, chain = self._head
         now = time.time_ns() // 1000
         rows: list[Row] = []
         receipts: list[Receipt] = []
