@@ -23,7 +23,7 @@ def downriver(folder: Path, *arguments: str, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "downriver", "lake", *arguments],
         cwd=folder,
-        env={**os.environ, **environment},
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, **environment},
         capture_output=True,
         text=True,
         timeout=400,
@@ -54,10 +54,7 @@ def test_on_executors_of_their_own_in_tables_of_delta(tmp_path: Path, expected: 
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(str(exc))
     # One worker with a core, 1 GB: its executor is another process than the driver.
     options = ("--master", "local-cluster[1,1,1024]")
-    environment = {
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_SUBMIT_ARGS": f"--jars {jars} pyspark-shell",
-    }
+    environment = {"PYSPARK_SUBMIT_ARGS": f"--jars {jars} pyspark-shell"}
     downriver(
         tmp_path, "stream", str(EVENTS), "--once", "--format", "delta", *options, **environment
     )

@@ -55,9 +55,13 @@ class SparkChoice(NamedTuple):
 @contextmanager
 def opened_lake(place: str | None, choice: SparkChoice, *, quiet: bool) -> Iterator[Lake]:
     """Open the lake on a running Spark, showing each stage as it goes."""
+    from downriver.lake.places import Folder
     from downriver.lake.session import running_session
+    from downriver.lake.snapshots import read_current
+    from downriver.lake.stored import DELTA
 
-    session = running_session(choice.master, choice.packages, delta=choice.table_format == "delta")
+    formats = {choice.table_format} | read_current(Folder(lake_place(place)), create=True).formats
+    session = running_session(choice.master, choice.packages, delta=DELTA in formats)
     with err.status("Starting Spark") as spinner, session as spark:
         from downriver.lake.runner import Lake
 

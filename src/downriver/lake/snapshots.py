@@ -67,6 +67,11 @@ class Snapshot(msgspec.Struct, frozen=True):
     expired_before: int | None = None
 
     @property
+    def formats(self) -> set[str]:
+        """The formats its tables and batches are in."""
+        return {part.format for part in (*self.batches, *self.tables.values())}
+
+    @property
     def unfolded(self) -> tuple[Batch, ...]:
         """The batches that no build has taken in yet."""
         return tuple(batch for batch in self.batches if batch.number > self.folded)
