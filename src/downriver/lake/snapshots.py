@@ -69,7 +69,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     @property
     def formats(self) -> set[str]:
         """The formats its tables and batches are in."""
-        return {part.format for part in (*self.batches, *self.tables.values())}
+        stored = {table.format for table in self.tables.values()}
+        return stored | {batch.format for batch in self.batches}
 
     @property
     def unfolded(self) -> tuple[Batch, ...]:
