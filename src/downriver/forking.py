@@ -93,8 +93,14 @@ def _after_in_parent() -> None:
 
 
 def _after_in_child() -> None:
+    failure: Exception | None = None
     for thing in list(_renewables):
-        thing.renew()
+        try:
+            thing.renew()
+        except Exception as exc:  # noqa: BLE001 — the others must be renewed all the same
+            failure = exc
+    if failure is not None:
+        raise failure  # which Python reports, and goes on
 
 
 if hasattr(os, "register_at_fork"):

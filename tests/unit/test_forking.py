@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import pytest
 
-from downriver.forking import Crossing
+from downriver.forking import Crossing, renew_in_child
 
 SECONDS = 10.0
 
@@ -62,3 +63,25 @@ def test_a_thread_that_is_inside_may_go_further_in_and_fork(crossing: Crossing) 
         with crossing:
             pass
         crossing.open_up()
+
+
+class Renewing:
+    """Counts how often it begins anew, and fails at it when told to."""
+
+    def __init__(self, *, fails: bool) -> None:
+        self.fails, self.renewed = fails, 0
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        self.renewed += 1
+        if self.fails:
+            raise RuntimeError("cannot begin anew")
+
+
+def test_one_that_cannot_be_renewed_keeps_no_other_from_it() -> None:
+    held = [Renewing(fails=number % 2 == 0) for number in range(8)]
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if all(one.renewed == 1 for one in held) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert not any(one.renewed for one in held)
