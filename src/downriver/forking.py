@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from contextlib import ExitStack
 from typing import Any, Protocol
 
 _PATIENCE_SECONDS = 0.5
@@ -93,14 +94,9 @@ def _after_in_parent() -> None:
 
 
 def _after_in_child() -> None:
-    failure: Exception | None = None
-    for thing in list(_renewables):
-        try:
-            thing.renew()
-        except Exception as exc:  # noqa: BLE001 — the others must be renewed all the same
-            failure = exc
-    if failure is not None:
-        raise failure  # which Python reports, and goes on
+    with ExitStack() as every:  # which goes on past one that fails, and raises in the end
+        for thing in list(_renewables):
+            every.callback(thing.renew)
 
 
 if hasattr(os, "register_at_fork"):
