@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from downriver.events import Event
-    from downriver.model.facts import Derivation
     from downriver.store import Receipt, Store
     from downriver.store.port import Row, Transaction
     from downriver.store.tables import Key
@@ -89,13 +88,13 @@ class _NaiveProjection(Projection):
                 self._columns[dataset][field] = number
                 tx.merge(_COLUMNS, [(number, dataset, field)])
 
-    def _write_derivations(self, tx: Transaction, found: dict[int, list[Derivation]]) -> None:
+    def _write_derivations(self, tx: Transaction, found: dict[int, Any]) -> None:
         number = tx.rows("SELECT coalesce(max(id), 0) FROM naive_derives")[0][0]
-        for claim, derivations in found.items():
-            for number, d in enumerate(derivations, number + 1):  # noqa: B020
-                ends = (self._column(d.source), self._column(d.target))
-                said = (int(d.direct), d.subtype, d.description, int(d.masking), d.confidence)
-                tx.merge(_DERIVES, [(number, claim, *ends, *said)])
+        for claim, claimed in found.items():
+            for source, target, kind in zip(*self._numbered_edges(claimed), strict=True):
+                number += 1
+                said = claimed.stated.said[kind]
+                tx.merge(_DERIVES, [(number, claim, source, target, *map(_stored, said))])
 
     def _is_new(self, key: Key, row: Row) -> bool:
         return False  # every row is looked for
@@ -117,6 +116,10 @@ _DERIVES = Table(
     ),
     "",
 )
+
+
+def _stored(value: object) -> object:
+    return int(value) if isinstance(value, bool) else value
 
 
 def _make_tables(tx: Transaction) -> None:

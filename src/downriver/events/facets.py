@@ -7,15 +7,14 @@ that fails, salvages entry by entry: one odd value must not cost the rest of the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from types import UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 import msgspec
 
-from downriver.model.facts import Derivation
-from downriver.model.ids import EVERY_FIELD, ColumnId, DatasetId, JobId, bounded
+from downriver.model.ids import DatasetId, JobId, bounded
 
 
 class Transformation(msgspec.Struct, gc=False):
@@ -312,117 +311,3 @@ def _fields(fields: list[Named] | None) -> Iterator[tuple[str, Named]]:
         yield path, field
         if field.fields:
             waiting.extend((f"{path}.", inner) for inner in reversed(field.fields))
-
-
-_SOURCES_REMEMBERED = 16_384
-_sources: dict[bytes, tuple[DatasetId, ...]] = {}
-
-
-def column_sources(digest: bytes, body: bytes) -> tuple[DatasetId, ...]:
-    """Return the datasets a columnLineage facet draws on, decoding each distinct facet once."""
-    known = _sources.get(digest)
-    if known is None:
-        if len(_sources) >= _SOURCES_REMEMBERED:
-            _sources.clear()
-        known = _sources[digest] = _read_column_sources(body)
-    return known
-
-
-def _read_column_sources(body: bytes) -> tuple[DatasetId, ...]:
-    read = read_facet(body, ColumnLineage)
-    inputs = [i for entry in (read.fields or {}).values() for i in entry.inputFields or ()]
-    inputs += read.dataset or ()
-    named = {(i.namespace, i.name, i.type): i for i in inputs}  # most name the same few datasets
-    found = (i.dataset() for i in named.values())
-    return tuple(dict.fromkeys(dataset for dataset in found if dataset))
-
-
-def read_derivations(facet: str, body: bytes, target: DatasetId) -> list[Derivation]:
-    """Return the column edges a facet states for `target`, each once."""
-    match facet:
-        case "columnLineage":
-            found = _column_lineage_derivations(read_facet(body, ColumnLineage), target)
-        case "lineage":
-            found = _lineage_derivations(read_facet(body, LineageEntry), target)
-        case _:
-            entries = read_facet(body, JobLineage).entries or ()
-            found = [
-                derivation
-                for entry in entries
-                if entry.type.upper() != "JOB"
-                and dataset_id(entry.namespace or "", entry.name or "") == target
-                for derivation in _lineage_derivations(entry, target)
-            ]
-    return list(dict.fromkeys(found))
-
-
-def _column_lineage_derivations(facet: ColumnLineage, target: DatasetId) -> list[Derivation]:
-    deriving = _Deriving()
-    for name, entry in (facet.fields or {}).items():
-        deriving.add(entry.inputFields, _column(target, name), _legacy(entry))
-    deriving.add(facet.dataset, ColumnId(target, EVERY_FIELD), _DATASET_WIDE)
-    return deriving.found
-
-
-def _lineage_derivations(entry: LineageEntry, target: DatasetId) -> list[Derivation]:
-    deriving = _Deriving()
-    for name, field in (entry.fields or {}).items():
-        deriving.add(field.inputs, _column(target, name), _UNSTATED)
-    # Without a field an input speaks of datasets, not of columns.
-    of_columns = [source for source in entry.inputs or () if source.field]
-    deriving.add(of_columns, ColumnId(target, EVERY_FIELD), _DATASET_WIDE)
-    return deriving.found
-
-
-_UNSTATED = Transformation(type="DIRECT")
-_DATASET_WIDE = Transformation(type="INDIRECT")
-
-
-def _legacy(entry: ColumnEntry) -> Transformation:
-    """Read the pair that came before `transformations`."""
-    if entry.transformationType is None and entry.transformationDescription is None:
-        return _UNSTATED
-    kind = (entry.transformationType or "").upper()
-    return Transformation(
-        type="DIRECT",
-        subtype="TRANSFORMATION" if kind == "MASKED" else kind,
-        description=entry.transformationDescription,
-        masking=kind == "MASKED",
-    )
-
-
-def _column(dataset: DatasetId, field: str | None) -> ColumnId:
-    return ColumnId(dataset, bounded(field) if field else EVERY_FIELD)
-
-
-class _Deriving:
-    """The column edges of one facet; its many inputs name few datasets, each made once."""
-
-    def __init__(self) -> None:
-        self.found: list[Derivation] = []
-        self._datasets: dict[tuple[str | None, str | None, str], DatasetId | None] = {}
-
-    def add(
-        self, sources: Sequence[Input] | None, target: ColumnId, fallback: Transformation
-    ) -> None:
-        """Derive a column from its sources; `fallback` is how, where they do not say."""
-        for source in sources or ():
-            key = (source.namespace, source.name, source.type)
-            if key not in self._datasets:
-                self._datasets[key] = source.dataset()
-            dataset = self._datasets[key]
-            if dataset is None:
-                continue
-            column = _column(dataset, source.field)
-            self.found += [
-                Derivation(
-                    column,
-                    target,
-                    how.type.upper() != "INDIRECT",
-                    how.subtype.upper() if how.subtype else "",
-                    how.description or "",
-                    how.masking is True,
-                    how.confidence or "",
-                )
-                for how in source.transformations or (fallback,)
-            ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 from downriver.events import facets as f
+from downriver.events.derivations import column_sources
 from downriver.model.facts import (
     ClaimSeen,
     EdgeKind,
@@ -157,7 +158,7 @@ class _Folding:
             self._see(ClaimSeen(job, dataset, "lineage", digest))
         elif digest := digests.get("columnLineage"):
             self._see(ClaimSeen(job, dataset, "columnLineage", digest))
-            for source in f.column_sources(digest, self.bodies[digest]):
+            for source in column_sources(digest, self.bodies[digest]):
                 if job is None:
                     self._edge(EdgeKind.DERIVES, source, dataset)
                 else:

@@ -16,7 +16,8 @@ from downriver.model.ids import EVERY_FIELD
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from downriver.store import Reader, Said
+    from downriver.model.facts import Said
+    from downriver.store import Reader
 
 # How a column derives, in the order in which composing makes it: the larger one remains.
 IDENTITY, TRANSFORMATION, AGGREGATION, INDIRECT = 0, 1, 2, 3

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from downriver.graph.adjacency import Flags, Ints
     from downriver.graph.index import GraphIndex
     from downriver.graph.view import Question
-    from downriver.model.facts import Span
+    from downriver.model.facts import Said, Span
     from downriver.model.ids import NodeId
-    from downriver.store import Reader, Said
+    from downriver.store import Reader
 
 _TRANSFORMATIONS = ("IDENTITY", "TRANSFORMATION", "AGGREGATION")
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from downriver.events import fold, parse_event
-from downriver.events.facets import read_derivations, schema_paths
+from downriver.events.derivations import read_derivations
+from downriver.events.facets import schema_paths
 from downriver.model.facts import (
     ClaimSeen,
     EdgeSeen,

@@ -8,7 +8,7 @@ so duplicates, retries and any arrival order end in the same catalog. Nearly eve
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -157,6 +157,16 @@ class Derivation(msgspec.Struct, frozen=True, order=True, gc=False):
     description: str = ""
     masking: bool = False
     confidence: str = ""
+
+
+class Said(NamedTuple):
+    """What is said of a column edge besides its ends."""
+
+    direct: bool
+    subtype: str
+    description: str
+    masking: bool
+    confidence: str
 
 
 class Facts(msgspec.Struct):

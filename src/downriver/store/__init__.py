@@ -3,7 +3,6 @@
 from downriver.store.chain import Verification, verify_chain
 from downriver.store.keys import ApiKey, KeyRole, key_digest, parse_role
 from downriver.store.locate import find_home, open_store
-from downriver.store.packed import Said
 from downriver.store.port import Receipt, Store, StoreState
 from downriver.store.reader import Counts, Reader, Run
 from downriver.store.sqlite import MEMORY
@@ -18,7 +17,6 @@ __all__ = [
     "Reader",
     "Receipt",
     "Run",
-    "Said",
     "Store",
     "StoreState",
     "Verification",

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import sys
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
+
+from downriver.model.facts import Said
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from downriver.model.facts import Derivation
-
 EDGE_BYTES = 12  # source, target and kind, four bytes each
-
-
-class Said(NamedTuple):
-    """What a claim says of a column edge besides its ends."""
-
-    direct: bool
-    subtype: str
-    description: str
-    masking: bool
-    confidence: str
 
 
 def pack_fields(fields: Sequence[str]) -> bytes:
@@ -36,20 +26,16 @@ def unpack_fields(stored: bytes) -> list[str]:
     return _read_fields(stored)
 
 
-def pack_edges(ends: Sequence[tuple[int, int]], found: Iterable[Derivation]) -> tuple[bytes, bytes]:
-    """Return column edges as they are stored: their ends, the columns' ids, and what is said."""
-    kinds: dict[tuple[bool, str, str, bool, str], int] = {}
-    places = [
-        kinds.setdefault((d.direct, d.subtype, d.description, d.masking, d.confidence), len(kinds))
-        for d in found
-    ]
-    sources, targets = zip(*ends, strict=True)
+def pack_edges(
+    sources: Iterable[int], targets: Iterable[int], kinds: Iterable[int], said: Sequence[Said]
+) -> tuple[bytes, bytes]:
+    """Return column edges as they are stored: the ids of their ends, and what is said of them."""
     numbers = array("i", sources)
     numbers.extend(targets)
-    numbers.extend(places)
+    numbers.extend(kinds)
     if sys.byteorder == "big":
         numbers.byteswap()
-    return numbers.tobytes(), msgspec.json.encode(list(kinds))
+    return numbers.tobytes(), msgspec.json.encode(said)
 
 
 def unpack_edges(stored: bytes) -> Iterator[tuple[int, int, int]]:

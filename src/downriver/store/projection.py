@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from downriver.events.facets import read_derivations, schema_paths
+from downriver.events.derivations import ColumnEdges, read_edges
+from downriver.events.facets import schema_paths
 from downriver.model.facts import (
     ClaimSeen,
     EdgeSeen,
@@ -29,8 +30,6 @@ from downriver.store.packing import pack
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from downriver.model.facts import Derivation
-    from downriver.model.ids import ColumnId
     from downriver.store.port import Row, Transaction
 
 DATASET, JOB = 0, 1
@@ -207,26 +206,40 @@ class Projection:
         self, tx: Transaction, claims: dict[ClaimSeen, int], bodies: dict[bytes, bytes]
     ) -> None:
         found = {
-            claim_id: read_derivations(claim.facet, bodies[claim.digest], claim.dataset)
-            for claim, claim_id in claims.items()
+            number: _Claimed(
+                self._nodes[claim.dataset],
+                read_edges(claim.facet, bodies[claim.digest], claim.dataset),
+            )
+            for claim, number in claims.items()
         }
         wanted: defaultdict[int, dict[str, None]] = defaultdict(dict)
-        for derivations in found.values():
-            for derivation in derivations:
-                for end in (derivation.source, derivation.target):
-                    wanted[self._nodes[end.dataset]][end.field] = None
+        for target, stated in found.values():
+            own = wanted[target]
+            fields = [wanted[self._nodes[dataset]] for dataset in stated.datasets]
+            for place, source, derived, _ in stated.edges:
+                fields[place][source] = None
+                own[derived] = None
         self._number_columns(tx, wanted)
-        self._write_derivations(tx, {claim: said for claim, said in found.items() if said})
+        told = {number: claimed for number, claimed in found.items() if claimed.stated.edges}
+        self._write_derivations(tx, told)
 
-    def _write_derivations(self, tx: Transaction, found: dict[int, list[Derivation]]) -> None:
+    def _write_derivations(self, tx: Transaction, found: dict[int, _Claimed]) -> None:
         rows: list[Row] = []
-        for claim, derivations in found.items():
-            ends = [(self._column(d.source), self._column(d.target)) for d in derivations]
-            rows.append((claim, *pack_edges(ends, derivations)))
+        for number, claimed in found.items():
+            sources, targets, kinds = self._numbered_edges(claimed)
+            rows.append((number, *pack_edges(sources, targets, kinds, claimed.stated.said)))
         tx.merge(tables.DERIVATIONS, rows)
 
-    def _column(self, column: ColumnId) -> int:
-        return self._columns[self._nodes[column.dataset]][column.field]
+    def _numbered_edges(self, claimed: _Claimed) -> tuple[list[int], list[int], list[int]]:
+        """Return the columns that are derived from, those derived, and what is said of each."""
+        edges = claimed.stated.edges
+        columns = [self._columns[self._nodes[dataset]] for dataset in claimed.stated.datasets]
+        own = self._columns[claimed.dataset]
+        return (
+            [columns[place][source] for place, source, _, _ in edges],
+            [own[derived] for _, _, derived, _ in edges],
+            [kind for _, _, _, kind in edges],
+        )
 
     def _number_columns(self, tx: Transaction, wanted: Mapping[int, dict[str, None]]) -> None:
         """Give every column an id that has none."""
@@ -302,6 +315,13 @@ class Projection:
         first = self._next_ids[table]
         self._next_ids[table] = first + count
         return first
+
+
+class _Claimed(NamedTuple):
+    """What a claim states of a dataset."""
+
+    dataset: int
+    stated: ColumnEdges
 
 
 class _ByKind:

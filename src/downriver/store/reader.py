@@ -16,7 +16,6 @@ from downriver.store.history import History
 from downriver.store.keys import ApiKey
 from downriver.store.packed import (
     EDGE_BYTES,
-    Said,
     unpack_edges,
     unpack_fields,
     unpack_kinds,
@@ -27,6 +26,7 @@ from downriver.store.port import LogEntry, Row, StoreState
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from downriver.model.facts import Said
     from downriver.store.port import Queries
 
 

@@ -6,6 +6,7 @@ import sqlite3
 import time
 import uuid
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ _WAIT_FOR_LOCK = 60.0
 _TRY_AGAIN = 0.01
 _IDLE_READERS = 8
 _MOST_NUMBERS = 500
+_MOST_VARIABLES = 999  # of a statement, in SQLite before 3.32
 _OPTIONS: dict[str, Any] = {
     "timeout": _WAIT_FOR_LOCK,
     "isolation_level": None,
@@ -252,17 +254,45 @@ class _SqliteTransaction(_SqliteQueries):
 
     def find_ids(self, key: Key, keys: Sequence[Row]) -> dict[Row, int]:
         """Return the ids of the rows that exist, by natural key."""
-        condition = " AND ".join(f"{name} = ?" for name, _ in key.columns)
-        sql = f"SELECT {key.id_column} FROM {key.table} WHERE {condition}"
-        execute = self._open.execute
-        found = ((k, execute(sql, k).fetchone()) for k in keys)
-        return {k: row[0] for k, row in found if row is not None}
+        names = [name for name, _ in key.columns]
+        same = " AND ".join(f"t.{name} = k.{name}" for name in names)
+        found: dict[Row, int] = {}
+        for some in _chunks(keys):
+            # CROSS: the keys are the outer loop, whatever SQLite thinks of the table.
+            sql = (
+                f"WITH k ({', '.join(names)}) AS ({_values(some)}) "
+                f"SELECT t.{key.id_column}, k.* FROM k CROSS JOIN {key.table} AS t ON {same}"
+            )
+            found.update((row[1:], row[0]) for row in self.rows(sql, _flat(some)))
+        return found
 
     def merge(self, table: Table, rows: Sequence[Row]) -> None:
         """Insert rows, merging those that exist."""
-        if rows:
-            values = ", ".join("?" * len(table.columns))
-            self._open.executemany(table.insert_from(f"VALUES ({values})"), rows)
+        for some in _chunks(rows):
+            self._open.execute(table.insert_from(_values(some)), _flat(some))
+
+
+def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """Split rows into few statements, of few different sizes, so that SQLite prepares each once.
+
+    Not a statement for each row, as `executemany` has it: between two of them any other thread may
+    take the interpreter, and keep it for as long as it likes.
+    """
+    start = 0
+    while start < len(rows):
+        left = min(len(rows) - start, _MOST_VARIABLES // len(rows[0]))
+        size = 1 << left.bit_length() - 1
+        yield rows[start : start + size]
+        start += size
+
+
+def _values(rows: Sequence[Row]) -> str:
+    row = f"({', '.join('?' * len(rows[0]))})"
+    return f"VALUES {', '.join([row] * len(rows))}"
+
+
+def _flat(rows: Sequence[Row]) -> list[Any]:
+    return list(chain.from_iterable(rows))
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -21,7 +21,8 @@ from tests.openlineage import (
 )
 
 from downriver.events import fold, parse_event
-from downriver.events.facets import Column, read_derivations, schema_columns
+from downriver.events.derivations import read_derivations
+from downriver.events.facets import Column, schema_columns
 from downriver.model.facts import (
     ClaimSeen,
     Derivation,

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from downriver.events import fold, parse_event
-from downriver.events.facets import read_derivations, schema_columns
+from downriver.events.derivations import read_derivations
+from downriver.events.facets import schema_columns
 from downriver.events.wire import render_time
 from downriver.model.facts import ClaimSeen, Derivation, EdgeSeen, FacetSeen, Facts, NodeSeen, Role
 

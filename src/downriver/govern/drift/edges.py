@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.events.facets import read_derivations
+from downriver.events.derivations import read_derivations
 from downriver.events.wire import render_time
 from downriver.govern.drift.versions import began, find_turn
 from downriver.model.facts import RunState

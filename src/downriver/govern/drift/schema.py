@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.events.facets import read_derivations, schema_columns
+from downriver.events.derivations import read_derivations
+from downriver.events.facets import schema_columns
 from downriver.events.wire import render_time
 from downriver.govern.drift.renames import Rename, Sides, find_renames
 from downriver.govern.drift.versions import Turn, began, find_turn, merge_bodies
