@@ -130,34 +130,35 @@ class PostgresStore(SqlStore):
                 self._readers.give_back(connection)
 
     @contextmanager
-    def _transaction(self) -> Iterator[_PostgresTransaction]:
+    def _transaction(self, first: str) -> Iterator[tuple[_PostgresTransaction, Row]]:
         # A pipeline: while the server merges one table's rows, we make the next one's.
-        with self._exclusive() as connection, connection.pipeline():
-            yield _PostgresTransaction(connection)
+        with self._exclusive(first) as (connection, row), connection.pipeline():
+            yield _PostgresTransaction(connection), row
 
     @contextmanager
-    def _exclusive(self) -> Iterator[psycopg.Connection]:
+    def _exclusive(self, first: str) -> Iterator[tuple[psycopg.Connection, Row]]:
         """Hold the writing lock; commit on leaving, roll back on an error."""
         with self._server.translated():
             self._check_open()
-            connection = self._begin_writing()
+            connection, row = self._begin_writing(first)
             try:
-                yield connection
+                yield connection, row
                 self._commit(connection)
             finally:
                 _end(connection)
 
-    def _begin_writing(self) -> psycopg.Connection:
+    def _begin_writing(self, first: str) -> tuple[psycopg.Connection, Row]:
+        begin = f"{_BEGIN_WRITING}; {first}"
         if self._writer is not None:
             try:
-                return _begin(self._writer, _BEGIN_WRITING)
+                return self._writer, _begin(self._writer, begin)
             except psycopg.OperationalError:
                 if not self._writer.closed:
                     raise
         # None yet, or it died while idle, and nothing with it.
         self._writer = self._server.connect()
         self._writer.execute(_WRITING_SESSION)
-        return _begin(self._writer, _BEGIN_WRITING)
+        return self._writer, _begin(self._writer, begin)
 
     def _commit(self, connection: psycopg.Connection) -> None:
         done = connection.execute("COMMIT").statusmessage
@@ -173,7 +174,7 @@ class PostgresStore(SqlStore):
             applied = _applied(queries)
         if not pending("postgres", applied):
             return
-        with self._exclusive() as connection:
+        with self._exclusive("SELECT 1") as (connection, _):
             connection.execute(_CREATE_MIGRATIONS)
             for migration in pending("postgres", _applied(_PostgresQueries(connection))):
                 connection.execute(migration.sql)
@@ -286,10 +287,14 @@ class _Readers:
         while self._idle:
             connection = self._idle.pop()
             try:
-                return _begin(connection, _BEGIN_READING)
+                _begin(connection, _BEGIN_READING)
             except psycopg.OperationalError:
                 connection.close()  # it died while idle; the next may live
-        return _begin(self._server.connect(), _BEGIN_READING)
+            else:
+                return connection
+        connection = self._server.connect()
+        _begin(connection, _BEGIN_READING)
+        return connection
 
     def give_back(self, connection: psycopg.Connection) -> None:
         """End the transaction and keep the connection, if it is still good."""
@@ -309,12 +314,16 @@ class _Readers:
             self._idle.pop().close()
 
 
-def _begin(connection: psycopg.Connection, how: str) -> psycopg.Connection:
+def _begin(connection: psycopg.Connection, how: str) -> Row:
+    """Open a transaction, in one round trip; return the first row of the last of its statements."""
     with ExitStack() as undo:
         undo.callback(_end, connection)
-        connection.execute(how)
+        cursor = connection.execute(how)
+        while cursor.nextset():
+            pass
+        row = cursor.fetchone() if cursor.description else None
         undo.pop_all()
-    return connection
+    return row or ()
 
 
 def _end(connection: psycopg.Connection) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("downriver")
 
 _REBUILD_BATCH = 1000
-# Where the catalog and the log stand, in one round trip.
+# Where the catalog and the log stand.
 _STATE = """
     SELECT generation, projected, seq, chain FROM meta
     LEFT JOIN (SELECT seq, chain FROM log ORDER BY seq DESC LIMIT 1) AS head ON 1 = 1
@@ -61,8 +61,11 @@ class SqlStore(ABC):
         self._per_thread = threading.local()
 
     @abstractmethod
-    def _transaction(self) -> AbstractContextManager[Transaction]:
-        """Open the one write transaction: commits on leaving, rolls back on an error."""
+    def _transaction(self, first: str) -> AbstractContextManager[tuple[Transaction, Row]]:
+        """Open the one write transaction: commits on leaving, rolls back on an error.
+
+        With it comes the row of a `first` query, for which no one waits a second time.
+        """
 
     @abstractmethod
     def _snapshot(self) -> AbstractContextManager[Queries]:
@@ -171,14 +174,15 @@ class SqlStore(ABC):
         with self._write_lock, ExitStack() as undo:
             # Before anyone else may write: it may remember ids that were rolled back.
             undo.callback(self._projection.forget)
-            with self._transaction() as tx:
-                self._keep_up(tx)
+            with self._transaction(_STATE) as (tx, state):
+                self._keep_up(*state)
                 yield tx
             undo.pop_all()
 
-    def _keep_up(self, tx: Transaction) -> None:
-        generation, projected, seq, chain = tx.rows(_STATE)[0]
-        self._head = (seq, bytes(chain)) if seq else (0, GENESIS)
+    def _keep_up(
+        self, generation: int, projected: int, seq: int | None, chain: bytes | None
+    ) -> None:
+        self._head = (seq, bytes(chain)) if seq and chain else (0, GENESIS)
         if generation != self._generation:
             self._projection.forget()
         elif projected != self._projected:

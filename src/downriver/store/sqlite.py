@@ -84,14 +84,15 @@ class SqliteStore(SqlStore):
                 self._give_back(connection)
 
     @contextmanager
-    def _transaction(self) -> Iterator[_SqliteTransaction]:
+    def _transaction(self, first: str) -> Iterator[tuple[_SqliteTransaction, Row]]:
         with _inside_sqlite, _translated(self.url):
             self._check_open()
             writer = self._writing_connection()
             # IMMEDIATE: take the write lock first, so that ids and the chain's head stay true.
             writer.execute("BEGIN IMMEDIATE")
             try:
-                yield _SqliteTransaction(writer)
+                tx = _SqliteTransaction(writer)
+                yield tx, tx.rows(first)[0]
                 writer.execute("COMMIT")
             finally:
                 if writer.in_transaction:  # a full disk may have ended it already
@@ -177,8 +178,7 @@ class SqliteStore(SqlStore):
         applied = self._writing_connection().execute("PRAGMA user_version").fetchone()[0]
         if not pending("sqlite", applied):
             return
-        with self._transaction() as tx:
-            applied = tx.rows("PRAGMA user_version")[0][0]
+        with self._transaction("PRAGMA user_version") as (tx, (applied,)):
             for migration in pending("sqlite", applied):
                 for statement in _statements(migration.sql):
                     tx.execute(statement)

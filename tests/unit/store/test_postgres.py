@@ -128,13 +128,16 @@ class TestServer:
     def test_what_is_acknowledged_is_on_disk_whatever_the_servers_default(self, admin, store):
         # Our test server runs with synchronous_commit off: only so can this fail.
         assert admin.execute("SHOW synchronous_commit").fetchone() == ("off",)
-        with store._transaction() as tx:
+        with store._transaction("SELECT 1") as (tx, _):
             assert tx.rows("SHOW synchronous_commit") == [("on",)]
 
     def test_a_stronger_default_is_left_as_it_is(self, admin, postgres_database):
         admin.execute("ALTER ROLE CURRENT_USER SET synchronous_commit = remote_apply")
         try:
-            with closing(open_store(postgres_database)) as store, store._transaction() as tx:
+            with (
+                closing(open_store(postgres_database)) as store,
+                store._transaction("SELECT 1") as (tx, _),
+            ):
                 assert tx.rows("SHOW synchronous_commit") == [("remote_apply",)]
         finally:
             admin.execute("ALTER ROLE CURRENT_USER RESET synchronous_commit")
@@ -192,7 +195,7 @@ class TestServer:
             assert team.state() == StoreState(1, 0)
 
     def test_a_store_that_is_up_to_date_opens_while_another_writes(self, postgres_database, store):
-        with store._transaction(), closing(open_store(postgres_database)) as other:
+        with store._transaction("SELECT 1"), closing(open_store(postgres_database)) as other:
             assert other.state() == StoreState(1, 0)
 
     def test_too_many_connections_is_a_matter_of_trying_again(self, admin, postgres_database):
@@ -213,11 +216,14 @@ class TestServer:
         ],
     )
     def test_contention_is_a_matter_of_trying_again(self, store, failure):
-        with pytest.raises(StoreBusyError), store._transaction():
+        with pytest.raises(StoreBusyError), store._transaction("SELECT 1"):
             raise failure
 
     def test_other_failures_are_not(self, store):
-        with pytest.raises(StoreError, match="disk full") as refused, store._transaction():
+        with (
+            pytest.raises(StoreError, match="disk full") as refused,
+            store._transaction("SELECT 1"),
+        ):
             raise errors.DiskFull("disk full")
         assert not refused.value.retriable
 
