@@ -88,13 +88,13 @@ class _NaiveProjection(Projection):
                 self._columns[dataset][field] = number
                 tx.merge(_COLUMNS, [(number, dataset, field)])
 
-    def _write_derivations(self, tx: Transaction, found: dict[int, Any]) -> None:
+    def _write_derivations(self, tx: Transaction, claims: dict[int, Any]) -> None:
         number = tx.rows("SELECT coalesce(max(id), 0) FROM naive_derives")[0][0]
-        for claim, claimed in found.items():
-            for source, target, kind in zip(*self._numbered_edges(claimed), strict=True):
+        for name, claim in claims.items():
+            for source, target, kind in self._edges(claim):
                 number += 1
-                said = claimed.stated.said[kind]
-                tx.merge(_DERIVES, [(number, claim, source, target, *map(_stored, said))])
+                said = map(_stored, claim.said[kind])
+                tx.merge(_DERIVES, [(number, name, source, target, *said)])
 
     def _is_new(self, key: Key, row: Row) -> bool:
         return False  # every row is looked for

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from downriver.events.derivations import ColumnEdges, read_edges
+from downriver.events.derivations import Edge, read_edges
 from downriver.events.facets import schema_paths
 from downriver.model.facts import (
     ClaimSeen,
@@ -19,7 +19,9 @@ from downriver.model.facts import (
     Facts,
     NodeSeen,
     Role,
+    RunFact,
     RunState,
+    Said,
     Span,
 )
 from downriver.model.ids import EVERY_FIELD, JobId, NodeId, RunId, short_name
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from downriver.store.port import Row, Transaction
 
 DATASET, JOB = 0, 1
+T = TypeVar("T")
 
 _NUMBERED = ("nodes", "edges", "runs", "claims", "column_sets")
 _NEXT_IDS = (
@@ -69,13 +72,25 @@ class Projection:
     def apply(self, tx: Transaction, facts: Facts, changed: int) -> None:
         """Merge facts into the tables. `changed` marks the rows this batch touched."""
         self._make_room()
-        by_kind = _by_kind(facts)
-        self._apply_nodes(tx, by_kind.nodes)
-        self._apply_edges(tx, by_kind.edges, changed)
-        runs = self._apply_runs(tx, facts)
-        self._apply_bodies(tx, facts.bodies)
-        self._apply_facets(tx, by_kind.facets, runs, facts.bodies)
-        self._apply_claims(tx, by_kind.claims, facts.bodies, changed)
+        seen = _by_kind(facts)
+        # All is looked up before anything is written: on a connection that takes one thing after
+        # another, an answer waits for every row sent before the question.
+        self._number_nodes(tx, seen.nodes)
+        edges, _ = self._numbered(tx, tables.EDGE_KEY, {e: self._edge_key(e) for e in seen.edges})
+        runs, _ = self._numbered(tx, tables.RUN_KEY, {r: self._run_key(r) for r in facts.runs})
+        claims, new = self._numbered(
+            tx, tables.CLAIM_KEY, {c: self._claim_key(c) for c in seen.claims}
+        )
+        stated = {claims[claim][0]: self._stated(claim, facts.bodies) for claim in new}
+        self._number_columns(tx, self._columns_named(seen.facets, facts.bodies, stated.values()))
+
+        tx.merge(tables.NODES, [self._node_row(node, span) for node, span in seen.nodes.items()])
+        tx.merge(tables.EDGES, [(*edges[e], *_span(s), changed) for e, s in seen.edges.items()])
+        tx.merge(tables.RUNS, [(*runs[run], *_run(fact)) for run, fact in facts.runs.items()])
+        tx.merge(tables.CLAIMS, [(*claims[c], *_span(s), changed) for c, s in seen.claims.items()])
+        self._write_bodies(tx, facts.bodies)
+        self._write_facets(tx, seen.facets, runs)
+        self._write_derivations(tx, {claim: said for claim, said in stated.items() if said.edges})
 
     def _make_room(self) -> None:
         # Only between batches: within one, ids handed out must stay at hand.
@@ -89,7 +104,7 @@ class Projection:
             self._columns_held = 0
             self._complete.clear()
 
-    def _apply_nodes(self, tx: Transaction, seen: dict[NodeId, Span]) -> None:
+    def _number_nodes(self, tx: Transaction, seen: dict[NodeId, Span]) -> None:
         missing = {_node_key(node): node for node in seen if node not in self._nodes}
         known = self._find(tx, tables.NODE_KEY, missing)
         ids = self._number(tx, tables.NODE_KEY, known, missing)
@@ -97,57 +112,52 @@ class Projection:
         # What is new has no columns, edges, runs or claims to look up.
         self._new = {ids[key] for key in missing if key not in known}
         self._complete |= self._new
-        tx.merge(
-            tables.NODES,
-            [
-                (self._nodes[node], *_node_key(node), short_name(node.name), *_span(span))
-                for node, span in seen.items()
-            ],
-        )
 
-    def _apply_edges(self, tx: Transaction, seen: dict[EdgeSeen, Span], changed: int) -> None:
-        keys = {edge: self._edge_key(edge) for edge in seen}
-        ids = self._ids(tx, tables.EDGE_KEY, keys.values())
-        tx.merge(
-            tables.EDGES,
-            [(ids[keys[e]], *keys[e], *_span(span), changed) for e, span in seen.items()],
-        )
+    def _node_row(self, node: NodeId, span: Span) -> Row:
+        return (self._nodes[node], *_node_key(node), short_name(node.name), *_span(span))
 
     def _edge_key(self, edge: EdgeSeen) -> Row:
         via = 0 if edge.via is None else self._nodes[edge.via]
         return (int(edge.kind), self._nodes[edge.source], self._nodes[edge.target], via)
 
-    def _apply_runs(self, tx: Transaction, facts: Facts) -> dict[RunId, int]:
-        keys = {run: (self._nodes[run.job], run.run) for run in facts.runs}
-        ids = self._ids(tx, tables.RUN_KEY, keys.values())
-        tx.merge(
-            tables.RUNS,
-            [
-                (
-                    ids[keys[run]],
-                    *keys[run],
-                    int(min(fact.state, RunState.COMPLETE)),
-                    int(fact.state),
-                    fact.state_at,
-                    fact.started_at,
-                    *_span(fact.span),
-                )
-                for run, fact in facts.runs.items()
-            ],
-        )
-        return {run: ids[key] for run, key in keys.items()}
+    def _run_key(self, run: RunId) -> Row:
+        return (self._nodes[run.job], run.run)
 
-    def _apply_bodies(self, tx: Transaction, bodies: dict[bytes, bytes]) -> None:
+    def _claim_key(self, claim: ClaimSeen) -> Row:
+        job = 0 if claim.job is None else self._nodes[claim.job]
+        return (job, self._nodes[claim.dataset], claim.facet, claim.digest)
+
+    def _stated(self, claim: ClaimSeen, bodies: dict[bytes, bytes]) -> _Stated:
+        found = read_edges(claim.facet, bodies[claim.digest], claim.dataset)
+        sources = [self._nodes[dataset] for dataset in found.datasets]
+        return _Stated(self._nodes[claim.dataset], sources, found.edges, found.said)
+
+    def _columns_named(
+        self, facets: Iterable[FacetSeen], bodies: dict[bytes, bytes], claims: Iterable[_Stated]
+    ) -> dict[int, dict[str, None]]:
+        """Return the columns, by dataset, that schemas not met before and new claims name."""
+        wanted: defaultdict[int, dict[str, None]] = defaultdict(dict)
+        for facet in facets:
+            if facet.name == "schema" and facet.role is Role.NODE:
+                key = (self._nodes[facet.node], facet.digest)
+                if key not in self._schemas:
+                    self._schemas[key] = None
+                    wanted[key[0]].update(dict.fromkeys(schema_paths(bodies[facet.digest])))
+        for claim in claims:
+            own = wanted[claim.dataset]
+            fields = [wanted[source] for source in claim.sources]
+            for place, source, derived, _ in claim.edges:
+                fields[place][source] = None
+                own[derived] = None
+        return wanted
+
+    def _write_bodies(self, tx: Transaction, bodies: dict[bytes, bytes]) -> None:
         new = [digest for digest in bodies if digest not in self._bodies]
         tx.merge(tables.BODIES, [(digest, pack(bodies[digest])) for digest in new])
         self._bodies.update(dict.fromkeys(new))
 
-    def _apply_facets(
-        self,
-        tx: Transaction,
-        seen: dict[FacetSeen, Span],
-        runs: dict[RunId, int],
-        bodies: dict[bytes, bytes],
+    def _write_facets(
+        self, tx: Transaction, seen: dict[FacetSeen, Span], runs: dict[RunId, Row]
     ) -> None:
         tx.merge(
             tables.FACETS,
@@ -155,7 +165,7 @@ class Projection:
                 (
                     int(facet.role),
                     self._nodes[facet.node],
-                    runs[facet.run] if facet.run else 0,
+                    runs[facet.run][0] if facet.run else 0,
                     facet.name,
                     facet.digest,
                     *_span(span),
@@ -163,83 +173,22 @@ class Projection:
                 for facet, span in seen.items()
             ],
         )
-        self._apply_schemas(tx, seen, bodies)
 
-    def _apply_schemas(
-        self, tx: Transaction, seen: Iterable[FacetSeen], bodies: dict[bytes, bytes]
-    ) -> None:
-        """Register the columns of schemas not met before."""
-        new = {
-            (self._nodes[facet.node], facet.digest): None
-            for facet in seen
-            if facet.name == "schema" and facet.role is Role.NODE
-        }
-        new = {key: None for key in new if key not in self._schemas}
-        wanted: defaultdict[int, dict[str, None]] = defaultdict(dict)
-        for dataset, digest in new:
-            wanted[dataset].update(dict.fromkeys(schema_paths(bodies[digest])))
-        self._number_columns(tx, wanted)
-        self._schemas.update(new)
-
-    def _apply_claims(
-        self,
-        tx: Transaction,
-        seen: dict[ClaimSeen, Span],
-        bodies: dict[bytes, bytes],
-        changed: int,
-    ) -> None:
-        keys = {claim: self._claim_key(claim) for claim in seen}
-        known = self._find(tx, tables.CLAIM_KEY, keys.values())
-        ids = self._number(tx, tables.CLAIM_KEY, known, keys.values())
-        tx.merge(
-            tables.CLAIMS,
-            [(ids[keys[c]], *keys[c], *_span(span), changed) for c, span in seen.items()],
-        )
-        new = {claim: ids[key] for claim, key in keys.items() if key not in known}
-        self._apply_derivations(tx, new, bodies)
-
-    def _claim_key(self, claim: ClaimSeen) -> Row:
-        job = 0 if claim.job is None else self._nodes[claim.job]
-        return (job, self._nodes[claim.dataset], claim.facet, claim.digest)
-
-    def _apply_derivations(
-        self, tx: Transaction, claims: dict[ClaimSeen, int], bodies: dict[bytes, bytes]
-    ) -> None:
-        found = {
-            number: _Claimed(
-                self._nodes[claim.dataset],
-                read_edges(claim.facet, bodies[claim.digest], claim.dataset),
-            )
-            for claim, number in claims.items()
-        }
-        wanted: defaultdict[int, dict[str, None]] = defaultdict(dict)
-        for target, stated in found.values():
-            own = wanted[target]
-            fields = [wanted[self._nodes[dataset]] for dataset in stated.datasets]
-            for place, source, derived, _ in stated.edges:
-                fields[place][source] = None
-                own[derived] = None
-        self._number_columns(tx, wanted)
-        told = {number: claimed for number, claimed in found.items() if claimed.stated.edges}
-        self._write_derivations(tx, told)
-
-    def _write_derivations(self, tx: Transaction, found: dict[int, _Claimed]) -> None:
+    def _write_derivations(self, tx: Transaction, claims: dict[int, _Stated]) -> None:
         rows: list[Row] = []
-        for number, claimed in found.items():
-            sources, targets, kinds = self._numbered_edges(claimed)
-            rows.append((number, *pack_edges(sources, targets, kinds, claimed.stated.said)))
+        for number, claim in claims.items():
+            sources, targets, kinds = zip(*self._edges(claim), strict=True)
+            rows.append((number, *pack_edges(sources, targets, kinds, claim.said)))
         tx.merge(tables.DERIVATIONS, rows)
 
-    def _numbered_edges(self, claimed: _Claimed) -> tuple[list[int], list[int], list[int]]:
-        """Return the columns that are derived from, those derived, and what is said of each."""
-        edges = claimed.stated.edges
-        columns = [self._columns[self._nodes[dataset]] for dataset in claimed.stated.datasets]
-        own = self._columns[claimed.dataset]
-        return (
-            [columns[place][source] for place, source, _, _ in edges],
-            [own[derived] for _, _, derived, _ in edges],
-            [kind for _, _, _, kind in edges],
-        )
+    def _edges(self, claim: _Stated) -> list[tuple[int, int, int]]:
+        """Return the source, the target and the kind of every column edge."""
+        columns = [self._columns[source] for source in claim.sources]
+        own = self._columns[claim.dataset]
+        return [
+            (columns[place][source], own[derived], kind)
+            for place, source, derived, kind in claim.edges
+        ]
 
     def _number_columns(self, tx: Transaction, wanted: Mapping[int, dict[str, None]]) -> None:
         """Give every column an id that has none."""
@@ -279,9 +228,14 @@ class Projection:
                 self._columns_held += len(fields)
             self._complete.update(unsure)
 
-    def _ids(self, tx: Transaction, key: tables.Key, keys: Iterable[Row]) -> dict[Row, int]:
-        wanted = dict.fromkeys(keys)
-        return self._number(tx, key, self._find(tx, key, wanted), wanted)
+    def _numbered(
+        self, tx: Transaction, key: tables.Key, keys: dict[T, Row]
+    ) -> tuple[dict[T, Row], list[T]]:
+        """Return the id and key of each, as rows begin, and those that had none yet."""
+        known = self._find(tx, key, keys.values())
+        ids = self._number(tx, key, known, keys.values())
+        rows = {thing: (ids[k], *k) for thing, k in keys.items()}
+        return rows, [thing for thing, k in keys.items() if k not in known]
 
     def _find(self, tx: Transaction, key: tables.Key, keys: Iterable[Row]) -> dict[Row, int]:
         """Return the ids of the rows that exist."""
@@ -317,11 +271,13 @@ class Projection:
         return first
 
 
-class _Claimed(NamedTuple):
-    """What a claim states of a dataset."""
+class _Stated(NamedTuple):
+    """What a claim states of a dataset: `ColumnEdges`, with datasets by their numbers."""
 
     dataset: int
-    stated: ColumnEdges
+    sources: list[int]
+    edges: tuple[Edge, ...]
+    said: tuple[Said, ...]
 
 
 class _ByKind:
@@ -351,6 +307,16 @@ def _by_kind(facts: Facts) -> _ByKind:
 
 def _node_key(node: NodeId) -> Row:
     return (JOB if isinstance(node, JobId) else DATASET, node.namespace, node.name)
+
+
+def _run(fact: RunFact) -> Row:
+    return (
+        int(min(fact.state, RunState.COMPLETE)),
+        int(fact.state),
+        fact.state_at,
+        fact.started_at,
+        *_span(fact.span),
+    )
 
 
 def _span(span: Span) -> tuple[int, bytes, int, bytes, int]:
