@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
+from itertools import chain, repeat
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -45,7 +47,17 @@ from downriver.errors import (
 from downriver.events import Event, fold, parse_event
 from downriver.model.facts import RunState
 from downriver.model.ids import DatasetId, JobId
-from downriver.store import GroupCommit, Receipt, Store, StoreState, open_store, verify_chain
+from downriver.store import (
+    GroupCommit,
+    Receipt,
+    Store,
+    StoreState,
+    migrate,
+    open_store,
+    verify_chain,
+)
+from downriver.store import writer as group_commit
+from downriver.store.migrate import list_migrations
 from downriver.store.packing import unpack
 from downriver.store.port import Prepared
 from downriver.store.projection import Projection
@@ -492,23 +504,27 @@ class TestRebuilding:
         assert store.state() == StoreState(state.generation + 1, 50)
         assert steps[-1] == (50, 50)
 
-    def test_a_store_from_before_columns_were_packed_is_folded_again(self, location, opened):
-        with closing(opened()) as store:
-            store.append(some_events(30))
-            before = dump(store)
-        undone = ["PRAGMA user_version = 3"]
+    @pytest.mark.parametrize("version", range(1, len(list_migrations("sqlite"))))
+    def test_a_store_of_an_older_version_is_folded_again(
+        self, version, location, opened, tmp_path, monkeypatch
+    ):
+        with closing(open_store(str(tmp_path / "of today"))) as today:
+            today.append(some_events(30))
+            catalog = dump(today)
+            with today.reader() as reader:
+                entries = list(reader.log())
+        with monkeypatch.context() as then:
+            then.setattr(migrate, "list_migrations", lambda name: list_migrations(name)[:version])
+            opened().close()
+        insert = "INSERT INTO log (seq, digest, received_at, chain, body) VALUES (?, ?, ?, ?, ?)"
         if location.startswith("postgresql://"):
-            undone = ["DELETE FROM downriver_migrations WHERE number = 4"]
-        tamper(
-            location,
-            "DROP TABLE column_sets",
-            "DROP TABLE derivations",
-            "CREATE TABLE columns (id INTEGER)",
-            "CREATE TABLE derives (id INTEGER)",
-            *undone,
-        )
+            insert = insert.replace("?", "%s")
+        with connected(location) as connection:
+            for entry in entries:
+                connection.execute(insert, msgspec.structs.astuple(entry))
+            connection.execute("UPDATE meta SET projected = 30")
         again = opened()
-        assert dump(again) == before
+        assert dump(again) == catalog
         assert verified(again).ok
         again.append(some_events(31))
         with again.reader() as reader:
@@ -807,6 +823,14 @@ def results(futures: list[Future[Receipt]]) -> list[Receipt]:
     return [future.result(PATIENCE) for future in futures]
 
 
+@pytest.fixture
+def long_waits(monkeypatch) -> None:
+    """Writing seems to take so long, and events to come so slowly, that a wait ends by none."""
+    clock = chain([0.0, 0.0], repeat(100 * PATIENCE))
+    monkeypatch.setattr(group_commit, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(group_commit, "_LULL", 100 * PATIENCE)
+
+
 class TestGroupCommit:
     def test_a_future_resolves_when_others_can_see_its_event_and_not_before(self, opened):
         store, elsewhere = opened(), opened()
@@ -839,6 +863,35 @@ class TestGroupCommit:
             held.let_go.set()
             assert [receipt.seq for receipt in results(futures)] == list(range(1, 21))
         assert held.batches == [1, 19]
+
+    def test_whoever_was_just_answered_is_waited_for(self, store, long_waits):
+        held = HeldStore(store)
+        events = some_events(4)
+        with committing(held) as group:
+            first = group.submit(events[:1])
+            held.reached.wait(PATIENCE)
+            others = group.submit(events[1:3])
+            held.let_go.set()
+            results(first)
+            results([*others, *group.submit(events[3:])])
+        assert held.batches == [1, 3]
+
+    def test_one_who_comes_alone_waits_for_no_one(self, store, long_waits):
+        with committing(store) as group:
+            for event in some_events(3):
+                results(group.submit([event]))
+
+    def test_those_who_do_not_come_again_are_not_waited_for_long(self, store):
+        held = HeldStore(store)
+        events = some_events(21)
+        with committing(held) as group:
+            futures = group.submit(events[:1])
+            held.reached.wait(PATIENCE)
+            futures += group.submit(events[1:20])
+            held.let_go.set()
+            results(futures)
+            results(group.submit(events[20:]))
+        assert held.batches == [1, 19, 1]
 
     def test_past_its_capacity_it_refuses_and_keeps_what_it_took(self, store):
         held = HeldStore(store)
@@ -1098,6 +1151,23 @@ class TestChanges:
             touched = list(reader.edges(known))
             assert 0 < len(touched) < everything
             assert {row[6] for row in touched} == {parsed(run_event(at="2027-01-01")).ref.at}
+
+    @pytest.mark.parametrize("limit", ["CHANGES_KEPT", "_MOST_TOUCHED"])
+    def test_whoever_is_far_behind_reads_everything(self, store, monkeypatch, limit):
+        monkeypatch.setattr(f"downriver.store.reader.{limit}", 3)
+        for event in some_events(20):
+            store.append([event])
+        with store.reader() as reader:
+            assert list(reader.edges(2)) == list(reader.edges(0))
+            assert len(list(reader.claims(2))) == len(list(reader.claims(0)))
+
+    def test_old_changes_are_dropped(self, location, store, monkeypatch):
+        monkeypatch.setattr("downriver.store.tables.CHANGES_KEPT", 100)
+        for event in some_events(150):
+            store.append([event])
+        with connected(location) as connection:
+            [[oldest, kept]] = connection.execute("SELECT min(seq), count(*) FROM changes")
+        assert (oldest, kept) == (50, 101)
 
     def test_a_watcher_that_remembers_how_far_it_came_misses_nothing(self, opened):
         stores = [opened() for _ in range(3)]

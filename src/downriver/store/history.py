@@ -98,24 +98,28 @@ class History:
 
     def measures(self, dataset: int, limit: int, until: int) -> list[Measure]:
         """Return the last statistics and quality facets up to a moment, in order of time."""
+        # What is said of a run is said once, so that it may be found by when it was first said:
+        # an index by the last time would have to follow every facet that is said again.
+        of_runs = self._measures("f.role <> 0", "f.first_at", dataset, limit, until)
+        of_itself = self._measures("f.role = 0", "f.last_at", dataset, limit, until)
+        rows = sorted(of_runs + of_itself, key=lambda row: row[:3])[-limit:]
+        runs = self._runs_of({row[-2] for row in rows})
+        return [
+            Measure(name, Role(role), *runs.get(run, (0, "")), EventRef(at, event), _body(body))
+            for at, event, _, name, role, run, body in rows
+        ]
+
+    def _measures(
+        self, of: str, order: str, dataset: int, limit: int, until: int
+    ) -> list[tuple[Any, ...]]:
         sql = f"""
-            SELECT f.name, f.role, f.run, f.last_at, f.last_event, b.body
+            SELECT f.last_at, f.last_event, f.digest, f.name, f.role, f.run, b.body
             FROM facets f JOIN bodies b ON b.digest = f.digest
-            WHERE f.node = ? AND f.name IN ({MEASURES}) AND f.last_at <= ?
-            ORDER BY f.last_at DESC, f.last_event DESC, f.digest DESC LIMIT ?
+            WHERE f.node = ? AND {of} AND f.name IN ({MEASURES}) AND f.last_at <= ?
+            ORDER BY {order} DESC, f.last_event DESC, f.digest DESC LIMIT ?
         """
         rows = self._query(sql, (dataset, until, limit))
-        runs = self._runs_of({row[2] for row in rows})
-        return [
-            Measure(
-                name,
-                Role(role),
-                *runs.get(run, (0, "")),
-                EventRef(at, bytes(event)),
-                _body(body),
-            )
-            for name, role, run, at, event, body in reversed(rows)
-        ]
+        return [(at, bytes(event), bytes(digest), *rest) for at, event, digest, *rest in rows]
 
     def _runs_of(self, numbers: Iterable[int]) -> dict[int, tuple[int, str]]:
         rows = self._rows_in("SELECT id, job, run FROM runs WHERE id IN", list(numbers))

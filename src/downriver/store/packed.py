@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,23 +27,32 @@ def unpack_fields(stored: bytes) -> list[str]:
     return _read_fields(stored)
 
 
+def pack_ids(ids: Iterable[int]) -> bytes:
+    """Return ids as they are stored."""
+    numbers = array("i", ids)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def unpack_ids(stored: bytes) -> array[int]:
+    """Return ids in the order they were packed."""
+    numbers = array("i", stored)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
 def pack_edges(
     sources: Iterable[int], targets: Iterable[int], kinds: Iterable[int], said: Sequence[Said]
 ) -> tuple[bytes, bytes]:
     """Return column edges as they are stored: the ids of their ends, and what is said of them."""
-    numbers = array("i", sources)
-    numbers.extend(targets)
-    numbers.extend(kinds)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tobytes(), msgspec.json.encode(said)
+    return pack_ids(chain(sources, targets, kinds)), msgspec.json.encode(said)
 
 
 def unpack_edges(stored: bytes) -> Iterator[tuple[int, int, int]]:
     """Yield source, target and kind of column edges, one by one."""
-    numbers = array("i", stored)
-    if sys.byteorder == "big":
-        numbers.byteswap()
+    numbers = unpack_ids(stored)
     size = len(numbers) // 3
     return zip(numbers[:size], numbers[size : 2 * size], numbers[2 * size :], strict=True)
 

@@ -26,7 +26,7 @@ from downriver.model.facts import (
 )
 from downriver.model.ids import EVERY_FIELD, JobId, NodeId, RunId, short_name
 from downriver.store import tables
-from downriver.store.packed import pack_edges, pack_fields, unpack_fields
+from downriver.store.packed import pack_edges, pack_fields, pack_ids, unpack_fields
 from downriver.store.packing import pack
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class Projection:
         self._next_ids: dict[str, int] = {}
         self._bodies: dict[bytes, None] = {}
         self._schemas: dict[tuple[int, bytes], None] = {}
+        self._swept = 0  # up to where old changes were dropped
 
     def others_wrote(self) -> None:
         """Trust the ids known, but no longer that what is unknown does not exist, or is free."""
@@ -70,7 +71,7 @@ class Projection:
         self._next_ids = {}
 
     def apply(self, tx: Transaction, facts: Facts, changed: int) -> None:
-        """Merge facts into the tables. `changed` marks the rows this batch touched."""
+        """Merge facts into the tables. `changed` is the last log entry they are from."""
         self._make_room()
         seen = _by_kind(facts)
         # All is looked up before anything is written: on a connection that takes one thing after
@@ -85,12 +86,22 @@ class Projection:
         self._number_columns(tx, self._columns_named(seen.facets, facts.bodies, stated.values()))
 
         tx.merge(tables.NODES, [self._node_row(node, span) for node, span in seen.nodes.items()])
-        tx.merge(tables.EDGES, [(*edges[e], *_span(s), changed) for e, s in seen.edges.items()])
+        tx.merge(tables.EDGES, [(*edges[edge], *_span(s)) for edge, s in seen.edges.items()])
         tx.merge(tables.RUNS, [(*runs[run], *_run(fact)) for run, fact in facts.runs.items()])
-        tx.merge(tables.CLAIMS, [(*claims[c], *_span(s), changed) for c, s in seen.claims.items()])
+        tx.merge(tables.CLAIMS, [(*claims[claim], *_span(s)) for claim, s in seen.claims.items()])
         self._write_bodies(tx, facts.bodies)
         self._write_facets(tx, seen.facets, runs)
         self._write_derivations(tx, {claim: said for claim, said in stated.items() if said.edges})
+        touched = [pack_ids([row[0] for row in rows.values()]) for rows in (edges, claims)]
+        tx.merge(tables.CHANGES, [(changed, *touched)])
+        self._forget_changes(tx, changed)
+
+    def _forget_changes(self, tx: Transaction, changed: int) -> None:
+        """Drop now and then what is older than anyone reads."""
+        step = tables.CHANGES_KEPT // 100
+        if changed // step != self._swept:
+            self._swept = changed // step
+            tx.execute("DELETE FROM changes WHERE seq < ?", (changed - tables.CHANGES_KEPT,))
 
     def _make_room(self) -> None:
         # Only between batches: within one, ids handed out must stay at hand.

@@ -18,10 +18,12 @@ from downriver.store.packed import (
     EDGE_BYTES,
     unpack_edges,
     unpack_fields,
+    unpack_ids,
     unpack_kinds,
 )
 from downriver.store.packing import unpack
 from downriver.store.port import LogEntry, Row, StoreState
+from downriver.store.tables import CHANGES_KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -116,19 +118,30 @@ class Reader:
 
     def edges(self, changed_after: int) -> Iterator[Row]:
         """Yield (id, kind, source, target, via, first_at, last_at), touched after a log entry."""
-        return self._scan(
-            "SELECT id, kind, source, target, via, first_at, last_at FROM edges"
-            f" WHERE changed > ? ORDER BY {_by_id(changed_after)}",
-            (changed_after,),
-        )
+        sql = "SELECT id, kind, source, target, via, first_at, last_at FROM edges"
+        return self._touched("edges", sql, changed_after)
 
     def claims(self, changed_after: int) -> Iterator[Row]:
         """Yield (id, job, dataset, first_at, last_at), touched after a log entry."""
-        return self._scan(
-            "SELECT id, job, dataset, first_at, last_at FROM claims WHERE changed > ?"
-            f" ORDER BY {_by_id(changed_after)}",
-            (changed_after,),
-        )
+        sql = "SELECT id, job, dataset, first_at, last_at FROM claims"
+        return self._touched("claims", sql, changed_after)
+
+    def _touched(self, kind: str, sql: str, after: int) -> Iterator[Row]:
+        """Yield the rows touched after a log entry, or all if they are many, ordered by id."""
+        ids = self._touched_ids(kind, after)
+        if ids is None:
+            return self._scan(f"{sql} ORDER BY id")
+        return iter(sorted(self._by_ids(f"{sql} WHERE id IN", ids)))
+
+    def _touched_ids(self, kind: str, after: int) -> set[int] | None:
+        if not after or self._one("SELECT projected FROM meta")[0] - after > CHANGES_KEPT:
+            return None
+        ids: set[int] = set()
+        for (told,) in self._scan(f"SELECT {kind} FROM changes WHERE seq > ?", (after,)):
+            ids.update(unpack_ids(bytes(told)))
+            if len(ids) > _MOST_TOUCHED:
+                return None
+        return ids
 
     def columns(self, id_after: int) -> Iterator[Row]:
         """Yield (id, dataset, field) of columns numbered after an id."""
@@ -407,6 +420,7 @@ class Reader:
         return self._rows_in(sql, [int(i) for i in ids])  # drivers know no numpy integers
 
 
+_MOST_TOUCHED = 100_000  # that are looked up one by one
 _SPAN_COLUMNS = "first_at, first_event, last_at, last_event, observed"
 
 _N = "CASE {0}.kind WHEN 0 THEN 'dataset:' ELSE 'job:' END || {0}.namespace || ':' || {0}.name"
@@ -440,14 +454,6 @@ _DUMP = {
 def _age(row: Row) -> tuple[int, bytes, bytes]:
     """Return what orders sightings of a facet, the last one last."""
     return row[3], bytes(row[4]), bytes(row[5])
-
-
-def _by_id(changed_after: int) -> str:
-    """Return how to order rows by id: all of them along the table, few by the index of changes.
-
-    SQLite knows not how few they are, and would walk the whole table to spare itself a sort.
-    """
-    return "+id" if changed_after else "id"
 
 
 def _as_stored(name: str) -> str:

@@ -39,6 +39,7 @@ _SETTINGS = (
     "synchronous = FULL",
     "cache_size = -65536",
     "temp_store = MEMORY",
+    "wal_autocheckpoint = 4000",  # 16 MB: pages that many commits change are copied back once
 )
 
 

@@ -90,9 +90,8 @@ EDGES = Table(
         ("target", "int"),
         ("via", "int"),
         *_SPAN,
-        ("changed", "bigint"),
     ),
-    f"ON CONFLICT (id) DO UPDATE SET {_MERGE_SPAN}, changed = excluded.changed",
+    f"ON CONFLICT (id) DO UPDATE SET {_MERGE_SPAN}",
 )
 
 RUNS = Table(
@@ -136,12 +135,14 @@ CLAIMS = Table(
         ("facet", "text"),
         ("digest", "bytea"),
         *_SPAN,
-        ("changed", "bigint"),
     ),
-    f"ON CONFLICT (id) DO UPDATE SET {_MERGE_SPAN}, changed = excluded.changed",
+    f"ON CONFLICT (id) DO UPDATE SET {_MERGE_SPAN}",
 )
 
 DERIVATIONS = Table("derivations", (("claim", "int"), ("edges", "bytea"), ("kinds", "bytea")), "")
+
+CHANGES = Table("changes", (("seq", "bigint"), ("edges", "bytea"), ("claims", "bytea")), "")
+CHANGES_KEPT = 1_000_000  # log entries: whoever is further behind reads all there is
 
 LOG = Table(
     "log",
@@ -155,7 +156,7 @@ LOG = Table(
     "",
 )
 
-PROJECTIONS = (NODES, COLUMN_SETS, EDGES, RUNS, BODIES, FACETS, CLAIMS, DERIVATIONS)
+PROJECTIONS = (NODES, COLUMN_SETS, EDGES, RUNS, BODIES, FACETS, CLAIMS, DERIVATIONS, CHANGES)
 
 
 class Key(NamedTuple):

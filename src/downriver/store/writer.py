@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
@@ -17,13 +18,16 @@ if TYPE_CHECKING:
 
 _LARGEST_BATCH = 512
 _LARGEST_BATCH_BYTES = 16 * 2**20
+_LULL = 0.002  # seconds without an event, after which no one is waited for
 
 
 class GroupCommit:
     """Writes events in the order they are submitted; a future resolves once its event is on disk.
 
-    While one batch commits the next gathers, so the batch grows with the load and no one waits for
-    a timer. What may wait is bounded: past `capacity_bytes`, submit refuses with StoreBusyError.
+    While one batch commits the next gathers, so the batch grows with the load. Whoever was just
+    answered is likely to come again, and is waited for: until no one comes, and no longer than
+    writing took; one who comes alone waits for no one. What is queued is bounded: past
+    `capacity_bytes`, submit refuses with StoreBusyError.
     """
 
     def __init__(self, store: Store, capacity_bytes: int) -> None:
@@ -31,6 +35,9 @@ class GroupCommit:
         self._capacity = capacity_bytes
         self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
+        self._wanted = 1  # so many must wait before the writing thread is woken
+        self._expected = 1  # to come, or here already, once the batch before is answered
+        self._took = 0.0  # seconds to write it
         self._closing = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="downriver-writer", daemon=True)
@@ -51,7 +58,8 @@ class GroupCommit:
                 raise StoreBusyError(f"{len(self._waiting)} events are waiting to be written")
             self._waiting.extend(zip(prepared, futures, strict=True))
             self._waiting_bytes += size
-            self._changed.notify()
+            if len(self._waiting) >= self._wanted:
+                self._changed.notify()
         return futures
 
     @property
@@ -68,19 +76,34 @@ class GroupCommit:
 
     def _run(self) -> None:
         while batch := self._next_batch():
+            started = time.monotonic()
             self._write(batch)
+            self._took = time.monotonic() - started
 
     def _next_batch(self) -> list[_Waiting]:
         batch: list[_Waiting] = []
         size = 0
         with self._changed:
-            while not self._waiting and not self._closing:
-                self._changed.wait()
+            self._gather()
             while self._waiting and len(batch) < _LARGEST_BATCH and size < _LARGEST_BATCH_BYTES:
                 batch.append(self._waiting.popleft())
                 size += len(batch[-1][0].event.raw)
             self._waiting_bytes -= size
         return batch
+
+    def _gather(self) -> None:
+        """Wait for an event, and then for those who are about to come again."""
+        self._wanted = 1
+        while not self._waiting and not self._closing:
+            self._changed.wait()
+        # Writing meanwhile would gain nothing: two threads that need the interpreter by turns take
+        # longer than one after the other.
+        self._wanted = self._expected
+        until = time.monotonic() + self._took
+        before = 0
+        while before < len(self._waiting) < self._expected and not self._closing:
+            before = len(self._waiting)
+            self._changed.wait(max(0.0, min(_LULL, until - time.monotonic())))
 
     def _write(self, batch: list[_Waiting]) -> None:
         try:
@@ -88,6 +111,7 @@ class GroupCommit:
         except BaseException as exc:  # noqa: BLE001 — handed to whoever waits for the batch
             self._write_apart(batch, exc)
             return
+        self._expected = min(len(batch) + len(self._waiting), _LARGEST_BATCH)
         for (_, future), receipt in zip(batch, receipts, strict=True):
             future.set_result(receipt)
 
