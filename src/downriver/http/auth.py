@@ -74,12 +74,22 @@ def _check_local(request: Request) -> None:
     # A page in the user's browser can reach this port under a name of its choosing (DNS
     # rebinding) or post to it blindly, so without keys both the name asked for and the page's own
     # must be this machine's too.
-    asked = request.url.hostname or ""
+    asked = request.headers.get("host")
+    ours = is_loopback(request.url.hostname or "") if asked is None else _is_ours(f"//{asked}")
     client = request.client.host if request.client else ""
     origin = request.headers.get("origin")
-    foreign = origin is not None and not is_loopback(urlsplit(origin).hostname or "")
-    if not is_loopback(client) or not is_loopback(asked) or foreign:
+    foreign = origin is not None and not _is_ours(origin)
+    if not is_loopback(client) or not ours or foreign:
         raise UnauthorizedError("without API keys this server answers only its own machine")
+
+
+@functools.lru_cache(maxsize=256)
+def _is_ours(url: str) -> bool:
+    """Tell whether a URL is of this machine."""
+    try:
+        return "@" not in url and is_loopback(urlsplit(url).hostname or "")
+    except ValueError:
+        return False
 
 
 @functools.lru_cache(maxsize=256)

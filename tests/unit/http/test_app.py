@@ -329,7 +329,17 @@ def test_a_port_that_is_taken_is_said_before_serving() -> None:
 
 
 @pytest.mark.parametrize(
-    "headers", [{"Origin": "https://evil.example"}, {"Host": "evil.example"}, {"Origin": "null"}]
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://[::1"},
+        {"Host": "evil.example"},
+        {"Host": "localhost@evil.example"},
+        {"Host": "evil.example@localhost"},
+        {"Host": "[::1"},
+        {"Host": ""},
+    ],
 )
 def test_a_web_page_cannot_use_a_server_without_keys(
     client: TestClient, headers: dict[str, str]
