@@ -5,6 +5,7 @@ A store without keys serves this machine only. With the first key, every request
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import ipaddress
 import socket
@@ -33,15 +34,14 @@ class Doorkeeper:
         self._roles: dict[str, KeyRole | None] = {}
         self._keyed = False
         self._known_until = 0.0
+        self._asking = asyncio.Lock()  # one asks the store, whoever comes meanwhile waits for it
 
     async def admit(self, request: Request, needed: KeyRole | None) -> None:
         """Return if the request may go on, or raise what to answer."""
         if needed is None:
             return
         if time.monotonic() > self._known_until:
-            self._keyed = await run_in_threadpool(self._lineage.has_keys)
-            self._roles.clear()
-            self._known_until = time.monotonic() + _REMEMBERED_SECONDS
+            await self._learn()
         if not self._keyed:
             _check_local(request)
             return
@@ -56,6 +56,13 @@ class Doorkeeper:
         except (UnauthorizedError, ForbiddenError):
             return False
         return True
+
+    async def _learn(self) -> None:
+        async with self._asking:
+            if time.monotonic() > self._known_until:
+                self._keyed = await run_in_threadpool(self._lineage.has_keys)
+                self._roles = {}
+                self._known_until = time.monotonic() + _REMEMBERED_SECONDS
 
     async def _role(self, request: Request) -> KeyRole:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")

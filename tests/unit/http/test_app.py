@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import socket
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from starlette import testclient
+from starlette.requests import Request
 from tests.server import free_port
 
 from downriver import errors
 from downriver.http import build_app
-from downriver.http.auth import check_bind
+from downriver.http.auth import Doorkeeper, check_bind
 from downriver.http.errors import status_of
 from downriver.service import Lineage
 from downriver.store import KeyRole
@@ -348,6 +350,26 @@ def test_a_web_page_cannot_use_a_server_without_keys(
     assert client.post("/api/v1/lineage", json=body, headers=headers).status_code == 401
     own = {"Origin": "http://localhost:5000"}
     assert client.post("/api/v1/lineage", json=body, headers=own).status_code == 201
+
+
+def test_of_many_who_come_at_once_one_asks_the_store_for_keys() -> None:
+    asked: list[str] = []
+
+    class Store:
+        def has_keys(self) -> bool:
+            asked.append("once")
+            return False
+
+    async def come(doorkeeper: Doorkeeper) -> None:
+        scope = {"type": "http", "headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 1)}
+        await doorkeeper.admit(Request(scope), KeyRole.WRITER)
+
+    async def all_come() -> None:
+        doorkeeper = Doorkeeper(cast("Lineage", Store()))
+        await asyncio.gather(*(come(doorkeeper) for _ in range(20)))
+
+    asyncio.run(all_come())
+    assert asked == ["once"]
 
 
 def test_one_odd_escape_in_a_batch_costs_no_other_event(
