@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -55,6 +56,7 @@ EVERY_FIELD = "*"
 DEFAULT_NAMESPACE = "default"  # of what people name without saying where it is
 
 
+@lru_cache(16_384)  # every event names again what is known
 def short_name(name: str) -> str:
     """Return the last part of a dotted or slashed name, case folded: what people type."""
     return name.rstrip("/").replace("/", ".").rpartition(".")[2].casefold()
