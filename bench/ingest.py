@@ -184,8 +184,8 @@ def _steps(results: Results, load: _Load) -> Table:
         (
             "decode: reading the envelope. fold: event to facts. pack: compressing it. append: "
             "hash chain and log. project: facts to rows. commit: until on disk.",
-            "Decoding was timed by itself. The rest is HTTP, at both ends, and waiting for it: a burst "
-            "is written when it has arrived.",
+            "Decoding was timed by itself. The rest is HTTP, at both ends, and waiting for it: a "
+            "burst is written when it has arrived.",
             "Where the server's CPU is near the whole, Python is the floor; else the database is.",
         ),
     )

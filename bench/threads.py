@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from bench.watching import looking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,21 +46,11 @@ class ThreadTimes:
 @contextmanager
 def watched_threads(*pids: int) -> Iterator[ThreadTimes]:
     """Look several times a second; what a thread used since, when it ends, is lost."""
-    times, stopped = ThreadTimes(*pids), threading.Event()
-
-    def watch() -> None:
-        while not stopped.wait(_EVERY):
-            times.look()
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
+    times = ThreadTimes(*pids)
+    with looking(times.look, _EVERY) as watching:
         yield times
-    finally:
-        stopped.set()
-        thread.join()
-        times.look()
-        times.seconds = {t: s for t, s in times.seconds.items() if t.number != thread.native_id}
+    times.look()
+    times.seconds = {t: s for t, s in times.seconds.items() if t.number != watching.native_id}
 
 
 def _read(path: Path) -> tuple[Task, float] | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from bench.watching import looking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,21 +74,11 @@ def watched_usage() -> Iterator[Usage]:
 
     On a machine that others use too, core-seconds say more than time does.
     """
-    usage, stopped, began = Usage(), threading.Event(), time.perf_counter()
-
-    def watch() -> None:
-        while not stopped.wait(_EVERY):
-            usage.look()
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
+    usage, began = Usage(), time.perf_counter()
+    with looking(usage.look, _EVERY):
         yield usage
-    finally:
-        stopped.set()
-        thread.join()
-        usage.seconds = time.perf_counter() - began
-        usage.core_seconds = usage.used_so_far()
+    usage.seconds = time.perf_counter() - began
+    usage.core_seconds = usage.used_so_far()
 
 
 def _family(root: int) -> list[Process]:

@@ -40,6 +40,7 @@ FOUNDATIONS = {
     "errors": frozenset({"model"}),
     "settings": frozenset({"model", "errors"}),
     "forking": frozenset(),
+    "loading": frozenset(),
 }
 PORCHES = frozenset({"__init__", "__main__"})  # where users enter; they may reach any room
 

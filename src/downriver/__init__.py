@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from downriver.loading import load_from
 
 __version__ = "0.1.0"
 
@@ -49,11 +51,5 @@ _HOMES = {
     "track_lineage": "downriver.tracker.functions",
 }
 
-
-def __getattr__(name: str) -> Any:
-    # Loaded when first used: importing downriver must not slow a job that only might need it.
-    if name not in _HOMES:
-        raise AttributeError(f"module 'downriver' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+# Importing downriver must not slow a job that only might need it.
+__getattr__ = load_from(__name__, _HOMES)

@@ -9,12 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from downriver.model.facts import EventRef, Role, RunState, Span
-from downriver.store.packing import unpack
+from downriver.store.asking import Asking, read_body, read_span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from downriver.store.port import Queries
 
 MEASURES = "'outputStatistics', 'inputStatistics', 'dataQualityMetrics', 'dataQualityAssertions'"
 
@@ -63,13 +61,8 @@ class JobRun(NamedTuple):
         return self.state_at if self.state.terminal else None
 
 
-class History:
+class History(Asking):
     """Questions about the past, within one view of a store."""
-
-    def __init__(self, queries: Queries) -> None:
-        self._query = queries.rows
-        self._rows_in = queries.rows_in
-        self._scan = queries.scan
 
     def facet_versions(self, node: int, name: str) -> list[Version]:
         """Return every body a facet of a node had, the first seen first."""
@@ -79,7 +72,7 @@ class History:
             ORDER BY f.first_at, f.first_event, f.digest
         """
         rows = self._query(sql, (node, int(Role.NODE), name))
-        return [Version(bytes(r[0]), _body(r[1]), _span(r[2:])) for r in rows]
+        return [Version(bytes(r[0]), read_body(r[1]), read_span(r[2:])) for r in rows]
 
     def claims(self, job: int, dataset: int | None = None) -> dict[int, list[Version]]:
         """Return what a job said of the columns of datasets, or of one; the first seen first."""
@@ -92,7 +85,7 @@ class History:
         found: dict[int, list[Version]] = {}
         given = (job,) if dataset is None else (job, dataset)
         for dataset, digest, body, facet, *span in self._query(sql, given):
-            version = Version(bytes(digest), _body(body), _span(tuple(span)), job, facet)
+            version = Version(bytes(digest), read_body(body), read_span(tuple(span)), job, facet)
             found.setdefault(dataset, []).append(version)
         return found
 
@@ -105,7 +98,7 @@ class History:
         rows = sorted(of_runs + of_itself, key=lambda row: row[:3])[-limit:]
         runs = self._runs_of({row[-2] for row in rows})
         return [
-            Measure(name, Role(role), *runs.get(run, (0, "")), EventRef(at, event), _body(body))
+            Measure(name, Role(role), *runs.get(run, (0, "")), EventRef(at, event), read_body(body))
             for at, event, _, name, role, run, body in rows
         ]
 
@@ -145,7 +138,7 @@ class History:
         """.strip()
         rows = self._rows_in(sql, list(runs))
         rows.sort(key=lambda row: (row[2], bytes(row[3]), bytes(row[4])))
-        return {row[0]: _body(row[1]) for row in rows}
+        return {row[0]: read_body(row[1]) for row in rows}
 
     def run_outcomes(self) -> Iterator[tuple[int, RunState, int, int]]:
         """Yield (job, state, first_at, last_at) of every run."""
@@ -166,16 +159,3 @@ _RUN = "id, job, run, state, state_at, started_at, first_at, last_event"
 def _run(row: tuple[Any, ...]) -> JobRun:
     number, job, run, state, state_at, started_at, first_at, event = row
     return JobRun(number, job, run, RunState(state), state_at, started_at, first_at, bytes(event))
-
-
-def _body(packed: bytes) -> bytes:
-    return unpack(bytes(packed)) or b"{}"
-
-
-def _span(row: tuple[Any, ...]) -> Span:
-    first_at, first_event, last_at, last_event, observed = row
-    return Span(
-        EventRef(first_at, bytes(first_event)),
-        EventRef(last_at, bytes(last_event)),
-        bool(observed),
-    )

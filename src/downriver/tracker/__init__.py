@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from downriver.loading import load_from
 
 __all__ = ["SqlFlows", "SyncTracker", "Tracker", "lineage", "lineage_sync"]
 
@@ -20,11 +22,5 @@ _HOMES = {
     "lineage_sync": "downriver.tracker.opening",
 }
 
-
-def __getattr__(name: str) -> Any:
-    # Loaded when first used: a function that only records its runs needs no store and no graph.
-    if name not in _HOMES:
-        raise AttributeError(f"module 'downriver.tracker' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+# A function that only records its runs needs no store and no graph.
+__getattr__ = load_from(__name__, _HOMES)
