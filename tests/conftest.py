@@ -25,9 +25,21 @@ if TYPE_CHECKING:
 
 
 # Files whose tests have nothing in common, and take long: each may run anywhere.
-_APART = ("tests/test_docs.py", "tests/unit/capture/spark/test_golden_elsewhere.py")
+_APART = (
+    "tests/test_docs.py",
+    "tests/e2e/test_lake_elsewhere.py",
+    "tests/unit/capture/spark/test_golden_elsewhere.py",
+)
 # What Spark compiles in a test runs once or twice: the second compiler never pays.
 _QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+# And what it compiles itself: tests have few rows, and many different queries.
+_QUICK_SPARK = """
+spark.sql.codegen.wholeStage false
+spark.sql.codegen.factoryMode NO_CODEGEN
+spark.sql.shuffle.partitions 2
+spark.databricks.delta.snapshotPartitions 1
+spark.ui.enabled false
+"""
 
 NO_POSTGRES, NO_SPARK, NO_MERMAID = "without PostgreSQL", "without Spark", "without Mermaid"
 
@@ -51,9 +63,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def java_for_spark(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Where the machine has no Java, whatever starts Spark gets the one of the wheel."""
+def quick_spark(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whatever starts Spark, also in other processes, gets a Java, and settings for small work.
+
+    The Java is the machine's, or that of the wheel.
+    """
     os.environ.setdefault("SPARK_SUBMIT_OPTS", _QUICK_JAVA)
+    if "SPARK_CONF_DIR" not in os.environ:
+        settings = tmp_path_factory.mktemp("spark-conf")
+        (settings / "spark-defaults.conf").write_text(_QUICK_SPARK, "utf-8")
+        os.environ["SPARK_CONF_DIR"] = str(settings)
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         folder = tmp_path_factory.mktemp("java")
         os.environ.update(spark_environment(version("pyspark"), folder))
