@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-TABLES = 1500
+TABLES = 400
 _BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
