@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -69,7 +70,7 @@ class Effect(msgspec.Struct, kw_only=True):
     last_run: str | None = None
 
 
-class Impact(msgspec.Struct, kw_only=True):
+class Impact(msgspec.Struct, kw_only=True, dict=True):
     """What changes do downstream: who is hurt and how, and how complete that answer is.
 
     `untouched` counts consumers that read the dataset but are not hurt.
@@ -88,9 +89,12 @@ class Impact(msgspec.Struct, kw_only=True):
 
     def name_of(self, entity: str) -> str:
         """Return what people call a consumer or a target; both namespaces and names hold colons."""
-        names = dict(zip(self.targets, self.target_names, strict=True))
-        names.update((effect.consumer, effect.name) for effect in self.effects)
-        return names.get(entity, entity)
+        return self._names.get(entity, entity)
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        targets = dict(zip(self.targets, self.target_names, strict=True))
+        return targets | {effect.consumer: effect.name for effect in self.effects}
 
     @property
     def breaking(self) -> list[Effect]:

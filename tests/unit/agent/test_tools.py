@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-TABLES = 400
+TABLES = 600
 _BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
