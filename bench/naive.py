@@ -96,6 +96,9 @@ class _NaiveProjection(Projection):
                 said = map(_stored, claim.said[kind])
                 tx.merge(_DERIVES, [(number, name, source, target, *said)])
 
+    def _forget_changes(self, tx: Transaction, changed: int) -> None:
+        """Nothing: it would be asked for with every event, for nothing is remembered."""
+
     def _is_new(self, key: Key, row: Row) -> bool:
         return False  # every row is looked for
 

@@ -530,6 +530,11 @@ class TestRebuilding:
         with again.reader() as reader:
             assert reader.counts().events == 31
 
+    def test_who_finds_that_another_has_folded_it_meanwhile_does_not(self, opened, monkeypatch):
+        before = opened().append(some_events(3)) and opened().state()
+        monkeypatch.setattr("downriver.store.reader.Reader.is_behind", lambda reader: True)
+        assert opened().state() == before
+
     def test_a_rebuild_mends_a_damaged_catalog(self, location, store):
         store.append(some_events(30))
         before = dump(store)
@@ -875,6 +880,18 @@ class TestGroupCommit:
             results(first)
             results([*others, *group.submit(events[3:])])
         assert held.batches == [1, 3]
+
+    def test_no_one_is_waited_for_once_a_batch_is_full(self, store, long_waits, monkeypatch):
+        held = HeldStore(store)
+        events = some_events(3)
+        monkeypatch.setattr(group_commit, "_LARGEST_BATCH_BYTES", 1)
+        with committing(held) as group:
+            first = group.submit(events[:1])
+            held.reached.wait(PATIENCE)
+            others = group.submit(events[1:])
+            held.let_go.set()
+            results([*first, *others])
+        assert held.batches == [1, 1, 1]
 
     def test_one_who_comes_alone_waits_for_no_one(self, store, long_waits):
         with committing(store) as group:

@@ -34,14 +34,16 @@ class Doorkeeper:
         self._roles: dict[str, KeyRole | None] = {}
         self._keyed = False
         self._known_until = 0.0
-        self._asking = asyncio.Lock()  # one asks the store, whoever comes meanwhile waits for it
+        self._learning: asyncio.Task[None] | None = None
 
     async def admit(self, request: Request, needed: KeyRole | None) -> None:
         """Return if the request may go on, or raise what to answer."""
         if needed is None:
             return
         if time.monotonic() > self._known_until:
-            await self._learn()
+            # One asks the store. Whoever comes meanwhile hears what it hears, also that it fails.
+            self._learning = self._learning or asyncio.create_task(self._learn())
+            await asyncio.shield(self._learning)
         if not self._keyed:
             _check_local(request)
             return
@@ -58,20 +60,22 @@ class Doorkeeper:
         return True
 
     async def _learn(self) -> None:
-        async with self._asking:
-            if time.monotonic() > self._known_until:
-                self._keyed = await run_in_threadpool(self._lineage.has_keys)
-                self._roles = {}
-                self._known_until = time.monotonic() + _REMEMBERED_SECONDS
+        try:
+            self._keyed = await run_in_threadpool(self._lineage.has_keys)
+            self._roles = {}
+            self._known_until = time.monotonic() + _REMEMBERED_SECONDS
+        finally:
+            self._learning = None
 
     async def _role(self, request: Request) -> KeyRole:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         key = key.strip()
         if scheme.lower() != "bearer" or not key:
             raise UnauthorizedError("this server needs an API key")
-        if key not in self._roles:
-            self._roles[key] = await run_in_threadpool(self._lineage.find_role, key)
-        role = self._roles[key]
+        known = self._roles  # which another request may replace
+        if key not in known:
+            known[key] = await run_in_threadpool(self._lineage.find_role, key)
+        role = known[key]
         if role is None:
             raise UnauthorizedError("this API key is unknown or revoked")
         return role

@@ -14,7 +14,15 @@ from downriver.store.asking import Asking, read_body, read_span
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-MEASURES = "'outputStatistics', 'inputStatistics', 'dataQualityMetrics', 'dataQualityAssertions'"
+# Bodies are joined to the few that are left.
+_MEASURES = """
+    SELECT m.last_at, m.last_event, m.digest, m.name, m.role, m.run, b.body FROM (
+        SELECT f.last_at, f.last_event, f.digest, f.name, f.role, f.run FROM facets f
+        WHERE f.node = ? AND f.last_at <= ? AND f.name IN (
+            'outputStatistics', 'inputStatistics', 'dataQualityMetrics', 'dataQualityAssertions'
+        ) AND {}, f.digest DESC LIMIT ?
+    ) AS m JOIN bodies b ON b.digest = m.digest
+"""
 
 
 class Version(NamedTuple):
@@ -90,29 +98,31 @@ class History(Asking):
         return found
 
     def measures(self, dataset: int, limit: int, until: int) -> list[Measure]:
-        """Return the last statistics and quality facets up to a moment, in order of time."""
-        # What is said of a run is said once, so that it may be found by when it was first said:
-        # an index by the last time would have to follow every facet that is said again.
-        of_runs = self._measures("f.role <> 0", "f.first_at", dataset, limit, until)
-        of_itself = self._measures("f.role = 0", "f.last_at", dataset, limit, until)
-        rows = sorted(of_runs + of_itself, key=lambda row: row[:3])[-limit:]
-        runs = self._runs_of({row[-2] for row in rows})
+        """Return the last statistics and quality facets up to a moment, in order of time.
+
+        Those of runs are taken by when they were first said: nearly all are said once, and an index
+        by the last time would have to follow every facet that is said again.
+        """
+        of_runs = "f.run <> 0 AND f.first_at <= ? ORDER BY f.first_at DESC, f.first_event DESC"
+        of_none = "f.run = 0 AND f.first_at <= ? ORDER BY f.last_at DESC, f.last_event DESC"
+        found = [
+            row
+            for which in (of_runs, of_none)
+            for row in self._query(_MEASURES.format(which), (dataset, until, until, limit))
+        ]
+        found.sort(key=lambda row: (row[0], bytes(row[1]), bytes(row[2])))
+        rows = found[-limit:]
+        runs = self._runs_of({row[5] for row in rows})
         return [
-            Measure(name, Role(role), *runs.get(run, (0, "")), EventRef(at, event), read_body(body))
+            Measure(
+                name,
+                Role(role),
+                *runs.get(run, (0, "")),
+                EventRef(at, bytes(event)),
+                read_body(body),
+            )
             for at, event, _, name, role, run, body in rows
         ]
-
-    def _measures(
-        self, of: str, order: str, dataset: int, limit: int, until: int
-    ) -> list[tuple[Any, ...]]:
-        sql = f"""
-            SELECT f.last_at, f.last_event, f.digest, f.name, f.role, f.run, b.body
-            FROM facets f JOIN bodies b ON b.digest = f.digest
-            WHERE f.node = ? AND {of} AND f.name IN ({MEASURES}) AND f.last_at <= ?
-            ORDER BY {order} DESC, f.last_event DESC, f.digest DESC LIMIT ?
-        """
-        rows = self._query(sql, (dataset, until, limit))
-        return [(at, bytes(event), bytes(digest), *rest) for at, event, digest, *rest in rows]
 
     def _runs_of(self, numbers: Iterable[int]) -> dict[int, tuple[int, str]]:
         rows = self._rows_in("SELECT id, job, run FROM runs WHERE id IN", list(numbers))

@@ -63,7 +63,7 @@ class Projection:
         self._next_ids: dict[str, int] = {}
         self._bodies: dict[bytes, None] = {}
         self._schemas: dict[tuple[int, bytes], None] = {}
-        self._swept = 0  # up to where old changes were dropped
+        self._swept = 0  # the step at which old changes were last dropped
 
     def others_wrote(self) -> None:
         """Trust the ids known, but no longer that what is unknown does not exist, or is free."""

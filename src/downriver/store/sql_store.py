@@ -127,28 +127,38 @@ class SqlStore(ABC):
     def rebuild(self, progress: Callable[[int, int], None]) -> int:
         """Drop the projections and fold the log again; calls `progress(done, total)`."""
         with self._writing() as tx:
-            total: int = tx.rows("SELECT count(*) FROM log")[0][0]
-            for table in tables.PROJECTIONS:
-                tx.execute(f"DELETE FROM {table.name}")
-            self._projection.forget()
-            done = last_seq = 0
-            for last_seq, batch in _batches(tx):
-                self._project(tx, batch, last_seq)
-                done += len(batch)
-                progress(done, total)
-            tx.execute("UPDATE meta SET generation = generation + 1")
-            self._generation += 1
-            state = StoreState(self._generation, last_seq)
+            total, state = self._fold_again(tx, progress)
         self._committed(state)
         return total
+
+    def _fold_again(
+        self, tx: Transaction, progress: Callable[[int, int], None]
+    ) -> tuple[int, StoreState]:
+        total: int = tx.rows("SELECT count(*) FROM log")[0][0]
+        for table in tables.PROJECTIONS:
+            tx.execute(f"DELETE FROM {table.name}")
+        self._projection.forget()
+        done = last_seq = 0
+        for last_seq, batch in _batches(tx):
+            self._project(tx, batch, last_seq)
+            done += len(batch)
+            progress(done, total)
+        tx.execute("UPDATE meta SET generation = generation + 1")
+        self._generation += 1
+        return total, StoreState(self._generation, last_seq)
 
     def _catch_up(self) -> None:
         """Fold the log again if a migration has changed how the catalog is kept."""
         with self.reader() as reader:
             behind = reader.is_behind()
-        if behind:
+        if not behind:
+            return
+        with self._writing() as tx:
+            if self._projected >= self._head[0]:
+                return  # another process has done it meanwhile
             log.warning("folding the log of %s again, for it is kept differently now", self.url)
-            self.rebuild(lambda _done, _total: None)
+            _, state = self._fold_again(tx, lambda _done, _total: None)
+        self._committed(state)
 
     def _committed(self, state: StoreState) -> None:  # noqa: B027 — not every store listens
         """Hear of a state that this process has just brought about."""

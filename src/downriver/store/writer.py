@@ -26,7 +26,7 @@ class GroupCommit:
 
     While one batch commits the next gathers, so the batch grows with the load. Whoever was just
     answered is likely to come again, and is waited for: until no one comes, and no longer than
-    writing took; one who comes alone waits for no one. What is queued is bounded: past
+    writing took; one who always comes alone waits for no one. What is queued is bounded: past
     `capacity_bytes`, submit refuses with StoreBusyError.
     """
 
@@ -58,7 +58,7 @@ class GroupCommit:
                 raise StoreBusyError(f"{len(self._waiting)} events are waiting to be written")
             self._waiting.extend(zip(prepared, futures, strict=True))
             self._waiting_bytes += size
-            if len(self._waiting) >= self._wanted:
+            if len(self._waiting) >= self._wanted or self._waiting_bytes >= _LARGEST_BATCH_BYTES:
                 self._changed.notify()
         return futures
 
@@ -101,7 +101,11 @@ class GroupCommit:
         self._wanted = self._expected
         until = time.monotonic() + self._took
         before = 0
-        while before < len(self._waiting) < self._expected and not self._closing:
+        while (
+            before < len(self._waiting) < self._expected
+            and self._waiting_bytes < _LARGEST_BATCH_BYTES
+            and not self._closing
+        ):
             before = len(self._waiting)
             self._changed.wait(max(0.0, min(_LULL, until - time.monotonic())))
 

@@ -352,24 +352,30 @@ def test_a_web_page_cannot_use_a_server_without_keys(
     assert client.post("/api/v1/lineage", json=body, headers=own).status_code == 201
 
 
-def test_of_many_who_come_at_once_one_asks_the_store_for_keys() -> None:
+@pytest.mark.parametrize("failure", [None, errors.StoreError("gone")])
+def test_of_many_who_come_at_once_one_asks_the_store_for_keys(failure: Exception | None) -> None:
     asked: list[str] = []
 
     class Store:
         def has_keys(self) -> bool:
             asked.append("once")
+            if failure:
+                raise failure
             return False
 
     async def come(doorkeeper: Doorkeeper) -> None:
         scope = {"type": "http", "headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 1)}
         await doorkeeper.admit(Request(scope), KeyRole.WRITER)
 
-    async def all_come() -> None:
-        doorkeeper = Doorkeeper(cast("Lineage", Store()))
-        await asyncio.gather(*(come(doorkeeper) for _ in range(20)))
+    async def all_come(doorkeeper: Doorkeeper) -> list[BaseException | None]:
+        return await asyncio.gather(*(come(doorkeeper) for _ in range(20)), return_exceptions=True)
 
-    asyncio.run(all_come())
+    doorkeeper = Doorkeeper(cast("Lineage", Store()))
+    assert asyncio.run(all_come(doorkeeper)) == [failure] * 20
     assert asked == ["once"]
+    if failure:  # and the next who come ask again
+        asyncio.run(all_come(doorkeeper))
+        assert asked == ["once", "once"]
 
 
 def test_one_odd_escape_in_a_batch_costs_no_other_event(

@@ -34,7 +34,7 @@ ALTER TABLE facets SET (fillfactor = 70); -- those of runs are said once
 -- every facet that is said again.
 DROP INDEX facets_measured;
 CREATE INDEX facets_measured ON facets (node, first_at)
-    WHERE role <> 0
+    WHERE run <> 0
       AND name IN ('outputStatistics', 'inputStatistics', 'dataQualityMetrics', 'dataQualityAssertions');
 
 UPDATE meta SET projected = 0;            -- so that the catalog is folded again

@@ -39,7 +39,7 @@ CREATE TABLE bodies (
 -- every facet that is said again.
 DROP INDEX facets_measured;
 CREATE INDEX facets_measured ON facets (node, first_at)
-    WHERE role <> 0
+    WHERE run <> 0
       AND name IN ('outputStatistics', 'inputStatistics', 'dataQualityMetrics', 'dataQualityAssertions');
 
 UPDATE meta SET projected = 0;            -- so that the catalog is folded again
