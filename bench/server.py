@@ -19,7 +19,7 @@ import msgspec
 import uvicorn
 
 from bench.naive import NaiveLineage, NaivePostgresStore, NaiveSqliteStore
-from downriver.http import build_app
+from downriver.http.server import make_server, warm_up
 from downriver.service import Lineage
 from downriver.store.port import StepTimes
 
@@ -89,15 +89,8 @@ def main() -> None:
     with _open(store, naive="--naive" in options) as lineage, socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(_BACKLOG)
-        config = uvicorn.Config(
-            build_app(lineage),
-            loop="uvloop",
-            http="httptools",
-            access_log=False,
-            log_level="warning",
-            server_header=False,
-        )
-        server = uvicorn.Server(config)
+        warm_up(lineage)
+        server = make_server(lineage)
         threading.Thread(target=_converse, args=(lineage, server), daemon=True).start()
         print(listening.getsockname()[1], flush=True)
         server.run(sockets=[listening])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,12 @@ def serve(lineage: Lineage, host: str, port: int) -> None:
 
     `check_bind` says beforehand whether it may listen there.
     """
+    threading.Thread(target=warm_up, args=(lineage,), daemon=True).start()
+    make_server(lineage, host, port).run()
+
+
+def make_server(lineage: Lineage, host: str = "127.0.0.1", port: int = 0) -> uvicorn.Server:
+    """Return a server of one store, to be run here or on sockets that it is given."""
     config = uvicorn.Config(
         build_app(lineage),
         host=host,
@@ -27,5 +34,13 @@ def serve(lineage: Lineage, host: str, port: int) -> None:
         server_header=False,
         timeout_graceful_shutdown=10,
     )
-    threading.Thread(target=lineage.prepare, daemon=True).start()
-    uvicorn.Server(config).run()
+    return uvicorn.Server(config)
+
+
+def warm_up(lineage: Lineage) -> None:
+    """Do beforehand what requests would wait for."""
+    lineage.prepare()
+    # What is loaded by now stays. To look for garbage in all of it again and again keeps requests
+    # waiting, for 50 ms and more.
+    gc.collect()
+    gc.freeze()
