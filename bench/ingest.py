@@ -148,8 +148,9 @@ def _comparison(results: Results, scale: Scale) -> Table:
             f"19 KB events (3 inputs, 2 outputs, 30-column schemas, 60 column edges) over HTTP, "
             f"answered 201 once on disk. With {scale.connections[0]} connections, median of "
             f"{scale.rounds}.",
-            "Naive: the same server and store, but one transaction an event, a statement for each "
-            "row looked for or written, and no caches.",
+            "Naive: the same server and store, but one transaction an event, a row for every "
+            "column and column edge, a statement for each row looked for or written, and no "
+            "caches.",
         ),
     )
 
