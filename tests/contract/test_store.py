@@ -506,8 +506,9 @@ class TestRebuilding:
 
     @pytest.mark.parametrize("version", range(1, len(list_migrations("sqlite"))))
     def test_a_store_of_an_older_version_is_folded_again(
-        self, version, location, opened, tmp_path, monkeypatch
+        self, version, location, opened, tmp_path, monkeypatch, caplog
     ):
+        monkeypatch.setattr("downriver.store.sql_store._TELL_EVERY", 0)
         with closing(open_store(str(tmp_path / "of today"))) as today:
             today.append(some_events(30))
             catalog = dump(today)
@@ -524,6 +525,7 @@ class TestRebuilding:
                 connection.execute(insert, msgspec.structs.astuple(entry))
             connection.execute("UPDATE meta SET projected = 30")
         again = opened()
+        assert "folded 30 of 30 events" in caplog.text
         assert dump(again) == catalog
         assert verified(again).ok
         again.append(some_events(31))

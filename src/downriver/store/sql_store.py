@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("downriver")
 
 _REBUILD_BATCH = 1000
+_TELL_EVERY = 5.0  # seconds
 # Where the catalog and the log stand.
 _STATE = """
     SELECT generation, projected, seq, chain FROM meta
@@ -157,7 +158,7 @@ class SqlStore(ABC):
             if self._projected >= self._head[0]:
                 return  # another process has done it meanwhile
             log.warning("folding the log of %s again, for it is kept differently now", self.url)
-            _, state = self._fold_again(tx, lambda _done, _total: None)
+            _, state = self._fold_again(tx, _telling())
         self._committed(state)
 
     def _committed(self, state: StoreState) -> None:  # noqa: B027 — not every store listens
@@ -242,6 +243,19 @@ class _Clock:
     def lap(self) -> float:
         before, self._at = self._at, time.perf_counter()
         return self._at - before
+
+
+def _telling() -> Callable[[int, int], None]:
+    """Return what tells every few seconds how far the work is."""
+    told = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told
+        if time.monotonic() - told >= _TELL_EVERY:
+            told = time.monotonic()
+            log.warning("folded %s of %s events", f"{done:,}", f"{total:,}")
+
+    return tell
 
 
 def _batches(tx: Transaction) -> Iterator[tuple[int, list[Facts]]]:
