@@ -17,7 +17,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from downriver.capture.spark.local import spark_environment
 from tests.postgres import PostgresUnavailableError, running_postgres
-from tests.spark import SparkUnavailableError, running_spark
+from tests.spark import QUICK, QUICK_JAVA, SparkUnavailableError, running_spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,16 +30,6 @@ _APART = (
     "tests/e2e/test_lake_elsewhere.py",
     "tests/unit/capture/spark/test_golden_elsewhere.py",
 )
-# What Spark compiles in a test runs once or twice: the second compiler never pays.
-_QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
-# And what it compiles itself: tests have few rows, and many different queries.
-_QUICK_SPARK = """
-spark.sql.codegen.wholeStage false
-spark.sql.codegen.factoryMode NO_CODEGEN
-spark.sql.shuffle.partitions 2
-spark.databricks.delta.snapshotPartitions 1
-spark.ui.enabled false
-"""
 
 NO_POSTGRES, NO_SPARK, NO_MERMAID = "without PostgreSQL", "without Spark", "without Mermaid"
 
@@ -68,10 +58,11 @@ def quick_spark(tmp_path_factory: pytest.TempPathFactory) -> None:
 
     The Java is the machine's, or that of the wheel.
     """
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", _QUICK_JAVA)
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
     if "SPARK_CONF_DIR" not in os.environ:
         settings = tmp_path_factory.mktemp("spark-conf")
-        (settings / "spark-defaults.conf").write_text(_QUICK_SPARK, "utf-8")
+        lines = [f"{key} {value}\n" for key, value in QUICK.items()]
+        (settings / "spark-defaults.conf").write_text("".join(lines), "utf-8")
         os.environ["SPARK_CONF_DIR"] = str(settings)
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         folder = tmp_path_factory.mktemp("java")

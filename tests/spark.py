@@ -62,21 +62,26 @@ def check_java() -> None:
         )
 
 
+# Queries of tests are small, and no two are alike: compiling them takes longer than running. The
+# first compiler of Java alone gets a small cache of code, and stops when that is full.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+QUICK = {
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+}
+
+
 def _settings(folder: Path) -> dict[str, str]:
     return {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        # These queries are small, and no two are alike: compiling them takes longer than running.
-        "spark.driver.extraJavaOptions": (
-            # The first compiler alone gets a small cache of code, and stops when that is full.
-            "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
-            f"-Dderby.system.home={folder / 'derby'}"
-        ),
+        "spark.driver.extraJavaOptions": f"{QUICK_JAVA} -Dderby.system.home={folder / 'derby'}",
         "spark.local.dir": str(folder / "local"),
-        "spark.sql.codegen.wholeStage": "false",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **QUICK,
     }

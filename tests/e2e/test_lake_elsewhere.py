@@ -46,10 +46,10 @@ def expected() -> list[tuple[str, ...]]:
     with Lineage.open(MEMORY) as lineage:
         lineage.ingest(EVENTS.read_bytes().splitlines())
         with lineage.store.reader() as reader:
-            edges = [(*row[:3],) for row in reader.dump()["edges"]]
+            edges = reader.dump()["edges"]
     return sorted(
-        (EdgeKind(kind).name.lower(), *(end.rsplit(":", 1)[1] for end in ends))
-        for kind, *ends in edges
+        (EdgeKind(kind).name.lower(), source.rsplit(":", 1)[1], target.rsplit(":", 1)[1])
+        for kind, source, target, *_ in edges
     )
 
 
