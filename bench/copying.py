@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from downriver.store.tables import Table
+    from downriver.store.catalog.tables import CatalogTable
 
 Values = npt.NDArray[Any]
 
@@ -23,7 +23,7 @@ _CHUNK = 100_000
 
 
 def copy_rows(
-    connection: psycopg.Connection, table: Table, values: Mapping[str, Values | int | bytes]
+    connection: psycopg.Connection, table: CatalogTable, values: Mapping[str, Values | int | bytes]
 ) -> None:
     """Copy rows into a table, a column each; what is not an array is the same in every row.
 
@@ -46,7 +46,7 @@ def copy_rows(
         copy.write(_END)
 
 
-def _layout(table: Table, values: Mapping[str, Values | int | bytes]) -> np.dtype[Any]:
+def _layout(table: CatalogTable, values: Mapping[str, Values | int | bytes]) -> np.dtype[Any]:
     fields: list[tuple[str, Any]] = [("columns in a row", ">i2")]
     for name, kind in table.columns:
         value = values[name]

@@ -16,7 +16,7 @@ from bench.databases import postgres_database, sqlite_file
 from bench.events import Events
 from bench.report import Table, median, percentile, render_ms, render_ratio
 from bench.server import ServerProcess, Times
-from downriver.events import parse_event
+from downriver.openlineage import parse_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

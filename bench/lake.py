@@ -24,10 +24,10 @@ from bench.lake_events import Warehouse
 from bench.lake_reach import measure_reach
 from bench.report import Table, print_table, render_markdown
 from bench.usage import Usage, watched_usage
-from downriver.capture.spark.local import local_session
-from downriver.lake.places import Folder
-from downriver.lake.publish import publish
+from downriver.capture.spark.local_session import local_session
+from downriver.lake.bronze.store_log import publish
 from downriver.lake.runner import Lake
+from downriver.lake.storage.files import Folder
 from downriver.store import open_store
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from downriver.lake.stages import StageReport
+    from downriver.lake.pipeline import StageReport
 
 _DATASETS = 20_000
 _SIZES = (10_000, 100_000, 1_000_000)

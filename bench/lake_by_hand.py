@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from downriver.events import fold, parse_event
 from downriver.model.facts import Facts
+from downriver.openlineage import fold, parse_event
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from bench.elsewhere import run_elsewhere
 from bench.report import Table
 from bench.usage import watched_usage
-from downriver.lake.closure import Items, count_reached
+from downriver.lake.reach.closure import VertexItems, count_reached
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,7 +65,7 @@ def _row(name: str, graph: Graph, spark: SparkSession | None) -> tuple[str, ...]
 
 def _count(graph: Graph) -> tuple[Any, float, float]:
     """Return how far every node reaches, the seconds that took, and the most memory, in MB."""
-    items = Items(np.arange(graph.nodes), np.zeros(graph.nodes, np.int64))
+    items = VertexItems(np.arange(graph.nodes), np.zeros(graph.nodes, np.int64))
     watch = time.perf_counter()
     counts = count_reached(graph.nodes, graph.source, graph.target, items)[0]
     seconds = time.perf_counter() - watch

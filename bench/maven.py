@@ -7,7 +7,7 @@ import importlib.util
 import subprocess
 from pathlib import Path
 
-from downriver.capture.spark.local import find_java
+from downriver.capture.spark.local_session import find_java
 
 _FOLDER = Path(__file__).parents[1] / ".venv" / "jars"
 OPENLINEAGE = "io.openlineage:openlineage-spark_2.13:1.53.0"

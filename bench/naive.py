@@ -12,19 +12,19 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from downriver.service import Lineage
+from downriver.store.catalog.projection import Projection
+from downriver.store.catalog.tables import CatalogTable
 from downriver.store.postgres import PostgresStore
-from downriver.store.projection import Projection
 from downriver.store.sql_store import SqlStore
 from downriver.store.sqlite import SqliteStore
-from downriver.store.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from downriver.events import Event
+    from downriver.openlineage import Event
     from downriver.store import Receipt, Store
-    from downriver.store.port import Row, Transaction
-    from downriver.store.tables import Key
+    from downriver.store.catalog.tables import NaturalKey
+    from downriver.store.port import Row, SqlTransaction
 
 
 class NaiveLineage(Lineage):
@@ -62,7 +62,7 @@ class _Naive(SqlStore):
             _make_tables(tx)
 
     @contextmanager
-    def _writing(self) -> Iterator[Transaction]:
+    def _writing(self) -> Iterator[SqlTransaction]:
         with super()._writing() as tx:
             yield _RowByRow(tx)
 
@@ -70,7 +70,7 @@ class _Naive(SqlStore):
 class _NaiveProjection(Projection):
     """A row for every column and every column edge."""
 
-    def _load_columns(self, tx: Transaction, wanted: Mapping[int, dict[str, None]]) -> None:
+    def _load_columns(self, tx: SqlTransaction, wanted: Mapping[int, dict[str, None]]) -> None:
         sql = "SELECT id FROM naive_columns WHERE dataset = ? AND field = ?"
         for dataset, fields in wanted.items():
             if dataset in self._complete:
@@ -80,7 +80,7 @@ class _NaiveProjection(Projection):
                     (field, row[0]) for row in tx.rows(sql, (dataset, field))
                 )
 
-    def _write_columns(self, tx: Transaction, new: dict[int, list[str]]) -> None:
+    def _write_columns(self, tx: SqlTransaction, new: dict[int, list[str]]) -> None:
         number = tx.rows("SELECT coalesce(max(id), 0) FROM naive_columns")[0][0]
         for dataset, fields in new.items():
             for field in fields:
@@ -88,7 +88,7 @@ class _NaiveProjection(Projection):
                 self._columns[dataset][field] = number
                 tx.merge(_COLUMNS, [(number, dataset, field)])
 
-    def _write_derivations(self, tx: Transaction, claims: dict[int, Any]) -> None:
+    def _write_derivations(self, tx: SqlTransaction, claims: dict[int, Any]) -> None:
         number = tx.rows("SELECT coalesce(max(id), 0) FROM naive_derives")[0][0]
         for name, claim in claims.items():
             for source, target, kind in self._edges(claim):
@@ -96,15 +96,15 @@ class _NaiveProjection(Projection):
                 said = map(_stored, claim.said[kind])
                 tx.merge(_DERIVES, [(number, name, source, target, *said)])
 
-    def _forget_changes(self, tx: Transaction, changed: int) -> None:
+    def _forget_changes(self, tx: SqlTransaction, changed: int) -> None:
         """Nothing: it would be asked for with every event, for nothing is remembered."""
 
-    def _is_new(self, key: Key, row: Row) -> bool:
+    def _is_new(self, key: NaturalKey, row: Row) -> bool:
         return False  # every row is looked for
 
 
-_COLUMNS = Table("naive_columns", (("id", "int"), ("dataset", "int"), ("field", "text")), "")
-_DERIVES = Table(
+_COLUMNS = CatalogTable("naive_columns", (("id", "int"), ("dataset", "int"), ("field", "text")), "")
+_DERIVES = CatalogTable(
     "naive_derives",
     (
         ("id", "bigint"),
@@ -125,7 +125,7 @@ def _stored(value: object) -> object:
     return int(value) if isinstance(value, bool) else value
 
 
-def _make_tables(tx: Transaction) -> None:
+def _make_tables(tx: SqlTransaction) -> None:
     for table in (_COLUMNS, _DERIVES):
         columns = ", ".join(f"{name} {kind} NOT NULL" for name, kind in table.columns[1:])
         key = ", UNIQUE (dataset, field)" if table is _COLUMNS else ""
@@ -145,7 +145,7 @@ class NaivePostgresStore(_Naive, PostgresStore):
 class _RowByRow:
     """A transaction that runs one statement for every row it finds or merges."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: SqlTransaction) -> None:
         self._tx = tx
         self.rows = tx.rows
         self.scan = tx.scan
@@ -154,13 +154,13 @@ class _RowByRow:
     def rows_in(self, sql: str, numbers: Sequence[int]) -> list[Row]:
         return [row for number in numbers for row in self.rows(f"{sql} (?)", (number,))]
 
-    def find_ids(self, key: Key, keys: Sequence[Row]) -> dict[Row, int]:
+    def find_ids(self, key: NaturalKey, keys: Sequence[Row]) -> dict[Row, int]:
         condition = " AND ".join(f"{name} = ?" for name, _ in key.columns)
         sql = f"SELECT {key.id_column} FROM {key.table} WHERE {condition}"
         found: list[tuple[Row, list[Any]]] = [(k, self.rows(sql, k)) for k in keys]
         return {k: rows[0][0] for k, rows in found if rows}
 
-    def merge(self, table: Table, rows: Sequence[Row]) -> None:
+    def merge(self, table: CatalogTable, rows: Sequence[Row]) -> None:
         sql = table.insert_from(f"VALUES ({', '.join('?' * len(table.columns))})")
         for row in rows:
             self.execute(sql, row)

@@ -28,8 +28,8 @@ from bench.warehouse import (
     load_warehouse,
     make_warehouse,
 )
-from downriver.graph.column_walk import reach_columns
-from downriver.graph.node_walk import reach_nodes
+from downriver.graph.walk.column_walk import reach_columns
+from downriver.graph.walk.node_walk import reach_nodes
 from downriver.service import Lineage
 
 if TYPE_CHECKING:

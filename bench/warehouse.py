@@ -14,9 +14,10 @@ import psycopg
 
 from bench.copying import Values, copy_rows
 from downriver.model.facts import EdgeKind
-from downriver.store import open_store, tables
-from downriver.store.packed import pack_fields
-from downriver.store.projection import DATASET, JOB
+from downriver.store import open_store
+from downriver.store.catalog import tables
+from downriver.store.catalog.encoding import pack_fields
+from downriver.store.catalog.projection import DATASET, JOB
 
 if TYPE_CHECKING:
     pass
@@ -249,7 +250,9 @@ def _load_rows_to_recurse(connection: psycopg.Connection, warehouse: Warehouse) 
     copy_rows(connection, _DERIVES, values)
 
 
-_DERIVES = tables.Table("derives", (("id", "bigint"), ("source", "int"), ("target", "int")), "")
+_DERIVES = tables.CatalogTable(
+    "derives", (("id", "bigint"), ("source", "int"), ("target", "int")), ""
+)
 
 
 def _named(prefix: bytes, numbers: Numbers) -> Values:

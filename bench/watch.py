@@ -24,10 +24,10 @@ import msgspec
 from rich.console import Console
 
 from bench.report import Table, print_table
-from downriver.events import parse_event
-from downriver.events.wire import parse_time
-from downriver.govern.drift import Inspector, Limits
+from downriver.govern.drift import DriftLimits, Inspector
 from downriver.model.findings import Finding
+from downriver.openlineage import parse_event
+from downriver.openlineage.wire import parse_time
 from downriver.service import Lineage
 
 START = dt.datetime(2026, 1, 5, 1, tzinfo=dt.timezone.utc)  # a Monday
@@ -218,7 +218,7 @@ class Score(NamedTuple):
     delays: list[int]
 
 
-def look_at(world: World, limits: Limits) -> Score:
+def look_at(world: World, limits: DriftLimits) -> Score:
     """Look at every day as of its end, and score what is found."""
     seen: dict[tuple[str, str], Finding] = {}
     first: dict[tuple[str, str], int] = {}
@@ -279,10 +279,10 @@ def three_sigma(world: World) -> tuple[int, int]:
     return found, false
 
 
-def measure(datasets: int, seed: int, limits: Limits | None = None) -> tuple[Score, World]:
+def measure(datasets: int, seed: int, limits: DriftLimits | None = None) -> tuple[Score, World]:
     """Return the score over one made-up history."""
     world = make_world(datasets, seed)
-    return look_at(world, limits or Limits()), world
+    return look_at(world, limits or DriftLimits()), world
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ import pytest
 from psycopg import sql
 from xdist.scheduler import LoadFileScheduling
 
-from downriver.capture.spark.local import spark_environment
+from downriver.capture.spark.local_session import spark_environment
 from tests.postgres import PostgresUnavailableError, running_postgres
 from tests.spark import QUICK, QUICK_JAVA, SparkUnavailableError, running_spark
 

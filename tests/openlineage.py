@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from downriver.events import Event, parse_event
+from downriver.openlineage import Event, parse_event
 
 DATABASE = "postgres://db:5432"
 JOBS = "etl"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.loading import load_from
+from downriver.lazy_imports import lazy_getattr
 
 __version__ = "0.1.0"
 
@@ -28,28 +28,24 @@ if TYPE_CHECKING:
     from downriver.agent import Agent
     from downriver.capture.functions import ColumnLineage, Dataset, create_lineage_event
     from downriver.capture.sql import parse_sql_lineage
+    from downriver.sdk import Tracker, lineage, lineage_sync
+    from downriver.sdk.decorators import LineageEmitter, document_column_lineage, track_lineage
     from downriver.service import Lineage
-    from downriver.tracker import Tracker, lineage, lineage_sync
-    from downriver.tracker.functions import (
-        LineageEmitter,
-        document_column_lineage,
-        track_lineage,
-    )
 
 _HOMES = {
     "Agent": "downriver.agent",
     "ColumnLineage": "downriver.capture.functions",
     "Dataset": "downriver.capture.functions",
     "Lineage": "downriver.service",
-    "LineageEmitter": "downriver.tracker.functions",
-    "Tracker": "downriver.tracker",
+    "LineageEmitter": "downriver.sdk.decorators",
+    "Tracker": "downriver.sdk",
     "create_lineage_event": "downriver.capture.functions",
-    "document_column_lineage": "downriver.tracker.functions",
-    "lineage": "downriver.tracker",
-    "lineage_sync": "downriver.tracker",
+    "document_column_lineage": "downriver.sdk.decorators",
+    "lineage": "downriver.sdk",
+    "lineage_sync": "downriver.sdk",
     "parse_sql_lineage": "downriver.capture.sql",
-    "track_lineage": "downriver.tracker.functions",
+    "track_lineage": "downriver.sdk.decorators",
 }
 
 # Importing downriver must not slow a job that only might need it.
-__getattr__ = load_from(__name__, _HOMES)
+__getattr__ = lazy_getattr(__name__, _HOMES)

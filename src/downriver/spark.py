@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from downriver import settings
-from downriver.capture.models import TrackedModel
 from downriver.capture.spark import TrackedSession
-from downriver.capture.spark.local import local_session
-from downriver.sending import open_emitter
+from downriver.capture.spark.local_session import local_session
+from downriver.capture.trained_models import TrackedModel
+from downriver.sdk.delivery import open_emitter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ import pytest
 from tests.server import serving
 
 from downriver import Lineage, lineage_sync
-from downriver.tracker import Tracker
+from downriver.sdk import Tracker
 
 
 @pytest.fixture(params=["embedded", "memory", "remote", "postgres"])

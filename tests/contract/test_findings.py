@@ -12,10 +12,10 @@ from tests.openlineage import encode
 from tests.unit.govern.story import micros
 from tests.unit.govern.test_monitor import DAYS, news, weeks
 
-from downriver.govern.watch import Couriers, Watch, parse_watch
+from downriver.govern.watch import AlertDispatcher, WatchConfig, parse_watch
 from downriver.model.findings import Finding, FindingKind, Severity
 from downriver.service import Lineage
-from downriver.store.findings import Wanted
+from downriver.store.findings import FindingFilter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ def test_findings_are_found_by_what_is_asked(store: Store) -> None:
 
     def entities(**wanted: object) -> list[str]:
         with store.reader() as reader:
-            found = reader.recorded.find(Wanted(**wanted))  # type: ignore[arg-type]
+            found = reader.recorded.find(FindingFilter(**wanted))  # type: ignore[arg-type]
         assert found.complete == (found.total == len(found.findings))
         return [f.entity[-1] for f in found.findings]
 
@@ -89,7 +89,7 @@ def test_what_failed_half_way_was_never_recorded(store: Store) -> None:
     with pytest.raises(ZeroDivisionError):
         half_a_round()
     with store.reader() as reader:
-        assert reader.recorded.find(Wanted()).total == 0
+        assert reader.recorded.find(FindingFilter()).total == 0
         assert reader.recorded.waiting() == []
 
 
@@ -103,7 +103,7 @@ def test_two_monitors_on_one_store_tell_everything_once(opened: Opener, tmp_path
 
         def look(lineage: Lineage) -> None:
             found.append(news(lineage.monitor(watch).look(now)))
-            Couriers(lineage.store, watch, lambda: now).tell_all()
+            AlertDispatcher(lineage.store, watch, lambda: now).tell_all()
 
         threads = [threading.Thread(target=look, args=(lineage,)) for lineage in (one, other)]
         for thread in threads:
@@ -122,4 +122,4 @@ def test_figures_and_incidents_are_the_same_on_both(opened: Opener) -> None:
         assert (found.datasets, found.jobs, found.failing_jobs.count) == (2, 2, 1)
         report = lineage.incident_report("mart", "2026-01-18T06:00:00Z")
         assert report.suspects[0].id.endswith(":raw")
-        assert lineage.monitor(Watch()).look(micros(DAYS - 0.8)).opened
+        assert lineage.monitor(WatchConfig()).look(micros(DAYS - 0.8)).opened

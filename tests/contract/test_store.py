@@ -44,28 +44,28 @@ from downriver.errors import (
     StoreNotFoundError,
     StoreVersionError,
 )
-from downriver.events import Event, fold, parse_event
 from downriver.model.facts import RunState
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage import Event, fold, parse_event
 from downriver.store import (
     GroupCommit,
     Receipt,
     Store,
     StoreState,
-    migrate,
     open_store,
+    sql_store,
     verify_chain,
 )
-from downriver.store import writer as group_commit
-from downriver.store.migrate import list_migrations
-from downriver.store.packing import unpack
-from downriver.store.port import Prepared
-from downriver.store.projection import Projection
+from downriver.store import group_commit as group_commit
+from downriver.store.catalog.encoding import decompress
+from downriver.store.catalog.projection import Projection
+from downriver.store.port import PreparedEvent
+from downriver.store.sql_store import list_migrations
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from downriver.store import Reader
+    from downriver.store import CatalogReader
 
 Opener = Callable[[], Store]
 PATIENCE = 10.0
@@ -142,7 +142,7 @@ def dump(store: Store) -> dict:
 
 def logged(store: Store) -> list[bytes]:
     with store.reader() as reader:
-        return [unpack(entry.body) for entry in reader.log()]
+        return [decompress(entry.body) for entry in reader.log()]
 
 
 def verified(store: Store, **options):
@@ -515,7 +515,7 @@ class TestRebuilding:
             with today.reader() as reader:
                 entries = list(reader.log())
         with monkeypatch.context() as then:
-            then.setattr(migrate, "list_migrations", lambda name: list_migrations(name)[:version])
+            then.setattr(sql_store, "list_migrations", lambda name: list_migrations(name)[:version])
             opened().close()
         insert = "INSERT INTO log (seq, digest, received_at, chain, body) VALUES (?, ?, ?, ?, ?)"
         if location.startswith("postgresql://"):
@@ -534,7 +534,9 @@ class TestRebuilding:
 
     def test_who_finds_that_another_has_folded_it_meanwhile_does_not(self, opened, monkeypatch):
         before = opened().append(some_events(3)) and opened().state()
-        monkeypatch.setattr("downriver.store.reader.Reader.is_behind", lambda reader: True)
+        monkeypatch.setattr(
+            "downriver.store.catalog.reader.CatalogReader.is_behind", lambda reader: True
+        )
         assert opened().state() == before
 
     def test_a_rebuild_mends_a_damaged_catalog(self, location, store):
@@ -784,10 +786,10 @@ class HeldStore:
         self.reached.clear()
         self.let_go.clear()
 
-    def prepare(self, event: Event) -> Prepared:
+    def prepare(self, event: Event) -> PreparedEvent:
         return self._store.prepare(event)
 
-    def write(self, events: list[Prepared]) -> list[Receipt]:
+    def write(self, events: list[PreparedEvent]) -> list[Receipt]:
         self.batches.append(len(events))
         self.reached.set()
         assert self.let_go.wait(PATIENCE)
@@ -805,10 +807,10 @@ class DeadStore:
         self.attempts = 0
         self.let_go = threading.Event()
 
-    def prepare(self, event: Event) -> Prepared:
-        return Prepared(event, fold(event), event.raw)
+    def prepare(self, event: Event) -> PreparedEvent:
+        return PreparedEvent(event, fold(event), event.raw)
 
-    def write(self, events: list[Prepared]) -> list[Receipt]:
+    def write(self, events: list[PreparedEvent]) -> list[Receipt]:
         assert self.let_go.wait(PATIENCE)
         self.attempts += 1
         raise self.failure
@@ -1063,7 +1065,7 @@ def ascii_json(event: Json) -> bytes:
 
 
 class TestFacets:
-    def facets(self, reader: Reader, name: str) -> dict[str, bytes]:
+    def facets(self, reader: CatalogReader, name: str) -> dict[str, bytes]:
         return reader.facets(reader.find_node(DatasetId(DATABASE, name)))
 
     def test_unknown_facets_come_back_byte_for_byte(self, store):
@@ -1173,7 +1175,7 @@ class TestChanges:
 
     @pytest.mark.parametrize("limit", ["CHANGES_KEPT", "_MOST_TOUCHED"])
     def test_whoever_is_far_behind_reads_everything(self, store, monkeypatch, limit):
-        monkeypatch.setattr(f"downriver.store.feeding.{limit}", 3)
+        monkeypatch.setattr(f"downriver.store.catalog.change_feed.{limit}", 3)
         for event in some_events(20):
             store.append([event])
         with store.reader() as reader:
@@ -1181,7 +1183,7 @@ class TestChanges:
             assert len(list(reader.claims(2))) == len(list(reader.claims(0)))
 
     def test_old_changes_are_dropped(self, location, store, monkeypatch):
-        monkeypatch.setattr("downriver.store.tables.CHANGES_KEPT", 100)
+        monkeypatch.setattr("downriver.store.catalog.tables.CHANGES_KEPT", 100)
         for event in some_events(150):
             store.append([event])
         with connected(location) as connection:

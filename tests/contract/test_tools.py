@@ -13,11 +13,11 @@ from tests.server import serving
 
 from downriver import Lineage, lineage_sync
 from downriver.agent import TOOLS
-from downriver.agent.tools import Desk
+from downriver.agent.tools import ToolContext
 from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.impact import parse_policy
-from downriver.store.packing import unpack
-from downriver.tracker import Tracker
+from downriver.sdk import Tracker
+from downriver.store.catalog.encoding import decompress
 
 TOOL = {tool.name: tool for tool in TOOLS}
 CHANGE = {"entity_id": "orders.amount", "description": "rename it to total"}
@@ -75,9 +75,9 @@ def desk(tracker, repo):
     with Lineage.open(":memory:") as elsewhere:
         elsewhere.capture_sql(QUERY, job="revenue", path="models/revenue.sql", dialect="duckdb")
         with elsewhere.store.reader() as reader:
-            captured = [unpack(entry.body) for entry in reader.log()]
+            captured = [decompress(entry.body) for entry in reader.log()]
     tracker.sync.backend.send([*(json.dumps(event).encode() for event in told), *captured])
-    return Desk(tracker, None, repo)
+    return ToolContext(tracker, None, repo)
 
 
 def use(desk, name, arguments):
@@ -136,7 +136,7 @@ def test_a_server_with_the_code_writes_patches_for_it(tmp_path, repo):
         closing(lineage_sync(url)) as sync,
     ):
         store.capture_sql(QUERY, job="revenue", path="models/revenue.sql", dialect="duckdb")
-        desk = Desk(Tracker(sync), None, None)
+        desk = ToolContext(Tracker(sync), None, None)
         assert "SUM(total) AS total" in use(desk, "suggest_fix", CHANGE)["diff"]
 
 

@@ -15,7 +15,7 @@ from downriver.errors import (
     EntityNotFoundError,
     InvalidRequestError,
 )
-from downriver.tracker import SyncTracker, Tracker
+from downriver.sdk import SyncTracker, Tracker
 
 STEPS = [
     {"source_id": "api:crm", "target_id": "table:raw_customers", "transformation": "pull"},

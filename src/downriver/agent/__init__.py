@@ -1,8 +1,7 @@
-"""Lineage in plain words: one list of tools, an agent that uses them, and MCP."""
+"""Lineage in plain English: one list of tools, an agent that calls them, and an MCP server."""
 
-from downriver.agent.agent import Agent
-from downriver.agent.calls import ToolCall
-from downriver.agent.opening import open_tracker
+from downriver.agent.agent import Agent, open_tracker
+from downriver.agent.toolbox import ToolCall
 from downriver.agent.tools import TOOLS, Tool
 
 __all__ = ["TOOLS", "Agent", "Tool", "ToolCall", "open_tracker"]

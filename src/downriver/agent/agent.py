@@ -1,4 +1,4 @@
-"""`Agent`: a prompt, a model or none, and the tools of a tracker."""
+"""`Agent`: answers messages with the tools of a tracker, with or without a language model."""
 
 from __future__ import annotations
 
@@ -6,24 +6,68 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from downriver.agent.calls import Toolbox
+from downriver.agent.model_loop import OFFLINE, choose_model
 from downriver.agent.offline.planner import OfflinePlanner
-from downriver.agent.opening import open_tracker
-from downriver.agent.providers import OFFLINE, choose_model
-from downriver.agent.roles import DEFAULT_ROLE, prompt_of
-from downriver.agent.tools import Desk
-from downriver.errors import InvalidRequestError
+from downriver.agent.toolbox import Toolbox
+from downriver.agent.tools import ToolContext
+from downriver.errors import InvalidRequestError, StoreNotFoundError
 from downriver.impact import read_policy
-from downriver.tracker import Tracker
+from downriver.sdk import Tracker, lineage
+from downriver.store import MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from types import TracebackType
 
-    from downriver.agent.calls import ToolCall
+    from downriver.agent.toolbox import ToolCall
+
+_NAMES = "Write ids as table:name, api:name, model:name, or as answers of tools show them."
+
+ROLES = {
+    "builder": (
+        "You build a lineage graph. When someone describes pipelines, register every flow they "
+        "describe: describe_pipeline reads plain sentences, register_pipeline and register_flow "
+        "take flows one by one. Give each flow a label that says what happens on the way. Repeat "
+        f"what could not be understood instead of guessing it. {_NAMES}"
+    ),
+    "gate": (
+        "You explain decisions about changes to data. The decision is made by policy and given to "
+        "you: never change it, weigh it or soften it. Say in two or three sentences who is "
+        "affected and why, and what to do next."
+    ),
+    "steward": (
+        "You are the steward of a data warehouse and answer questions about its lineage. Look "
+        "things up with tools and never answer from memory. Trace both ways when a question is "
+        "about dependencies in general, use analyze_impact before you speak of changes, and "
+        "export_lineage with format mermaid for a diagram. Say when an answer is not complete. "
+        f"{_NAMES}"
+    ),
+}
+DEFAULT_ROLE = "steward"
 
 
-class Mind(Protocol):
+def role_prompt(role: str) -> str:
+    """Return the prompt of a role."""
+    if role not in ROLES:
+        raise InvalidRequestError("role", f"{role!r} is not one of {', '.join(ROLES)}")
+    return ROLES[role]
+
+
+def open_tracker(
+    location: str | None, *, allow_writes: bool, notify: Callable[[str], None]
+) -> Tracker:
+    """Open the lineage; who may only read makes no store, and is told where there is none."""
+    try:
+        return lineage(location, create=allow_writes)
+    except StoreNotFoundError as missing:
+        notify(
+            f"{missing.message}. So does an agent that may write (allow_writes=True, "
+            "--allow-writes); this one knows of nothing yet."
+        )
+        return lineage(MEMORY)
+
+
+class Planner(Protocol):
     """What turns a message into an answer with the help of tools."""
 
     async def answer(self, text: str, toolbox: Toolbox) -> str:
@@ -37,7 +81,7 @@ class _Session(NamedTuple):
     """What an agent holds between start and stop; `opened` is the tracker it opened itself."""
 
     toolbox: Toolbox
-    mind: Mind
+    mind: Planner
     opened: Tracker | None
 
 
@@ -68,7 +112,7 @@ class Agent:
         notify: Callable[[str], None] = _to_stderr,
     ) -> None:
         self.name = name
-        self.prompt = prompt or prompt_of(role)
+        self.prompt = prompt or role_prompt(role)
         self._role = role
         self._given = list(tools)
         self._allow_writes = bool(tools) if allow_writes is None else allow_writes
@@ -98,7 +142,7 @@ class Agent:
     def _started(self) -> _Session:
         if self._session is None:
             opened = None if self._given else self._open()
-            desk = Desk(opened or _tracker_in(self._given), read_policy(None), Path.cwd())
+            desk = ToolContext(opened or _tracker_in(self._given), read_policy(None), Path.cwd())
             toolbox = Toolbox(
                 desk,
                 allow_writes=self._allow_writes,
@@ -111,14 +155,14 @@ class Agent:
     def _open(self) -> Tracker:
         return open_tracker(None, allow_writes=self._allow_writes, notify=self._notify)
 
-    def _make_mind(self) -> Mind:
+    def _make_mind(self) -> Planner:
         gate = self._role == "gate"
         offline = OfflinePlanner(gate=gate)
         if self._model == OFFLINE:
             return offline
-        from downriver.agent.model import ModelMind
+        from downriver.agent.model_loop import ModelPlanner
 
-        return ModelMind(self._model, self.prompt, self._max_tokens, offline, gate=gate)
+        return ModelPlanner(self._model, self.prompt, self._max_tokens, offline, gate=gate)
 
     async def run(self, message: str) -> str:
         """Return the answer to a message."""

@@ -1,4 +1,4 @@
-"""The same tools over the Model Context Protocol: on standard input, or under an HTTP server."""
+"""The tools over the Model Context Protocol, on standard input or under the HTTP server."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from downriver import __version__
-from downriver.agent.calls import check_write
+from downriver.agent.toolbox import check_write
 from downriver.agent.tools import TOOLS
 from downriver.errors import DownriverError, InvalidRequestError, MissingDependencyError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult
     from mcp_types import Tool as ListedTool
 
-    from downriver.agent.tools import Desk, Tool
+    from downriver.agent.tools import Tool, ToolContext
 
 _INSTRUCTIONS = (
     "Data lineage: what feeds a dataset, what depends on it, what a change breaks. Answers say "
@@ -29,7 +29,7 @@ _INSTRUCTIONS = (
 )
 
 
-def build_server(desk: Desk, may_write: Callable[[Any], Awaitable[bool]]) -> Server[Any]:
+def build_server(desk: ToolContext, may_write: Callable[[Any], Awaitable[bool]]) -> Server[Any]:
     """Return the MCP server over a desk; `may_write` tells it of a request, None on a pipe."""
     try:
         from mcp.server.lowlevel import Server
@@ -58,7 +58,7 @@ def build_server(desk: Desk, may_write: Callable[[Any], Awaitable[bool]]) -> Ser
     )
 
 
-async def serve_stdio(desk: Desk, *, allow_writes: bool) -> None:
+async def serve_stdio(desk: ToolContext, *, allow_writes: bool) -> None:
     """Serve one client on standard input and output until it hangs up."""
 
     async def may_write(request: object) -> bool:
@@ -96,7 +96,9 @@ def _listed(tool: Tool) -> ListedTool:
     )
 
 
-async def _called(desk: Desk, name: str, arguments: dict[str, Any], writes: bool) -> CallToolResult:
+async def _called(
+    desk: ToolContext, name: str, arguments: dict[str, Any], writes: bool
+) -> CallToolResult:
     """Use a tool; what went wrong is an answer too, for the model that asked."""
     from mcp_types import CallToolResult, TextContent
 

@@ -18,8 +18,8 @@ def _run_the_one_behind() -> None:
 _run_the_one_behind()
 
 try:
-    from downriver.bootstrap.watch import watch_sessions
+    from downriver.bootstrap.session_hook import install_session_hook
 except ImportError:  # another Python, as Spark's workers may have
     pass
 else:
-    watch_sessions()
+    install_session_hook()

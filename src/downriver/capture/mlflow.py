@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class LoggedRun(NamedTuple):
+class MlflowRun(NamedTuple):
     """A finished MLflow run that fitted an estimator."""
 
     run: str
@@ -21,7 +21,7 @@ class LoggedRun(NamedTuple):
     metrics: dict[str, float]
 
 
-def find_logged_runs(since_ms: int) -> Iterator[LoggedRun]:
+def find_logged_runs(since_ms: int) -> Iterator[MlflowRun]:
     """Yield the autologged runs since a moment; none where MLflow was never imported."""
     mlflow = sys.modules.get("mlflow")
     if mlflow is None or mlflow.last_active_run() is None:
@@ -34,7 +34,7 @@ def find_logged_runs(since_ms: int) -> Iterator[LoggedRun]:
     for run in found:
         estimator = run.data.tags.get("estimator_name", "")
         if "mlflow.autologging" in run.data.tags and estimator and run.info.status == "FINISHED":
-            yield LoggedRun(
+            yield MlflowRun(
                 run.info.run_id,
                 f"{experiment.name}.{estimator}",  # a run's own name is another one every time
                 estimator,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from downriver.agent import Agent, ToolCall
 
 
-class Role(str, Enum):
+class AgentRole(str, Enum):
     """What an agent is for; `agent.roles` has their prompts."""
 
     BUILDER = "builder"
@@ -45,7 +45,9 @@ def agent(
         str | None,
         typer.Option("--model", help="offline, a model's name, or provider:name."),
     ] = None,
-    role: Annotated[Role, typer.Option("--role", help="What the agent is for.")] = Role.STEWARD,
+    role: Annotated[
+        AgentRole, typer.Option("--role", help="What the agent is for.")
+    ] = AgentRole.STEWARD,
     allow_writes: Annotated[
         bool, typer.Option("--allow-writes", help="Let it register lineage.")
     ] = False,

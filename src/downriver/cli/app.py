@@ -8,34 +8,11 @@ import sys
 import typer
 
 from downriver import __version__
-from downriver.cli import (
-    agent,
-    audit,
-    capture,
-    certified,
-    demo,
-    fix,
-    gate,
-    graph,
-    impact,
-    incident,
-    ingest,
-    keys,
-    kpis,
-    lake,
-    lake_export,
-    lake_history,
-    mcp,
-    paths,
-    rebuild,
-    run,
-    serve,
-    spool,
-    status,
-    tags,
-    trace,
-    watch,
-)
+from downriver.cli import agent, demo, graph, mcp, paths, server, store, trace
+from downriver.cli.capture import ingest, run, spool, sql
+from downriver.cli.govern import certified, incident, kpis, tags, watch
+from downriver.cli.impact import fix, gate, impact
+from downriver.cli.lake import export, history, pipeline
 from downriver.cli.output import fail
 from downriver.errors import DownriverError
 
@@ -48,7 +25,7 @@ app = typer.Typer(
 )
 
 app.command("demo")(demo.demo)
-app.command("serve")(serve.serve)
+app.command("serve")(server.serve)
 app.command("ingest")(ingest.ingest)
 app.command("trace")(trace.trace)
 app.command("paths")(paths.paths)
@@ -62,22 +39,22 @@ app.command("tags")(tags.tags)
 app.command("certified")(certified.certified)
 app.command("agent")(agent.agent)
 app.command("mcp")(mcp.mcp)
-app.command("status")(status.status)
-app.command("rebuild")(rebuild.rebuild)
+app.command("status")(store.status)
+app.command("rebuild")(store.rebuild)
 app.command("run", context_settings={"ignore_unknown_options": True})(run.run)
-app.add_typer(capture.app, name="capture")
-app.add_typer(audit.app, name="audit")
-app.add_typer(keys.app, name="keys")
+app.add_typer(sql.app, name="capture")
+app.add_typer(store.app, name="audit")
+app.add_typer(server.app, name="keys")
 app.add_typer(spool.app, name="spool")
-app.add_typer(lake.app, name="lake")
+app.add_typer(pipeline.app, name="lake")
 app.add_typer(watch.app, name="watch")
-lake.app.command("publish")(lake_export.publish)
-lake.app.command("export")(lake_export.export)
-lake.app.command("views")(lake_export.views)
-lake.app.command("diff")(lake_history.diff)
-lake.app.command("compact")(lake_history.compact)
-lake.app.command("expire")(lake_history.expire)
-lake.app.command("clean")(lake_history.clean)
+pipeline.app.command("publish")(export.publish)
+pipeline.app.command("export")(export.export)
+pipeline.app.command("views")(export.views)
+pipeline.app.command("diff")(history.diff)
+pipeline.app.command("compact")(history.compact)
+pipeline.app.command("expire")(history.expire)
+pipeline.app.command("clean")(history.clean)
 
 
 def _show_version(wanted: bool) -> None:

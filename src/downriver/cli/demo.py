@@ -15,7 +15,7 @@ import typer
 from rich.markup import escape
 
 from downriver import settings
-from downriver.capture.spark.local import find_java
+from downriver.capture.spark.local_session import find_java
 from downriver.cli.demo_screens import (
     LakeNames,
     join_traces,
@@ -26,12 +26,12 @@ from downriver.cli.demo_screens import (
 )
 from downriver.cli.output import out, render_json
 from downriver.errors import DownriverError, MissingDependencyError
-from downriver.graph.draw import render_mermaid
+from downriver.export.pictures import render_mermaid
 from downriver.model.answers import Direction, Trace
 from downriver.model.changes import ColumnRename
 from downriver.model.verdicts import Verdict
 from downriver.service import Lineage
-from downriver.store.locate import FOLDER
+from downriver.store.location import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +47,7 @@ _NEW_NAME = "last_seen_at"
 _LAST_LINES = 5
 
 
-class Report(msgspec.Struct, kw_only=True):
+class DemoReport(msgspec.Struct, kw_only=True):
     """What the demo writes for programs: the answers it shows."""
 
     graph: Trace
@@ -115,8 +115,8 @@ def _show_stages(lines: Iterable[str] | IO[str]) -> str:
     return stage
 
 
-def _ask(lineage: Lineage, names: LakeNames) -> Report:
-    return Report(
+def _ask(lineage: Lineage, names: LakeNames) -> DemoReport:
+    return DemoReport(
         graph=join_traces([lineage.trace(names.full(source)) for source in _SOURCES]),
         origins=lineage.trace(names.full(_PREDICTION), Direction.UPSTREAM),
         breakage=lineage.trace(names.full(_RENAMED)),
@@ -129,7 +129,7 @@ def _rename(names: LakeNames) -> Change:
     return ColumnRename(dataset=dataset, column=column, to=_NEW_NAME)
 
 
-def _show(report: Report, names: LakeNames) -> None:
+def _show(report: DemoReport, names: LakeNames) -> None:
     _title("2 · the graph it left behind")
     show_flows(report.graph, names)
     _title("3 · where does churn_probability come from?")
@@ -139,7 +139,7 @@ def _show(report: Report, names: LakeNames) -> None:
     show_verdict(report.verdict, names)
 
 
-def _write(report: Report, names: LakeNames, folder: Path) -> None:
+def _write(report: DemoReport, names: LakeNames, folder: Path) -> None:
     _title("5 · to keep and to share")
     diagram, answers = folder / "lineage.mmd", folder / "report.json"
     diagram.write_text(render_mermaid(names.shortened(report.graph)), "utf-8")

@@ -1,16 +1,18 @@
-"""`downriver graph`: a piece of the graph as a picture, or in the format of another tool."""
+"""`downriver graph`: draw or export a part of the graph, or write it to Neo4j."""
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
+from urllib.parse import urlsplit
 
 import typer
 from rich.markup import escape
 
-from downriver.cli.neo4j import neo4j_driver
 from downriver.cli.output import StoreOption, err
 from downriver.cli.trace import (
     AsOfOption,
@@ -20,13 +22,46 @@ from downriver.cli.trace import (
     UpstreamOption,
     parse_direction,
 )
-from downriver.errors import InvalidRequestError
+from downriver.errors import (
+    InvalidRequestError,
+    MissingDependencyError,
+    ServerError,
+    ServerUnreachableError,
+)
 from downriver.model.answers import Direction
 from downriver.service import Lineage
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-class Format(str, Enum):
-    """What to write it in; `downriver.graph.export` has the same list."""
+    from downriver.export.cypher import CypherDriver
+
+_SCHEMES = frozenset({"bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc"})
+
+
+@contextmanager
+def neo4j_driver(uri: str) -> Iterator[CypherDriver]:
+    """Connect as NEO4J_USERNAME with NEO4J_PASSWORD; what goes wrong there is an error of ours."""
+    if uri.partition("://")[0] not in _SCHEMES or not urlsplit(uri).hostname:
+        raise InvalidRequestError("--push", f"{uri!r} is not bolt://HOST:PORT or neo4j://HOST")
+    try:
+        import neo4j
+        from neo4j.exceptions import DriverError, Neo4jError, ServiceUnavailable
+    except ModuleNotFoundError as exc:
+        raise MissingDependencyError("neo4j", "neo4j") from exc
+    name, password = os.environ.get("NEO4J_USERNAME", ""), os.environ.get("NEO4J_PASSWORD", "")
+    try:
+        with neo4j.GraphDatabase.driver(uri, auth=(name, password) if name else None) as driver:
+            driver.verify_connectivity()
+            yield cast("CypherDriver", driver)
+    except ServiceUnavailable as exc:
+        raise ServerUnreachableError(uri, str(exc)) from exc
+    except (Neo4jError, DriverError) as exc:
+        raise ServerError(uri, str(exc)) from exc
+
+
+class GraphFormat(str, Enum):
+    """What to write it in; `downriver.export` has the same list."""
 
     mermaid = "mermaid"
     dot = "dot"
@@ -41,8 +76,8 @@ class Format(str, Enum):
 def graph(
     entity: EntityArgument,
     output_format: Annotated[
-        Format, typer.Option("--format", help="What to write it in.")
-    ] = Format.mermaid,
+        GraphFormat, typer.Option("--format", help="What to write it in.")
+    ] = GraphFormat.mermaid,
     upstream: UpstreamOption = False,
     downstream: Annotated[bool, typer.Option("--downstream", help="Where it goes to.")] = False,
     both: Annotated[bool, typer.Option("--both", help="Both directions (the default).")] = False,

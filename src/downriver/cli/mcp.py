@@ -10,7 +10,7 @@ import typer
 
 from downriver.cli.output import StoreOption
 from downriver.impact import read_policy
-from downriver.tracker import lineage
+from downriver.sdk import lineage
 
 
 def mcp(
@@ -24,11 +24,11 @@ def mcp(
 ) -> None:
     """Serve the Model Context Protocol on standard input and output."""
     from downriver.agent.mcp_server import serve_stdio
-    from downriver.agent.tools import Desk
+    from downriver.agent.tools import ToolContext
 
     tracker = lineage(store, create=allow_writes)
     try:
-        desk = Desk(tracker, read_policy(None), repo or Path.cwd())
+        desk = ToolContext(tracker, read_policy(None), repo or Path.cwd())
         asyncio.run(serve_stdio(desk, allow_writes=allow_writes))
     finally:
         tracker.sync.close()

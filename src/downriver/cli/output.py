@@ -35,7 +35,7 @@ StoreOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
-CANNOT = 2  # the exit code of a command that could not do what was asked
+EXIT_FAILED = 2  # the exit code of a command that could not do what was asked
 
 
 def render_json(value: Any) -> str:
@@ -58,7 +58,7 @@ def fail(error: DownriverError, *, as_json: bool) -> NoReturn:
         sys.stderr.write(msgspec.json.encode(body).decode() + "\n")
     else:
         err.print(f"[bold red]error:[/] {escape(error.message)}")
-    sys.exit(CANNOT)
+    sys.exit(EXIT_FAILED)
 
 
 def progress_bar(unit: str) -> Progress:

@@ -9,23 +9,30 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from downriver.events.wire import render_time
-from downriver.govern.certified import certified_paths
+from downriver.govern.certification import certified_paths
 from downriver.govern.drift.limits import LatenessLimits
-from downriver.govern.drift.rhythm import next_due
+from downriver.govern.drift.schedule import next_due
 from downriver.govern.drift.series import DAY
 from downriver.govern.tags import reach_of_tag
-from downriver.graph.edges import FOREVER
-from downriver.impact.labels import read_owners, read_word
+from downriver.graph.index.edges import FOREVER
+from downriver.impact.labels import read_owners, read_string
 from downriver.model.facts import EdgeKind, RunState
-from downriver.model.governance import Blast, BlastRadius, JobFailures, Kpis, Listed, Share
+from downriver.model.governance import (
+    BlastRadius,
+    CountWithExamples,
+    DatasetBlastRadius,
+    JobFailures,
+    Kpis,
+    Share,
+)
+from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from downriver.govern.surroundings import Surroundings
-    from downriver.graph import GraphIndex
-    from downriver.store import Reader
+    from downriver.govern.entity_context import EntityContext
+    from downriver.graph import GraphSnapshot
+    from downriver.store import CatalogReader
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -39,18 +46,18 @@ _SHOWN = 10
 _RUNS_REMEMBERED = 100
 
 
-class View(NamedTuple):
+class KpiInputs(NamedTuple):
     """What the figures are taken from."""
 
-    graph: GraphIndex
-    reader: Reader
-    around: Surroundings
+    graph: GraphSnapshot
+    reader: CatalogReader
+    around: EntityContext
     count_reached: CountReached
     stale_days: int
     now: int
 
 
-def measure(view: View) -> Kpis:
+def measure_kpis(view: KpiInputs) -> Kpis:
     """Return the figures of the whole graph."""
     flow = _Flow(view)
     names = _Names(view)
@@ -74,7 +81,9 @@ def measure(view: View) -> Kpis:
             len(names.datasets),
         ),
         documentation_coverage=Share.of(
-            len(names.having("documentation", lambda b: bool(read_word(b, "description").strip()))),
+            len(
+                names.having("documentation", lambda b: bool(read_string(b, "description").strip()))
+            ),
             len(names.datasets),
         ),
         orphans=names.listed(names.datasets - flow.joined),
@@ -95,14 +104,14 @@ def measure(view: View) -> Kpis:
     )
 
 
-def _some(ids: Collection[str]) -> Listed:
-    return Listed(count=len(ids), examples=sorted(ids)[:_SHOWN])
+def _some(ids: Collection[str]) -> CountWithExamples:
+    return CountWithExamples(count=len(ids), examples=sorted(ids)[:_SHOWN])
 
 
 class _Names:
     """All datasets and jobs, a thing of several names once."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: KpiInputs) -> None:
         self._view = view
         identities = view.graph.nodes.identities
         history = view.reader.history
@@ -117,7 +126,7 @@ class _Names:
         found = {identities.canonical(node) for node, body in bodies.items() if speaks(body)}
         return found & self.datasets
 
-    def listed(self, nodes: Collection[int]) -> Listed:
+    def listed(self, nodes: Collection[int]) -> CountWithExamples:
         """Return how many these are and the first of them by name."""
         return _some(list(self.ids(nodes).values()))
 
@@ -130,7 +139,7 @@ class _Names:
 class _Flow:
     """The edges of the whole graph, ends under the name that stands for each."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: KpiInputs) -> None:
         nodes = view.graph.nodes
         edges = np.arange(len(nodes.flow), dtype=np.int32)
         self.kind = nodes.flow.kind.view.astype(np.int64)
@@ -184,7 +193,7 @@ class _Flow:
         stale = self._seen - self.last_at > self._stale_days * DAY
         return Share.of(int(stale.sum()), len(self.kind))
 
-    def counted(self, view: View, names: _Names) -> tuple[Ints, Ints]:
+    def counted(self, view: KpiInputs, names: _Names) -> tuple[Ints, Ints]:
         """Return how many datasets and jobs lie downstream of each node."""
         size = view.graph.nodes.size
         onward = ~(self._of(EdgeKind.WRITES) & self.explicit)
@@ -195,7 +204,7 @@ class _Flow:
         return view.count_reached(size, source, target, of.astype(np.int64), kind)
 
 
-def _column_coverage(view: View, flow: _Flow) -> Share:
+def _column_coverage(view: KpiInputs, flow: _Flow) -> Share:
     columns = view.graph.columns
     owner = view.graph.nodes.identities.canonicals(columns.dataset.view)
     named = (columns.field.view != 0) & (columns.dataset.view > 0)
@@ -208,7 +217,7 @@ def _column_coverage(view: View, flow: _Flow) -> Share:
     return Share.of(int((inside & known).sum()), int(inside.sum()))
 
 
-def _blast_radius(view: View, flow: _Flow, names: _Names) -> BlastRadius:
+def _blast_radius(view: KpiInputs, flow: _Flow, names: _Names) -> BlastRadius:
     datasets, jobs = flow.counted(view, names)
     inside = [node for node in sorted(names.datasets) if node < len(datasets)]
     reach = {node: int(datasets[node] + jobs[node]) for node in inside}
@@ -219,7 +228,7 @@ def _blast_radius(view: View, flow: _Flow, names: _Names) -> BlastRadius:
         median=float(np.median([*reach.values(), *[0] * alone])) if names.datasets else 0.0,
         largest=max(reach.values(), default=0),
         top=[
-            Blast(
+            DatasetBlastRadius(
                 dataset=called[node],
                 downstream=reach[node],
                 datasets=int(datasets[node]),
@@ -234,7 +243,7 @@ def _blast_radius(view: View, flow: _Flow, names: _Names) -> BlastRadius:
 class _Runs:
     """How jobs have run lately."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: KpiInputs) -> None:
         since = view.now - DAYS * DAY
         self.ended: defaultdict[int, int] = defaultdict(int)
         self.failed: defaultdict[int, int] = defaultdict(int)

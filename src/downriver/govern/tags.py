@@ -1,34 +1,97 @@
-"""Tags as the catalog has them: where one was set, and where data took it."""
+"""Tags: where one was set, and how it propagates along column edges until a value is masked.
+
+Propagation is a function of the edges alone, so that the server and the lake agree.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.govern.propagation import ColumnEdge, propagate
 from downriver.graph import FOREVER, Entity, Question, trace
-from downriver.graph.view import and_more
+from downriver.graph.answers.view import limit_blind_spots
 from downriver.impact.labels import read_tags
 from downriver.model.answers import Direction
 from downriver.model.governance import TaggedColumn, TagReach
 from downriver.model.ids import ColumnId, DatasetId
 
 if TYPE_CHECKING:
-    from downriver.govern.surroundings import Surroundings
-    from downriver.graph import GraphIndex
+    from collections.abc import Iterable, Mapping
+
+    from downriver.govern.entity_context import EntityContext
+    from downriver.graph import GraphSnapshot
     from downriver.model.answers import BlindSpot, Trace
-    from downriver.store import Reader
+    from downriver.store import CatalogReader
+
+_CARRYING = frozenset({"IDENTITY", "TRANSFORMATION", ""})
+
+
+class TagEdge(NamedTuple):
+    """One column derives from another. Ids are whatever the caller calls columns."""
+
+    source: str
+    target: str
+    direct: bool
+    subtype: str
+    masking: bool
+
+
+class TagSpread(NamedTuple):
+    """The shortest way by which a tag came to each column, and where masking kept it from one."""
+
+    reached: dict[str, tuple[str, ...]]
+    stopped: dict[str, tuple[str, ...]]
+
+
+def carries(edge: TagEdge) -> bool:
+    """Tell whether a value goes along an edge: copied or computed, not counted and not masked."""
+    return edge.direct and not edge.masking and edge.subtype.upper() in _CARRYING
+
+
+def propagate(edges: Iterable[TagEdge], tagged: Iterable[str]) -> TagSpread:
+    """Return where a tag leads from the columns that have it, each with its shortest way.
+
+    A column that is masked on one way and not on another is reached.
+    """
+    leaving = _by_source(edges)
+    reached: dict[str, tuple[str, ...]] = {column: (column,) for column in sorted(set(tagged))}
+    origins = set(reached)
+    stopped: dict[str, tuple[str, ...]] = {}
+    waiting = deque(reached)
+    while waiting:
+        column = waiting.popleft()
+        for edge in leaving.get(column, ()):
+            path = (*reached[column], edge.target)
+            if carries(edge) and edge.target not in reached:
+                reached[edge.target] = path
+                waiting.append(edge.target)
+            elif edge.direct and edge.masking:
+                stopped.setdefault(edge.target, path)
+    return TagSpread(
+        {column: path for column, path in reached.items() if column not in origins},
+        {column: path for column, path in stopped.items() if column not in reached},
+    )
+
+
+def _by_source(edges: Iterable[TagEdge]) -> Mapping[str, list[TagEdge]]:
+    leaving: dict[str, list[TagEdge]] = {}
+    for edge in edges:
+        leaving.setdefault(edge.source, []).append(edge)
+    # In one order whatever order they came in: of two shortest ways always the same is told.
+    return {source: sorted(found) for source, found in leaving.items()}
+
 
 _COLUMNS = 100_000
 
 
-class Tagged(NamedTuple):
+class TaggedEntities(NamedTuple):
     """What has a tag: columns as entities, and datasets as a whole."""
 
     columns: list[Entity]
     datasets: dict[int, DatasetId]
 
 
-def find_tagged(graph: GraphIndex, reader: Reader, tag: str) -> Tagged:
+def find_tagged(graph: GraphSnapshot, reader: CatalogReader, tag: str) -> TaggedEntities:
     """Return everything that was given a tag."""
     columns: dict[int, Entity] = {}
     datasets: dict[int, DatasetId] = {}
@@ -45,11 +108,11 @@ def find_tagged(graph: GraphIndex, reader: Reader, tag: str) -> Tagged:
             found = reader.find_column(node, field)
             if found is not None:
                 columns[found[0]] = Entity(ColumnId(dataset, found[1]), node, found[0])
-    return Tagged(sorted(columns.values(), key=lambda entity: str(entity.id)), datasets)
+    return TaggedEntities(sorted(columns.values(), key=lambda entity: str(entity.id)), datasets)
 
 
 def reach_of_tag(
-    graph: GraphIndex, reader: Reader, tag: str, around: Surroundings, stale_days: int
+    graph: GraphSnapshot, reader: CatalogReader, tag: str, around: EntityContext, stale_days: int
 ) -> TagReach:
     """Return where a tag was set, where data took it, and where masking stopped it."""
     found = find_tagged(graph, reader, tag)
@@ -80,13 +143,13 @@ def reach_of_tag(
         reached=told(spread.reached),
         stopped=told(spread.stopped),
         complete=not spots,
-        blind_spots=and_more(spots, len(spots)),
+        blind_spots=limit_blind_spots(spots, len(spots)),
     )
 
 
-def _column_edges(found: Trace) -> list[ColumnEdge]:
+def _column_edges(found: Trace) -> list[TagEdge]:
     return [
-        ColumnEdge(e.source, e.target, e.type != "INDIRECT", e.subtype or "", e.masking)
+        TagEdge(e.source, e.target, e.type != "INDIRECT", e.subtype or "", e.masking)
         for e in found.edges
     ]
 

@@ -1,15 +1,15 @@
 """The graph in memory: index, walks, names, and the answers made from them."""
 
-from downriver.graph.edges import FOREVER
-from downriver.graph.index import GraphIndex
-from downriver.graph.resolve import Entity, resolve
-from downriver.graph.trace import paths, trace, trace_numbered
-from downriver.graph.view import Question
+from downriver.graph.answers.trace import paths, trace, trace_numbered
+from downriver.graph.answers.view import Question
+from downriver.graph.index.edges import FOREVER
+from downriver.graph.names.resolution import Entity, resolve
+from downriver.graph.snapshot import GraphSnapshot
 
 __all__ = [
     "FOREVER",
     "Entity",
-    "GraphIndex",
+    "GraphSnapshot",
     "Question",
     "paths",
     "resolve",

@@ -12,15 +12,15 @@ from starlette.routing import Route
 
 from downriver import settings
 from downriver.errors import DownriverError
-from downriver.http import errors, flows, governance, marquez, openlineage, v1
-from downriver.http.auth import Doorkeeper
-from downriver.http.context import Context, json_response
+from downriver.http import errors, marquez, openlineage
+from downriver.http.auth import AccessControl
 from downriver.http.mcp import McpEndpoint
-from downriver.http.openapi import describe
+from downriver.http.openapi import render_openapi
+from downriver.http.request import AppContext, json_response
+from downriver.http.v1 import assets, flows, governance
 from downriver.impact import Fix
 from downriver.model.answers import Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
-from downriver.model.diagnoses import Diagnosis
 from downriver.model.findings import Findings
 from downriver.model.flows import (
     EntityDetails,
@@ -29,9 +29,8 @@ from downriver.model.flows import (
     ExportAnswer,
     RegisteredPipeline,
 )
-from downriver.model.governance import CertifiedPaths, Incident, Kpis, TagReach
-from downriver.model.impact_answers import ImpactAnswer
-from downriver.model.verdicts import Verdict
+from downriver.model.governance import CertifiedPaths, Diagnosis, Incident, Kpis, TagReach
+from downriver.model.verdicts import ImpactAnswer, Verdict
 from downriver.service import SqlCapture, Status
 from downriver.store import KeyRole
 
@@ -68,7 +67,7 @@ async def get_health(request: Request) -> Response:
 
 async def get_openapi(request: Request) -> Response:
     """Describe this API."""
-    return json_response(describe(ENDPOINTS))
+    return json_response(render_openapi(ENDPOINTS))
 
 
 _ERROR = errors.ErrorBody
@@ -101,15 +100,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST",
         "/v1/lineage/trace",
-        v1.post_asset,
+        assets.post_asset,
         KeyRole.WRITER,
         {201: RegisteredAsset, 413: _ERROR, 422: _ERROR, 503: _ERROR},
-        body=v1.AssetRequest,
+        body=assets.AssetRequest,
     ),
     Endpoint(
         "GET",
         "/v1/lineage/{id}",
-        v1.get_asset_tree,
+        assets.get_asset_tree,
         KeyRole.READER,
         {200: AssetTree, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("direction", "depth"),
@@ -117,7 +116,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET",
         "/v1/trace",
-        v1.get_trace,
+        assets.get_trace,
         KeyRole.READER,
         {200: Trace, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity", "direction", "depth", "as_of", "limit"),
@@ -125,7 +124,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET",
         "/v1/paths",
-        v1.get_paths,
+        assets.get_paths,
         KeyRole.READER,
         {200: Paths, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("source", "target", "limit"),
@@ -133,15 +132,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST",
         "/v1/lineage/impact",
-        v1.post_impact,
+        assets.post_impact,
         KeyRole.READER,
-        {200: v1.ImpactReport, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
+        {200: assets.ImpactReport, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
         body=dict,
     ),
     Endpoint(
         "POST",
         "/v1/gate",
-        v1.post_gate,
+        assets.post_gate,
         KeyRole.WRITER,
         {200: Verdict, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
         body=dict,
@@ -205,10 +204,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST",
         "/v1/impact",
-        flows.post_impact_words,
+        flows.post_impact_request,
         KeyRole.READER,
         {200: ImpactAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
-        body=flows.ImpactWords,
+        body=flows.PolicyImpactRequest,
     ),
     Endpoint(
         "POST",
@@ -266,7 +265,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         {200: ExportAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity", "format", "direction", "depth", "as_of", "focus", "diff"),
     ),
-    Endpoint("GET", "/v1/status", v1.get_status, KeyRole.READER, {200: Status}),
+    Endpoint("GET", "/v1/status", assets.get_status, KeyRole.READER, {200: Status}),
     Endpoint("GET", "/healthz", get_health, None, {200: Health}),
     Endpoint("GET", "/openapi.json", get_openapi, None, {200: dict}),
 )
@@ -274,7 +273,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
 def build_app(lineage: Lineage) -> Starlette:
     """Return the application that serves one store."""
-    doorkeeper = Doorkeeper(lineage)
+    doorkeeper = AccessControl(lineage)
     max_body = settings.read_number(settings.MAX_EVENT_MB) * 2**20
     mcp = McpEndpoint(lineage, doorkeeper, max_body)
     app = Starlette(
@@ -298,12 +297,12 @@ def build_app(lineage: Lineage) -> Starlette:
             Exception: errors.answer_fault,
         },
     )
-    app.state.context = Context(lineage, max_body)
+    app.state.context = AppContext(lineage, max_body)
     return app
 
 
 def _guarded(
-    endpoint: Endpoint, doorkeeper: Doorkeeper
+    endpoint: Endpoint, doorkeeper: AccessControl
 ) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
         await doorkeeper.admit(request, endpoint.role)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _REMEMBERED_SECONDS = 2.0
 
 
-class Doorkeeper:
+class AccessControl:
     """Admits requests to one store. What it knows of keys is at most two seconds old."""
 
     def __init__(self, lineage: Lineage) -> None:

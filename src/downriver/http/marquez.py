@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
-from downriver.events.wire import render_time
-from downriver.http.context import context_of, json_response, query_number, query_text
+from downriver.http.request import context_of, json_response, query_number, query_text
 from downriver.model.answers import Direction
 from downriver.model.facts import RunState
 from downriver.model.ids import ColumnId, DatasetId, JobId
+from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from downriver.model.answers import TraceNode
     from downriver.model.ids import NodeId
     from downriver.service import Lineage
-    from downriver.store import Reader, Run
+    from downriver.store import CatalogReader, Run
 
 OMITTED = "Downriver-Omitted"  # how many nodes an answer leaves out, for clients that know it
 _DEFAULT_DEPTH = 20
@@ -36,21 +36,21 @@ _STATES = {
 }
 
 
-class Edge(msgspec.Struct):
+class MarquezEdge(msgspec.Struct):
     """An edge, by the ids of its ends."""
 
     origin: str
     destination: str
 
 
-class Name(msgspec.Struct):
+class MarquezName(msgspec.Struct):
     """A dataset or job by its two names."""
 
     namespace: str
     name: str
 
 
-class Field(msgspec.Struct):
+class MarquezField(msgspec.Struct):
     """A column of a dataset."""
 
     name: str
@@ -62,7 +62,7 @@ class Field(msgspec.Struct):
 class DatasetData(msgspec.Struct, rename="camel", tag_field="entity", tag="dataset"):
     """What Marquez says of a dataset."""
 
-    id: Name
+    id: MarquezName
     type: str
     name: str
     physical_name: str
@@ -70,7 +70,7 @@ class DatasetData(msgspec.Struct, rename="camel", tag_field="entity", tag="datas
     source_name: str
     created_at: str
     updated_at: str
-    fields: list[Field]
+    fields: list[MarquezField]
     tags: list[str]
     description: str | None
     last_lifecycle_state: str | None
@@ -92,29 +92,29 @@ class RunData(msgspec.Struct, rename="camel"):
 class JobData(msgspec.Struct, rename="camel", tag_field="entity", tag="job"):
     """What Marquez says of a job."""
 
-    id: Name
+    id: MarquezName
     type: str
     name: str
     simple_name: str
     namespace: str
     created_at: str
     updated_at: str
-    inputs: list[Name]
-    outputs: list[Name]
+    inputs: list[MarquezName]
+    outputs: list[MarquezName]
     location: str | None
     description: str | None
     latest_run: RunData | None
     facets: dict[str, msgspec.Raw]
 
 
-class Node(msgspec.Struct, rename="camel"):
+class MarquezNode(msgspec.Struct, rename="camel"):
     """A node of the graph with its edges."""
 
     id: str
     type: Literal["DATASET", "JOB"]
     data: DatasetData | JobData
-    in_edges: list[Edge]
-    out_edges: list[Edge]
+    in_edges: list[MarquezEdge]
+    out_edges: list[MarquezEdge]
 
 
 class LineageGraph(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -124,7 +124,7 @@ class LineageGraph(msgspec.Struct, rename="camel", omit_defaults=True):
     the number of nodes: then it is `truncated`, and `omittedCount` says by how many nodes.
     """
 
-    graph: list[Node]
+    graph: list[MarquezNode]
     truncated: bool = False
     omitted_count: int = 0
 
@@ -145,31 +145,33 @@ def _lineage_graph(lineage: Lineage, node_id: str, depth: int | None) -> Lineage
         entity = lineage.resolve(node_id, reader).id
         root = entity.dataset if isinstance(entity, ColumnId) else entity
         trace = lineage.trace(str(root), Direction.BOTH, depth=depth, limit=_MOST_NODES)
-        incoming: defaultdict[str, list[Edge]] = defaultdict(list)
-        outgoing: defaultdict[str, list[Edge]] = defaultdict(list)
+        incoming: defaultdict[str, list[MarquezEdge]] = defaultdict(list)
+        outgoing: defaultdict[str, list[MarquezEdge]] = defaultdict(list)
         for edge in trace.edges:
-            incoming[edge.target].append(Edge(edge.source, edge.target))
-            outgoing[edge.source].append(Edge(edge.source, edge.target))
+            incoming[edge.target].append(MarquezEdge(edge.source, edge.target))
+            outgoing[edge.source].append(MarquezEdge(edge.source, edge.target))
         nodes = [_node(node, incoming[node.id], outgoing[node.id], reader) for node in trace.nodes]
     omitted = trace.omitted_count
     return LineageGraph(sorted(nodes, key=lambda node: node.id), omitted > 0, omitted)
 
 
-def _node(node: TraceNode, incoming: list[Edge], outgoing: list[Edge], reader: Reader) -> Node:
+def _node(
+    node: TraceNode, incoming: list[MarquezEdge], outgoing: list[MarquezEdge], reader: CatalogReader
+) -> MarquezNode:
     if node.kind == "job":
         job = JobId(node.namespace, node.name)
         data: DatasetData | JobData = _job(job, reader)
-        return Node(node.id, "JOB", data, incoming, outgoing)
+        return MarquezNode(node.id, "JOB", data, incoming, outgoing)
     data = _dataset(DatasetId(node.namespace, node.name), reader)
-    return Node(node.id, "DATASET", data, incoming, outgoing)
+    return MarquezNode(node.id, "DATASET", data, incoming, outgoing)
 
 
-def _dataset(dataset: DatasetId, reader: Reader) -> DatasetData:
+def _dataset(dataset: DatasetId, reader: CatalogReader) -> DatasetData:
     number = reader.get_node(dataset)
     span = reader.node_span(number)
     facets = reader.facets(number)
     return DatasetData(
-        id=Name(dataset.namespace, dataset.name),
+        id=MarquezName(dataset.namespace, dataset.name),
         type="DB_TABLE",
         name=dataset.name,
         physical_name=dataset.name,
@@ -178,7 +180,7 @@ def _dataset(dataset: DatasetId, reader: Reader) -> DatasetData:
         created_at=render_time(span.first.at),
         updated_at=render_time(span.last.at),
         fields=[
-            Field(column.path, column.type, [], column.description or None)
+            MarquezField(column.path, column.type, [], column.description or None)
             for column in reader.schema(number)
         ],
         tags=[],
@@ -188,13 +190,13 @@ def _dataset(dataset: DatasetId, reader: Reader) -> DatasetData:
     )
 
 
-def _job(job: JobId, reader: Reader) -> JobData:
+def _job(job: JobId, reader: CatalogReader) -> JobData:
     number = reader.get_node(job)
     span = reader.node_span(number)
     facets = reader.facets(number)
     runs = reader.runs(number, 1)
     return JobData(
-        id=Name(job.namespace, job.name),
+        id=MarquezName(job.namespace, job.name),
         type=_text(facets, "jobType", "processingType") or "BATCH",
         name=job.name,
         simple_name=job.name.rpartition(".")[2],
@@ -224,8 +226,8 @@ def _run(run: Run) -> RunData:
     )
 
 
-def _name(node: NodeId) -> Name:
-    return Name(node.namespace, node.name)
+def _name(node: NodeId) -> MarquezName:
+    return MarquezName(node.namespace, node.name)
 
 
 def _text(facets: dict[str, bytes], facet: str, key: str) -> str | None:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.types import Receive, Scope, Send
 
-    from downriver.http.auth import Doorkeeper
+    from downriver.http.auth import AccessControl
     from downriver.service import Lineage
 
 
 class McpEndpoint:
     """Serves MCP. What it needs is loaded with the first request: most servers never get one."""
 
-    def __init__(self, lineage: Lineage, doorkeeper: Doorkeeper, max_body: int) -> None:
+    def __init__(self, lineage: Lineage, doorkeeper: AccessControl, max_body: int) -> None:
         self._lineage = lineage
         self._doorkeeper = doorkeeper
         self._max_body = max_body
@@ -78,13 +78,13 @@ class McpEndpoint:
 
     def _build(self) -> StreamableHTTPSessionManager:
         from downriver.agent.mcp_server import build_server
-        from downriver.agent.tools import Desk
-        from downriver.sending import open_spool
-        from downriver.tracker import SyncTracker, Tracker
+        from downriver.agent.tools import ToolContext
+        from downriver.sdk import SyncTracker, Tracker
+        from downriver.sdk.delivery import open_spool
 
         repository = self._lineage.repository
         tracker = Tracker(SyncTracker(self._lineage, open_spool()))
-        desk = Desk(tracker, None, repository.root if repository else None)
+        desk = ToolContext(tracker, None, repository.root if repository else None)
         server = build_server(desk, self._may_write)
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 

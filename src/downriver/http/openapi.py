@@ -46,7 +46,7 @@ _MEANINGS = {
 }  # fmt: skip
 
 
-def describe(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+def render_openapi(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of these routes."""
     listed = list(endpoints)
     types = {kind for e in listed for kind in (*e.statuses.values(), e.body) if _is_named(kind)}

@@ -9,14 +9,13 @@ import msgspec
 from starlette.responses import Response
 
 from downriver.errors import DownriverError, InvalidEventError
-from downriver.events import parse_event, split_events
-from downriver.http.body import read_body
-from downriver.http.context import context_of, json_response
+from downriver.http.request import context_of, json_response, read_body
+from downriver.openlineage import parse_event, split_events
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from downriver.events import Event
+    from downriver.openlineage import Event
 
 
 class FailedEvent(msgspec.Struct):

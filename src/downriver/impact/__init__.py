@@ -1,45 +1,55 @@
 """Change -> effects -> verdict: what breaks, decided by policy, and the patch."""
 
-from downriver.impact.analysis import analyse
-from downriver.impact.answer import answer_impact
-from downriver.impact.code_files import Code, CodeFolder, CodeSent, described_files
-from downriver.impact.ddl import parse_ddl
-from downriver.impact.edits import Edits, find_edits
-from downriver.impact.fix import Fix, write_fix
-from downriver.impact.policy import Policy, parse_policy, read_policy
-from downriver.impact.proposal import Proposed
-from downriver.impact.repository import FilePair, Trees, list_changed_files, open_trees
-from downriver.impact.requests import parse_changes, read_changes_file
-from downriver.impact.sides import read_texts, read_trees
-from downriver.impact.verdict import decide
-from downriver.impact.words import request_changes
-from downriver.impact.world import World
+from downriver.impact.changes.commits import (
+    CommitTrees,
+    FilePair,
+    list_changed_files,
+    open_trees,
+    read_commits,
+    read_edited_files,
+)
+from downriver.impact.changes.ddl import parse_ddl
+from downriver.impact.changes.file_edits import FileEdits, find_edits
+from downriver.impact.changes.request import changes_from_request, parse_changes, read_changes_file
+from downriver.impact.fix.source_files import (
+    SourceFiles,
+    SourceFolder,
+    UploadedFiles,
+    find_yaml_mentions,
+)
+from downriver.impact.fix.suggested_fix import Fix, write_fix
+from downriver.impact.policy.rules import Policy, parse_policy, read_policy
+from downriver.impact.policy.verdict import decide
+from downriver.impact.propagate import propagate_changes
+from downriver.impact.report.impact_answer import answer_impact
+from downriver.impact.simulate.catalog import CatalogView
+from downriver.impact.simulate.delta import ResolvedChange
 
 __all__ = [
-    "Code",
-    "CodeFolder",
-    "CodeSent",
-    "Edits",
+    "CatalogView",
+    "CommitTrees",
+    "FileEdits",
     "FilePair",
     "Fix",
     "Policy",
-    "Proposed",
-    "Trees",
-    "World",
-    "analyse",
+    "ResolvedChange",
+    "SourceFiles",
+    "SourceFolder",
+    "UploadedFiles",
     "answer_impact",
+    "changes_from_request",
     "decide",
-    "described_files",
     "find_edits",
+    "find_yaml_mentions",
     "list_changed_files",
     "open_trees",
     "parse_changes",
     "parse_ddl",
     "parse_policy",
+    "propagate_changes",
     "read_changes_file",
+    "read_commits",
+    "read_edited_files",
     "read_policy",
-    "read_texts",
-    "read_trees",
-    "request_changes",
     "write_fix",
 ]

@@ -22,7 +22,7 @@ def _decoded(body: bytes | None) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def read_word(body: bytes | None, key: str) -> str:
+def read_string(body: bytes | None, key: str) -> str:
     """Return one text of a facet, nothing when it has none."""
     value = _decoded(body).get(key)
     return value if isinstance(value, str) else ""
@@ -68,8 +68,8 @@ _JOB_TYPES = {
 
 def read_job_type(body: bytes | None) -> str:
     """Return the word a job goes by among assets, from who runs it and what it is there."""
-    integration = read_word(body, "integration").upper()
-    kind = read_word(body, "jobType").upper()
+    integration = read_string(body, "integration").upper()
+    kind = read_string(body, "jobType").upper()
     known = _JOB_TYPES.get((integration, kind))
     if known is not None:
         return known

@@ -1,6 +1,6 @@
-"""Lineage on Spark: the events of a whole company, folded as the server folds them.
+"""The lineage pipeline on Spark, for event volumes that one server cannot fold.
 
-Events become tables in four layers: bronze (as sent), facts (merged by the rules of `model.facts`),
-silver (typed, for people) and gold (the graph and what follows from it). Transforms are pure; only
-the runner reads and writes.
+Events become tables in four layers: bronze (events as sent), facts (merged by the rules of
+`model.facts`), silver (typed and named) and gold (the graph and figures about it). Transforms are
+pure functions; only the runner and the writers in `storage` read and write tables.
 """

@@ -1,33 +1,44 @@
-"""A lake and what can be done with it: the one door to the pipeline.
+"""`Lake`: ingest, build, query and compare the tables of one lake.
 
-A stage writes its tables into folders that nothing names yet; the last step makes a version that
-names them. Until then the lake is what it was.
+A stage writes its tables into new folders. The last step commits a version that refers to them.
+Until then, readers see the previous version.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import uuid
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from downriver.errors import LakeError
-from downriver.lake import tables
-from downriver.lake.building import Build, read_tables
-from downriver.lake.diff import diff_column_edges, diff_edges
-from downriver.lake.intake import Intake, bronze_places
-from downriver.lake.moments import find_as_of, note_as_of, parse_point
-from downriver.lake.places import Folder
-from downriver.lake.snapshots import PARQUET, Snapshot, Stored, commit, read_current, read_version
-from downriver.lake.stages import StageReport, Stages
-from downriver.lake.stored import Tables, check_format
+from downriver.lake import schemas
+from downriver.lake.bronze.ingest import BronzeIngest, bronze_locations
+from downriver.lake.build import LakeBuild, read_tables
+from downriver.lake.gold.graph import diff_column_edges, diff_edges
+from downriver.lake.pipeline import StageReport, Stages
+from downriver.lake.storage.files import Folder
+from downriver.lake.storage.tables import TableStorage, check_format
+from downriver.lake.storage.versions import (
+    PARQUET,
+    LakeVersion,
+    StoredTable,
+    commit_version,
+    find_as_of,
+    parse_version_or_time,
+    read_current_version,
+    read_version,
+    record_as_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from downriver.lake.snapshots import Batch
+    from downriver.lake.storage.versions import BronzeBatch
     from downriver.store import Store
 
 
@@ -47,9 +58,9 @@ class Lake:
             check_format(spark, table_format)
         self.folder = Folder(place)
         self.spark = spark
-        self._tables = Tables(self.folder, spark, table_format)
+        self._tables = TableStorage(self.folder, spark, table_format)
         self._stages = Stages(begin, report)
-        self._intake = Intake(self._tables)
+        self._intake = BronzeIngest(self._tables)
 
     # Taking in
 
@@ -90,7 +101,7 @@ class Lake:
 
         `full` folds all of bronze anew, to the identical tables.
         """
-        base = read_current(self.folder)
+        base = read_current_version(self.folder)
         if full:
             _check_complete(base)
         batches = base.batches if full else base.unfolded
@@ -99,7 +110,9 @@ class Lake:
         build = self._new_build(f"{base.version + 1:06d}")
         build.make_all(batches, {} if full else base.tables)
         folded = base.batches[-1].number
-        commit(self.folder, base, msgspec.structs.replace(base, folded=folded, tables=build.made))
+        commit_version(
+            self.folder, base, msgspec.structs.replace(base, folded=folded, tables=build.made)
+        )
         return build.reports
 
     def build_as_of(self, until: int) -> list[StageReport]:
@@ -107,35 +120,35 @@ class Lake:
 
         Made before of the same events, they are there already.
         """
-        base = read_current(self.folder)
+        base = read_current_version(self.folder)
         if not base.batches or find_as_of(self.folder, until, base) is not None:
             return []
         _check_complete(base)
         build = self._new_build(f"asof-{until}")
         build.make_all(base.batches, {}, until)
-        note_as_of(self.folder, until, msgspec.structs.replace(base, tables=build.made))
+        record_as_of(self.folder, until, msgspec.structs.replace(base, tables=build.made))
         return build.reports
 
-    def _new_build(self, name: str) -> Build:
-        return Build(self._tables, f"builds/{name}-{uuid.uuid4().hex[:8]}", self._stages)
+    def _new_build(self, name: str) -> LakeBuild:
+        return LakeBuild(self._tables, f"builds/{name}-{uuid.uuid4().hex[:8]}", self._stages)
 
     # Reading
 
-    def tables(self, snapshot: Snapshot | None = None) -> dict[str, DataFrame]:
+    def tables(self, snapshot: LakeVersion | None = None) -> dict[str, DataFrame]:
         """Return the tables of a version, of the last one by default, as `layer.name`."""
-        snapshot = snapshot or read_current(self.folder)
+        snapshot = snapshot or read_current_version(self.folder)
         return {**self._bronze(snapshot.batches), **self._stored(snapshot.tables)}
 
-    def at(self, point: str) -> Snapshot:
+    def at(self, point: str) -> LakeVersion:
         """Return a version by its number, or what is built as of a time, building it if need be."""
-        where = parse_point(point)
+        where = parse_version_or_time(point)
         if where.version is not None:
             found = read_version(self.folder, where.version)
             if not found.tables:
                 raise LakeError(f"version {where.version} was made before the first build")
             return found
         self.build_as_of(where.until)
-        made = find_as_of(self.folder, where.until, read_current(self.folder))
+        made = find_as_of(self.folder, where.until, read_current_version(self.folder))
         if made is None:
             raise LakeError(f"{self.folder.place} holds no events")
         return made
@@ -154,22 +167,57 @@ class Lake:
             frame.createOrReplaceTempView(name.replace(".", "_"))
         return self.spark.sql(sql)
 
-    def _bronze(self, batches: Sequence[Batch]) -> dict[str, DataFrame]:
+    def _bronze(self, batches: Sequence[BronzeBatch]) -> dict[str, DataFrame]:
         if not batches:
             return {}
         return {
-            f"bronze.{table.name}": self._tables.read(table, bronze_places(table, batches))
-            for table in tables.LAYERS["bronze"]
+            f"bronze.{table.name}": self._tables.read(table, bronze_locations(table, batches))
+            for table in schemas.LAYERS["bronze"]
         }
 
-    def _stored(self, stored: dict[str, Stored]) -> dict[str, DataFrame]:
+    def _stored(self, stored: dict[str, StoredTable]) -> dict[str, DataFrame]:
         return read_tables(self._tables, stored)
 
 
-def _check_complete(base: Snapshot) -> None:
+def _check_complete(base: LakeVersion) -> None:
     """Refuse to fold anew what is no longer all there."""
     if base.expired_before is not None:
         raise LakeError(
             "events have been expired from this lake, so it can only be built from what is new; "
             "--full and --as-of need them all"
         )
+
+
+class QueryAnswer(msgspec.Struct):
+    """The first rows of a query; `more` when there are others."""
+
+    columns: list[str]
+    rows: list[list[Any]]
+    more: bool
+
+
+def answer_query(frame: DataFrame, limit: int) -> QueryAnswer:
+    """Return up to `limit` rows."""
+    found = frame.limit(limit + 1).collect()
+    rows = [[_plain(value) for value in row] for row in found[:limit]]
+    return QueryAnswer(frame.columns, rows, len(found) > limit)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case bytes() | bytearray():
+            return bytes(value).hex()
+        case dt.datetime():
+            return value.replace(tzinfo=dt.timezone.utc).isoformat().replace("+00:00", "Z")
+        case dt.date():
+            return value.isoformat()
+        case Decimal():
+            return float(value)
+        case list():
+            return [_plain(item) for item in value]
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case tuple():
+            return _plain(value.asDict()) if hasattr(value, "asDict") else list(map(_plain, value))
+        case _:
+            return value

@@ -1,4 +1,4 @@
-"""The Spark session a lake runs on: this machine's by default, a cluster's when one is named."""
+"""The Spark session of a lake: local by default, or on a cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from downriver.capture.spark.local import local_session
+from downriver.capture.spark.local_session import local_session
 from downriver.errors import LakeError, MissingDependencyError
 
 if TYPE_CHECKING:

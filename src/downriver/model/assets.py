@@ -1,4 +1,6 @@
-"""Assets: datasets and jobs as people register them, and the tree they form."""
+"""Assets: datasets and jobs as people register them, the tree they form, and type prefixes
+(`table:orders`, `api:stripe`).
+"""
 
 from __future__ import annotations
 
@@ -68,3 +70,23 @@ class AssetTree(msgspec.Struct, kw_only=True):
     graph: AssetNode
     complete: bool
     blind_spots: list[BlindSpot]
+
+
+DATASET_PREFIXES = DATASET_TYPES
+JOB_PREFIXES = JOB_TYPES
+COLUMN_PREFIXES = ("column", "datasetfield")
+ANY_DATASET_PREFIX = "dataset"
+# What people register as one of these is apart from a table of the same name: `api:orders` is not
+# `table:orders`. The word is its namespace.
+PREFIXES_AS_NAMESPACE = frozenset(
+    {"api", "dashboard", "feature", "model", "report", "stream", "topic"}
+)
+
+
+def split_prefix(text: str) -> tuple[str, str]:
+    """Return the word that says what kind of thing is meant, and its name; `dataset` for none."""
+    word, colon, name = text.partition(":")
+    known = word.lower() in (*DATASET_PREFIXES, *JOB_PREFIXES, *COLUMN_PREFIXES)
+    if colon and known and not name.startswith("//"):
+        return word.lower(), name.strip()
+    return ANY_DATASET_PREFIX, text.strip()

@@ -56,7 +56,7 @@ class EdgeKind(IntEnum):
     PRECEDES = 8  # job -> job: control flow, no data
 
 
-class Role(IntEnum):
+class FacetRole(IntEnum):
     """What a facet is attached to. Numbers are stored: append, never renumber."""
 
     NODE = 0
@@ -83,7 +83,7 @@ class EdgeSeen(msgspec.Struct, frozen=True, gc=False):
 class FacetSeen(msgspec.Struct, frozen=True, gc=False):
     """A facet was attached to a node, to a run, or to a dataset as one run read or wrote it."""
 
-    role: Role
+    role: FacetRole
     node: NodeId
     run: RunId | None
     name: str
@@ -159,7 +159,7 @@ class Derivation(msgspec.Struct, frozen=True, order=True, gc=False):
     confidence: str = ""
 
 
-class Said(NamedTuple):
+class ColumnTransformation(NamedTuple):
     """What is said of a column edge besides its ends."""
 
     direct: bool

@@ -6,11 +6,10 @@ from typing import Any
 
 import msgspec
 
-from downriver.model.answers import BlindSpot
-from downriver.model.readable import Readable
+from downriver.model.answers import BlindSpot, MappingStruct
 
 
-class Flow(Readable, kw_only=True, omit_defaults=True):
+class Flow(MappingStruct, kw_only=True, omit_defaults=True):
     """Data that goes from one entity to another, as someone describes it."""
 
     source_id: str
@@ -22,7 +21,7 @@ class Flow(Readable, kw_only=True, omit_defaults=True):
     pipeline: str | None = None
 
 
-class RegisteredFlow(Readable, kw_only=True):
+class RegisteredFlow(MappingStruct, kw_only=True):
     """A flow in the log; `source` and `target` are the ids it was registered between.
 
     `status` is `registered`, or `spooled` when its server was down: it is sent later.
@@ -41,7 +40,7 @@ class RegisteredFlow(Readable, kw_only=True):
     status: str = "registered"
 
 
-class RegisteredPipeline(Readable, kw_only=True):
+class RegisteredPipeline(MappingStruct, kw_only=True):
     """A pipeline in the log, with the flows it is made of."""
 
     pipeline_name: str
@@ -50,7 +49,7 @@ class RegisteredPipeline(Readable, kw_only=True):
     flows: list[RegisteredFlow]
 
 
-class Related(Readable, kw_only=True, gc=False):
+class Related(MappingStruct, kw_only=True, gc=False):
     """An entity on one side of another. `depth` counts the steps; `via` are the jobs between."""
 
     entity_id: str
@@ -66,7 +65,7 @@ class Related(Readable, kw_only=True, gc=False):
     confidence: str
 
 
-class EntityLineage(Readable, kw_only=True):
+class EntityLineage(MappingStruct, kw_only=True):
     """What feeds an entity and what it feeds, and how complete that is."""
 
     entity_id: str
@@ -81,7 +80,7 @@ class EntityLineage(Readable, kw_only=True):
     blind_spots: list[BlindSpot]
 
 
-class EntitySummary(Readable, kw_only=True):
+class EntitySummary(MappingStruct, kw_only=True):
     """An entity as a list shows it."""
 
     entity_id: str
@@ -92,7 +91,7 @@ class EntitySummary(Readable, kw_only=True):
     namespace: str
 
 
-class EntityPage(Readable, kw_only=True):
+class EntityPage(MappingStruct, kw_only=True):
     """Some of the entities that were found; `cursor` asks for the next ones."""
 
     entities: list[EntitySummary]
@@ -101,7 +100,7 @@ class EntityPage(Readable, kw_only=True):
     complete: bool
 
 
-class ColumnInfo(Readable, kw_only=True):
+class ColumnInfo(MappingStruct, kw_only=True):
     """A column as its dataset's schema has it."""
 
     name: str
@@ -109,7 +108,7 @@ class ColumnInfo(Readable, kw_only=True):
     description: str
 
 
-class LastRun(Readable, kw_only=True):
+class LastRun(MappingStruct, kw_only=True):
     """How a run went."""
 
     job: str
@@ -120,7 +119,7 @@ class LastRun(Readable, kw_only=True):
     error: str
 
 
-class EntityDetails(Readable, kw_only=True):
+class EntityDetails(MappingStruct, kw_only=True):
     """All that is known of an entity, without what lies beyond its neighbours.
 
     `last_updated` is when a run that writes a dataset last completed.
@@ -148,7 +147,7 @@ class EntityDetails(Readable, kw_only=True):
     blind_spots: list[BlindSpot]
 
 
-class ColumnDerivation(Readable, kw_only=True):
+class ColumnDerivation(MappingStruct, kw_only=True):
     """How one job makes a column: from which columns, and which only decide about its rows."""
 
     output_column: str
@@ -160,7 +159,7 @@ class ColumnDerivation(Readable, kw_only=True):
     confidence: str
 
 
-class UpstreamAnswer(Readable, kw_only=True):
+class UpstreamAnswer(MappingStruct, kw_only=True):
     """What feeds an entity, nearest first."""
 
     entity_id: str
@@ -171,7 +170,7 @@ class UpstreamAnswer(Readable, kw_only=True):
     blind_spots: list[BlindSpot]
 
 
-class DownstreamAnswer(Readable, kw_only=True):
+class DownstreamAnswer(MappingStruct, kw_only=True):
     """What an entity feeds, nearest first."""
 
     entity_id: str
@@ -182,7 +181,7 @@ class DownstreamAnswer(Readable, kw_only=True):
     blind_spots: list[BlindSpot]
 
 
-class LineageAnswer(Readable, kw_only=True):
+class LineageAnswer(MappingStruct, kw_only=True):
     """Both sides of an entity."""
 
     entity_id: str
@@ -194,7 +193,7 @@ class LineageAnswer(Readable, kw_only=True):
     blind_spots: list[BlindSpot]
 
 
-class PathsAnswer(Readable, kw_only=True):
+class PathsAnswer(MappingStruct, kw_only=True):
     """The routes data takes from one entity to another, shortest first, as entity ids."""
 
     source_id: str
@@ -205,7 +204,7 @@ class PathsAnswer(Readable, kw_only=True):
     blind_spots: list[BlindSpot]
 
 
-class ExportAnswer(Readable, kw_only=True):
+class ExportAnswer(MappingStruct, kw_only=True):
     """A piece of the graph written down in another format."""
 
     entity_id: str

@@ -1,14 +1,83 @@
-"""What is told of the graph as a whole: its figures, an incident, and where a tag leads."""
+"""Answers about the health of the graph: KPIs, incidents, diagnoses of metrics, tags."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from downriver.model.answers import BlindSpot
+from downriver.model.answers import BlindSpot, MappingStruct
 from downriver.model.findings import Affected, Finding
-from downriver.model.readable import Readable
+from downriver.model.flows import ColumnDerivation, LastRun
+
+_FRESHNESS = "freshness_"
+
+
+class SourceFreshness(MappingStruct, kw_only=True):
+    """When the dataset of a source was last filled by a run that completed; None is unknown."""
+
+    source: str
+    dataset: str
+    last_updated: str | None
+    age_hours: float | None
+    written_by: list[str]
+
+
+class QualityResult(MappingStruct, kw_only=True):
+    """How one check of a dataset came out when it was last made."""
+
+    dataset: str
+    column: str | None
+    assertion: str
+    success: bool
+    checked_at: str
+
+
+class MetricSuspect(MappingStruct, kw_only=True):
+    """Something to look at; `depth` counts the steps from the metric."""
+
+    entity: str
+    kind: str
+    reason: str
+    depth: int
+
+
+class Diagnosis(MappingStruct, kw_only=True):
+    """A metric traced back to its sources.
+
+    `freshness_<source>` is a key too, for each of the direct sources.
+    """
+
+    metric: str
+    dataset: str
+    column: str
+    direct_sources: list[str]
+    transformations: list[str]
+    derivations: list[ColumnDerivation]
+    freshness: list[SourceFreshness]
+    last_runs: list[LastRun]
+    recent_failures: list[LastRun]
+    quality: list[QualityResult]
+    look_first: list[MetricSuspect]
+    complete: bool
+    blind_spots: list[BlindSpot]
+
+    def keys(self) -> list[str]:
+        """Return the names of the fields, and of the freshness of each direct source."""
+        return [*self.__struct_fields__, *(_FRESHNESS + source for source in self.direct_sources)]
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self.__struct_fields__:
+            return getattr(self, name)
+        source = name.removeprefix(_FRESHNESS)
+        if source == name or source not in self.direct_sources:
+            raise KeyError(name)
+        return next((f.last_updated for f in self.freshness if f.source == source), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the value as JSON would have it, with the freshness of each direct source."""
+        found = super().to_dict()
+        return {**found, **{name: self[name] for name in self.keys() if name not in found}}
 
 
 class Share(msgspec.Struct, kw_only=True, frozen=True):
@@ -28,14 +97,14 @@ def _percent(count: int, total: int) -> float | None:
     return round(100 * count / total, 1) if total else None
 
 
-class Listed(msgspec.Struct, kw_only=True, frozen=True):
+class CountWithExamples(msgspec.Struct, kw_only=True, frozen=True):
     """How many there are, and some of them by id."""
 
     count: int
     examples: list[str]
 
 
-class Blast(msgspec.Struct, kw_only=True, frozen=True):
+class DatasetBlastRadius(msgspec.Struct, kw_only=True, frozen=True):
     """How much lies downstream of a dataset."""
 
     dataset: str
@@ -50,7 +119,7 @@ class BlastRadius(msgspec.Struct, kw_only=True, frozen=True):
 
     median: float
     largest: int
-    top: list[Blast]
+    top: list[DatasetBlastRadius]
 
 
 class JobFailures(msgspec.Struct, kw_only=True, frozen=True):
@@ -62,7 +131,7 @@ class JobFailures(msgspec.Struct, kw_only=True, frozen=True):
     percent: float
 
 
-class Kpis(Readable, kw_only=True):
+class Kpis(MappingStruct, kw_only=True):
     """The health of the graph in figures. Each share names what it is a share of."""
 
     at: str
@@ -75,24 +144,26 @@ class Kpis(Readable, kw_only=True):
     schema_coverage: Share
     owner_coverage: Share
     documentation_coverage: Share
-    orphans: Listed
-    unknown_downstreams: Listed  # datasets with a reader that writes nothing anyone knows of
-    jobs_without_inputs: Listed
+    orphans: CountWithExamples
+    unknown_downstreams: (
+        CountWithExamples  # datasets with a reader that writes nothing anyone knows of
+    )
+    jobs_without_inputs: CountWithExamples
     stale_edges: Share
     blast_radius: BlastRadius
-    certified: Listed
+    certified: CountWithExamples
     certified_path_integrity: Share  # of the certified: those with all of their upstream known
-    pii_columns: Listed
-    pii_reach: Listed  # columns that got it from those
+    pii_columns: CountWithExamples
+    pii_reach: CountWithExamples  # columns that got it from those
     failure_rate: Share  # of the runs that ended in the last `days`
-    failing_jobs: Listed  # whose last run failed
+    failing_jobs: CountWithExamples  # whose last run failed
     worst_jobs: list[JobFailures]
     on_time: Share  # of the jobs with a rhythm: those whose next run is not late
-    late_jobs: Listed
+    late_jobs: CountWithExamples
     days: int
 
 
-class Suspect(msgspec.Struct, kw_only=True, omit_defaults=True):
+class IncidentSuspect(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Something upstream that may have caused an incident: how likely, and why."""
 
     id: str
@@ -106,7 +177,7 @@ class Suspect(msgspec.Struct, kw_only=True, omit_defaults=True):
     last_success: str | None = None
 
 
-class Incident(Readable, kw_only=True):
+class Incident(MappingStruct, kw_only=True):
     """What is wrong with an entity, since when, where it may come from and whom it concerns."""
 
     entity: str
@@ -118,7 +189,7 @@ class Incident(Readable, kw_only=True):
     failures: list[Finding]
     last_success: str | None
     last_written: str | None
-    suspects: list[Suspect]
+    suspects: list[IncidentSuspect]
     looked_at: int
     affected_count: int
     affected: list[Affected]

@@ -1,19 +1,19 @@
-"""What a change does to those who use the data, and what is decided about it."""
+"""The effects of changes on consumers, the verdict, and `analyze_impact`'s request and answer."""
 
 from __future__ import annotations
 
 from enum import Enum
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from downriver.model.answers import BlindSpot
+from downriver.model.answers import BlindSpot, MappingStruct
 
 Basis = Literal["simulated", "column_edges", "table_edges"]
 
 
-class Severity(str, Enum):
+class EffectSeverity(str, Enum):
     """How much a consumer is hurt."""
 
     BREAKING = "breaking"
@@ -54,7 +54,7 @@ class Effect(msgspec.Struct, kw_only=True):
     consumer: str
     name: str
     asset_type: str
-    severity: Severity
+    severity: EffectSeverity
     outcome: Outcome
     basis: Basis
     reason: str
@@ -99,12 +99,12 @@ class Impact(msgspec.Struct, kw_only=True, dict=True):
     @property
     def breaking(self) -> list[Effect]:
         """The effects that stop something."""
-        return [effect for effect in self.effects if effect.severity is Severity.BREAKING]
+        return [effect for effect in self.effects if effect.severity is EffectSeverity.BREAKING]
 
     @property
     def warnings(self) -> list[Effect]:
         """The effects that someone should know of."""
-        return [effect for effect in self.effects if effect.severity is Severity.WARNING]
+        return [effect for effect in self.effects if effect.severity is EffectSeverity.WARNING]
 
 
 class Decision(str, Enum):
@@ -123,7 +123,7 @@ class Risk(str, Enum):
     HIGH = "HIGH"
 
 
-class Finding(msgspec.Struct, kw_only=True):
+class RuleFinding(msgspec.Struct, kw_only=True):
     """What one rule of the policy found; `waived` says who let it pass and why."""
 
     rule: str
@@ -143,6 +143,56 @@ class Verdict(msgspec.Struct, kw_only=True):
     reason: str
     recommendation: str
     decided_by: str
-    findings: list[Finding]
+    findings: list[RuleFinding]
     ask: list[str]
     impact: Impact
+
+
+class ImpactRequest(MappingStruct, kw_only=True, omit_defaults=True):
+    """A change someone thinks of. `changes` says it in full, in place of the other fields."""
+
+    entity_id: str
+    change_type: str = "schema_change"
+    column: str | None = None
+    to: str | None = None
+    data_type: str | None = None
+    required: bool = False
+    nullable: bool | None = None
+    changes: list[dict[str, Any]] | None = None
+
+
+class AffectedEntity(MappingStruct, kw_only=True):
+    """Who is hurt, how, and by which way. `depth` counts the steps from the change."""
+
+    entity_id: str
+    id: str
+    name: str
+    type: str
+    depth: int
+    severity: str
+    outcome: str
+    reason: str
+    references: list[str]
+    path: list[str]
+    writes: list[str]
+    owners: list[str]
+
+
+class ImpactAnswer(MappingStruct, kw_only=True):
+    """What a change does to everyone downstream, and what the policy says of it."""
+
+    entity_id: str
+    change_type: str
+    changes: list[str]
+    directly_affected_count: int
+    total_affected_count: int
+    untouched_count: int
+    affected_entities: list[AffectedEntity]
+    risk_level: str
+    verdict: str
+    reason: str
+    recommendation: str
+    findings: list[RuleFinding]
+    ask: list[str]
+    complete: bool
+    blind_spots: list[BlindSpot]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from downriver.service.exporting import Exporting
-from downriver.service.flowing import Flowing
-from downriver.service.gating import Gating
-from downriver.service.governing import Governing
-from downriver.service.keeping import Keeping
-from downriver.service.relating import Relating
+from downriver.service.admin import AdminApi
+from downriver.service.entities import EntityApi
+from downriver.service.export import ExportApi
+from downriver.service.flows import FlowApi
+from downriver.service.govern import GovernApi
+from downriver.service.impact import ImpactApi
 
 
-class Lineage(Gating, Flowing, Relating, Exporting, Governing, Keeping):
+class Lineage(ImpactApi, FlowApi, EntityApi, ExportApi, GovernApi, AdminApi):
     """Everything Downriver can do with one store. Safe to share between threads."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from downriver.store.packing import unpack
+from downriver.store.catalog.encoding import decompress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ class Verification(msgspec.Struct):
     reason: str | None = None
 
 
-def link(previous: bytes, seq: int, received_at: int, digest: bytes) -> bytes:
+def chain_value(previous: bytes, seq: int, received_at: int, digest: bytes) -> bytes:
     """Return the chain value of an entry: it commits to everything before it."""
     position = seq.to_bytes(8, "big") + received_at.to_bytes(8, "big", signed=True)
     return hashlib.sha256(previous + position + digest).digest()
@@ -59,9 +59,9 @@ def verify_chain(
 def _fault(entry: LogEntry, seq: int, previous: bytes) -> str | None:
     if entry.seq != seq:
         return "is missing"
-    body = unpack(entry.body)
+    body = decompress(entry.body)
     if body is None or hashlib.sha256(body).digest() != entry.digest:
         return "has a body that is not the one received"
-    if link(previous, entry.seq, entry.received_at, entry.digest) != entry.chain:
+    if chain_value(previous, entry.seq, entry.received_at, entry.digest) != entry.chain:
         return "does not follow from the entry before it"
     return None

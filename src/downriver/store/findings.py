@@ -11,10 +11,10 @@ from downriver.model.findings import Finding, Findings, Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from downriver.store.port import Queries, Transaction
+    from downriver.store.port import SqlQueries, SqlTransaction
 
 
-class Wanted(NamedTuple):
+class FindingFilter(NamedTuple):
     """Which findings: those for which everything that is given holds."""
 
     status: str | None = "open"
@@ -25,7 +25,7 @@ class Wanted(NamedTuple):
     limit: int = 100
 
 
-class WaitingAlert(NamedTuple):
+class QueuedAlert(NamedTuple):
     """An alert that a channel has still to tell."""
 
     id: int
@@ -33,7 +33,7 @@ class WaitingAlert(NamedTuple):
     body: bytes
 
 
-class Waiting(msgspec.Struct, kw_only=True):
+class ChannelBacklog(msgspec.Struct, kw_only=True):
     """How many alerts wait for a channel, since when it fails and why."""
 
     channel: str
@@ -42,13 +42,13 @@ class Waiting(msgspec.Struct, kw_only=True):
     error: str
 
 
-class Recorded:
+class FindingQueries:
     """What the monitor has recorded, within one view of a store."""
 
-    def __init__(self, queries: Queries) -> None:
+    def __init__(self, queries: SqlQueries) -> None:
         self._query = queries.rows
 
-    def find(self, wanted: Wanted) -> Findings:
+    def find(self, wanted: FindingFilter) -> Findings:
         """Return findings, the latest to change first."""
         conditions, values = _conditions(wanted)
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -65,14 +65,14 @@ class Recorded:
         rows = self._query("SELECT DISTINCT entity FROM findings WHERE status = 'open'")
         return {row[0] for row in rows}
 
-    def waiting(self) -> list[Waiting]:
+    def waiting(self) -> list[ChannelBacklog]:
         """Return what each channel has still to tell."""
         sql = """
             SELECT channel, count(*), max(attempts), max(error) FROM alerts
             GROUP BY channel ORDER BY channel
         """
         return [
-            Waiting(channel=channel, alerts=count, attempts=attempts, error=error)
+            ChannelBacklog(channel=channel, alerts=count, attempts=attempts, error=error)
             for channel, count, attempts, error in self._query(sql)
         ]
 
@@ -82,7 +82,7 @@ class Recorded:
         return bytes(rows[0][0]) if rows else None
 
 
-def _conditions(wanted: Wanted) -> tuple[list[str], list[Any]]:
+def _conditions(wanted: FindingFilter) -> tuple[list[str], list[Any]]:
     given = {
         "status = ?": wanted.status,
         "entity = ?": wanted.entity,
@@ -94,10 +94,10 @@ def _conditions(wanted: Wanted) -> tuple[list[str], list[Any]]:
     return list(told), list(told.values())
 
 
-class Ledger:
+class FindingsTransaction:
     """The one write transaction of a monitor: findings, alerts and how far it has come."""
 
-    def __init__(self, tx: Transaction) -> None:
+    def __init__(self, tx: SqlTransaction) -> None:
         self._tx = tx
 
     def of_entities(self, entities: Iterable[str]) -> dict[str, Finding]:
@@ -146,7 +146,7 @@ class Ledger:
             (number, channel, due_at, body),
         )
 
-    def claim(self, channel: str, now: int, until: int, limit: int) -> list[WaitingAlert]:
+    def claim(self, channel: str, now: int, until: int, limit: int) -> list[QueuedAlert]:
         """Take the alerts of a channel that are due, in order; nobody else gets them `until`."""
         rows = self._tx.rows(
             "SELECT id, attempts, body FROM alerts WHERE channel = ? AND due_at <= ?"
@@ -155,14 +155,14 @@ class Ledger:
         )
         for row in rows:
             self._tx.execute("UPDATE alerts SET due_at = ? WHERE id = ?", (until, row[0]))
-        return [WaitingAlert(number, attempts, bytes(body)) for number, attempts, body in rows]
+        return [QueuedAlert(number, attempts, bytes(body)) for number, attempts, body in rows]
 
-    def told(self, alerts: Sequence[WaitingAlert]) -> None:
+    def told(self, alerts: Sequence[QueuedAlert]) -> None:
         """Forget alerts that reached someone."""
         for alert in alerts:
             self._tx.execute("DELETE FROM alerts WHERE id = ?", (alert.id,))
 
-    def not_told(self, alerts: Sequence[WaitingAlert], due_at: int, error: str) -> None:
+    def not_told(self, alerts: Sequence[QueuedAlert], due_at: int, error: str) -> None:
         """Keep alerts for another try."""
         for alert in alerts:
             self._tx.execute(

@@ -13,7 +13,7 @@ import msgspec
 from downriver.errors import EntityNotFoundError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from downriver.store.port import Transaction
+    from downriver.store.port import SqlTransaction
 
 
 class KeyRole(IntEnum):
@@ -46,7 +46,7 @@ def key_digest(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
 
 
-def add_key(tx: Transaction, name: str, role: KeyRole) -> str:
+def add_key(tx: SqlTransaction, name: str, role: KeyRole) -> str:
     """Store a new key and return it: the only time it can be seen."""
     if not name.strip():
         raise InvalidRequestError("name", "empty")
@@ -60,7 +60,7 @@ def add_key(tx: Transaction, name: str, role: KeyRole) -> str:
     return key
 
 
-def revoke_key(tx: Transaction, name: str) -> None:
+def revoke_key(tx: SqlTransaction, name: str) -> None:
     """Make a key worthless from now on."""
     rows = tx.rows("SELECT revoked_at FROM api_keys WHERE name = ?", (name,))
     if not rows:

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from downriver.events import Event
     from downriver.model.facts import Facts
-    from downriver.store.findings import Ledger
+    from downriver.openlineage import Event
+    from downriver.store.catalog.reader import CatalogReader
+    from downriver.store.catalog.tables import CatalogTable, NaturalKey
+    from downriver.store.findings import FindingsTransaction
     from downriver.store.keys import KeyRole
-    from downriver.store.reader import Reader
-    from downriver.store.tables import Key, Table
 
 Row = tuple[Any, ...]
 
@@ -37,7 +37,7 @@ class LogEntry(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Prepared(NamedTuple):
+class PreparedEvent(NamedTuple):
     """An event with all that can be made of it before it is its turn to be written."""
 
     event: Event
@@ -72,16 +72,16 @@ class Store(Protocol):
     def append(self, events: Sequence[Event]) -> list[Receipt]:
         """Write events to the log and fold them in; durable, all or none, when it returns."""
 
-    def prepare(self, event: Event) -> Prepared:
+    def prepare(self, event: Event) -> PreparedEvent:
         """Fold and pack an event, which no one has to wait for."""
 
-    def write(self, events: Sequence[Prepared]) -> list[Receipt]:
+    def write(self, events: Sequence[PreparedEvent]) -> list[Receipt]:
         """Append events that are prepared."""
 
     def state(self) -> StoreState:
         """Return where the store stands, including what other processes wrote."""
 
-    def reader(self) -> AbstractContextManager[Reader]:
+    def reader(self) -> AbstractContextManager[CatalogReader]:
         """Open a consistent view of the catalog and the log."""
 
     def rebuild(self, progress: Callable[[int, int], None]) -> int:
@@ -93,14 +93,14 @@ class Store(Protocol):
     def revoke_key(self, name: str) -> None:
         """Make an API key worthless from now on."""
 
-    def ledger(self) -> AbstractContextManager[Ledger]:
+    def ledger(self) -> AbstractContextManager[FindingsTransaction]:
         """Open the one write transaction for what a monitor records."""
 
     def close(self) -> None:
         """Release files and connections."""
 
 
-class Queries(Protocol):
+class SqlQueries(Protocol):
     """Reading, within one consistent view. Placeholders are `?`, for every database."""
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
@@ -113,14 +113,14 @@ class Queries(Protocol):
         """Yield the rows of a query without holding them all."""
 
 
-class Transaction(Queries, Protocol):
+class SqlTransaction(SqlQueries, Protocol):
     """An open write transaction that holds the store's one writing lock."""
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Run a statement."""
 
-    def find_ids(self, key: Key, keys: Sequence[Row]) -> dict[Row, int]:
+    def find_ids(self, key: NaturalKey, keys: Sequence[Row]) -> dict[Row, int]:
         """Return the ids of the rows that exist, by natural key."""
 
-    def merge(self, table: Table, rows: Sequence[Row]) -> None:
+    def merge(self, table: CatalogTable, rows: Sequence[Row]) -> None:
         """Insert rows, merging those that exist. No two rows may have the same key."""

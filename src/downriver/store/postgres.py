@@ -14,18 +14,17 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from downriver.errors import InvalidRequestError, StoreBusyError, StoreError
-from downriver.forking import leave_alone
-from downriver.store.arrays import accept_arrays, encode_array
-from downriver.store.listener import Listener
-from downriver.store.migrate import pending
-from downriver.store.sql_store import SqlStore
+from downriver.fork_safety import keep_inherited
+from downriver.store.postgres_arrays import encode_array, register_array_dumper
+from downriver.store.postgres_listener import ChangeListener
+from downriver.store.sql_store import SqlStore, pending_migrations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from downriver.store.arrays import Array
-    from downriver.store.port import Queries, Row, StoreState
-    from downriver.store.tables import Columns, Key, Table
+    from downriver.store.catalog.tables import CatalogTable, Columns, NaturalKey
+    from downriver.store.port import Row, SqlQueries, StoreState
+    from downriver.store.postgres_arrays import PostgresArray
 
 _MOST_READERS = 8
 _WAIT_FOR_READER = 30.0
@@ -80,7 +79,7 @@ class PostgresStore(SqlStore):
         self._readers = _Readers(self._server)
         self._writer: psycopg.Connection | None = None
         self._closed = False
-        self._listener = Listener(self._server.connect)
+        self._listener = ChangeListener(self._server.connect)
         with ExitStack() as undo:
             undo.callback(self.close)
             self._migrate()
@@ -89,11 +88,11 @@ class PostgresStore(SqlStore):
 
     def renew(self) -> None:
         """Begin anew in a forked process."""
-        leave_alone(self._readers, self._writer, self._listener)
+        keep_inherited(self._readers, self._writer, self._listener)
         super().renew()
         self._readers = _Readers(self._server)
         self._writer = None
-        self._listener = Listener(self._server.connect)
+        self._listener = ChangeListener(self._server.connect)
 
     def state(self) -> StoreState:
         """Return where the store stands: as heard from the server, without asking it each time."""
@@ -172,11 +171,11 @@ class PostgresStore(SqlStore):
     def _migrate(self) -> None:
         with self._snapshot() as queries:
             applied = _applied(queries)
-        if not pending("postgres", applied):
+        if not pending_migrations("postgres", applied):
             return
         with self._exclusive("SELECT 1") as (connection, _):
             connection.execute(_CREATE_MIGRATIONS)
-            for migration in pending("postgres", _applied(_PostgresQueries(connection))):
+            for migration in pending_migrations("postgres", _applied(_PostgresQueries(connection))):
                 connection.execute(migration.sql)
                 connection.execute(
                     "INSERT INTO downriver_migrations (number, name) VALUES (%s, %s)",
@@ -184,7 +183,7 @@ class PostgresStore(SqlStore):
                 )
 
 
-def _applied(queries: Queries) -> int:
+def _applied(queries: SqlQueries) -> int:
     """Return the number of the last migration, 0 for none."""
     if not queries.rows(_FIND_MIGRATIONS):
         return 0
@@ -209,7 +208,7 @@ class _Server:
             encoding = connection.info.parameter_status("server_encoding")
             if encoding != "UTF8":
                 raise StoreError(f"{self.url}: the database's encoding is {encoding}, not UTF8")
-            accept_arrays(connection)
+            register_array_dumper(connection)
             connection.execute(_SESSION)
             undo.pop_all()
         return connection
@@ -382,18 +381,18 @@ class _PostgresTransaction(_PostgresQueries):
         """Run a statement."""
         self._run(_statement(sql), parameters)
 
-    def find_ids(self, key: Key, keys: Sequence[Row]) -> dict[Row, int]:
+    def find_ids(self, key: NaturalKey, keys: Sequence[Row]) -> dict[Row, int]:
         """Return the ids of the rows that exist, by natural key."""
         found = self._run(_find_statement(key), _arrays(key.columns, keys))
         return {keys[position - 1]: row_id for position, row_id in found}
 
-    def merge(self, table: Table, rows: Sequence[Row]) -> None:
+    def merge(self, table: CatalogTable, rows: Sequence[Row]) -> None:
         """Insert rows, merging those that exist."""
         if rows:
             self._run(_merge_statement(table), _arrays(table.columns, rows))
 
 
-def _arrays(columns: Columns, rows: Sequence[Row]) -> list[Array]:
+def _arrays(columns: Columns, rows: Sequence[Row]) -> list[PostgresArray]:
     """Return rows as one array a column."""
     return [
         encode_array(kind, values)
@@ -410,7 +409,7 @@ def _statement(sql: str) -> str:
 
 
 @cache
-def _find_statement(key: Key) -> str:
+def _find_statement(key: NaturalKey) -> str:
     names = [name for name, _ in key.columns]
     condition = " AND ".join(f"t.{name} = k.{name}" for name in names)
     return f"""
@@ -421,7 +420,7 @@ def _find_statement(key: Key) -> str:
 
 
 @cache
-def _merge_statement(table: Table) -> str:
+def _merge_statement(table: CatalogTable) -> str:
     return table.insert_from(f"SELECT * FROM unnest({_placeholders(table.columns)})")
 
 

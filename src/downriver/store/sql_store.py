@@ -1,4 +1,4 @@
-"""What the SQL stores share: append to the chained log, fold, project, commit."""
+"""The part that both SQL stores share: migrations, log, projection, commit."""
 
 from __future__ import annotations
 
@@ -7,27 +7,58 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from importlib import resources
+from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.errors import InvalidEventError, StoreError
-from downriver.events import fold, parse_event
-from downriver.forking import renew_in_child
+from downriver.errors import InvalidEventError, StoreError, StoreVersionError
+from downriver.fork_safety import renew_in_child
 from downriver.model.facts import Facts
-from downriver.store import keys, tables
-from downriver.store.chain import GENESIS, link
-from downriver.store.findings import Ledger
-from downriver.store.packing import pack, unpack
-from downriver.store.port import Prepared, Receipt, StepTimes, StoreState
-from downriver.store.projection import Projection
-from downriver.store.reader import Reader
+from downriver.openlineage import fold, parse_event
+from downriver.store import keys
+from downriver.store.catalog import tables
+from downriver.store.catalog.encoding import compress, decompress
+from downriver.store.catalog.projection import Projection
+from downriver.store.catalog.reader import CatalogReader
+from downriver.store.chain import GENESIS, chain_value
+from downriver.store.findings import FindingsTransaction
+from downriver.store.port import PreparedEvent, Receipt, StepTimes, StoreState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from downriver.events import Event
+    from downriver.openlineage import Event
     from downriver.store.keys import KeyRole
-    from downriver.store.port import Queries, Row, Transaction
+    from downriver.store.port import Row, SqlQueries, SqlTransaction
+
+
+class Migration(NamedTuple):
+    """One step of the schema."""
+
+    number: int
+    name: str
+    sql: str
+
+
+def list_migrations(dialect: str) -> list[Migration]:
+    """Return every migration of a dialect in order."""
+    folder = resources.files("downriver.store") / "migrations" / dialect
+    files = sorted(
+        (file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda f: f.name
+    )
+    return [
+        Migration(int(file.name[:4]), file.name.removesuffix(".sql"), file.read_text("utf-8"))
+        for file in files
+    ]
+
+
+def pending_migrations(dialect: str, applied: int) -> list[Migration]:
+    """Return the migrations a store at number `applied` still needs."""
+    migrations = list_migrations(dialect)
+    if applied > migrations[-1].number:
+        raise StoreVersionError(applied, migrations[-1].number)
+    return [migration for migration in migrations if migration.number > applied]
+
 
 log = logging.getLogger("downriver")
 
@@ -62,14 +93,14 @@ class SqlStore(ABC):
         self._per_thread = threading.local()
 
     @abstractmethod
-    def _transaction(self, first: str) -> AbstractContextManager[tuple[Transaction, Row]]:
+    def _transaction(self, first: str) -> AbstractContextManager[tuple[SqlTransaction, Row]]:
         """Open the one write transaction: commits on leaving, rolls back on an error.
 
         With it comes the row of a `first` query, for which no one waits a second time.
         """
 
     @abstractmethod
-    def _snapshot(self) -> AbstractContextManager[Queries]:
+    def _snapshot(self) -> AbstractContextManager[SqlQueries]:
         """Open a consistent view of what is committed."""
 
     @abstractmethod
@@ -82,14 +113,14 @@ class SqlStore(ABC):
             return reader.state()
 
     @contextmanager
-    def reader(self) -> Iterator[Reader]:
+    def reader(self) -> Iterator[CatalogReader]:
         """Open a consistent view; within another in the same thread, it is the same view."""
-        around: Reader | None = getattr(self._per_thread, "reader", None)
+        around: CatalogReader | None = getattr(self._per_thread, "reader", None)
         if around is not None:
             yield around
             return
         with self._snapshot() as queries:
-            self._per_thread.reader = Reader(queries)
+            self._per_thread.reader = CatalogReader(queries)
             try:
                 yield self._per_thread.reader
             finally:
@@ -99,16 +130,16 @@ class SqlStore(ABC):
         """Write events to the log and fold them in; durable, all or none, when it returns."""
         return self.write([self.prepare(event) for event in events])
 
-    def prepare(self, event: Event) -> Prepared:
+    def prepare(self, event: Event) -> PreparedEvent:
         """Fold and pack an event, which no one has to wait for."""
         clock = _Clock()
         facts = fold(event)
         self.times.fold += clock.lap()
-        body = pack(event.raw)
+        body = compress(event.raw)
         self.times.pack += clock.lap()
-        return Prepared(event, facts, body)
+        return PreparedEvent(event, facts, body)
 
-    def write(self, events: Sequence[Prepared]) -> list[Receipt]:
+    def write(self, events: Sequence[PreparedEvent]) -> list[Receipt]:
         """Append events that are prepared."""
         if not events:
             return []
@@ -133,7 +164,7 @@ class SqlStore(ABC):
         return total
 
     def _fold_again(
-        self, tx: Transaction, progress: Callable[[int, int], None]
+        self, tx: SqlTransaction, progress: Callable[[int, int], None]
     ) -> tuple[int, StoreState]:
         total: int = tx.rows("SELECT count(*) FROM log")[0][0]
         for table in tables.PROJECTIONS:
@@ -175,13 +206,13 @@ class SqlStore(ABC):
             keys.revoke_key(tx, name)
 
     @contextmanager
-    def ledger(self) -> Iterator[Ledger]:
+    def ledger(self) -> Iterator[FindingsTransaction]:
         """Open the one write transaction for what a monitor records."""
         with self._writing() as tx:
-            yield Ledger(tx)
+            yield FindingsTransaction(tx)
 
     @contextmanager
-    def _writing(self) -> Iterator[Transaction]:
+    def _writing(self) -> Iterator[SqlTransaction]:
         with self._write_lock, ExitStack() as undo:
             # Before anyone else may write: it may remember ids that were rolled back.
             undo.callback(self._projection.forget)
@@ -201,21 +232,21 @@ class SqlStore(ABC):
         self._generation, self._projected = generation, projected
 
     def _append_log(
-        self, tx: Transaction, events: Sequence[Prepared]
-    ) -> tuple[list[Receipt], list[Prepared], int]:
+        self, tx: SqlTransaction, events: Sequence[PreparedEvent]
+    ) -> tuple[list[Receipt], list[PreparedEvent], int]:
         digests = list(dict.fromkeys(prepared.event.ref.digest for prepared in events))
         seqs = self._known_seqs(tx, digests)
         seq, chain = self._head
         now = time.time_ns() // 1000
         rows: list[Row] = []
         receipts: list[Receipt] = []
-        new: list[Prepared] = []
+        new: list[PreparedEvent] = []
         for prepared in events:
             digest = prepared.event.ref.digest
             known = seqs.get(digest)
             if known is None:
                 seq += 1
-                chain = link(chain, seq, now, digest)
+                chain = chain_value(chain, seq, now, digest)
                 rows.append((seq, digest, now, chain, prepared.body))
                 seqs[digest] = seq
                 new.append(prepared)
@@ -223,11 +254,11 @@ class SqlStore(ABC):
         tx.merge(tables.LOG, rows)
         return receipts, new, seq
 
-    def _known_seqs(self, tx: Transaction, digests: Sequence[bytes]) -> dict[bytes, int]:
+    def _known_seqs(self, tx: SqlTransaction, digests: Sequence[bytes]) -> dict[bytes, int]:
         found = tx.find_ids(tables.LOG_KEY, [(digest,) for digest in digests])
         return {key[0]: seq for key, seq in found.items()}
 
-    def _project(self, tx: Transaction, batch: Sequence[Facts], last_seq: int) -> None:
+    def _project(self, tx: SqlTransaction, batch: Sequence[Facts], last_seq: int) -> None:
         merged = Facts.empty()
         for facts in batch:
             merged.update(facts)
@@ -258,7 +289,7 @@ def _telling() -> Callable[[int, int], None]:
     return tell
 
 
-def _batches(tx: Transaction) -> Iterator[tuple[int, list[Facts]]]:
+def _batches(tx: SqlTransaction) -> Iterator[tuple[int, list[Facts]]]:
     """Yield the facts of the whole log, a batch at a time, with the last seq of each."""
     after = 0
     sql = "SELECT seq, body FROM log WHERE seq > ? ORDER BY seq LIMIT ?"
@@ -269,7 +300,7 @@ def _batches(tx: Transaction) -> Iterator[tuple[int, list[Facts]]]:
 
 def _fold_entry(seq: int, packed: bytes) -> Facts:
     try:
-        return fold(parse_event(unpack(packed) or b""))
+        return fold(parse_event(decompress(packed) or b""))
     except InvalidEventError as exc:
         raise StoreError(
             f"log entry {seq} cannot be read ({exc.message}); run `downriver audit verify`"

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from downriver.errors import StoreBusyError, StoreError
-from downriver.forking import Crossing, leave_alone
-from downriver.store.migrate import pending
-from downriver.store.sql_store import SqlStore
+from downriver.fork_safety import ForkGate, keep_inherited
+from downriver.store.sql_store import SqlStore, pending_migrations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from downriver.store.catalog.tables import CatalogTable, NaturalKey
     from downriver.store.port import Row
-    from downriver.store.tables import Key, Table
 
 _WAIT_FOR_LOCK = 60.0
 _TRY_AGAIN = 0.01
@@ -34,7 +33,7 @@ _OPTIONS: dict[str, Any] = {
 }
 MEMORY = ":memory:"
 _SHARES_MEMORY = (3, 36, 0)  # since then several connections may share a database in memory
-_inside_sqlite = Crossing()
+_inside_sqlite = ForkGate()
 _SETTINGS = (
     "synchronous = FULL",
     "cache_size = -65536",
@@ -106,7 +105,7 @@ class SqliteStore(SqlStore):
 
     def renew(self) -> None:
         """Begin anew in a forked process."""
-        leave_alone(self._writer, self._idle)
+        keep_inherited(self._writer, self._idle)
         super().renew()
         self._writer = None
         self._idle = []
@@ -177,10 +176,10 @@ class SqliteStore(SqlStore):
 
     def _migrate(self) -> None:
         applied = self._writing_connection().execute("PRAGMA user_version").fetchone()[0]
-        if not pending("sqlite", applied):
+        if not pending_migrations("sqlite", applied):
             return
         with self._transaction("PRAGMA user_version") as (tx, (applied,)):
-            for migration in pending("sqlite", applied):
+            for migration in pending_migrations("sqlite", applied):
                 for statement in _statements(migration.sql):
                     tx.execute(statement)
                 tx.execute(f"PRAGMA user_version = {migration.number}")
@@ -253,7 +252,7 @@ class _SqliteTransaction(_SqliteQueries):
         """Run a statement."""
         self._open.execute(sql, parameters)
 
-    def find_ids(self, key: Key, keys: Sequence[Row]) -> dict[Row, int]:
+    def find_ids(self, key: NaturalKey, keys: Sequence[Row]) -> dict[Row, int]:
         """Return the ids of the rows that exist, by natural key."""
         names = [name for name, _ in key.columns]
         same = " AND ".join(f"t.{name} = k.{name}" for name in names)
@@ -267,7 +266,7 @@ class _SqliteTransaction(_SqliteQueries):
             found.update((row[1:], row[0]) for row in self.rows(sql, _flat(some)))
         return found
 
-    def merge(self, table: Table, rows: Sequence[Row]) -> None:
+    def merge(self, table: CatalogTable, rows: Sequence[Row]) -> None:
         """Insert rows, merging those that exist."""
         for some in _chunks(rows):
             self._open.execute(table.insert_from(_values(some)), _flat(some))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from downriver import Agent, lineage
-from downriver.agent.grammar.changes import parse_change
-from downriver.agent.offline.gate_message import parse_gate_message
+from downriver.agent.grammar.change_requests import parse_change
 from downriver.agent.offline.intents import read_intent
+from downriver.agent.offline.planner import parse_gate_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

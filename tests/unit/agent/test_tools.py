@@ -11,9 +11,9 @@ import pytest
 
 from downriver import lineage
 from downriver.agent import TOOLS
-from downriver.agent.tools import Desk
-from downriver.agent.tools.matching import is_near
-from downriver.agent.tools.paging import MOST_CHARACTERS, page, page_text
+from downriver.agent.tools import ToolContext
+from downriver.agent.tools.entity_names import is_near
+from downriver.agent.tools.paging import MAX_CHARACTERS, page, page_text
 from downriver.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolContext]:
     root: Path = tmp_path_factory.mktemp("tools")
     tracker = lineage(str(root / "store"))
     tracker.sync.register_flows(
@@ -39,11 +39,11 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         ]
     )
     tracker.sync.capture_sql_lineage("INSERT INTO sums SELECT a + b AS c FROM hub")
-    yield Desk(tracker, None, root)
+    yield ToolContext(tracker, None, root)
     tracker.sync.close()
 
 
-def call(desk: Desk, name: str, **arguments: Any) -> dict[str, Any]:
+def call(desk: ToolContext, name: str, **arguments: Any) -> dict[str, Any]:
     """Use a tool; its answer is what its schema says."""
     tool = _BY_NAME[name]
     answer = msgspec.to_builtins(asyncio.run(tool.call(desk, arguments)))
@@ -72,9 +72,9 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "arguments"), QUESTIONS)
-def test_an_answer_about_a_large_graph_is_bounded(desk: Desk, name: str, arguments) -> None:
+def test_an_answer_about_a_large_graph_is_bounded(desk: ToolContext, name: str, arguments) -> None:
     answer = call(desk, name, **arguments)
-    assert len(msgspec.json.encode(answer)) < 3 * MOST_CHARACTERS
+    assert len(msgspec.json.encode(answer)) < 3 * MAX_CHARACTERS
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,9 @@ def test_an_answer_about_a_large_graph_is_bounded(desk: Desk, name: str, argumen
         ),
     ],
 )
-def test_pages_together_are_the_whole_answer(desk: Desk, name, arguments, items, total) -> None:
+def test_pages_together_are_the_whole_answer(
+    desk: ToolContext, name, arguments, items, total
+) -> None:
     seen: list[str] = []
     cursor = None
     while True:
@@ -102,7 +104,7 @@ def test_pages_together_are_the_whole_answer(desk: Desk, name, arguments, items,
     assert len(seen) >= TABLES
 
 
-def test_parts_of_a_drawing_put_together_are_the_drawing(desk: Desk) -> None:
+def test_parts_of_a_drawing_put_together_are_the_drawing(desk: ToolContext) -> None:
     text, cursor = "", None
     while True:
         answer = call(desk, "export_lineage", entity_id="hub", cursor=cursor)
@@ -115,15 +117,15 @@ def test_parts_of_a_drawing_put_together_are_the_drawing(desk: Desk) -> None:
 
 
 def test_an_item_larger_than_a_page_is_shown_alone() -> None:
-    large = "x" * (2 * MOST_CHARACTERS)
+    large = "x" * (2 * MAX_CHARACTERS)
     found = page([large, "small"], None, 10)
     assert found.items == [large]
     assert page([large, "small"], found.next_cursor, 10).items == ["small"]
-    assert page_text(large, None) == (large[:MOST_CHARACTERS], str(MOST_CHARACTERS))
+    assert page_text(large, None) == (large[:MAX_CHARACTERS], str(MAX_CHARACTERS))
 
 
 @pytest.mark.parametrize("cursor", ["x", "-1", "9" * 10, "²"])
-def test_a_cursor_that_no_answer_gave_is_refused(desk: Desk, cursor: str) -> None:
+def test_a_cursor_that_no_answer_gave_is_refused(desk: ToolContext, cursor: str) -> None:
     with pytest.raises(InvalidRequestError, match="cursor"):
         call(desk, "trace_downstream", entity_id="hub", cursor=cursor)
 
@@ -140,7 +142,7 @@ def test_a_cursor_that_no_answer_gave_is_refused(desk: Desk, cursor: str) -> Non
         ("export_lineage", {"entity_id": "hub", "format": "oil"}),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(desk: Desk, name: str, arguments) -> None:
+def test_arguments_that_make_no_sense_are_refused(desk: ToolContext, name: str, arguments) -> None:
     with pytest.raises(InvalidRequestError):
         asyncio.run(_BY_NAME[name].call(desk, arguments))
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from downriver.capture.emit import Emitter, HttpSender, Spool, guarded
-from downriver.capture.emit.http import NotDeliveredError
+from downriver.capture.emit.http_sender import NotDeliveredError
 from downriver.errors import InvalidRequestError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from downriver import Agent
-from downriver.agent.roles import ROLES
-from downriver.cli.agent import Role
+from downriver.agent.agent import ROLES
+from downriver.cli.agent import AgentRole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,4 +112,4 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, options: list[str]) -> N
 
 
 def test_the_roles_of_the_command_are_those_of_the_agent() -> None:
-    assert [role.value for role in Role] == list(ROLES)
+    assert [role.value for role in AgentRole] == list(ROLES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.server import free_port
 
-from downriver.cli.neo4j import neo4j_driver
+from downriver.cli.graph import neo4j_driver
 from downriver.errors import InvalidRequestError, ServerUnreachableError
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.openlineage import dataset, encode, run_event
 
-from downriver.events.wire import parse_time
+from downriver.openlineage.wire import parse_time
 from downriver.service import Lineage
 
 if TYPE_CHECKING:

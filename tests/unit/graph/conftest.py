@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from downriver.graph import swift
+from downriver.graph.walk import compilation
 from downriver.service import Lineage
 from downriver.store.sqlite import SqliteStore
 
@@ -27,10 +27,10 @@ def lineage(tmp_path: Path) -> Iterator[Lineage]:
 def walks(request: pytest.FixtureRequest) -> Iterator[None]:
     """Walk in Python, with compiled code, and with it for the beginning: all find the same."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(swift, "_loaded", [])
-        if request.param != "python" and not swift.load():
+        patch.setattr(compilation, "_loaded", [])
+        if request.param != "python" and not compilation.load():
             missing = "numba is not installed, so compiled walks are not tested"
             (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(missing)
         if request.param == "begun":
-            patch.setattr(swift.walks(), "MANY", 3)
+            patch.setattr(compilation.walks(), "MANY", 3)
         yield

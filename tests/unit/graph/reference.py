@@ -10,7 +10,7 @@ import json
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-from downriver.events.wire import parse_time
+from downriver.openlineage.wire import parse_time
 
 NEVER = 10**30
 

@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 from tests.unit.graph import events as e
 from tests.unit.graph.reference import Answer, Name
 
-from downriver.events import parse_event
-from downriver.events.wire import parse_time
-from downriver.graph import FOREVER, Entity, GraphIndex, Question, trace
-from downriver.graph.column_graph import INDIRECT
+from downriver.graph import FOREVER, Entity, GraphSnapshot, Question, trace
+from downriver.graph.index.column_graph import INDIRECT
 from downriver.model.answers import Direction, Trace
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage import parse_event
+from downriver.openlineage.wire import parse_time
 from downriver.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from downriver.store import Reader
+    from downriver.store import CatalogReader
 
-    Told = tuple[GraphIndex, Reader]
+    Told = tuple[GraphSnapshot, CatalogReader]
 
 DATASETS = ("a", "b", "c", "d", "e", "f")
 JOBS = ("j", "k", "l")
@@ -117,7 +117,7 @@ folds = st.sampled_from([0, 2, 4096])
 def told(story: list[list[bytes]], folder: Path, smallest_fold: int) -> Iterator[Told]:
     """Write a story batch by batch, with an index that follows it."""
     store = SqliteStore(folder / "lineage.db")
-    index = GraphIndex(store, smallest_fold=smallest_fold)
+    index = GraphSnapshot(store, smallest_fold=smallest_fold)
     for batch in story:
         store.append([parse_event(event) for event in batch])
         with store.reader() as reader:
@@ -128,8 +128,8 @@ def told(story: list[list[bytes]], folder: Path, smallest_fold: int) -> Iterator
 
 
 def ask(
-    index: GraphIndex,
-    reader: Reader,
+    index: GraphSnapshot,
+    reader: CatalogReader,
     entity: Entity,
     *,
     downstream: bool,
@@ -140,7 +140,7 @@ def ask(
     return trace(index, reader, entity, Question(direction, depth, as_of, stale_days=9999))
 
 
-def node_entity(node: Name, reader: Reader) -> Entity:
+def node_entity(node: Name, reader: CatalogReader) -> Entity:
     made = JobId if node.kind == "job" else DatasetId
     number = reader.find_node(made(node.namespace, node.name))
     assert number is not None

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from downriver.graph.adjacency import Adjacency, Growing
-from downriver.graph.marks import Marks
-from downriver.graph.sorted_keys import SortedKeys, pair, pairs
+from downriver.graph.index.adjacency import Adjacency, GrowingArray
+from downriver.graph.index.sorted_keys import SortedKeys, pair, pairs
+from downriver.graph.walk.result import VisitMarks
 
 ids = st.integers(0, 5)
 batches = st.lists(st.lists(st.tuples(ids, ids), max_size=8), max_size=6)
@@ -78,7 +78,7 @@ def test_numbers_are_found_by_key(batches, smallest_fold, look_between):
 
 
 def test_a_growing_array_keeps_what_was_put_in_and_is_zero_elsewhere():
-    array: Growing[np.int64] = Growing(np.int64)
+    array: GrowingArray[np.int64] = GrowingArray(np.int64)
     array.extend(range(10))
     array.grow(1000)
     array.view[999] = 7
@@ -96,7 +96,7 @@ def test_an_edge_added_after_a_lookup_is_found_by_the_next_one():
 
 
 def test_marks_of_earlier_walks_are_never_seen_again():
-    marks = Marks()
+    marks = VisitMarks()
     for walk in range(1200):
         marks.restart()
         nodes = np.array([walk % 255, 999, 999], np.int32)

@@ -16,7 +16,7 @@ from tests.server import free_port
 
 from downriver import errors
 from downriver.http import build_app
-from downriver.http.auth import Doorkeeper, check_bind
+from downriver.http.auth import AccessControl, check_bind
 from downriver.http.errors import status_of
 from downriver.service import Lineage
 from downriver.store import KeyRole
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from downriver.store import Receipt
-    from downriver.store.port import Prepared
+    from downriver.store.port import PreparedEvent
 
 
 class TestClient(testclient.TestClient):
@@ -149,7 +149,7 @@ class SlowStore(SqliteStore):
         self.go = threading.Event()
         self.writing = threading.Event()
 
-    def write(self, events: Sequence[Prepared]) -> list[Receipt]:
+    def write(self, events: Sequence[PreparedEvent]) -> list[Receipt]:
         self.writing.set()
         self.go.wait(30)
         return super().write(events)
@@ -363,14 +363,14 @@ def test_of_many_who_come_at_once_one_asks_the_store_for_keys(failure: Exception
                 raise failure
             return False
 
-    async def come(doorkeeper: Doorkeeper) -> None:
+    async def come(doorkeeper: AccessControl) -> None:
         scope = {"type": "http", "headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 1)}
         await doorkeeper.admit(Request(scope), KeyRole.WRITER)
 
-    async def all_come(doorkeeper: Doorkeeper) -> list[BaseException | None]:
+    async def all_come(doorkeeper: AccessControl) -> list[BaseException | None]:
         return await asyncio.gather(*(come(doorkeeper) for _ in range(20)), return_exceptions=True)
 
-    doorkeeper = Doorkeeper(cast("Lineage", Store()))
+    doorkeeper = AccessControl(cast("Lineage", Store()))
     assert asyncio.run(all_come(doorkeeper)) == [failure] * 20
     assert asked == ["once"]
     if failure:  # and the next who come ask again

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.unit.http.test_app import TestClient
 
-from downriver.events.code import read_code
 from downriver.http import build_app
+from downriver.openlineage.facets.code import read_code
 from downriver.service import Lineage
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from tests.unit.govern.story import micros, moment
 from tests.unit.govern.test_monitor import DAYS, weeks
 from tests.unit.http.test_app import TestClient
 
-from downriver.govern.watch import Watch
+from downriver.govern.watch import WatchConfig
 from downriver.http import build_app
 from downriver.service import Lineage
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def client(tmp_path: Path) -> Iterator[TestClient]:
     with Lineage.open(str(tmp_path)) as lineage:
         lineage.ingest([encode(event) for event in weeks()])
-        lineage.monitor(Watch()).look(micros(DAYS - 0.8))
+        lineage.monitor(WatchConfig()).look(micros(DAYS - 0.8))
         with TestClient(build_app(lineage)) as client:
             yield client
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.impact.estate import Estate, effect_on, hurt
 
-from downriver.impact import FilePair, Trees
+from downriver.impact import CommitTrees, FilePair
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -209,10 +209,12 @@ def test_code_that_does_nothing_with_data_is_no_change(known: Estate) -> None:
     assert impact.complete
 
 
-def trees(folder: Path, base: dict[str, str], head: dict[str, str]) -> tuple[list[FilePair], Trees]:
+def trees(
+    folder: Path, base: dict[str, str], head: dict[str, str]
+) -> tuple[list[FilePair], CommitTrees]:
     changed = sorted(p for p in base | head if base.get(p) != head.get(p))
     pairs = [FilePair(path, base.get(path), head.get(path)) for path in changed]
-    return pairs, Trees(repository(folder / "a", base), repository(folder / "b", head))
+    return pairs, CommitTrees(repository(folder / "a", base), repository(folder / "b", head))
 
 
 def test_a_helper_that_others_import_is_part_of_what_they_do(known: Estate, tmp_path: Path) -> None:

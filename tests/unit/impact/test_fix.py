@@ -10,7 +10,7 @@ import pytest
 from tests.unit.cli.command import downriver
 from tests.unit.impact.estate import Estate, facet
 
-from downriver.impact import CodeFolder
+from downriver.impact import SourceFolder
 from downriver.model.changes import ColumnDrop, ColumnRename, TypeChange
 from downriver.service import Lineage
 
@@ -42,7 +42,7 @@ class Repository:
         file.write_text(text)
 
     def fix(self, *changes: object) -> Fix:
-        return self.estate.lineage.fix(list(changes), CodeFolder(self.folder))
+        return self.estate.lineage.fix(list(changes), SourceFolder(self.folder))
 
     def apply(self, fix: Fix) -> None:
         subprocess.run(

@@ -65,12 +65,12 @@ class Fate:
 
 def publish_and_die(place: str, store: str) -> None:
     """Publish in transactions of two events, and die after the first."""
-    from downriver.lake import publish
-    from downriver.lake.places import Folder
+    from downriver.lake.bronze import store_log
+    from downriver.lake.storage.files import Folder
     from downriver.store import open_store
 
-    publish._AT_ONCE = 2
-    publish.publish(Folder(place), open_store(store), lambda done, total: die())
+    store_log._EVENTS_PER_TRANSACTION = 2
+    store_log.publish(Folder(place), open_store(store), lambda done, total: die())
 
 
 def main(action: str, place: str, source: str, when: str) -> None:

@@ -15,13 +15,13 @@ from tests.openlineage import parsed
 from tests.unit.events.test_order_free import TIMES, catalog, events
 from tests.unit.lake.dumps import dump
 
-from downriver.events.files import list_event_files, read_event_file
+from downriver.openlineage.files import list_event_files, read_event_file
 from downriver.store import open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from downriver.events import Event
+    from downriver.openlineage import Event
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "openlineage"
 CASES = sorted(GOLDEN.iterdir())
@@ -36,7 +36,7 @@ def server_catalog(told: list[Event]) -> dict:
 
 def lake_catalog(spark: SparkSession, batches: list[list[Event]]) -> dict:
     """Merge batch after batch, each into what the ones before it gave."""
-    from downriver.lake.facts import fold_events, merge_facts
+    from downriver.lake.silver.facts import fold_events, merge_facts
 
     facts: dict[str, DataFrame] = {}
     for batch in batches:

@@ -13,10 +13,10 @@ from tests.unit.cli.command import downriver
 from tests.unit.lake.orders import FIRST, SECOND
 
 from downriver.errors import InvalidRequestError, LakeError
-from downriver.lake.export import export_neo4j, export_openlineage, export_parquet
-from downriver.lake.places import Folder
-from downriver.lake.snapshots import Snapshot, commit
-from downriver.lake.views import PANELS, render_dashboard, render_views
+from downriver.lake.duckdb_views import PANELS, render_dashboard, render_views
+from downriver.lake.exports import export_neo4j, export_openlineage, export_parquet
+from downriver.lake.storage.files import Folder
+from downriver.lake.storage.versions import LakeVersion, commit_version
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
@@ -87,7 +87,7 @@ def test_every_view_and_every_question_of_the_dashboard_is_answered(built):
 
 def test_before_a_build_there_is_nothing_to_show(tmp_path):
     folder = Folder(str(tmp_path))
-    commit(folder, Snapshot(), Snapshot())
+    commit_version(folder, LakeVersion(), LakeVersion())
     with pytest.raises(LakeError, match="has not been built"):
         render_views(folder)
     with pytest.raises(LakeError, match="has not been built"):

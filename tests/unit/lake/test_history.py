@@ -11,9 +11,7 @@ from tests.unit.cli.command import downriver
 from tests.unit.lake.orders import FIRST, SECOND, facts_of, make, rows, server_catalog
 
 from downriver.errors import LakeError
-from downriver.lake.moments import parse_moment
-from downriver.lake.retention import clean
-from downriver.lake.snapshots import read_current
+from downriver.lake.storage.versions import clean_versions, parse_time, read_current_version
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
@@ -26,11 +24,11 @@ def copy(spark, built, tmp_path):
 
 
 def test_as_of_a_time_it_is_the_catalog_of_the_events_up_to_then(copy, tmp_path):
-    current = read_current(copy.folder)
-    copy.build_as_of(parse_moment("2026-01-31"))
+    current = read_current_version(copy.folder)
+    copy.build_as_of(parse_time("2026-01-31"))
     assert facts_of(copy, copy.at("2026-01-31")) == server_catalog(tmp_path / "store", FIRST)
-    assert read_current(copy.folder) == current, "the current version is left alone"
-    assert copy.build_as_of(parse_moment("2026-01-31")) == [], "it is there already"
+    assert read_current_version(copy.folder) == current, "the current version is left alone"
+    assert copy.build_as_of(parse_time("2026-01-31")) == [], "it is there already"
 
     changes = copy.diff("2026-01-31", "4")["edges"].collect()
     assert sorted((row.change, row.kind, row.source_name) for row in changes) == [
@@ -39,7 +37,7 @@ def test_as_of_a_time_it_is_the_catalog_of_the_events_up_to_then(copy, tmp_path)
     ]
     query = "SELECT count(*) FROM gold_edges"
     assert [row[0] for row in copy.query(query, "2026-01-31").collect()] == [2]
-    assert clean(copy.folder, 1).versions == [1, 2, 3]
+    assert clean_versions(copy.folder, 1).versions == [1, 2, 3]
     assert copy.diff("2026-01-31", "4")["edges"].count() == 2, "cleaning keeps what it needs"
 
 
@@ -47,7 +45,7 @@ def test_compacted_it_holds_the_same_in_one_batch(copy, tmp_path):
     before = facts_of(copy)
     stage = copy.compact()
     assert (stage.rows_in, stage.rows_out) == (5, 5)
-    [batch] = read_current(copy.folder).batches
+    [batch] = read_current_version(copy.folder).batches
     assert (batch.number, batch.events, batch.quarantined, batch.duplicates) == (2, 5, 1, 2)
     assert copy.build() == []
     assert facts_of(copy) == before
@@ -63,7 +61,7 @@ def test_compacted_it_holds_the_same_in_one_batch(copy, tmp_path):
 
 def test_expired_events_are_gone_but_not_what_they_told(copy):
     before = facts_of(copy)
-    february = parse_moment("2026-02-01", end=False)
+    february = parse_time("2026-02-01", end=False)
     stage = copy.expire(february)
     assert (stage.rows_in, stage.rows_out) == (5, len(SECOND))
     assert copy.build() == []

@@ -16,9 +16,9 @@ from tests.unit.events.test_order_free import catalog
 from tests.unit.lake.driver import run_driver
 from tests.unit.lake.orders import FIRST, SECOND, facts_of, lines, make, rows, server_catalog
 
-from downriver.lake.publish import Published, publish
-from downriver.lake.snapshots import list_versions, read_current
-from downriver.lake.streaming import Rhythm, stream
+from downriver.lake.bronze.store_log import PublishReport, publish
+from downriver.lake.storage.versions import list_versions, read_current_version
+from downriver.lake.stream import StreamSchedule, run_stream
 from downriver.store import open_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
@@ -64,8 +64,8 @@ def test_publishing_killed_between_two_transactions(spark, built, tmp_path):
     one, other = str(tmp_path / "one"), str(tmp_path / "other")
     assert run_driver(spark, "publish", built.folder.place, one, "never") == KILLED
     with closing(open_store(one)) as interrupted, closing(open_store(other)) as whole:
-        assert publish(built.folder, interrupted) == Published(3, 2)
-        assert publish(built.folder, whole) == Published(5, 0)
+        assert publish(built.folder, interrupted) == PublishReport(3, 2)
+        assert publish(built.folder, whole) == PublishReport(5, 0)
         assert catalog(interrupted, []) == catalog(whole, [])
 
 
@@ -103,10 +103,12 @@ def test_a_stream_killed_once_a_batch_is_committed(spark, tmp_path):
         grown.write(lines(SECOND[0]))
     (source / "second.jsonl").write_bytes(lines(FIRST[0], SECOND[1]))
     lake = make(place, spark)
-    taken = stream(lake, [str(source)], Rhythm(build_every=3600, once=True), Event(), build=True)
+    taken = run_stream(
+        lake, [str(source)], StreamSchedule(build_every=3600, once=True), Event(), build=True
+    )
     assert (taken.rows_in, taken.rows_out, taken.duplicates) == (3, 2, 1)
     assert facts_of(lake) == server_catalog(tmp_path / "store")
     assert rows(lake, "SELECT count(*), count(DISTINCT digest) FROM bronze_events") == [(5, 5)]
     assert rows(lake, "SELECT count(*) FROM bronze_quarantine") == [(1,)]
-    batches = read_current(lake.folder).batches
+    batches = read_current_version(lake.folder).batches
     assert [(batch.events, batch.duplicates) for batch in batches] == [(3, 0), (2, 1)]

@@ -10,8 +10,8 @@ from tests.unit.events.test_order_free import catalog
 from tests.unit.lake.orders import FIRST, SECOND, facts_of, lines, make, rows, server_catalog
 
 from downriver.errors import LakeNotFoundError
-from downriver.lake.publish import Published, publish
-from downriver.lake.snapshots import list_versions, read_version
+from downriver.lake.bronze.store_log import PublishReport, publish
+from downriver.lake.storage.versions import list_versions, read_version
 from downriver.store import open_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
@@ -160,15 +160,15 @@ def test_gold_says_how_it_all_grew_day_by_day(built):
 
 
 def test_blocks_counted_as_tasks_count_the_same(spark, built, tmp_path, monkeypatch):
-    from downriver.lake import blocks
-    from downriver.lake.places import Folder
-    from downriver.lake.reach import Reach
-    from downriver.lake.stored import Tables
+    from downriver.lake.reach import counts
+    from downriver.lake.reach.counts import ReachTables
+    from downriver.lake.storage.files import Folder
+    from downriver.lake.storage.tables import TableStorage
 
-    monkeypatch.setattr(blocks, "_WORTH_SPREADING", 0)
-    stored = Tables(Folder(str(tmp_path)), spark)
+    monkeypatch.setattr(counts, "_WORTH_SPREADING", 0)
+    stored = TableStorage(Folder(str(tmp_path)), spark)
     facts = built.tables()
-    made = Reach(stored, "reach", blocks.counting_on(stored, "blocks"), facts).measure()
+    made = ReachTables(stored, "reach", counts.block_counter(stored, "blocks"), facts).measure()
     assert list((tmp_path / "blocks").iterdir()), "the blocks were spread"
     for name, frame in made.items():
         assert sorted(frame.collect()) == sorted(facts[f"gold.{name}"].collect())
@@ -203,7 +203,7 @@ def test_from_the_log_of_a_store_to_another_store(spark, tmp_path):
         expected = catalog(one, [[parsed(event) for event in SECOND]])
         assert lake.ingest_log(one).rows_out == len(SECOND)
     with closing(open_store(str(tmp_path / "other"))) as other:
-        assert publish(lake.folder, other) == Published(len(FIRST) + len(SECOND), 0)
+        assert publish(lake.folder, other) == PublishReport(len(FIRST) + len(SECOND), 0)
         assert catalog(other, []) == expected
 
 

@@ -9,7 +9,7 @@ import pytest
 from downriver.errors import LakeError
 from downriver.lake.runner import Lake
 from downriver.lake.session import is_connected
-from downriver.lake.streaming import Rhythm, stream
+from downriver.lake.stream import StreamSchedule, run_stream
 
 
 def test_a_session_of_spark_connect_refuses_streams_and_says_what_works(tmp_path):
@@ -19,4 +19,4 @@ def test_a_session_of_spark_connect_refuses_streams_and_says_what_works(tmp_path
     assert is_connected(remote)
     lake = Lake(str(tmp_path), remote)
     with pytest.raises(LakeError, match=r"spark-submit.*Ingesting files, building and queries"):
-        stream(lake, ["x"], Rhythm(), Event(), build=True)
+        run_stream(lake, ["x"], StreamSchedule(), Event(), build=True)

@@ -10,8 +10,8 @@ from tests.openlineage import dataset, parsed, run_event
 from tests.unit.events.test_order_free import catalog
 from tests.unit.lake.dumps import dump
 
-from downriver.lake.closure import count_here
-from downriver.lake.reach import count_nodes
+from downriver.lake.reach.closure import count_in_process
+from downriver.lake.reach.counts import count_node_reach
 from downriver.model.facts import EdgeKind
 from downriver.store import open_store
 
@@ -23,7 +23,7 @@ RUNS, READERS = 2000, 500
 def test_one_job_of_many_runs_and_one_dataset_of_many_readers_make_the_servers_catalog(
     spark, tmp_path
 ):
-    from downriver.lake.facts import fold_events, merge_facts
+    from downriver.lake.silver.facts import fold_events, merge_facts
 
     orders = dataset("orders")
     runs = [run_event("load", f"run-{n}", outputs=[orders]) for n in range(RUNS)]
@@ -52,7 +52,7 @@ def test_a_dataset_of_very_many_consumers_reaches_them_all():
         "kind": np.repeat([0, 1], [len(datasets), len(jobs)]),
     }
     links = {"kind": kinds, "source": source, "target": target, "last_at": np.zeros_like(source)}
-    found = count_nodes(numbers, links, count_here)
+    found = count_node_reach(numbers, links, count_in_process)
     assert found["downstream_datasets"][0] == many + 1
     assert found["downstream_jobs"][0] == many + 1
     assert found["upstream_datasets"][-1] == many + 1

@@ -24,10 +24,10 @@ from tests.openlineage import (
 )
 
 from downriver.errors import DownriverError, InvalidRequestError, StoreBusyError, StoreError
-from downriver.events import Event
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage import Event
 from downriver.store import Store, StoreState, open_store, verify_chain
-from downriver.store.arrays import accept_arrays, encode_array
+from downriver.store.postgres_arrays import encode_array, register_array_dumper
 
 PATIENCE = 10.0
 
@@ -411,7 +411,7 @@ class TestArrays:
         ],
     )
     def test_what_is_sent_arrives(self, admin, kind, values):
-        accept_arrays(admin)
+        register_array_dumper(admin)
         sql = f"SELECT unnest(%b::{kind}[])"
         rows = admin.execute(sql, [encode_array(kind, values)]).fetchall()
         assert [row[0] for row in rows] == values

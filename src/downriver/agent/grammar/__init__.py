@@ -1,11 +1,11 @@
-"""A small English for pipelines: descriptions in, flows out, and nothing guessed."""
+"""A grammar of English pipeline descriptions. It reads flows and reports what it cannot read."""
 
 from downriver.agent.grammar.description import (
     Description,
+    DescriptionLine,
     FlowDraft,
-    Line,
     PipelineDraft,
     parse_description,
 )
 
-__all__ = ["Description", "FlowDraft", "Line", "PipelineDraft", "parse_description"]
+__all__ = ["Description", "DescriptionLine", "FlowDraft", "PipelineDraft", "parse_description"]

@@ -1,4 +1,4 @@
-"""What a clause comes to, and the parts that patterns share."""
+"""`Clause`: sources, targets and transformation of one statement, and helpers of all patterns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.agent.grammar.mentions import Mention, parse_made, parse_mention, parse_mentions
-from downriver.agent.grammar.verbs import GERUNDS
+from downriver.agent.grammar.vocabulary import GERUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

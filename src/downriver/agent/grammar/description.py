@@ -1,4 +1,4 @@
-"""A description of pipelines, line by line; every line ends up somewhere.
+"""Parse a description of pipelines line by line.
 
 A line is a heading, a schedule, an instruction, one or more flows, or not understood.
 """
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from downriver.agent.grammar.mentions import parse_mention
-from downriver.agent.grammar.schedule import Timed, parse_schedule_line, take_schedule
-from downriver.agent.grammar.sentences import Said, parse_sentence
-from downriver.agent.grammar.words import is_marked, unquoted
+from downriver.agent.grammar.schedule import TextAndSchedule, parse_schedule_line, take_schedule
+from downriver.agent.grammar.sentences import ParsedSentence, parse_sentence
+from downriver.agent.grammar.vocabulary import is_marked, unquoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from downriver.agent.grammar.clause import Clause
     from downriver.agent.grammar.mentions import Mention
 
-Role = Literal["heading", "schedule", "instruction", "flow", "not_understood"]
-_MOST_JOINED = 3
+LineRole = Literal["heading", "schedule", "instruction", "flow", "not_understood"]
+_MAX_JOINED_LINES = 3
 
 
-class Line(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+class DescriptionLine(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """One line of a description, and what was made of it."""
 
     number: int
     text: str
-    role: Role
+    role: LineRole
     problem: str = ""
 
 
@@ -58,7 +58,7 @@ class Description(msgspec.Struct, kw_only=True):
     """Everything that was read, and every line of it."""
 
     pipelines: list[PipelineDraft]
-    lines: list[Line]
+    lines: list[DescriptionLine]
 
     @property
     def flows(self) -> list[FlowDraft]:
@@ -66,12 +66,12 @@ class Description(msgspec.Struct, kw_only=True):
         return [flow for pipeline in self.pipelines for flow in pipeline.flows]
 
     @property
-    def not_understood(self) -> list[Line]:
+    def not_understood(self) -> list[DescriptionLine]:
         """The lines that could not be read."""
         return [line for line in self.lines if line.role == "not_understood"]
 
 
-class _Raw(NamedTuple):
+class _RawLine(NamedTuple):
     number: int
     text: str
     bullet: bool
@@ -98,14 +98,14 @@ _NAME_WORDS = re.compile(
     re.IGNORECASE,
 )
 _CONNECTIVE = re.compile(r"(?:and|plus|which|that|then|into|to|with|from|by|on)\b", re.IGNORECASE)
-_NAMELESS = re.compile(r"(?:data )?(?:pipelines?|flows?|jobs?|lineage)?", re.IGNORECASE)
+_GENERIC_NAME = re.compile(r"(?:data )?(?:pipelines?|flows?|jobs?|lineage)?", re.IGNORECASE)
 _ARROW = re.compile(r"[-=]+>|→|<[-=]+|←")
 _INLINE_HEADING = re.compile(r"^(?P<head>[A-Z][\w /&-]*?(?:\s*\([^()]*\))?)\s*:\s+(?P<rest>\S.*)$")
 
 
 def parse_description(text: str) -> Description:
     """Return the pipelines that a text describes, and what became of each of its lines."""
-    return _Reading(text).read()
+    return _DescriptionParser(text).read()
 
 
 def split_sentences(text: str) -> list[str]:
@@ -113,13 +113,13 @@ def split_sentences(text: str) -> list[str]:
     return [part.strip() for part in _SENTENCE_END.split(text) if part.strip(" .")]
 
 
-class _Reading:
+class _DescriptionParser:
     """One pass over the lines, with what the lines so far were about."""
 
     def __init__(self, text: str) -> None:
         self._raws = list(_raw_lines(text))
         self._pipelines = [PipelineDraft()]
-        self._lines: list[Line] = []
+        self._lines: list[DescriptionLine] = []
         self._topic: tuple[str, ...] = ()
 
     def read(self) -> Description:
@@ -147,7 +147,7 @@ class _Reading:
     def _joinable(self, at: int) -> int:
         """Return how many lines from here may be one sentence that was wrapped."""
         count = 1
-        while count < _MOST_JOINED and at + count < len(self._raws):
+        while count < _MAX_JOINED_LINES and at + count < len(self._raws):
             following = self._raws[at + count]
             if following.bullet or following.number != self._raws[at].number + count:
                 break
@@ -167,27 +167,27 @@ class _Reading:
         said = [parse_sentence(s, self._topic) for s in sentences if not _is_instruction(s)]
         return bool(said) and all(s.clauses for s in said)
 
-    def _heading(self, raw: _Raw) -> bool:
+    def _heading(self, raw: _RawLine) -> bool:
         heading = _as_heading(raw)
         if not heading:
             return False
         timed = _heading_schedule(heading)
         instruction = _is_instruction(heading)
         name = _NAME_WORDS.sub("", re.sub(r"\s*\([^()]*\)", "", timed.text)).strip(" :-–—")
-        if _NAMELESS.fullmatch(name) or (instruction and not _HEADING_NOUN.search(name)):
+        if _GENERIC_NAME.fullmatch(name) or (instruction and not _HEADING_NOUN.search(name)):
             name = ""
         self._pipelines.append(PipelineDraft(name=name, schedule=timed.schedule))
         self._lines.append(_line(raw, "instruction" if instruction else "heading"))
         return True
 
-    def _schedule(self, raw: _Raw) -> bool:
+    def _schedule(self, raw: _RawLine) -> bool:
         when = parse_schedule_line(raw.text)
         if when:
             self._pipelines[-1].schedule = when
             self._lines.append(_line(raw, "schedule"))
         return bool(when)
 
-    def _flows(self, raw: _Raw) -> None:
+    def _flows(self, raw: _RawLine) -> None:
         """Read the sentences of a line; what cannot be read of it is said back."""
         head, rest = _inline_heading(raw.text)
         if head:
@@ -208,7 +208,7 @@ class _Reading:
                     problems.append((sentence, said.problem))
         self._lines += _outcome(raw, problems, found)
 
-    def _add(self, said: Said, number: int) -> None:
+    def _add(self, said: ParsedSentence, number: int) -> None:
         for clause in said.clauses:
             self._pipelines[-1].flows += _drafts(clause, number, said.schedule)
         if said.clauses:
@@ -220,27 +220,31 @@ def _is_instruction(text: str) -> bool:
     return bool(_INSTRUCTION.fullmatch(text)) and not any(map(is_marked, text.split()))
 
 
-def _outcome(raw: _Raw, problems: list[tuple[str, str]], found: bool) -> Iterator[Line]:
+def _outcome(
+    raw: _RawLine, problems: list[tuple[str, str]], found: bool
+) -> Iterator[DescriptionLine]:
     if found or not problems:
         yield _line(raw, "flow" if found else "instruction")
     for sentence, problem in problems:
-        yield Line(number=raw.number, text=sentence, role="not_understood", problem=problem)
+        yield DescriptionLine(
+            number=raw.number, text=sentence, role="not_understood", problem=problem
+        )
 
 
-def _line(raw: _Raw, role: Role) -> Line:
-    return Line(number=raw.number, text=raw.text, role=role)
+def _line(raw: _RawLine, role: LineRole) -> DescriptionLine:
+    return DescriptionLine(number=raw.number, text=raw.text, role=role)
 
 
-def _raw_lines(text: str) -> Iterator[_Raw]:
+def _raw_lines(text: str) -> Iterator[_RawLine]:
     for number, line in enumerate(text.splitlines(), 1):
         bare = line.strip()
         if not re.search(r"\w", bare):
             continue  # blank, or a ruled line
         stripped = _BULLET.sub("", bare)
-        yield _Raw(number, stripped, stripped != bare)
+        yield _RawLine(number, stripped, stripped != bare)
 
 
-def _as_heading(raw: _Raw) -> str:
+def _as_heading(raw: _RawLine) -> str:
     """Return the text of a heading, or nothing."""
     found = _MARKDOWN.match(raw.text)
     if found:
@@ -254,12 +258,12 @@ def _as_heading(raw: _Raw) -> str:
     return ""
 
 
-def _heading_schedule(heading: str) -> Timed:
+def _heading_schedule(heading: str) -> TextAndSchedule:
     """Split a heading into its name and when it runs: what is in brackets says it best."""
     bracket = re.search(r"\s*\(([^()]*)\)", heading)
     when = parse_schedule_line(bracket[1]) if bracket else ""
     if bracket and when:
-        return Timed(heading[: bracket.start()] + heading[bracket.end() :], when)
+        return TextAndSchedule(heading[: bracket.start()] + heading[bracket.end() :], when)
     return take_schedule(heading)
 
 

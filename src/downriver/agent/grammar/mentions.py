@@ -1,12 +1,12 @@
-"""Names in a sentence: `raw_orders`, `the CRM API`, `a churn prediction model`, `order history`."""
+"""Mentions of entities in a sentence: `raw_orders`, `the CRM API`, `a churn prediction model`."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-from downriver.agent.grammar.verbs import BASES, KNOWN_PARTICIPLES, third_person
-from downriver.agent.grammar.words import (
+from downriver.agent.grammar.vocabulary import (
+    BASES,
     CONTENTS,
     DETERMINERS,
     FILE_ENDINGS,
@@ -14,6 +14,7 @@ from downriver.agent.grammar.words import (
     IDENTIFIER,
     JOB_TYPES,
     KINDS,
+    KNOWN_PARTICIPLES,
     PLACES,
     QUOTE_MARK,
     SYSTEMS,
@@ -22,6 +23,7 @@ from downriver.agent.grammar.words import (
     TYPED,
     URL,
     is_marked,
+    third_person,
     unquoted,
     word_set,
 )

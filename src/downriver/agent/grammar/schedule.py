@@ -1,4 +1,4 @@
-"""When something runs, as people say it: found in a sentence and taken out of it."""
+"""Schedules in a sentence (`every night at 2`): found and removed from its text."""
 
 from __future__ import annotations
 
@@ -57,24 +57,24 @@ _LABEL = re.compile(
 _CRON = re.compile(r"(?:[\d*/,\-]+\s+){4}[\d*/,\-A-Z]+")
 
 
-class Timed(NamedTuple):
+class TextAndSchedule(NamedTuple):
     """A text without its schedule, and the schedule; empty when it has none."""
 
     text: str
     schedule: str
 
 
-def take_schedule(text: str) -> Timed:
+def take_schedule(text: str) -> TextAndSchedule:
     """Return a sentence without the words that say when; the first such words count."""
     found = _SCHEDULE.search(text)
     if found is None:
-        return Timed(text, "")
+        return TextAndSchedule(text, "")
     when = found["first"] or found["led"] or found["tool"] or found["bare"]
     before, after = text[: found.start()], text[found.end() :]
     if before.rstrip().endswith("(") and after.lstrip().startswith(")"):
         before, after = before.rstrip()[:-1], after.lstrip()[1:]
     rest = re.sub(r"\(\s*\)", "", f"{before.rstrip(' ,')} {after.lstrip(' ,:')}")
-    return Timed(re.sub(r"\s+", " ", rest).strip(" ,"), _tidy(when))
+    return TextAndSchedule(re.sub(r"\s+", " ", rest).strip(" ,"), _tidy(when))
 
 
 def parse_schedule_line(text: str) -> str:

@@ -1,20 +1,169 @@
-"""A sentence: what people put around a clause, and clauses that follow from one another."""
+"""Parse one sentence into clauses: arrows (`a -> b -> c`), single clauses, and chains of clauses.
+
+The first pattern that matches a clause is used. A pattern that sees two meanings raises
+`UnclearError` instead of choosing one.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.agent.grammar.arrows import parse_arrows
+from downriver.agent.grammar.active_clauses import (
+    builds_from,
+    changes_into,
+    comes_from,
+    draws,
+    feeds,
+    from_and_to,
+    into,
+    moves_into,
+    reads_and_writes,
+    trains_on,
+)
 from downriver.agent.grammar.clause import Clause, UnclearError
-from downriver.agent.grammar.clauses import parse_clause
-from downriver.agent.grammar.mentions import Mention, parse_mention
+from downriver.agent.grammar.mentions import Mention, parse_mention, parse_mentions
+from downriver.agent.grammar.passive_clauses import (
+    is_made_from,
+    is_made_into,
+    is_used_by,
+    made_into,
+)
 from downriver.agent.grammar.schedule import take_schedule
-from downriver.agent.grammar.verbs import is_participle
-from downriver.agent.grammar.words import QUOTE_MARK, QUOTED_SPACE, unquoted
+from downriver.agent.grammar.vocabulary import (
+    QUOTE_MARK,
+    QUOTED_SPACE,
+    is_marked,
+    is_participle,
+    unquoted,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_RIGHT = (
+    r"(?:-+\s*\[(?P<label>[^\]]*)\]\s*-*>|[-=]+\|?(?P<word>[A-Za-z ]+?)\|?[-=]+>"
+    r"|[-=~|]+>+|→|⟶|➜|⇒|»|>>?)"
+)
+_LEFT = r"(?:<[-=~]+|←|⟵)"
+_EQUALS = re.compile(r"\s+:?=\s+")
+_ARROW = re.compile(rf"\s*(?:(?P<left>{_LEFT})|{_RIGHT})\s*")
+_NOTE = re.compile(
+    r"\s*(?:\((?P<note>[^()]*)\)|\[(?P<bracket>[^\[\]]*)\]|(?::|\s#|//)\s+(?P<after>.+))\s*$"
+)
+_STAGE = re.compile(r"(?:[-=]+>|→)\s*[(\[](?P<label>[^()\[\]]+)[)\]]\s*(?:[-=]+>|→)")
+_SURE = 0.98
 
 
-class Said(NamedTuple):
+def parse_arrows(text: str) -> list[Clause] | None:
+    """Return the steps of a chain of arrows; None when there is no arrow."""
+    text = _STAGE.sub(r"-[\g<label>]->", text)  # `a -> (dedupe) -> b`
+    arrows = list(_ARROW.finditer(text))
+    if not arrows:
+        return _parse_equation(text)
+    if len({arrow["left"] is None for arrow in arrows}) > 1:
+        raise UnclearError("its arrows point both ways")
+    text, note = _without_note(text)
+    stops = [_stop(part) for part in _parts(text)]
+    labels = [(a["label"] or a["word"] or note or "").strip() for a in arrows]
+    steps = [
+        _step(left, right, label)
+        for left, right, label in zip(stops, stops[1:], labels, strict=False)
+    ]
+    return [_turned(step) for step in steps] if arrows[0]["left"] else steps
+
+
+def _parse_equation(text: str) -> list[Clause] | None:
+    """`c = a + b`, and `a + b = c`: what stands alone is what is made."""
+    sides = _EQUALS.split(text)
+    if len(sides) != 2:
+        return None
+    left, right = (_stop(side) for side in sides)
+    if len(left) > 1 and len(right) > 1:
+        raise UnclearError("both sides of its equals sign are several things")
+    sources, targets = (left, right) if len(left) > 1 else (right, left)
+    return [_step(sources, targets, "")]
+
+
+def _without_note(text: str) -> tuple[str, str]:
+    found = _NOTE.search(text)
+    if found is None:
+        return text, ""
+    return text[: found.start()], found["note"] or found["bracket"] or found["after"] or ""
+
+
+def _parts(text: str) -> list[str]:
+    parts, at = [], 0
+    for arrow in _ARROW.finditer(text):
+        parts.append(text[at : arrow.start()])
+        at = arrow.end()
+    return [*parts, text[at:]]
+
+
+def _stop(part: str) -> list[Mention]:
+    part = part.strip(" []#/")
+    # Between arrows `a` alone is a name, not an article.
+    found = parse_mentions(re.sub(r"(?<!\S)([aA])(?=\s*(?:[,+&]|$))", QUOTE_MARK + r"\1", part))
+    if not found:
+        raise UnclearError(
+            f"{part.strip()!r} is no name" if part.strip() else "an arrow ends in nothing"
+        )
+    return found
+
+
+def _step(sources: list[Mention], targets: list[Mention], label: str) -> Clause:
+    return Clause(sources, targets, label, _SURE, None, tuple(targets))
+
+
+def _turned(step: Clause) -> Clause:
+    return step._replace(sources=step.targets, targets=step.sources)
+
+
+PATTERNS: tuple[Callable[[str], Clause | None], ...] = (
+    reads_and_writes,
+    from_and_to,
+    is_made_into,
+    is_used_by,
+    is_made_from,
+    comes_from,
+    trains_on,
+    builds_from,
+    feeds,
+    changes_into,
+    moves_into,
+    made_into,
+    draws,
+    into,
+)
+
+
+def parse_clause(text: str) -> list[Clause]:
+    """Return what a clause says; nothing when no pattern fits."""
+    text = re.sub(r"\s+", " ", text).strip(" ,;.")
+    for pattern in PATTERNS:
+        found = pattern(text)
+        if found is not None and not _left_out(text, found):
+            return [found]
+    return []
+
+
+_BESIDE = re.compile(r"\b(?:on|by|per|over|for|where|using|via|at)\s+\S+", re.IGNORECASE)
+
+
+def _left_out(text: str, clause: Clause) -> list[str]:
+    """Return the names in a clause that have no place in what was read: then it was misread."""
+    told = " ".join((clause.how, *(m.text for m in (*clause.sources, *clause.targets))))
+    via = clause.via.text if clause.via else ""
+    names = [word.strip(",;.()") for word in _BESIDE.sub("", text).split()]
+    return [n for n in names if is_marked(n) and n not in told + via and not _is_actor(n)]
+
+
+def _is_actor(name: str) -> bool:
+    mention = parse_mention(name)
+    return mention is not None and mention.actor
+
+
+class ParsedSentence(NamedTuple):
     """What a sentence says: clauses, when they run, or why it could not be read."""
 
     clauses: list[Clause]
@@ -22,7 +171,7 @@ class Said(NamedTuple):
     problem: str = ""
 
 
-_LONGEST = 400  # what patterns cost grows with the cube of it
+_MAX_LENGTH = 400  # what patterns cost grows with the cube of it
 _QUOTED = re.compile(r"`([^`\n]+)`|\"([\w .$#/:-]+)\"|'([\w.$#/:-]+)'|\*\*([\w.$#/:-]+)\*\*")
 _STEP = re.compile(
     r"^(?:(?:step\s+\d+\s*[:.)-]|first(?:ly)?|second(?:ly)?|third(?:ly)?|then|next|after that|"
@@ -67,25 +216,29 @@ _ALSO = re.compile(r"\s*;\s*|\s*,?\s+(?:and|while|whereas)\s+|\s*,\s+", re.IGNOR
 _VERB_FIRST = re.compile(r"^(?:is|are|gets?|was|were)\b", re.IGNORECASE)
 
 
-def parse_sentence(text: str, before: tuple[str, ...] = ()) -> Said:
+def parse_sentence(text: str, before: tuple[str, ...] = ()) -> ParsedSentence:
     """Return what a sentence says; `before` is what the last one was about, for `it`."""
-    if len(text) > _LONGEST:
-        return Said([], "", f"it is longer than {_LONGEST} characters; say it in several sentences")
+    if len(text) > _MAX_LENGTH:
+        return ParsedSentence(
+            [], "", f"it is longer than {_MAX_LENGTH} characters; say it in several sentences"
+        )
     timed = take_schedule(_mark_quotes(text))
     bare = _without_frame(timed.text)
     doubt = _DOUBT.search(bare)
     if doubt:
-        return Said([], timed.schedule, f"with {doubt[0]!r} it does not say what happens")
+        return ParsedSentence([], timed.schedule, f"with {doubt[0]!r} it does not say what happens")
     bare, refers = _replace_pronoun(bare, before)
     try:
         clauses = _parse(bare)
     except UnclearError as unclear:
-        return Said([], timed.schedule, str(unclear))
+        return ParsedSentence([], timed.schedule, str(unclear))
     if not clauses:
-        return Said([], timed.schedule, "no flow from one thing to another was found in it")
+        return ParsedSentence(
+            [], timed.schedule, "no flow from one thing to another was found in it"
+        )
     if refers:
         clauses = [c._replace(confidence=c.confidence * 0.95) for c in clauses]
-    return Said(clauses, timed.schedule)
+    return ParsedSentence(clauses, timed.schedule)
 
 
 def _mark_quotes(text: str) -> str:
@@ -133,7 +286,7 @@ def _parse_chain(text: str) -> list[Clause]:
             continue
         subject = " and ".join(_referred(mention) for mention in first[-1].last)
         alone = text[cut.end() :]
-        rest = _go_on(subject, alone)
+        rest = _with_subject(subject, alone)
         following = _whole(alone) or _whole(rest)
         if following:
             return first + following
@@ -145,7 +298,7 @@ def _referred(mention: Mention) -> str:
     return mention.text if parse_mention(mention.text) else mention.id
 
 
-def _go_on(subject: str, rest: str) -> str:
+def _with_subject(subject: str, rest: str) -> str:
     """Give a clause without a subject the one it means."""
     first = rest.split()[0].casefold() if rest.split() else ""
     if first in ("into", "to", "onto"):

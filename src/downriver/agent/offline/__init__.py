@@ -1,1 +1,1 @@
-"""The agent without a model: a deterministic planner over the same tools."""
+"""The agent without a language model: fixed rules over the same tools."""

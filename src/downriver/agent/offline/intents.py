@@ -1,4 +1,4 @@
-"""What a message asks for. The first intent whose signs are there decides."""
+"""The intent of a message. The first intent whose pattern matches is chosen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from downriver.agent.grammar import parse_description
-from downriver.agent.offline import signs
+from downriver.agent.offline import intent_patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +34,7 @@ def read_intent(text: str) -> Intent:
     """Return what a message asks for."""
     for kind, is_meant in INTENTS:
         if is_meant(text):
-            decide = bool(signs.DECIDE.search(text))
+            decide = bool(intent_patterns.DECIDE.search(text))
             return Intent(kind, direction_of(text), depth_of(text), decide)
     return Intent("unknown")
 
@@ -42,11 +42,11 @@ def read_intent(text: str) -> Intent:
 def direction_of(text: str) -> str:
     """Return which way a question looks; both when it says neither or both."""
     stated = {word.lower() for word in re.findall(r"\b(?:up|down)stream\b", text, re.IGNORECASE)}
-    if signs.BOTH.search(text) or len(stated) > 1:
+    if intent_patterns.BOTH.search(text) or len(stated) > 1:
         return "both"
     if stated:
         return "upstream" if "upstream" in stated else "downstream"
-    up, down = signs.UPSTREAM.search(text), signs.DOWNSTREAM.search(text)
+    up, down = intent_patterns.UPSTREAM.search(text), intent_patterns.DOWNSTREAM.search(text)
     if bool(up) == bool(down):
         return "both"
     return "upstream" if up else "downstream"
@@ -54,14 +54,14 @@ def direction_of(text: str) -> str:
 
 def depth_of(text: str) -> int | None:
     """Return how many steps a question is about, None when it is about all."""
-    found = signs.DEPTH.search(text)
+    found = intent_patterns.DEPTH.search(text)
     if found:
         return int(found[1] or found[2])
-    return 1 if signs.DIRECT.search(text) else None
+    return 1 if intent_patterns.DIRECT.search(text) else None
 
 
 def _is_registration(text: str) -> bool:
-    if signs.REGISTER.search(text):
+    if intent_patterns.REGISTER.search(text):
         return True
     if "?" in text:
         return False
@@ -72,7 +72,12 @@ def _is_registration(text: str) -> bool:
 
 
 def _is_trace(text: str) -> bool:
-    patterns = (signs.UPSTREAM, signs.DOWNSTREAM, signs.BOTH, signs.LINEAGE)
+    patterns = (
+        intent_patterns.UPSTREAM,
+        intent_patterns.DOWNSTREAM,
+        intent_patterns.BOTH,
+        intent_patterns.LINEAGE,
+    )
     return any(pattern.search(text) for pattern in patterns)
 
 
@@ -81,19 +86,19 @@ def _has(pattern: re.Pattern[str]) -> Callable[[str], bool]:
 
 
 INTENTS: tuple[tuple[Kind, Callable[[str], bool]], ...] = (
-    ("help", _has(signs.HELP)),
-    ("gate", _has(signs.GATE)),
-    ("sql", _has(signs.SQL)),
+    ("help", _has(intent_patterns.HELP)),
+    ("gate", _has(intent_patterns.GATE)),
+    ("sql", _has(intent_patterns.SQL)),
     ("register", _is_registration),
-    ("diagram", _has(signs.DIAGRAM)),
-    ("kpis", _has(signs.KPIS)),
-    ("incident", _has(signs.INCIDENT)),
-    ("fix", _has(signs.FIX)),
-    ("impact", _has(signs.IMPACT)),
-    ("diagnose", _has(signs.DIAGNOSE)),
-    ("column", _has(signs.COLUMN)),
-    ("paths", _has(signs.PATHS)),
+    ("diagram", _has(intent_patterns.DIAGRAM)),
+    ("kpis", _has(intent_patterns.KPIS)),
+    ("incident", _has(intent_patterns.INCIDENT)),
+    ("fix", _has(intent_patterns.FIX)),
+    ("impact", _has(intent_patterns.IMPACT)),
+    ("diagnose", _has(intent_patterns.DIAGNOSE)),
+    ("column", _has(intent_patterns.COLUMN)),
+    ("paths", _has(intent_patterns.PATHS)),
     ("trace", _is_trace),
-    ("search", _has(signs.SEARCH)),
-    ("entity", _has(signs.ENTITY)),
+    ("search", _has(intent_patterns.SEARCH)),
+    ("entity", _has(intent_patterns.ENTITY)),
 )

@@ -1,23 +1,53 @@
-"""The agent's mind where there is no model: read the intent, use the tool, tell the answer."""
+"""`OfflinePlanner`: recognise the intent of a message, call the tool, and render the reply."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from downriver.agent.grammar import parse_description
-from downriver.agent.offline import replies, signs
-from downriver.agent.offline.gate_message import parse_gate_message
+from downriver.agent.offline import intent_patterns, replies
 from downriver.agent.offline.intents import Intent, read_intent
-from downriver.agent.offline.names import find_names, plain_words
-from downriver.agent.tools.naming import look_up
+from downriver.agent.offline.question_entities import find_names, plain_words
+from downriver.agent.tools.entity_names import resolve_entity
 from downriver.errors import DownriverError, EntityNotFoundError, InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from downriver.agent.calls import Toolbox
-    from downriver.agent.tools.naming import Named
+    from downriver.agent.toolbox import Toolbox
+    from downriver.agent.tools.entity_names import NamedEntity
+
+_LABEL = re.compile(
+    r"^\s*(?P<label>proposed change|change description|description|entity(?: id)?|change type|type|"
+    r"change)\s*:[ \t]*(?P<value>.*?)\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+class GateMessage(NamedTuple):
+    """What a request says of a change."""
+
+    entity: str
+    change_type: str
+    description: str
+
+
+def parse_gate_message(text: str) -> GateMessage | None:
+    """Return what a labelled request says; None where it names no entity."""
+    said: dict[str, str] = {}
+    for found in _LABEL.finditer(text):
+        said.setdefault(_meaning(found["label"].lower()), found["value"].strip("`\"' "))
+    if not said.get("entity"):
+        return None
+    return GateMessage(said["entity"], said.get("type", ""), said.get("description", ""))
+
+
+def _meaning(label: str) -> str:
+    if label.startswith("entity"):
+        return "entity"
+    return "type" if label.endswith("type") else "description"
+
 
 HELP = """\
 I read these, without a model:
@@ -38,7 +68,7 @@ class OfflinePlanner:
 
     def __init__(self, *, gate: bool = False) -> None:
         self._gate = gate  # every question about a change wants a decision
-        self._topic: Named | None = None
+        self._topic: NamedEntity | None = None
 
     async def stream(self, text: str, toolbox: Toolbox) -> AsyncIterator[str]:
         """Yield the answer to a message, line by line."""
@@ -53,14 +83,14 @@ class OfflinePlanner:
         except DownriverError as error:
             if intent.kind == "gate" or (self._gate and intent.kind == "impact"):
                 return replies.tell_undecided(error.message)
-            return _explained(error)
+            return _error_reply(error)
 
     @property
     def decides(self) -> bool:
         """Whether questions about changes are answered with a decision."""
         return self._gate
 
-    async def topic(self, text: str, toolbox: Toolbox, most: int = 1) -> list[Named]:
+    async def topic(self, text: str, toolbox: Toolbox, most: int = 1) -> list[NamedEntity]:
         """Return what a question is about: what it names, else what the last one named."""
         found = await find_names(text, toolbox.desk, most)
         if not found and self._topic is not None and re.search(r"\b(?:it|its|that|this)\b", text):
@@ -83,7 +113,7 @@ async def _suggest(text: str, toolbox: Toolbox) -> NoReturn:
     raise InvalidRequestError("entity", "name the dataset you mean, as in table:orders")
 
 
-def _explained(error: DownriverError) -> str:
+def _error_reply(error: DownriverError) -> str:
     if isinstance(error, EntityNotFoundError):
         return f"I do not know it: {error.message}"
     return f"I cannot answer that: {error.message}"
@@ -107,7 +137,7 @@ class _Question:
         said = {name: value for name, value in arguments.items() if value is not None}
         return await self._toolbox.call(tool, said)
 
-    async def _entity(self) -> Named:
+    async def _entity(self) -> NamedEntity:
         return (await self._planner.topic(self._text, self._toolbox))[0]
 
     async def help(self) -> str:
@@ -158,7 +188,7 @@ class _Question:
             raise InvalidRequestError("Entity", "say which entity is to change")
         answer = await self._use(
             "gate_change",
-            entity_id=str(await look_up(said.entity, self._toolbox.desk)),
+            entity_id=str(await resolve_entity(said.entity, self._toolbox.desk)),
             change_type=said.change_type,
             description=said.description,
         )
@@ -260,7 +290,7 @@ def _format_in(text: str) -> str:
     return "dot" if re.search(r"\bgraphviz\b", text, re.IGNORECASE) else "mermaid"
 
 
-def _column_in(text: str, entity: Named) -> str | None:
+def _column_in(text: str, entity: NamedEntity) -> str | None:
     """Return the column a question is about: `the column c of t`, `c in t`."""
     found = re.search(
         r"\b(?:column|field)\s+[`\"']?(\w+)|[`\"']?(\w+)[`\"']?\s+(?:column|field)\b",
@@ -295,5 +325,5 @@ def _statement_in(text: str) -> str:
     fenced = re.search(r"```(?:sql)?\s*\n(.*?)```", text, re.IGNORECASE | re.DOTALL)
     if fenced:
         return fenced[1].strip()
-    found = signs.SQL.search(text)
+    found = intent_patterns.SQL.search(text)
     return text[found.start() :].strip() if found else text.strip()

@@ -1,4 +1,4 @@
-"""Answers of tools as text that people read, with the evidence and what is not known."""
+"""Tool answers rendered as text, with evidence and completeness."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from downriver.agent.tools.asking import (
+    from downriver.agent.model_loop import PolicyDecision
+    from downriver.agent.tools.change_impact import ChangeImpactAnswer, FixAnswer, GateAnswer
+    from downriver.agent.tools.diagnostics import DiagnoseAnswer, IncidentAnswer, KpisAnswer
+    from downriver.agent.tools.paging import ToolAnswer
+    from downriver.agent.tools.queries import (
         ColumnAnswer,
+        DiagramAnswer,
         EntityAnswer,
-        ExportPart,
-        PathsFound,
+        RoutesAnswer,
         SearchAnswer,
         TraceAnswer,
     )
-    from downriver.agent.tools.judging import FixAnswer, GateAnswer, ImpactFound
-    from downriver.agent.tools.paging import Answer
-    from downriver.agent.tools.watching import DiagnoseAnswer, IncidentAnswer, KpisAnswer
-    from downriver.agent.tools.writing import Described, SqlAnswer
-    from downriver.agent.verdict import Ruling
+    from downriver.agent.tools.registration import DescriptionAnswer, SqlAnswer
     from downriver.model.flows import Related
 
 _SPOTS_SHOWN = 3
@@ -59,7 +59,7 @@ def _counted(answer: TraceAnswer) -> str:
     return f"{' and '.join(parts)}, up to {_plural(answer.deepest, 'step')} away"
 
 
-def tell_impact(answer: ImpactFound) -> str:
+def tell_impact(answer: ChangeImpactAnswer) -> str:
     """Say who is hurt by a change and how, the worst first."""
     lines = [
         f"{'; '.join(answer.changes).capitalize()}: risk {answer.risk_level}, "
@@ -97,7 +97,7 @@ def tell_gate(answer: GateAnswer) -> str:
     return _lines(*lines, *_certainty(answer))
 
 
-def tell_ruling(ruling: Ruling) -> str:
+def tell_ruling(ruling: PolicyDecision) -> str:
     """Say what the policy decided, where no more is known of it."""
     return f"DECISION: {ruling.decision}\nRISK: {ruling.risk}\nAFFECTED SYSTEMS: {ruling.affected}"
 
@@ -193,7 +193,7 @@ def tell_fix(answer: FixAnswer) -> str:
     return _lines(*lines)
 
 
-def tell_export(answer: ExportPart) -> str:
+def tell_export(answer: DiagramAnswer) -> str:
     """Show a drawing as it is, fenced, and say what is missing in it."""
     lines = [f"```{answer.format}", answer.text.rstrip(), "```"]
     if answer.next_cursor:
@@ -202,7 +202,7 @@ def tell_export(answer: ExportPart) -> str:
     return _lines(*lines, f"{things}.", *_certainty(answer))
 
 
-def tell_paths(answer: PathsFound) -> str:
+def tell_paths(answer: RoutesAnswer) -> str:
     """Say by which routes data goes."""
     if not answer.paths:
         told = f"No data gets from {answer.source_id} to {answer.target_id}, as far as is known."
@@ -258,7 +258,7 @@ def tell_entity(answer: EntityAnswer) -> str:
     return _lines(*lines, *_certainty(answer))
 
 
-def tell_described(answer: Described) -> str:
+def tell_described(answer: DescriptionAnswer) -> str:
     """Say which flows were registered, and repeat every line that was not understood."""
     verb = "Registered" if answer.registered else "Would register"
     lines = [f"{verb} {_plural(answer.flow_count, 'flow')}."]
@@ -295,7 +295,7 @@ def tell_sql(answer: SqlAnswer) -> str:
     return _lines(*lines)
 
 
-def _certainty(answer: Answer) -> Iterator[str]:
+def _certainty(answer: ToolAnswer) -> Iterator[str]:
     """Say how complete an answer is, always."""
     if answer.complete:
         yield "Complete: no blind spots."

@@ -1,6 +1,8 @@
-"""The one list of tools that the agent, MCP and the SDK share."""
+"""The list of tools that the agent and the MCP server share."""
 
-from downriver.agent.tools.asking import (
+from downriver.agent.tools.change_impact import analyze_impact, gate_change, suggest_fix
+from downriver.agent.tools.diagnostics import diagnose_metric, incident_report, kpis
+from downriver.agent.tools.queries import (
     export_lineage,
     find_paths,
     get_column_lineage,
@@ -9,16 +11,13 @@ from downriver.agent.tools.asking import (
     trace_downstream,
     trace_upstream,
 )
-from downriver.agent.tools.desk import Desk
-from downriver.agent.tools.judging import analyze_impact, gate_change, suggest_fix
-from downriver.agent.tools.tool import Tool, make_tool
-from downriver.agent.tools.watching import diagnose_metric, incident_report, kpis
-from downriver.agent.tools.writing import (
+from downriver.agent.tools.registration import (
     capture_sql_lineage,
     describe_pipeline,
     register_flow,
     register_pipeline,
 )
+from downriver.agent.tools.tool import Tool, ToolContext, make_tool
 
 TOOLS: tuple[Tool, ...] = (
     make_tool(search_entities),
@@ -40,4 +39,4 @@ TOOLS: tuple[Tool, ...] = (
     make_tool(capture_sql_lineage, writes=True),
 )
 
-__all__ = ["TOOLS", "Desk", "Tool", "make_tool"]
+__all__ = ["TOOLS", "Tool", "ToolContext", "make_tool"]

@@ -1,4 +1,4 @@
-"""Answers that fit into a conversation: pages with totals and cursors, never a silent cut."""
+"""Pages of long answers, with totals and cursors. Nothing is cut off silently."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST_CHARACTERS = 12_000  # of one list in one answer: some 3,000 tokens
+MAX_CHARACTERS = 12_000  # of one list in one answer: some 3,000 tokens
 _SPOTS_SHOWN = 10
-_LONGEST_LINE = 1_000
+_MAX_LINE = 1_000
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=200, description="How many to show at most.")]
 Cursor = Annotated[
@@ -33,7 +33,7 @@ class Page(Generic[T]):
     next_cursor: str | None
 
 
-class Answer(msgspec.Struct, kw_only=True):
+class ToolAnswer(msgspec.Struct, kw_only=True):
     """What every answer about the graph says of itself.
 
     `complete` is false when something could not be seen; `blind_spots` are the first of
@@ -49,7 +49,7 @@ def page(items: Sequence[T], cursor: str | None, limit: int) -> Page[T]:
     """Return the items from a cursor on, as many as are wanted and fit."""
     start = parse_cursor(cursor)
     shown: list[T] = []
-    room = MOST_CHARACTERS
+    room = MAX_CHARACTERS
     for item in items[start : start + limit]:
         room -= len(msgspec.json.encode(item))
         if room < 0 and shown:
@@ -62,17 +62,17 @@ def page(items: Sequence[T], cursor: str | None, limit: int) -> Page[T]:
 def page_text(text: str, cursor: str | None) -> tuple[str, str | None]:
     """Return the lines of a text from a cursor on that fit, and the cursor of the rest."""
     start = parse_cursor(cursor)
-    if len(text) - start <= MOST_CHARACTERS:
+    if len(text) - start <= MAX_CHARACTERS:
         return text[start:], None
-    end = text.rfind("\n", start, start + MOST_CHARACTERS) + 1 or start + MOST_CHARACTERS
+    end = text.rfind("\n", start, start + MAX_CHARACTERS) + 1 or start + MAX_CHARACTERS
     return text[start:end], str(end)
 
 
 def shortened(text: str) -> str:
     """Return a text that is not too long for a line of an answer; one that is says so itself."""
-    if len(text) <= _LONGEST_LINE:
+    if len(text) <= _MAX_LINE:
         return text
-    return f"{text[:_LONGEST_LINE]}… ({len(text)} characters)"
+    return f"{text[:_MAX_LINE]}… ({len(text)} characters)"
 
 
 def parse_cursor(cursor: str | None) -> int:
@@ -84,6 +84,6 @@ def parse_cursor(cursor: str | None) -> int:
     return int(cursor)
 
 
-def first_spots(spots: Sequence[BlindSpot]) -> list[BlindSpot]:
+def first_blind_spots(spots: Sequence[BlindSpot]) -> list[BlindSpot]:
     """Return the blind spots that are shown; their count is told beside them."""
     return list(spots[:_SPOTS_SHOWN])

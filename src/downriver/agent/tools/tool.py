@@ -1,18 +1,35 @@
-"""A tool: a typed function with a name, a description and schemas, callable with JSON."""
+"""`Tool`: a typed function with a name, a description and JSON schemas, and its context."""
 
 from __future__ import annotations
 
 import typing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from downriver.agent.tools.desk import Desk
 from downriver.errors import InvalidRequestError
+from downriver.impact import SourceFolder
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from downriver.impact import Policy, SourceFiles
+    from downriver.sdk import Tracker
+
+
+class ToolContext(NamedTuple):
+    """A tracker, the policy of the gate (the default one for None), and where the code is."""
+
+    tracker: Tracker
+    policy: Policy | None = None
+    root: Path | None = None
+
+    @property
+    def code(self) -> SourceFiles | None:
+        """The code to write patches for; None where only whoever holds the lineage may know it."""
+        return None if self.root is None else SourceFolder(self.root)
 
 
 @dataclass(frozen=True)
@@ -24,9 +41,9 @@ class Tool:
     arguments: type[msgspec.Struct]
     answer: type[msgspec.Struct]
     writes: bool
-    run: Callable[[Desk, Any], Awaitable[Any]]
+    run: Callable[[ToolContext, Any], Awaitable[Any]]
 
-    async def call(self, desk: Desk, arguments: dict[str, Any]) -> msgspec.Struct:
+    async def call(self, desk: ToolContext, arguments: dict[str, Any]) -> msgspec.Struct:
         """Check the arguments and run; what is wrong with them is said by name."""
         try:
             given = msgspec.convert(arguments, self.arguments)
@@ -44,7 +61,7 @@ class Tool:
         return _object_schema(self.answer)
 
 
-def make_tool(run: Callable[[Desk, Any], Awaitable[Any]], *, writes: bool = False) -> Tool:
+def make_tool(run: Callable[[ToolContext, Any], Awaitable[Any]], *, writes: bool = False) -> Tool:
     """Return the tool that a function is: its annotations and docstring say the rest."""
     hints = typing.get_type_hints(run)
     described = " ".join((run.__doc__ or "").split())

@@ -1,14 +1,16 @@
 """What every reader of code ends in: jobs with their data, columns and places in files."""
 
 from downriver.capture.code.job import (
+    CodeBlindSpot,
+    CodeEdge,
     CodeJob,
-    Column,
+    ColumnReference,
     DatasetNote,
-    Edge,
-    Reference,
-    Spot,
-    Step,
-    Written,
+    DerivationStep,
+    DocumentedColumn,
+    OutputShape,
+    add_sql,
+    set_query,
 )
 from downriver.capture.code.references import TableNames, find_references
 from downriver.capture.code.render import (
@@ -17,23 +19,22 @@ from downriver.capture.code.render import (
     render_job,
     render_run,
 )
-from downriver.capture.code.sql_job import add_sql, put_query
 
 __all__ = [
+    "CodeBlindSpot",
+    "CodeEdge",
     "CodeJob",
-    "Column",
+    "ColumnReference",
     "DatasetNote",
-    "Edge",
-    "Reference",
-    "Spot",
-    "Step",
+    "DerivationStep",
+    "DocumentedColumn",
+    "OutputShape",
     "TableNames",
-    "Written",
     "add_sql",
     "find_references",
-    "put_query",
     "render_dataset_facets",
     "render_dataset_note",
     "render_job",
     "render_run",
+    "set_query",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.capture.code.job import Clause, Reference
+from downriver.capture.code.job import Clause, ColumnReference
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -76,11 +76,11 @@ class _Token(NamedTuple):
 
 def find_references(
     text: str, lineage: SqlLineage, names: TableNames, *, first_line: int = 1
-) -> list[Reference]:
+) -> list[ColumnReference]:
     """Return the places in a text that name the columns its lineage uses, in order."""
     found = _Finder(text, lineage, names).find()
     return [
-        Reference(
+        ColumnReference(
             dataset=names.dataset_for(place.table),
             field=place.field,
             line=place.line + first_line - 1,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from downriver.events.code import CODE, Code, CodeReference
-from downriver.events.facets import BLIND_SPOTS
-from downriver.events.render import (
+from downriver.model.ids import EVERY_FIELD
+from downriver.openlineage.facets.base import BLIND_SPOTS
+from downriver.openlineage.facets.code import CODE, CodeFacet, CodeReference
+from downriver.openlineage.produce import (
     Facets,
     code_facet,
     dataset,
@@ -16,12 +17,11 @@ from downriver.events.render import (
     render_job_event,
     render_run_event,
 )
-from downriver.model.ids import EVERY_FIELD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from downriver.capture.code.job import CodeJob, DatasetNote, Edge, Reference
+    from downriver.capture.code.job import CodeEdge, CodeJob, ColumnReference, DatasetNote
     from downriver.model.ids import DatasetId, JobId
 
 _LONGEST_SQL = 200_000
@@ -153,14 +153,14 @@ def _job_name(job: JobId) -> dict[str, str]:
     return {"namespace": job.namespace, "name": job.name}
 
 
-def _code(job: CodeJob) -> Code:
+def _code(job: CodeJob) -> CodeFacet:
     kept = sorted(job.references, key=lambda r: (r.line, r.dataset, r.field))[:_MOST_REFERENCES]
-    return Code(
+    return CodeFacet(
         path=job.path, line=job.line, references=[_reference(r) for r in kept], raw=job.raw or ""
     )
 
 
-def _reference(reference: Reference) -> CodeReference:
+def _reference(reference: ColumnReference) -> CodeReference:
     return CodeReference(
         namespace=reference.dataset.namespace,
         name=reference.dataset.name,
@@ -183,7 +183,7 @@ def _outputs(job: CodeJob, notes: Mapping[DatasetId, DatasetNote]) -> list[dict[
     return found
 
 
-def _column_lineage(edges: list[Edge]) -> dict[str, Any]:
+def _column_lineage(edges: list[CodeEdge]) -> dict[str, Any]:
     fields, wide = _by_field(edges)
     return facet(
         "ColumnLineageDatasetFacet",
@@ -215,7 +215,7 @@ def _entries(job: CodeJob) -> list[dict[str, Any]]:
 
 
 def _by_field(
-    edges: list[Edge],
+    edges: list[CodeEdge],
 ) -> tuple[dict[str, list[dict[str, Any]]], list[dict[str, Any]]]:
     """Return the sources of each column, and those that decide about whole rows."""
     fields: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -226,7 +226,7 @@ def _by_field(
     return fields, wide
 
 
-def _input_field(edge: Edge) -> dict[str, Any]:
+def _input_field(edge: CodeEdge) -> dict[str, Any]:
     return {
         **dataset(edge.source),
         "field": edge.source_field,

@@ -1,7 +1,7 @@
 """Lineage from the files dbt leaves in its target directory, without dbt."""
 
 from downriver.capture.dbt.artifacts import read_artifacts
-from downriver.capture.dbt.naming import Naming
+from downriver.capture.dbt.nodes import DbtNaming
 from downriver.capture.dbt.project import (
     DbtCapture,
     capture_dbt,
@@ -12,7 +12,7 @@ from downriver.capture.dbt.project import (
 
 __all__ = [
     "DbtCapture",
-    "Naming",
+    "DbtNaming",
     "capture_dbt",
     "list_exposures",
     "list_names",

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from downriver.capture.code import CodeJob, Edge, Reference
+from downriver.capture.code import CodeEdge, CodeJob, ColumnReference
 from downriver.capture.dbt.artifacts import Artifacts, entries, mapping, text, texts
-from downriver.capture.dbt.nodes import Node, owners_of, tags_of
+from downriver.capture.dbt.nodes import DbtNode, owners_of, tags_of
 from downriver.capture.sql import parse_sql_lineage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from downriver.capture.dbt.models import Models
-    from downriver.capture.dbt.naming import Naming
-    from downriver.capture.dbt.places import Places
+    from downriver.capture.dbt.artifacts import PropertyLines
+    from downriver.capture.dbt.models import DbtModels
+    from downriver.capture.dbt.nodes import DbtNaming
     from downriver.model.ids import DatasetId
 
 _FOLDERS = {
@@ -26,11 +26,15 @@ _DIMENSION = re.compile(r"(?:Dimension|TimeDimension|Entity)\(\s*['\"](?:\w+__)*
 _METRIC_CALL = re.compile(r"\bmetric\(\s*['\"](\w+)['\"]\s*\)")
 
 
-class Consumers:
+class DbtConsumers:
     """Reads what a project says of those who use its tables."""
 
     def __init__(
-        self, artifacts: Artifacts, nodes: Mapping[str, Node], models: Models, places: Places
+        self,
+        artifacts: Artifacts,
+        nodes: Mapping[str, DbtNode],
+        models: DbtModels,
+        places: PropertyLines,
     ) -> None:
         self._artifacts = artifacts
         self._nodes = nodes
@@ -39,7 +43,7 @@ class Consumers:
         self._measures: dict[str, DatasetId] = {}
         self._dimensions: dict[str, DatasetId] = {}
 
-    def read(self, naming: Naming) -> Iterator[CodeJob]:
+    def read(self, naming: DbtNaming) -> Iterator[CodeJob]:
         """Yield a job for each, semantic models before the metrics made of them."""
         for key, raw in self._artifacts.resources("semantic_models").items():
             yield self._semantic_model(key, raw, naming)
@@ -50,7 +54,7 @@ class Consumers:
         for key, raw in self._artifacts.resources("exposures").items():
             yield self._exposure(key, raw, naming)
 
-    def _job(self, key: str, raw: dict[str, Any], kind: str, naming: Naming) -> CodeJob:
+    def _job(self, key: str, raw: dict[str, Any], kind: str, naming: DbtNaming) -> CodeJob:
         path = text(raw.get("original_file_path"))
         job = CodeJob(
             id=naming.consumer_job(key),
@@ -66,7 +70,7 @@ class Consumers:
             self._read_parent(job, parent, naming)
         return job
 
-    def _read_parent(self, job: CodeJob, key: str, naming: Naming) -> None:
+    def _read_parent(self, job: CodeJob, key: str, naming: DbtNaming) -> None:
         node = self._nodes.get(key)
         if node is not None:
             stored = [node] if node.is_stored else self._models.parents(node)
@@ -77,13 +81,13 @@ class Consumers:
         if folder is not None:
             job.reads(naming.consumer(folder, key.rpartition(".")[2]))
 
-    def _exposure(self, key: str, raw: dict[str, Any], naming: Naming) -> CodeJob:
+    def _exposure(self, key: str, raw: dict[str, Any], naming: DbtNaming) -> CodeJob:
         job = self._job(key, raw, "EXPOSURE", naming)
         folder = _FOLDERS.get(text(raw.get("type")), "exposures")
         job.writes(naming.consumer(folder, text(raw.get("name"))))
         return job
 
-    def _semantic_model(self, key: str, raw: dict[str, Any], naming: Naming) -> CodeJob:
+    def _semantic_model(self, key: str, raw: dict[str, Any], naming: DbtNaming) -> CodeJob:
         job = self._job(key, raw, "SEMANTIC_MODEL", naming)
         target = naming.consumer("semantic_models", text(raw.get("name")))
         job.writes(target)
@@ -132,14 +136,14 @@ class Consumers:
             if clause == "filter":
                 subtype = "FILTER"
             job.edges.append(
-                Edge(
+                CodeEdge(
                     source=source, source_field=edge.source.column, target=target,
                     target_field="*" if clause == "filter" else name, subtype=subtype,
                     confidence=edge.resolution, expression=expression,
                 )
             )  # fmt: skip
             job.refers(
-                Reference(
+                ColumnReference(
                     dataset=source, field=edge.source.column, line=job.line,
                     clause="filter" if clause == "filter" else "select", text=expression,
                 )
@@ -147,7 +151,7 @@ class Consumers:
 
     # Metrics
 
-    def _metric(self, key: str, raw: dict[str, Any], naming: Naming) -> CodeJob:
+    def _metric(self, key: str, raw: dict[str, Any], naming: DbtNaming) -> CodeJob:
         job = self._job(key, raw, "METRIC", naming)
         name = text(raw.get("name"))
         target = naming.consumer("metrics", name)
@@ -159,7 +163,7 @@ class Consumers:
         return job
 
     def _old_metric(
-        self, job: CodeJob, raw: dict[str, Any], name: str, target: DatasetId, naming: Naming
+        self, job: CodeJob, raw: dict[str, Any], name: str, target: DatasetId, naming: DbtNaming
     ) -> None:
         """A metric of manifests before semantic models: an expression over a model."""
         table, expression = self._table(raw), text(raw.get("expression")) or text(raw.get("sql"))
@@ -177,7 +181,7 @@ class Consumers:
                 self._derive(job, table, column, target, "*", clause="filter")
 
     def _semantic_metric(
-        self, job: CodeJob, raw: dict[str, Any], name: str, target: DatasetId, naming: Naming
+        self, job: CodeJob, raw: dict[str, Any], name: str, target: DatasetId, naming: DbtNaming
     ) -> None:
         params = mapping(raw.get("type_params"))
         for measure in _measure_names(params):
@@ -195,7 +199,7 @@ class Consumers:
                 if dimension in self._dimensions:
                     source = self._dimensions[dimension]
                     job.edges.append(
-                        Edge(
+                        CodeEdge(
                             source=source, source_field=dimension, target=target,
                             target_field="*", subtype="FILTER", expression=where,
                         )
@@ -205,14 +209,14 @@ class Consumers:
         self, job: CodeJob, source: DatasetId, field: str, target: DatasetId, name: str
     ) -> None:
         job.edges.append(
-            Edge(
+            CodeEdge(
                 source=source, source_field=field, target=target, target_field=name,
                 subtype="AGGREGATION",
             )
         )  # fmt: skip
-        job.refers(Reference(dataset=source, field=field, line=job.line, clause="select"))
+        job.refers(ColumnReference(dataset=source, field=field, line=job.line, clause="select"))
 
-    def _saved_query(self, key: str, raw: dict[str, Any], naming: Naming) -> CodeJob:
+    def _saved_query(self, key: str, raw: dict[str, Any], naming: DbtNaming) -> CodeJob:
         job = self._job(key, raw, "SAVED_QUERY", naming)
         target = naming.consumer("saved_queries", text(raw.get("name")))
         job.writes(target)

@@ -8,35 +8,37 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from downriver.capture.code import (
+    CodeBlindSpot,
+    CodeEdge,
     CodeJob,
-    Column,
-    Edge,
-    Reference,
-    Spot,
+    ColumnReference,
+    DocumentedColumn,
     TableNames,
     add_sql,
     find_references,
-    put_query,
+    set_query,
 )
 from downriver.capture.dbt.artifacts import Artifacts, text, texts
-from downriver.capture.dbt.nodes import Node, catalog_columns
+from downriver.capture.dbt.nodes import DbtNode, catalog_columns
 from downriver.capture.sql import ColumnEdge, ColumnRef, SqlLineage, Template, parse_sql_lineage
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from downriver.capture.dbt.naming import Naming
+    from downriver.capture.dbt.nodes import DbtNaming
 
 _KINDS = {"model": "MODEL", "snapshot": "SNAPSHOT", "seed": "SEED", "analysis": "ANALYSIS"}
 _INCREMENTAL = re.compile(r"\bis_incremental\s*\(")
 _SNAPSHOT_COLUMNS = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
 
 
-class Models:
+class DbtModels:
     """Reads the SQL of one project, parents first, so that inferred schemas flow down."""
 
-    def __init__(self, artifacts: Artifacts, nodes: Mapping[str, Node], naming: Naming) -> None:
+    def __init__(
+        self, artifacts: Artifacts, nodes: Mapping[str, DbtNode], naming: DbtNaming
+    ) -> None:
         self._nodes = nodes
         self._naming = naming
         self._stored = [node for node in nodes.values() if node.is_stored]
@@ -51,14 +53,14 @@ class Models:
             for key, raw in artifacts.resources("macros").items()
             if isinstance(raw.get("depends_on"), dict)
         }
-        self.columns: dict[str, list[Column]] = {}  # by relation, case folded
+        self.columns: dict[str, list[DocumentedColumn]] = {}  # by relation, case folded
         self._ephemeral: dict[str, SqlLineage] = {}  # by name, case folded
         for node in self._stored:
             known = catalog_columns(artifacts, node) or (node.columns if node.contract else [])
             if known:
                 self.columns[node.relation.casefold()] = known
 
-    def read(self, node: Node) -> CodeJob:
+    def read(self, node: DbtNode) -> CodeJob:
         """Return the job of a node; an ephemeral model writes nothing, readers look through it."""
         job = self._job(node)
         if node.kind == "seed":
@@ -80,9 +82,9 @@ class Models:
         known = self.columns.get(table.casefold())
         return None if known is None else [column.name for column in known]
 
-    def parents(self, node: Node) -> list[Node]:
+    def parents(self, node: DbtNode) -> list[DbtNode]:
         """Return the tables a node depends on, ephemeral models looked through."""
-        found: dict[str, Node] = {}
+        found: dict[str, DbtNode] = {}
         waiting, seen = list(node.depends_on), set[str]()
         while waiting:
             parent = self._nodes.get(waiting.pop(0))
@@ -95,7 +97,7 @@ class Models:
                 waiting += parent.depends_on
         return list(found.values())
 
-    def _job(self, node: Node) -> CodeJob:
+    def _job(self, node: DbtNode) -> CodeJob:
         return CodeJob(
             id=self._naming.job(node),
             integration="DBT",
@@ -106,14 +108,14 @@ class Models:
             tags=node.tags,
         )
 
-    def _read_opaque(self, node: Node, job: CodeJob, why: str) -> None:
+    def _read_opaque(self, node: DbtNode, job: CodeJob, why: str) -> None:
         for parent in self.parents(node):
             job.reads(self._naming.dataset(parent))
         if node.is_stored:
             job.writes(self._naming.dataset(node))
-        job.cannot_see(Spot("not_read", why, 1))
+        job.cannot_see(CodeBlindSpot("not_read", why, 1))
 
-    def _read_sql(self, node: Node, job: CodeJob) -> None:
+    def _read_sql(self, node: DbtNode, job: CodeJob) -> None:
         target = self._naming.dataset(node) if node.is_stored else None
         parsed = self._parse(node)
         if target is None:
@@ -124,7 +126,7 @@ class Models:
         if node.compiled:
             job.sql, job.raw = node.compiled, node.raw or None
         else:
-            put_query(job, node.raw, self.template(node))
+            set_query(job, node.raw, self.template(node))
         self._infer(node, lineage)
         through = self._look_through(lineage, node.relation)
         add_sql(job, _without_itself(through, node.relation), self.dataset_for, result=target)
@@ -140,7 +142,7 @@ class Models:
         if node.kind == "snapshot" and target is not None:
             _add_snapshot_columns(node, job, target)
 
-    def table_names(self, node: Node) -> TableNames:
+    def table_names(self, node: DbtNode) -> TableNames:
         """Return how tables are called in a node's code."""
         return TableNames(self.dataset_for, self._called_folded, node.relation)
 
@@ -149,7 +151,7 @@ class Models:
 
     # From a node to its lineage
 
-    def _parse(self, node: Node) -> SqlLineage:
+    def _parse(self, node: DbtNode) -> SqlLineage:
         """Return the lineage of a node's query: as compiled, else as its template renders."""
         if not node.compiled:
             return self._parse_text(node, node.raw)
@@ -158,7 +160,7 @@ class Models:
             return _with_increments(found, self._parse_text(node, node.raw))
         return found
 
-    def _parse_text(self, node: Node, sql: str) -> SqlLineage:
+    def _parse_text(self, node: DbtNode, sql: str) -> SqlLineage:
         return parse_sql_lineage(
             sql,
             dialect=self._naming.dialect,
@@ -166,11 +168,11 @@ class Models:
             template=self.template(node),
         )
 
-    def template(self, node: Node) -> Template:
+    def template(self, node: DbtNode) -> Template:
         """Return what is known of a node's surroundings."""
         return Template(this=node.relation, names=self.called, macros=self._macro_texts(node))
 
-    def _macro_texts(self, node: Node) -> tuple[str, ...]:
+    def _macro_texts(self, node: DbtNode) -> tuple[str, ...]:
         """Return the macros a node needs, without those of dbt itself, whose names we know."""
         found: dict[str, str] = {}
         waiting = list(node.macros)
@@ -209,7 +211,7 @@ class Models:
             blind_spots=[spot for part in parts for spot in part.blind_spots],
         ).end_to_end()
 
-    def _infer(self, node: Node, lineage: SqlLineage) -> None:
+    def _infer(self, node: DbtNode, lineage: SqlLineage) -> None:
         """Remember the columns a query makes, unless the database or a contract told them."""
         key = node.relation.casefold()
         if key in self.columns or not node.is_stored:
@@ -221,12 +223,14 @@ class Models:
         if names and not is_open:
             described = {column.name.casefold(): column for column in node.columns}
             self.columns[key] = [
-                msgspec.structs.replace(described.get(name.casefold(), Column(name)), name=name)
+                msgspec.structs.replace(
+                    described.get(name.casefold(), DocumentedColumn(name)), name=name
+                )
                 for name in names
             ]
 
 
-def _called(nodes: Mapping[str, Node]) -> dict[str, str]:
+def _called(nodes: Mapping[str, DbtNode]) -> dict[str, str]:
     """Return the table that each `ref` and `source` means, as templates write them."""
     called: dict[str, str] = {}
     for node in nodes.values():
@@ -292,7 +296,7 @@ def _without_itself(lineage: SqlLineage, table: str) -> SqlLineage:
     )
 
 
-def _add_snapshot_columns(node: Node, job: CodeJob, target: DatasetId) -> None:
+def _add_snapshot_columns(node: DbtNode, job: CodeJob, target: DatasetId) -> None:
     """A snapshot adds columns of its own, made from the key and the column that tells changes."""
     config = node.config
     watched = texts(config.get("updated_at")) or texts(config.get("check_cols"))
@@ -303,14 +307,14 @@ def _add_snapshot_columns(node: Node, job: CodeJob, target: DatasetId) -> None:
             made = _SNAPSHOT_COLUMNS if column in watched else _SNAPSHOT_COLUMNS[:1]
             job.edges += [_made(edge, name, target) for name in made]
             job.refers(
-                Reference(
+                ColumnReference(
                     dataset=edge.source, field=edge.source_field, line=1, clause="other",
                     text=f"snapshot config: {column}",
                 )
             )  # fmt: skip
 
 
-def _made(edge: Edge, name: str, target: DatasetId) -> Edge:
+def _made(edge: CodeEdge, name: str, target: DatasetId) -> CodeEdge:
     return msgspec.structs.replace(
         edge, target=target, target_field=name, subtype="TRANSFORMATION", expression=""
     )

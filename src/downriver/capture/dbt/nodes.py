@@ -1,4 +1,4 @@
-"""Models, seeds, snapshots, sources and tests, in one shape whatever the manifest's version."""
+"""The nodes of a manifest in one shape for all manifest versions, their order and names."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from downriver.capture.code import Column
+from downriver.capture.code import DocumentedColumn
 from downriver.capture.dbt.artifacts import Artifacts, entries, mapping, text, texts
+from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _STORED = frozenset({"model", "seed", "snapshot", "source"})
 
 
-class Node(msgspec.Struct, kw_only=True):
+class DbtNode(msgspec.Struct, kw_only=True):
     """One thing of a dbt project."""
 
     id: str
@@ -33,7 +34,7 @@ class Node(msgspec.Struct, kw_only=True):
     description: str = ""
     tags: list[str] = []
     owners: list[str] = []
-    columns: list[Column] = []
+    columns: list[DocumentedColumn] = []
     column_tags: dict[str, list[str]] = {}
     depends_on: list[str] = []
     macros: list[str] = []
@@ -57,23 +58,23 @@ class Node(msgspec.Struct, kw_only=True):
         return ".".join(part for part in (self.database, self.schema, self.table) if part)
 
 
-def list_nodes(artifacts: Artifacts) -> Iterator[Node]:
+def list_nodes(artifacts: Artifacts) -> Iterator[DbtNode]:
     """Yield what the manifest holds of nodes and sources."""
     groups = {
-        text(group.get("name")): _people(group.get("owner"))
+        text(group.get("name")): _owner_names(group.get("owner"))
         for group in artifacts.resources("groups").values()
     }
     for key, raw in {**artifacts.resources("nodes"), **artifacts.resources("sources")}.items():
         yield _node(key, raw, groups)
 
 
-def _node(key: str, raw: dict[str, Any], groups: dict[str, list[str]]) -> Node:
+def _node(key: str, raw: dict[str, Any], groups: dict[str, list[str]]) -> DbtNode:
     config, depends = mapping(raw.get("config")), mapping(raw.get("depends_on"))
     kind = text(raw.get("resource_type")) or key.partition(".")[0]
     columns = [c for c in mapping(raw.get("columns")).values() if isinstance(c, dict)]
     meta = {**mapping(config.get("meta")), **mapping(raw.get("meta"))}
     version = raw.get("version")
-    return Node(
+    return DbtNode(
         id=key,
         kind=kind,
         name=text(raw.get("name")),
@@ -88,7 +89,7 @@ def _node(key: str, raw: dict[str, Any], groups: dict[str, list[str]]) -> Node:
         path=text(raw.get("original_file_path")) or text(raw.get("path")),
         description=text(raw.get("description")) or text(raw.get("source_description")),
         tags=_tags(raw, config, meta),
-        owners=_people(meta.get("owner")) or groups.get(_group(raw, config), []),
+        owners=_owner_names(meta.get("owner")) or groups.get(_group(raw, config), []),
         columns=[_column(column) for column in columns],
         column_tags={
             text(c.get("name")): found
@@ -108,8 +109,10 @@ def _node(key: str, raw: dict[str, Any], groups: dict[str, list[str]]) -> Node:
     )
 
 
-def _column(raw: dict[str, Any]) -> Column:
-    return Column(text(raw.get("name")), text(raw.get("data_type")), text(raw.get("description")))
+def _column(raw: dict[str, Any]) -> DocumentedColumn:
+    return DocumentedColumn(
+        text(raw.get("name")), text(raw.get("data_type")), text(raw.get("description"))
+    )
 
 
 def _column_meta(raw: dict[str, Any]) -> dict[str, Any]:
@@ -128,13 +131,13 @@ def _tags(raw: dict[str, Any], config: dict[str, Any], meta: dict[str, Any]) -> 
     return list(dict.fromkeys(found))
 
 
-def _people(owner: object) -> list[str]:
+def _owner_names(owner: object) -> list[str]:
     """Return the owners someone wrote down: a name, a list, or a name with an address."""
     if isinstance(owner, dict):
         named = text(owner.get("name")) or next(iter(texts(owner.get("email"))), "")
         return [named] if named else []
     if isinstance(owner, list):
-        return [name for item in owner for name in _people(item)]
+        return [name for item in owner for name in _owner_names(item)]
     return texts(owner)
 
 
@@ -142,7 +145,7 @@ def owners_of(raw: dict[str, Any]) -> list[str]:
     """Return the owners of an exposure, metric or semantic model."""
     config = mapping(raw.get("config"))
     meta = {**mapping(config.get("meta")), **mapping(raw.get("meta"))}
-    return _people(raw.get("owner")) or _people(meta.get("owner"))
+    return _owner_names(raw.get("owner")) or _owner_names(meta.get("owner"))
 
 
 def tags_of(raw: dict[str, Any]) -> list[str]:
@@ -151,7 +154,7 @@ def tags_of(raw: dict[str, Any]) -> list[str]:
     return _tags(raw, config, {**mapping(config.get("meta")), **mapping(raw.get("meta"))})
 
 
-def catalog_columns(artifacts: Artifacts, node: Node) -> list[Column]:
+def catalog_columns(artifacts: Artifacts, node: DbtNode) -> list[DocumentedColumn]:
     """Return the columns the database had when the catalog was written, in their order."""
     kind = "sources" if node.kind == "source" else "nodes"
     found = mapping(mapping(artifacts.catalog.get(kind)).get(node.id))
@@ -159,7 +162,7 @@ def catalog_columns(artifacts: Artifacts, node: Node) -> list[Column]:
     columns = entries(list(mapping(found.get("columns")).values()))
     columns.sort(key=_index)
     return [
-        Column(
+        DocumentedColumn(
             name,
             text(column.get("type")),
             described.get(name.casefold(), "") or text(column.get("comment")),
@@ -172,3 +175,94 @@ def catalog_columns(artifacts: Artifacts, node: Node) -> list[Column]:
 def _index(column: dict[str, Any]) -> int:
     index = column.get("index")
     return index if isinstance(index, int) else 0
+
+
+def sort_nodes(nodes: Mapping[str, DbtNode]) -> list[DbtNode]:
+    """Return nodes after their parents. A cycle, which dbt forbids, is cut where it is met."""
+    done: dict[str, DbtNode] = {}
+    for key in nodes:
+        _visit(key, nodes, done)
+    return list(done.values())
+
+
+def _visit(key: str, nodes: Mapping[str, DbtNode], done: dict[str, DbtNode]) -> None:
+    waiting = [(key, False)]
+    begun: set[str] = set()
+    while waiting:
+        current, parents_done = waiting.pop()
+        if current in done or current not in nodes:
+            continue
+        if parents_done:
+            done[current] = nodes[current]
+        elif current not in begun:
+            begun.add(current)
+            waiting.append((current, True))
+            waiting += [(parent, False) for parent in nodes[current].depends_on]
+
+
+# The scheme of a namespace where it is not the adapter's own name.
+_SCHEMES = {
+    "sqlserver": "mssql", "synapse": "mssql", "fabric": "fabric-warehouse", "athena": "awsathena",
+    "alloydb": "postgres",
+}  # fmt: skip
+# sqlglot's name of a dialect where it is not the adapter's.
+_DIALECTS = {
+    "sqlserver": "tsql", "synapse": "tsql", "fabric": "tsql", "alloydb": "postgres",
+    "glue": "spark", "starburst": "trino", "impala": "hive", "materialize": "postgres",
+    "risingwave": "postgres", "maxcompute": "hive", "greenplum": "postgres",
+}  # fmt: skip
+_KNOWN_DIALECTS = frozenset(
+    {
+        "athena", "bigquery", "clickhouse", "databricks", "doris", "dremio", "drill", "duckdb",
+        "exasol", "fabric", "hive", "mysql", "oracle", "postgres", "presto", "redshift",
+        "singlestore", "snowflake", "spark", "sqlite", "starrocks", "teradata", "trino", "tsql",
+    }
+)  # fmt: skip
+
+
+class DbtNaming(msgspec.Struct, frozen=True, kw_only=True):
+    """The names of one project."""
+
+    project: str
+    adapter: str
+    namespace: str
+    job_namespace: str
+
+    @property
+    def dialect(self) -> str | None:
+        """The SQL dialect of the adapter, None to guess."""
+        name = _DIALECTS.get(self.adapter, self.adapter)
+        return name if name in _KNOWN_DIALECTS else None
+
+    def dataset(self, node: DbtNode) -> DatasetId:
+        """Return the table of a model, seed, snapshot or source."""
+        return DatasetId(self.namespace, node.relation)
+
+    def job(self, node: DbtNode, suffix: str = "") -> JobId:
+        """Return what builds or tests a node."""
+        own = node.id.partition(".")[2]
+        parts = [part for part in (node.database, node.schema, own) if part]
+        ending = suffix or (".snapshot" if node.kind == "snapshot" else "")
+        return JobId(self.job_namespace, ".".join(parts) + ending)
+
+    def alias(self, node: DbtNode) -> DatasetId | None:
+        """Return the name OpenLineage's integration gives a source whose table is called else."""
+        if node.kind != "source" or node.table == node.name:
+            return None
+        parts = [part for part in (node.database, node.schema, node.name) if part]
+        return DatasetId(self.namespace, ".".join(parts))
+
+    def consumer(self, folder: str, name: str) -> DatasetId:
+        """Return what is no table: an exposure, a metric, a semantic model."""
+        return DatasetId(f"dbt://{self.project}", f"{folder}/{name}")
+
+    def consumer_job(self, key: str) -> JobId:
+        """Return the job behind an exposure, metric, semantic model or test, by its unique id."""
+        return JobId(self.job_namespace, key)
+
+
+def default_namespace(adapter: str, project: str) -> str:
+    """Return a namespace for a connection the manifest does not tell: the adapter's, and ours."""
+    if adapter == "bigquery":
+        return "bigquery"
+    return f"{_SCHEMES.get(adapter, adapter) or 'dbt'}://{project}"

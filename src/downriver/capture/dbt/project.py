@@ -15,25 +15,28 @@ from downriver.capture.code import (
     render_job,
     render_run,
 )
-from downriver.capture.dbt.artifacts import Artifacts, entries, mapping, text
-from downriver.capture.dbt.consumers import Consumers
-from downriver.capture.dbt.models import Models
-from downriver.capture.dbt.naming import Naming, default_namespace
-from downriver.capture.dbt.nodes import Node, list_nodes
-from downriver.capture.dbt.order import in_order
-from downriver.capture.dbt.places import Places
+from downriver.capture.dbt.artifacts import Artifacts, PropertyLines, entries, mapping, text
+from downriver.capture.dbt.consumers import DbtConsumers
+from downriver.capture.dbt.models import DbtModels
+from downriver.capture.dbt.nodes import (
+    DbtNaming,
+    DbtNode,
+    default_namespace,
+    list_nodes,
+    sort_nodes,
+)
 from downriver.capture.dbt.quality import (
     PASSED,
-    Result,
-    Tests,
+    DbtTests,
+    NodeResult,
     assertions_input,
     freshness_input,
     list_results,
 )
 from downriver.errors import InvalidEventError
-from downriver.events.render import render_run_event
-from downriver.events.wire import parse_time
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage.produce import render_run_event
+from downriver.openlineage.wire import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,7 +47,7 @@ _PLURALS = {"analysis": "analyses"}
 _STATES = {"success": "COMPLETE", "pass": "COMPLETE", "error": "FAIL", "fail": "FAIL"}
 
 
-class DbtSpot(msgspec.Struct, frozen=True):
+class DbtBlindSpot(msgspec.Struct, frozen=True):
     """Something of a project that could not be seen through."""
 
     path: str
@@ -63,7 +66,7 @@ class DbtCapture(msgspec.Struct, kw_only=True):
     namespace: str
     counts: dict[str, int]
     column_edges: int
-    blind_spots: list[DbtSpot]
+    blind_spots: list[DbtBlindSpot]
     jobs: list[CodeJob]
     events: list[bytes]
 
@@ -120,7 +123,7 @@ def capture_dbt(
 ) -> DbtCapture:
     """Read a project. `now` dates what the files do not date themselves."""
     naming = make_naming(artifacts, namespace, job_namespace)
-    reading = _Reading(artifacts, naming, Places(project_dir))
+    reading = _Reading(artifacts, naming, PropertyLines(project_dir))
     reading.read(progress)
     at = _time(text(artifacts.metadata.get("generated_at")), now)
     return DbtCapture(
@@ -132,7 +135,7 @@ def capture_dbt(
         counts=reading.counts(),
         column_edges=len({edge for job in reading.jobs for edge in job.edges}),
         blind_spots=[
-            DbtSpot(job.path, spot.line, spot.kind, spot.message)
+            DbtBlindSpot(job.path, spot.line, spot.kind, spot.message)
             for job in reading.jobs
             for spot in job.spots
         ],
@@ -141,11 +144,11 @@ def capture_dbt(
     )
 
 
-def make_naming(artifacts: Artifacts, namespace: str | None, job_namespace: str) -> Naming:
+def make_naming(artifacts: Artifacts, namespace: str | None, job_namespace: str) -> DbtNaming:
     """Return the names of a project, in a namespace of its own unless one is given."""
     adapter = text(artifacts.metadata.get("adapter_type"))
     project = text(artifacts.metadata.get("project_name")) or _first_package(artifacts)
-    return Naming(
+    return DbtNaming(
         project=project,
         adapter=adapter,
         namespace=namespace or default_namespace(adapter, project),
@@ -166,18 +169,18 @@ def _first_package(artifacts: Artifacts) -> str:
 class _Reading:
     """One project being read."""
 
-    def __init__(self, artifacts: Artifacts, naming: Naming, places: Places) -> None:
+    def __init__(self, artifacts: Artifacts, naming: DbtNaming, places: PropertyLines) -> None:
         self._artifacts = artifacts
         self._naming = naming
         self._nodes = {node.id: node for node in list_nodes(artifacts)}
-        self._models = Models(artifacts, self._nodes, naming)
-        self._tests = Tests(self._nodes, self._models, places)
-        self._consumers = Consumers(artifacts, self._nodes, self._models, places)
+        self._models = DbtModels(artifacts, self._nodes, naming)
+        self._tests = DbtTests(self._nodes, self._models, places)
+        self._consumers = DbtConsumers(artifacts, self._nodes, self._models, places)
         self._built: dict[str, CodeJob] = {}
         self.jobs: list[CodeJob] = []
 
     def read(self, progress: Callable[[int, int], None]) -> None:
-        built = [node for node in in_order(self._nodes) if node.kind in _BUILT]
+        built = [node for node in sort_nodes(self._nodes) if node.kind in _BUILT]
         for done, node in enumerate(built, 1):
             self._built[node.id] = self._models.read(node)
             progress(done, len(built))
@@ -218,7 +221,7 @@ class _Reading:
         yield from self._assertions({r.id: r for r in results}, invocation, ran_at)
         yield from self._freshness(at)
 
-    def _run(self, result: Result, invocation: str, at: int) -> Iterator[bytes]:
+    def _run(self, result: NodeResult, invocation: str, at: int) -> Iterator[bytes]:
         job = self._built[result.id]
         run = _run_id(invocation, result.id, at)
         if result.started:
@@ -226,7 +229,9 @@ class _Reading:
             yield render_run_event(job.id, run, "START", started, inputs=[], outputs=[])
         yield render_run(job, run, _STATES[result.status], _time(result.completed, at))
 
-    def _assertions(self, results: dict[str, Result], invocation: str, at: int) -> Iterator[bytes]:
+    def _assertions(
+        self, results: dict[str, NodeResult], invocation: str, at: int
+    ) -> Iterator[bytes]:
         for key, tests in self._tests.of.items():
             node = self._nodes[key]
             tested = assertions_input(self._naming.dataset(node), tests, results)
@@ -250,7 +255,7 @@ class _Reading:
             tested = freshness_input(self._naming.dataset(node), raw)
             yield render_run_event(job, run, state, checked, inputs=[tested], outputs=[])
 
-    def _note(self, node: Node) -> DatasetNote:
+    def _note(self, node: DbtNode) -> DatasetNote:
         alias = self._naming.alias(node)
         # Only if these are all: those that a project documents are often a few of many.
         columns = self._models.columns.get(node.relation.casefold(), [])
@@ -266,7 +271,7 @@ class _Reading:
         )
 
 
-def _has_failed(test: Node, results: dict[str, Result]) -> bool:
+def _has_failed(test: DbtNode, results: dict[str, NodeResult]) -> bool:
     """Tell whether a test failed; one that only warns does not fail what it tests."""
     result = results.get(test.id)
     return result is not None and result.status not in {*PASSED, "warn", "skipped"}

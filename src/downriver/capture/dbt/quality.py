@@ -6,18 +6,17 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from downriver.capture.code import CodeJob, Reference, add_sql, find_references
+from downriver.capture.code import CodeJob, ColumnReference, add_sql, find_references
 from downriver.capture.dbt.artifacts import Artifacts, entries, mapping, text
 from downriver.capture.sql import parse_sql_lineage
-from downriver.events.render import dataset, facet
+from downriver.openlineage.produce import dataset, facet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from downriver.capture.dbt.models import Models
-    from downriver.capture.dbt.naming import Naming
-    from downriver.capture.dbt.nodes import Node
-    from downriver.capture.dbt.places import Places
+    from downriver.capture.dbt.artifacts import PropertyLines
+    from downriver.capture.dbt.models import DbtModels
+    from downriver.capture.dbt.nodes import DbtNaming, DbtNode
     from downriver.model.ids import DatasetId
 
 _REF = re.compile(r"ref\(\s*['\"]([^'\"]+)['\"]")
@@ -25,21 +24,23 @@ _SOURCE = re.compile(r"source\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]"
 PASSED = frozenset({"pass", "success"})
 
 
-class Tests:
+class DbtTests:
     """The tests of one project, by the table they are of."""
 
-    def __init__(self, nodes: Mapping[str, Node], models: Models, places: Places) -> None:
+    def __init__(
+        self, nodes: Mapping[str, DbtNode], models: DbtModels, places: PropertyLines
+    ) -> None:
         self._nodes = nodes
         self._models = models
         self._places = places
-        self.of: defaultdict[str, list[Node]] = defaultdict(list)
+        self.of: defaultdict[str, list[DbtNode]] = defaultdict(list)
         for node in nodes.values():
             if node.kind == "test" and node.test:
                 tested = self.tested(node)
                 if tested is not None:
                     self.of[tested.id].append(node)
 
-    def tested(self, test: Node) -> Node | None:
+    def tested(self, test: DbtNode) -> DbtNode | None:
         """Return the table a test is of: where it is attached, else the last it depends on."""
         if test.attached_to in self._nodes:
             return self._nodes[test.attached_to]
@@ -51,7 +52,7 @@ class Tests:
                 return node
         return stored[-1] if stored else None
 
-    def jobs(self, naming: Naming) -> Iterator[CodeJob]:
+    def jobs(self, naming: DbtNaming) -> Iterator[CodeJob]:
         """Yield a job for the tests of each table, and one for each test that is a query."""
         for key, tests in self.of.items():
             yield self._job(self._nodes[key], tests, naming)
@@ -59,7 +60,7 @@ class Tests:
             if node.kind == "test" and not node.test and (node.compiled or node.raw):
                 yield self._singular(node, naming)
 
-    def _job(self, tested: Node, tests: list[Node], naming: Naming) -> CodeJob:
+    def _job(self, tested: DbtNode, tests: list[DbtNode], naming: DbtNaming) -> CodeJob:
         table = naming.dataset(tested)
         path = tests[0].path
         job = CodeJob(
@@ -76,18 +77,22 @@ class Tests:
             self._refer(job, test, tested, table)
         return job
 
-    def _refer(self, job: CodeJob, test: Node, tested: Node, table: DatasetId) -> None:
+    def _refer(self, job: CodeJob, test: DbtNode, tested: DbtNode, table: DatasetId) -> None:
         arguments = mapping(test.test.get("kwargs"))
         column = test.column_name or text(arguments.get("column_name"))
         line = self._places.line(test.path, tested.name, column)
         shown = self._places.text(test.path, line) or text(test.test.get("name"))
         if column:
-            job.refers(Reference(dataset=table, field=column, line=line, clause="test", text=shown))
+            job.refers(
+                ColumnReference(dataset=table, field=column, line=line, clause="test", text=shown)
+            )
         other = self._related(text(arguments.get("to")))
         field = text(arguments.get("field"))
         if other is not None and field:
             job.reads(other)
-            job.refers(Reference(dataset=other, field=field, line=line, clause="test", text=shown))
+            job.refers(
+                ColumnReference(dataset=other, field=field, line=line, clause="test", text=shown)
+            )
 
     def _related(self, to: str) -> DatasetId | None:
         """Return the table a relationships test compares with."""
@@ -96,7 +101,7 @@ class Tests:
         table = self._models.called.get(key)
         return None if table is None else self._models.dataset_for(table)
 
-    def _singular(self, node: Node, naming: Naming) -> CodeJob:
+    def _singular(self, node: DbtNode, naming: DbtNaming) -> CodeJob:
         job = CodeJob(
             id=naming.consumer_job(node.id),
             integration="DBT",
@@ -118,7 +123,7 @@ class Tests:
         return job
 
 
-class Result:
+class NodeResult:
     """How one node of a run came out."""
 
     def __init__(self, raw: dict[str, Any]) -> None:
@@ -132,13 +137,13 @@ class Result:
         self.completed = text(timing.get("completed_at"))
 
 
-def list_results(artifacts: Artifacts) -> list[Result]:
+def list_results(artifacts: Artifacts) -> list[NodeResult]:
     """Return the results of the run the target directory tells of."""
-    return [Result(raw) for raw in entries(artifacts.run_results.get("results"))]
+    return [NodeResult(raw) for raw in entries(artifacts.run_results.get("results"))]
 
 
 def assertions_input(
-    table: DatasetId, tests: list[Node], results: Mapping[str, Result]
+    table: DatasetId, tests: list[DbtNode], results: Mapping[str, NodeResult]
 ) -> dict[str, Any] | None:
     """Return a tested table with how its tests came out, None when none of them ran."""
     ran = [(test, results[test.id]) for test in tests if test.id in results]
@@ -154,7 +159,7 @@ def assertions_input(
     return {**dataset(table), "inputFacets": facets}
 
 
-def _assertion(test: Node, result: Result) -> dict[str, Any]:
+def _assertion(test: DbtNode, result: NodeResult) -> dict[str, Any]:
     severity = text(test.config.get("severity")).lower() or "error"
     found: dict[str, Any] = {
         "assertion": text(test.test.get("name")) or test.name,

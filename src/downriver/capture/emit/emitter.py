@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from downriver.capture.emit.guard import guarded
-from downriver.forking import renew_in_child
+from downriver.fork_safety import renew_in_child
 
 if TYPE_CHECKING:
     from downriver.capture.emit.spool import Spool

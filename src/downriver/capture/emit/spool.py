@@ -10,7 +10,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.forking import renew_in_child
+from downriver.fork_safety import renew_in_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

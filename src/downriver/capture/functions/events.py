@@ -7,7 +7,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from downriver.events.render import (
+from downriver.openlineage.produce import (
     PRODUCER,
     Facets,
     dataset,
@@ -19,8 +19,7 @@ from downriver.events.render import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from downriver.capture.functions.declared import ColumnLineage
-    from downriver.capture.functions.runs import Described, FunctionRun, Moved
+    from downriver.capture.functions.runs import ColumnLineage, DatasetUse, FrameShape, FunctionRun
     from downriver.model.ids import DatasetId, JobId
 
 _RUN_EVENT = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
@@ -108,12 +107,12 @@ def _job(run: FunctionRun) -> dict[str, str]:
     return {"namespace": run.job.namespace, "name": run.job.name}
 
 
-def _schema(described: Described) -> Facets:
+def _schema(described: FrameShape) -> Facets:
     fields = [{"name": name, "type": kind} for name, kind in described.fields]
     return {"schema": facet("SchemaDatasetFacet", "1-1-1", fields=fields)} if fields else {}
 
 
-def _output(output: Moved, columns: Sequence[ColumnLineage], names: Names) -> dict[str, Any]:
+def _output(output: DatasetUse, columns: Sequence[ColumnLineage], names: Names) -> dict[str, Any]:
     facets = _schema(output.described)
     if columns:
         facets["columnLineage"] = render_columns(columns, names)

@@ -1,4 +1,6 @@
-"""Which functions of pandas, polars, pyarrow and duckdb read and write, and what they name."""
+"""The functions of pandas, polars, pyarrow and duckdb that read and write data, and the datasets
+their arguments name.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
-from downriver.capture.functions.connections import table_at
-from downriver.capture.functions.returned import describe, is_frame
-from downriver.capture.places import dataset_at
+from downriver.capture.dataset_names import dataset_at
+from downriver.capture.functions.runs import describe_frame, is_frame
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
@@ -18,11 +20,37 @@ if TYPE_CHECKING:
     from downriver.capture.functions.runs import FunctionRun
 
     Names = Callable[[str], DatasetId]
-    # Takes the run, how tables are found, what was returned and the arguments.
     Watched = Callable[[FunctionRun, Names, Any, tuple[Any, ...], dict[str, Any]], None]
 
+_SCHEMES = {"postgresql": "postgres", "mariadb": "mysql", "mssql": "mssql"}
+_PORTS = {"postgres": 5432, "mysql": 3306, "mssql": 1433, "redshift": 5439}
 
-class Patch(NamedTuple):
+
+def table_at(table: str, connection: Any, names: Callable[[str], DatasetId]) -> DatasetId:
+    """Return a table of the database that a connection, an engine or a URL leads to."""
+    url = _url(connection)
+    parts = urlsplit(url) if url else None
+    if parts is None or not parts.hostname:
+        return names(table)
+    kind = parts.scheme.partition("+")[0].lower()
+    scheme = _SCHEMES.get(kind, kind)
+    port = parts.port or _PORTS.get(scheme)
+    home = f"{scheme}://{parts.hostname}" + (f":{port}" if port else "")
+    database = parts.path.strip("/")
+    return DatasetId(home, f"{database}.{table}" if database else table)
+
+
+def _url(connection: Any) -> str:
+    """Return the address of a connection, as SQLAlchemy tells it; a driver's own tells none."""
+    if isinstance(connection, str):
+        return connection if "://" in connection else ""
+    engine = getattr(connection, "engine", connection)
+    url = getattr(engine, "url", None)
+    render = getattr(url, "render_as_string", None)
+    return str(render(hide_password=True)) if render is not None else ""
+
+
+class LibraryPatch(NamedTuple):
     """A function to watch: an attribute of a module or a class.
 
     `reads_variables`: it looks at the variables of whoever calls it, as DuckDB does for frames.
@@ -40,7 +68,7 @@ MODULES = (
 )  # fmt: skip
 
 
-def patches_of(module: ModuleType) -> Iterator[Patch]:
+def patches_of(module: ModuleType) -> Iterator[LibraryPatch]:
     """Yield what to watch of a library."""
     match module.__name__:
         case "pandas":
@@ -58,51 +86,55 @@ _PANDAS_PATHS = (
 )  # fmt: skip
 
 
-def _pandas(pandas: ModuleType) -> Iterator[Patch]:
+def _pandas(pandas: ModuleType) -> Iterator[LibraryPatch]:
     for kind in ("csv", "table", "fwf", "parquet", "json", "excel", "feather", "orc", "pickle",
                  "stata", "spss", "sas", "xml", "hdf"):  # fmt: skip
-        yield Patch(pandas, f"read_{kind}", _reads_path(0, *_PANDAS_PATHS))
+        yield LibraryPatch(pandas, f"read_{kind}", _reads_path(0, *_PANDAS_PATHS))
     for name in ("read_sql", "read_sql_query", "read_sql_table"):
-        yield Patch(pandas, name, _reads_query)
+        yield LibraryPatch(pandas, name, _reads_query)
     # Some are inherited from a class that Series shares: whichever has it is the owner.
     for owner in pandas.DataFrame.__mro__[:2]:
         for kind in ("csv", "parquet", "json", "excel", "feather", "orc", "pickle", "stata", "xml"):
-            yield Patch(owner, f"to_{kind}", _writes_path(1, *_PANDAS_PATHS))
-        yield Patch(owner, "to_sql", _writes_table)
+            yield LibraryPatch(owner, f"to_{kind}", _writes_path(1, *_PANDAS_PATHS))
+        yield LibraryPatch(owner, "to_sql", _writes_table)
 
 
-def _polars(polars: ModuleType) -> Iterator[Patch]:
+def _polars(polars: ModuleType) -> Iterator[LibraryPatch]:
     for kind in ("csv", "parquet", "json", "ndjson", "ipc", "avro", "excel", "delta"):
-        yield Patch(polars, f"read_{kind}", _reads_path(0, "source"))
-        yield Patch(polars, f"scan_{kind}", _reads_path(0, "source"))
-        yield Patch(
+        yield LibraryPatch(polars, f"read_{kind}", _reads_path(0, "source"))
+        yield LibraryPatch(polars, f"scan_{kind}", _reads_path(0, "source"))
+        yield LibraryPatch(
             polars.DataFrame, f"write_{kind}", _writes_path(1, "file", "target", "workbook")
         )
-        yield Patch(polars.LazyFrame, f"sink_{kind}", _writes_path(1, "path", "target"))
-    yield Patch(polars, "read_database", _reads_query)
-    yield Patch(polars, "read_database_uri", _reads_query)
-    yield Patch(polars.DataFrame, "write_database", _writes_table)
+        yield LibraryPatch(polars.LazyFrame, f"sink_{kind}", _writes_path(1, "path", "target"))
+    yield LibraryPatch(polars, "read_database", _reads_query)
+    yield LibraryPatch(polars, "read_database_uri", _reads_query)
+    yield LibraryPatch(polars.DataFrame, "write_database", _writes_table)
 
 
-def _pyarrow(module: ModuleType) -> Iterator[Patch]:
+def _pyarrow(module: ModuleType) -> Iterator[LibraryPatch]:
     for name in ("read_table", "read_pandas", "read_csv", "read_json", "read_feather", "dataset"):
-        yield Patch(module, name, _reads_path(0, "source", "input_file", "source", "path_or_paths"))
+        yield LibraryPatch(
+            module, name, _reads_path(0, "source", "input_file", "source", "path_or_paths")
+        )
     for name in ("write_table", "write_csv", "write_feather"):
-        yield Patch(module, name, _writes_path(1, "where", "output_file", "dest"))
-    yield Patch(module, "write_dataset", _writes_path(1, "base_dir"))
+        yield LibraryPatch(module, name, _writes_path(1, "where", "output_file", "dest"))
+    yield LibraryPatch(module, "write_dataset", _writes_path(1, "base_dir"))
 
 
-def _duckdb(duckdb: ModuleType) -> Iterator[Patch]:
+def _duckdb(duckdb: ModuleType) -> Iterator[LibraryPatch]:
     connection, relation = duckdb.DuckDBPyConnection, duckdb.DuckDBPyRelation
     for owner, at in ((duckdb, 0), (connection, 1)):
         for name in ("sql", "query", "execute", "from_query"):
-            yield Patch(owner, name, _runs_sql(at), reads_variables=True)
+            yield LibraryPatch(owner, name, _runs_sql(at), reads_variables=True)
         for name in ("read_parquet", "read_csv", "read_json", "from_parquet", "from_csv_auto"):
-            yield Patch(owner, name, _reads_path(at, "path_or_buffer", "file_glob", "file_globs"))
+            yield LibraryPatch(
+                owner, name, _reads_path(at, "path_or_buffer", "file_glob", "file_globs")
+            )
     for name in ("write_parquet", "to_parquet", "write_csv", "to_csv"):
-        yield Patch(relation, name, _writes_path(1, "file_name"))
+        yield LibraryPatch(relation, name, _writes_path(1, "file_name"))
     for name in ("create", "to_table", "insert_into"):
-        yield Patch(relation, name, _fills_table)
+        yield LibraryPatch(relation, name, _fills_table)
 
 
 # What a call says
@@ -113,7 +145,7 @@ def _reads_path(at: int, *names: str) -> Watched:
         run: FunctionRun, _: Names, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         for path in _paths(_argument(at, names, args, kwargs)):
-            run.reads(dataset_at(path), describe(result))
+            run.reads(dataset_at(path), describe_frame(result))
 
     return noted
 
@@ -125,7 +157,7 @@ def _writes_path(at: int, *names: str) -> Watched:
         del result
         frame = next((value for value in args if is_frame(value)), None)
         for path in _paths(_argument(at, names, args, kwargs)):
-            run.writes(dataset_at(path), describe(frame))
+            run.writes(dataset_at(path), describe_frame(frame))
 
     return noted
 
@@ -137,7 +169,7 @@ def _reads_query(
     connection = _argument(1, ("con", "connection", "uri"), args, kwargs)
     text = str(query)
     if not any(char.isspace() for char in text.strip()):
-        run.reads(table_at(text, connection, names), describe(result))
+        run.reads(table_at(text, connection, names), describe_frame(result))
         return
     _note_sql(run, text, lambda table: table_at(table, connection, names), None)
 
@@ -150,7 +182,7 @@ def _writes_table(
     connection = _argument(2, ("con", "connection"), args, kwargs)
     schema = kwargs.get("schema")
     whole = f"{schema}.{table}" if schema else str(table)
-    run.writes(table_at(whole, connection, names), describe(args[0]))
+    run.writes(table_at(whole, connection, names), describe_frame(args[0]))
 
 
 def _runs_sql(at: int) -> Watched:
@@ -171,7 +203,7 @@ def _fills_table(
     del result
     table = _argument(1, ("table_name",), args, kwargs)
     if isinstance(table, str):
-        run.writes(names(table), describe(args[0]))
+        run.writes(names(table), describe_frame(args[0]))
 
 
 def _note_sql(
@@ -194,7 +226,7 @@ def _note_sql(
 def _table(name: str, names: Names) -> DatasetId:
     """Return the file a query names by its path, or a table."""
     is_path = "/" in name or name.endswith((".parquet", ".csv", ".json", ".jsonl"))
-    return dataset_at(absolute(name)) if is_path else names(name)
+    return dataset_at(absolute_path(name)) if is_path else names(name)
 
 
 def _frames_of_caller() -> frozenset[str]:
@@ -221,10 +253,10 @@ def _paths(value: Any) -> list[str]:
         return [path for part in value for path in _paths(part)]
     if isinstance(value, str | os.PathLike):
         text = os.fspath(value)
-        return [absolute(text)] if isinstance(text, str) and "\n" not in text else []
+        return [absolute_path(text)] if isinstance(text, str) and "\n" not in text else []
     return []
 
 
-def absolute(path: str) -> str:
+def absolute_path(path: str) -> str:
     """Return a path that means the same from everywhere; a URL does already."""
     return path if "://" in path or path.startswith("dbfs:") else os.path.abspath(path)

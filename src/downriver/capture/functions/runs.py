@@ -1,35 +1,64 @@
-"""One call of a tracked function, and what it is seen to do."""
+"""One call of a tracked function, and the datasets it reads and writes: declared by the user, or
+seen in frames.
+"""
 
 from __future__ import annotations
 
 import threading
 import uuid
 from contextvars import ContextVar, Token
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from downriver.model.ids import DatasetId, JobId
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-class Described(NamedTuple):
+
+@dataclass
+class Dataset:
+    """A dataset by its OpenLineage namespace and name; `schema_fields` have `name` and `type`."""
+
+    namespace: str
+    name: str
+    schema_fields: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class ColumnLineage:
+    """How one output column is made; an input column is `dataset.column`."""
+
+    output_column: str
+    input_columns: list[str]
+    transformation: str = ""
+
+
+def fill_template(template: str, values: Mapping[str, Any]) -> str:
+    """Return a text with the arguments of a call put in where it names them in braces."""
+    return template.format_map(values) if "{" in template else template
+
+
+class FrameShape(NamedTuple):
     """What a frame looks like: its columns with their types, and how many rows it has."""
 
     fields: tuple[tuple[str, str], ...] = ()
     rows: int | None = None
 
-    def plus(self, other: Described) -> Described:
+    def plus(self, other: FrameShape) -> FrameShape:
         """Return both one after the other, as a generator yields them."""
         known = [rows for rows in (self.rows, other.rows) if rows is not None]
-        return Described(self.fields or other.fields, sum(known) if known else None)
+        return FrameShape(self.fields or other.fields, sum(known) if known else None)
 
 
-UNSEEN = Described()
+UNKNOWN_SHAPE = FrameShape()
 
 
-class Moved(NamedTuple):
+class DatasetUse(NamedTuple):
     """A dataset that was read or written, as far as it was looked at."""
 
     dataset: DatasetId
-    described: Described = UNSEEN
+    described: FrameShape = UNKNOWN_SHAPE
 
 
 class FunctionRun:
@@ -40,31 +69,33 @@ class FunctionRun:
         self.id = str(uuid.uuid4())
         self.parent = parent
         self.root: FunctionRun = parent.root if parent is not None else self
-        self._inputs: dict[DatasetId, Described] = {}
-        self._outputs: dict[DatasetId, Described] = {}
+        self._inputs: dict[DatasetId, FrameShape] = {}
+        self._outputs: dict[DatasetId, FrameShape] = {}
         self._lock = threading.Lock()
 
-    def reads(self, dataset: DatasetId, described: Described = UNSEEN) -> None:
+    def reads(self, dataset: DatasetId, described: FrameShape = UNKNOWN_SHAPE) -> None:
         """Note that the run read a dataset."""
         with self._lock:
-            self._inputs[dataset] = self._inputs.get(dataset, UNSEEN).plus(described)
+            self._inputs[dataset] = self._inputs.get(dataset, UNKNOWN_SHAPE).plus(described)
 
-    def writes(self, dataset: DatasetId, described: Described = UNSEEN) -> None:
+    def writes(self, dataset: DatasetId, described: FrameShape = UNKNOWN_SHAPE) -> None:
         """Note that the run wrote a dataset."""
         with self._lock:
-            self._outputs[dataset] = self._outputs.get(dataset, UNSEEN).plus(described)
+            self._outputs[dataset] = self._outputs.get(dataset, UNKNOWN_SHAPE).plus(described)
 
     @property
-    def inputs(self) -> list[Moved]:
+    def inputs(self) -> list[DatasetUse]:
         """What was read; a file that the run itself had written before is no input."""
         with self._lock:
-            return [Moved(*item) for item in self._inputs.items() if item[0] not in self._outputs]
+            return [
+                DatasetUse(*item) for item in self._inputs.items() if item[0] not in self._outputs
+            ]
 
     @property
-    def outputs(self) -> list[Moved]:
+    def outputs(self) -> list[DatasetUse]:
         """What was written."""
         with self._lock:
-            return [Moved(*item) for item in self._outputs.items()]
+            return [DatasetUse(*item) for item in self._outputs.items()]
 
 
 _current: ContextVar[FunctionRun | None] = ContextVar("downriver_run", default=None)
@@ -75,11 +106,60 @@ def current_run() -> FunctionRun | None:
     return _current.get()
 
 
-def enter(run: FunctionRun) -> Token[FunctionRun | None]:
+def enter_run(run: FunctionRun) -> Token[FunctionRun | None]:
     """Make a run the current one; give what this returns to `leave`."""
     return _current.set(run)
 
 
-def leave(token: Token[FunctionRun | None]) -> None:
+def leave_run(token: Token[FunctionRun | None]) -> None:
     """Make the run before the current one again."""
     _current.reset(token)
+
+
+_LIBRARIES = frozenset({"pandas", "polars", "pyarrow", "duckdb", "_duckdb"})
+
+
+def library_of(value: Any) -> str:
+    """Return the library a value belongs to, by where its type is defined."""
+    return type(value).__module__.partition(".")[0]
+
+
+def is_frame(value: Any) -> bool:
+    """Tell whether a value is a table of one of the libraries."""
+    return library_of(value) in _LIBRARIES and _looks_like_a_table(value)
+
+
+def describe_frame(value: Any) -> FrameShape:
+    """Return the columns and rows of a frame; of anything else, nothing."""
+    if not is_frame(value):
+        return UNKNOWN_SHAPE
+    match library_of(value):
+        case "pandas":
+            return FrameShape(_pairs(value.columns, value.dtypes), len(value))
+        case "polars":
+            return _polars(value)
+        case "pyarrow":
+            schema = value.schema
+            rows = getattr(value, "num_rows", None)
+            return FrameShape(_pairs(schema.names, schema.types), rows)
+        case _:
+            return FrameShape(_pairs(value.columns, value.types))
+
+
+def _looks_like_a_table(value: Any) -> bool:
+    kind = type(value)  # asking a lazy frame itself would make it work
+    return hasattr(kind, "columns") and any(
+        hasattr(kind, name) for name in ("dtypes", "schema", "types")
+    )
+
+
+def _polars(value: Any) -> FrameShape:
+    if hasattr(value, "collect_schema"):  # also of a lazy frame, whose rows are not there yet
+        schema = value.collect_schema()
+        rows = getattr(value, "height", None)
+        return FrameShape(_pairs(schema.names(), schema.dtypes()), rows)
+    return FrameShape(_pairs(value.columns, value.dtypes), value.height)
+
+
+def _pairs(names: Any, types: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((str(name), str(kind)) for name, kind in zip(names, types, strict=True))

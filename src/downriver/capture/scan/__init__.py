@@ -2,27 +2,33 @@
 
 from downriver.capture.scan.dbt_project import find_projects, project_of
 from downriver.capture.scan.registration import (
-    Registration,
-    make_job,
-    may_be_at,
-    read_code,
-    ways_to_find,
+    AssetRegistration,
+    can_be_at,
+    candidate_names,
+    make_asset_job,
+    read_asset_code,
 )
 from downriver.capture.scan.repository import Repository
-from downriver.capture.scan.scanner import Names, Problem, ScanResult, scan_repository, scan_text
+from downriver.capture.scan.scanner import (
+    ScanCatalog,
+    ScanProblem,
+    ScanResult,
+    scan_repository,
+    scan_text,
+)
 
 __all__ = [
-    "Names",
-    "Problem",
-    "Registration",
+    "AssetRegistration",
     "Repository",
+    "ScanCatalog",
+    "ScanProblem",
     "ScanResult",
+    "can_be_at",
+    "candidate_names",
     "find_projects",
-    "make_job",
-    "may_be_at",
+    "make_asset_job",
     "project_of",
-    "read_code",
+    "read_asset_code",
     "scan_repository",
     "scan_text",
-    "ways_to_find",
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from downriver.capture.code import CodeJob
-from downriver.capture.scan.scanner import Names, ScanResult, scan_repository, scan_text
+from downriver.capture.scan.scanner import ScanCatalog, ScanResult, scan_repository, scan_text
 from downriver.model.assets import JOB_TYPES
 from downriver.model.ids import DatasetId, JobId, short_name
 
@@ -23,7 +23,7 @@ _INTEGRATIONS = {
 _SUFFIXES = (".sql", ".py", ".ipynb")
 
 
-class Registration(msgspec.Struct, kw_only=True):
+class AssetRegistration(msgspec.Struct, kw_only=True):
     """What is said of an asset. `upstream` are the datasets and jobs it says it depends on."""
 
     asset_type: str
@@ -38,7 +38,7 @@ class Registration(msgspec.Struct, kw_only=True):
         return self.asset_type in JOB_TYPES
 
 
-def ways_to_find(source_ref: str) -> list[str]:
+def candidate_names(source_ref: str) -> list[str]:
     """Return the names under which a catalog may know what a URL names."""
     _, separator, rest = source_ref.partition("://")
     if not separator:
@@ -47,14 +47,14 @@ def ways_to_find(source_ref: str) -> list[str]:
     return [source_ref, ".".join(parts), ".".join(parts[1:])] if len(parts) > 1 else [source_ref]
 
 
-def may_be_at(dataset: DatasetId, source_ref: str) -> bool:
+def can_be_at(dataset: DatasetId, source_ref: str) -> bool:
     """Whether a dataset can be what a URL names: nothing in a bucket is a table of a database."""
     scheme = dataset.namespace.partition("://")[0]
     return "://" not in dataset.namespace or source_ref.startswith(f"{scheme}://")
 
 
-def read_code(
-    asset: Registration, repository: Repository | None, names: Names
+def read_asset_code(
+    asset: AssetRegistration, repository: Repository | None, names: ScanCatalog
 ) -> ScanResult | None:
     """Read the code of an asset: what came with it, or its file in the repository; None is none.
 
@@ -73,13 +73,13 @@ def read_code(
     return scan_repository(repository, hinted, only=[file], as_models=not asset.is_job)
 
 
-def _made_up_path(asset: Registration) -> str:
+def _made_up_path(asset: AssetRegistration) -> str:
     ending = ".sql" if asset.asset_type in ("dbt_model", "table", "view") else ".py"
     return f"{asset.name}{ending}"
 
 
 def _hinted(
-    asset: Registration, find: Callable[[str], DatasetId | None]
+    asset: AssetRegistration, find: Callable[[str], DatasetId | None]
 ) -> Callable[[str], DatasetId | None]:
     """Return how tables in code are found: first among what the asset says is upstream of it."""
 
@@ -101,7 +101,7 @@ def _may_mean(wanted: str, name: str, node: DatasetId) -> bool:
     return ends or short_name(wanted) in (name.casefold(), short_name(known))
 
 
-def make_job(asset: Registration, job_id: JobId, found: ScanResult | None) -> CodeJob:
+def make_asset_job(asset: AssetRegistration, job_id: JobId, found: ScanResult | None) -> CodeJob:
     """Return one job for an asset: all that its code does, and what it says it depends on."""
     integration, kind = _INTEGRATIONS.get(asset.asset_type, ("ASSET", asset.asset_type.upper()))
     job = CodeJob(id=job_id, integration=integration, kind=kind, path="", line=1)

@@ -12,7 +12,7 @@ from downriver.errors import InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
-LARGEST = 2 * 2**20  # bytes; code that people write is smaller
+MAX_FILE_BYTES = 2 * 2**20  # bytes; code that people write is smaller
 SUFFIXES = frozenset({".sql", ".py", ".ipynb", ".yml", ".yaml"})
 _SKIPPED = frozenset({
     ".git", ".hg", ".svn", ".venv", "venv", "env", ".tox", ".nox", "node_modules", "__pycache__",
@@ -59,7 +59,7 @@ class Repository:
     def read(self, path: str) -> str | None:
         """Return the text of a file; None when there is none, it lies outside or is too large."""
         file = self.find(path)
-        if file is None or file.stat().st_size > LARGEST:
+        if file is None or file.stat().st_size > MAX_FILE_BYTES:
             return None
         return file.read_bytes().decode("utf-8-sig", errors="replace")
 

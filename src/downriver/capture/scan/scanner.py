@@ -7,13 +7,24 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from downriver.capture.code import CodeJob, Column, DatasetNote, render_dataset_note, render_job
-from downriver.capture.scan.dbt_project import DbtProject, find_projects, project_of
-from downriver.capture.scan.dbt_yaml import PropertyFile, is_property_file
-from downriver.capture.scan.notebooks import from_databricks, read_notebook
-from downriver.capture.scan.python import FileText, Surroundings, read_module
-from downriver.capture.scan.repository import LARGEST, Repository, find_module
-from downriver.capture.scan.sql_files import SqlFiles, in_order
+from downriver.capture.code import (
+    CodeJob,
+    DatasetNote,
+    DocumentedColumn,
+    render_dataset_note,
+    render_job,
+)
+from downriver.capture.scan.dbt_project import (
+    DbtProject,
+    PropertyFile,
+    find_projects,
+    is_property_file,
+    project_of,
+)
+from downriver.capture.scan.python import FileContext, FileText, read_module
+from downriver.capture.scan.python.module import convert_databricks, read_notebook
+from downriver.capture.scan.repository import MAX_FILE_BYTES, Repository, find_module
+from downriver.capture.scan.sql_files import SqlFiles, sort_models
 from downriver.capture.scan.yaml_lines import YamlError, load_yaml
 from downriver.model.ids import DatasetId, JobId
 
@@ -21,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-class Problem(msgspec.Struct, frozen=True):
+class ScanProblem(msgspec.Struct, frozen=True):
     """A file, or a part of one, that could not be read."""
 
     path: str
@@ -35,7 +46,7 @@ class ScanResult(msgspec.Struct, kw_only=True):
     files: int
     jobs: list[CodeJob] = []
     notes: list[DatasetNote] = []
-    problems: list[Problem] = []
+    problems: list[ScanProblem] = []
 
     def events(self, at: int) -> Iterator[bytes]:
         """Yield what was found as events."""
@@ -45,7 +56,7 @@ class ScanResult(msgspec.Struct, kw_only=True):
             yield render_job(job, at)
 
 
-class Names(msgspec.Struct, kw_only=True):
+class ScanCatalog(msgspec.Struct, kw_only=True):
     """How what is found is identified: `find` knows the tables that are known already.
 
     `job_at` knows the job of a dbt model by its file and name, `tests_of` that of a table's tests,
@@ -63,7 +74,7 @@ class Names(msgspec.Struct, kw_only=True):
 
 def scan_repository(
     repository: Repository,
-    names: Names,
+    names: ScanCatalog,
     *,
     only: list[str] | None = None,
     as_models: bool = False,
@@ -78,7 +89,7 @@ def scan_repository(
     return scan.read(files if only is None else only, progress)
 
 
-def scan_text(path: str, text: str, names: Names, *, as_models: bool = False) -> ScanResult:
+def scan_text(path: str, text: str, names: ScanCatalog, *, as_models: bool = False) -> ScanResult:
     """Read one text as the file its path says it is."""
     result = ScanResult(files=1)
     scan = _Scan(None, [], names, as_models=as_models)
@@ -93,7 +104,7 @@ class _Scan:
         self,
         repository: Repository | None,
         files: list[str],
-        names: Names,
+        names: ScanCatalog,
         *,
         as_models: bool,
     ) -> None:
@@ -144,8 +155,8 @@ class _Scan:
         assert self._repository is not None  # noqa: S101
         text = self._repository.read(path)
         if text is None:
-            reason = f"is larger than {LARGEST // 2**20} MB, or is gone"
-            result.problems.append(Problem(path, 1, reason))
+            reason = f"is larger than {MAX_FILE_BYTES // 2**20} MB, or is gone"
+            result.problems.append(ScanProblem(path, 1, reason))
         return text
 
     def _ordered(self, files: list[str]) -> list[str]:
@@ -153,7 +164,7 @@ class _Scan:
         models = [p for p in files if p.endswith(".sql") and self._dbt_kind(p)[1] == "model"]
         texts = {p: (self._repository.read(p) or "") for p in models if self._repository}
         rest = [path for path in files if path not in texts]
-        return [*rest, *in_order(texts)]
+        return [*rest, *sort_models(texts)]
 
     def _dbt_kind(self, path: str) -> tuple[DbtProject | None, str | None]:
         project = project_of(path, self._projects)
@@ -186,7 +197,7 @@ class _Scan:
             if suffix == ".sql":
                 self._read_sql(path, text, result)
             elif suffix == ".py":
-                result.jobs += read_module(path, from_databricks(text), self._around(path))
+                result.jobs += read_module(path, convert_databricks(text), self._around(path))
             elif suffix == ".ipynb":
                 notebook = read_notebook(text)
                 around = msgspec.structs.replace(self._around(path), line_of=notebook.line_of)
@@ -194,15 +205,15 @@ class _Scan:
             else:
                 self._read_yaml(path, text, result)
         except SyntaxError as exc:
-            result.problems.append(Problem(path, exc.lineno or 1, f"is not Python: {exc.msg}"))
+            result.problems.append(ScanProblem(path, exc.lineno or 1, f"is not Python: {exc.msg}"))
         except YamlError as exc:
-            result.problems.append(Problem(path, exc.line, f"is not YAML: {exc.reason}"))
+            result.problems.append(ScanProblem(path, exc.line, f"is not YAML: {exc.reason}"))
         except ValueError as exc:
-            result.problems.append(Problem(path, 1, str(exc)))
+            result.problems.append(ScanProblem(path, 1, str(exc)))
         except RecursionError:
-            result.problems.append(Problem(path, 1, "is nested too deeply to be followed"))
+            result.problems.append(ScanProblem(path, 1, "is nested too deeply to be followed"))
 
-    def _around(self, path: str) -> Surroundings:
+    def _around(self, path: str) -> FileContext:
         repository = self._repository
 
         def read_file(other: str) -> FileText | None:
@@ -218,7 +229,7 @@ class _Scan:
             text = repository.read(place)
             return None if text is None else FileText(place, text)
 
-        return Surroundings(
+        return FileContext(
             namespace=self._names.namespace,
             dataset_for=self._dataset_for,
             columns_of=self._names.columns_of,
@@ -245,7 +256,7 @@ class _Scan:
     def _made(self, job: CodeJob) -> list[DatasetNote]:
         """Return the columns a model was seen to make, where nothing better is known."""
         return [
-            DatasetNote(id=target, columns=[Column(name) for name in columns])
+            DatasetNote(id=target, columns=[DocumentedColumn(name) for name in columns])
             for target in job.outputs
             if (columns := self._sql.made.get(target)) and not self._names.columns_of(target)
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from downriver.capture.code import CodeJob, TableNames, add_sql, find_references, put_query
+from downriver.capture.code import CodeJob, TableNames, add_sql, find_references, set_query
 from downriver.capture.scan.dbt_project import DbtProject, model_names
 from downriver.capture.sql import parse_sql_lineage
 from downriver.model.ids import DatasetId, JobId
@@ -38,7 +38,7 @@ class SqlFiles:
         job = self._job(path, path.rpartition(".")[0], "SQL", "SCRIPT")
         lineage = parse_sql_lineage(text, dialect=self._dialect, schema=self._schema)
         job.dialect = lineage.dialect
-        put_query(job, text)
+        set_query(job, text)
         add_sql(job, lineage, self._dataset_for)
         for reference in find_references(text, lineage, TableNames(self._dataset_for)):
             job.refers(reference)
@@ -55,7 +55,7 @@ class SqlFiles:
         is_stored = kind in _OWN_DATA and not lineage.outputs
         target = self._dataset_for(table) if is_stored else None
         job.dialect = lineage.dialect
-        put_query(job, text, template)
+        set_query(job, text, template)
         add_sql(job, lineage, self._dataset_for, result=target)
         if target is not None:
             job.inputs = [dataset for dataset in job.inputs if dataset != target]
@@ -79,7 +79,7 @@ class SqlFiles:
         return self.made.get(dataset) or self._columns_of(dataset)
 
 
-def in_order(models: dict[str, str]) -> list[str]:
+def sort_models(models: dict[str, str]) -> list[str]:
     """Return the paths of models, each after those it refers to; given path and text of each."""
     by_name = {model_names(path, text)[0]: path for path, text in models.items()}
     done: dict[str, None] = {}

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from downriver.capture.scan.python.values import Text
+from downriver.capture.scan.python.interpreter.values import LocatedText
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times as fast
 
@@ -51,10 +51,10 @@ def _value(node: yaml.Node, depth: int) -> Any:
         return None
     if isinstance(node, yaml.MappingNode):
         return {
-            Text(str(key.value), key.start_mark.line + 1): _value(value, depth + 1)
+            LocatedText(str(key.value), key.start_mark.line + 1): _value(value, depth + 1)
             for key, value in node.value
             if isinstance(key, yaml.ScalarNode)
         }
     if isinstance(node, yaml.SequenceNode):
         return [_value(item, depth + 1) for item in node.value]
-    return Text(str(node.value), node.start_mark.line + 1)
+    return LocatedText(str(node.value), node.start_mark.line + 1)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from downriver.events.render import Facets, facet
 from downriver.model.ids import JobId
+from downriver.openlineage.produce import Facets, facet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,21 +23,21 @@ class RunRef(NamedTuple):
     run: str
 
 
-class Context(NamedTuple):
+class RunContext(NamedTuple):
     """An application or a block of one: its run, and the runs it is part of."""
 
     own: RunRef
     parent: RunRef | None = None
     root: RunRef | None = None
 
-    def within(self, name: str) -> Context:
+    def within(self, name: str) -> RunContext:
         """Return the context of a part of this one."""
         return self.named(f"{self.own.job.name}.{name}")
 
-    def named(self, name: str) -> Context:
+    def named(self, name: str) -> RunContext:
         """Return the context of a block with a name of its own."""
         job = JobId(self.own.job.namespace, name)
-        return Context(RunRef(job, new_run()), self.own, self.root or self.parent or self.own)
+        return RunContext(RunRef(job, new_run()), self.own, self.root or self.parent or self.own)
 
     def facets(self) -> Facets:
         """Return the facet that names the parent, if there is one."""
@@ -59,7 +59,7 @@ def read_context(
     app: str,
     job: str | None,
     namespace: str | None,
-) -> Context:
+) -> RunContext:
     """Return the context of a session: named by the caller, its configuration, or its parent."""
     parent, root = _read_parent(conf, environ)
     own_namespace = (
@@ -70,7 +70,7 @@ def read_context(
         or DEFAULT_NAMESPACE
     )
     name = job or conf("spark.downriver.job") or conf("spark.openlineage.appName") or app
-    return Context(RunRef(JobId(own_namespace, name), new_run()), parent, root)
+    return RunContext(RunRef(JobId(own_namespace, name), new_run()), parent, root)
 
 
 def _read_parent(

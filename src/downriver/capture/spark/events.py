@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from downriver import __version__
-from downriver.capture.spark.harvest import Place, Statistics
-from downriver.capture.sql.facets import column_lineage
-from downriver.events.code import CODE, Code, CodeReference
-from downriver.events.facets import BLIND_SPOTS
-from downriver.events.render import Facets, code_facet, dataset, facet, render_run_event
+from downriver.capture.spark.actions import DatasetLocation, IoStatistics
+from downriver.columns.facet import render_column_lineage
 from downriver.model.ids import DatasetId
+from downriver.openlineage.facets.base import BLIND_SPOTS
+from downriver.openlineage.facets.code import CODE, CodeFacet, CodeReference
+from downriver.openlineage.produce import Facets, code_facet, dataset, facet, render_run_event
 
 if TYPE_CHECKING:
-    from downriver.capture.spark.context import Context
-    from downriver.capture.spark.harvest import Harvest, Sink
-    from downriver.capture.spark.lineage import PlanLineage
+    from downriver.capture.spark.actions import Sink, SparkAction
+    from downriver.capture.spark.context import RunContext
+    from downriver.capture.spark.plan.lineage import PlanLineage
 
 
-class Engine(NamedTuple):
+class SparkEngine(NamedTuple):
     """The Spark that ran an action."""
 
     version: str
@@ -29,7 +29,7 @@ class Engine(NamedTuple):
 
 
 def render_action(
-    harvest: Harvest, lineage: PlanLineage, context: Context, engine: Engine
+    harvest: SparkAction, lineage: PlanLineage, context: RunContext, engine: SparkEngine
 ) -> list[bytes]:
     """Return START and COMPLETE, or FAIL, of an action."""
     started = harvest.ended_at - harvest.duration_ns // 1000
@@ -41,7 +41,7 @@ def render_action(
 
 
 def render_state(
-    harvest: Harvest, lineage: PlanLineage, context: Context, engine: Engine, state: str
+    harvest: SparkAction, lineage: PlanLineage, context: RunContext, engine: SparkEngine, state: str
 ) -> bytes:
     """Return an event that tells all that is known of an action, or of a stream so far."""
     run = {
@@ -56,7 +56,9 @@ def render_state(
     )  # fmt: skip
 
 
-def render_application(context: Context, engine: Engine, state: str, at: int, error: str) -> bytes:
+def render_application(
+    context: RunContext, engine: SparkEngine, state: str, at: int, error: str
+) -> bytes:
     """Return an event of the run that actions are part of."""
     facets = _run_facets(context, engine)
     if error:
@@ -66,7 +68,7 @@ def render_application(context: Context, engine: Engine, state: str, at: int, er
 
 
 def _event(
-    context: Context,
+    context: RunContext,
     state: str,
     at: int,
     inputs: list[dict[str, Any]],
@@ -80,7 +82,7 @@ def _event(
     )
 
 
-def _run_facets(context: Context, engine: Engine) -> Facets:
+def _run_facets(context: RunContext, engine: SparkEngine) -> Facets:
     return {
         **context.facets(),
         "processing_engine": facet(
@@ -93,7 +95,7 @@ def _run_facets(context: Context, engine: Engine) -> Facets:
     }
 
 
-def _action_facet(harvest: Harvest, lineage: PlanLineage, engine: Engine) -> Facets:
+def _action_facet(harvest: SparkAction, lineage: PlanLineage, engine: SparkEngine) -> Facets:
     return {
         "downriver_spark": facet(
             "DownriverSparkRunFacet",
@@ -106,7 +108,7 @@ def _action_facet(harvest: Harvest, lineage: PlanLineage, engine: Engine) -> Fac
     }
 
 
-def _error(harvest: Harvest) -> Facets:
+def _error(harvest: SparkAction) -> Facets:
     return {"errorMessage": _error_facet(harvest.error, harvest.stack)} if harvest.error else {}
 
 
@@ -120,7 +122,7 @@ def _error_facet(message: str, stack: str) -> dict[str, Any]:
     )
 
 
-def _job_facets(lineage: PlanLineage, engine: Engine) -> Facets:
+def _job_facets(lineage: PlanLineage, engine: SparkEngine) -> Facets:
     spots = [{"kind": spot.kind, "message": spot.message, "line": 0} for spot in lineage.spots]
     return {
         **_job_type(engine, "JOB"),
@@ -129,7 +131,7 @@ def _job_facets(lineage: PlanLineage, engine: Engine) -> Facets:
     }
 
 
-def _reads(harvest: Harvest, lineage: PlanLineage) -> Facets:
+def _reads(harvest: SparkAction, lineage: PlanLineage) -> Facets:
     """Return which columns are used by an action that writes nothing: no edge would show them."""
     if harvest.sink is not None:
         return {}
@@ -151,10 +153,10 @@ def _reads(harvest: Harvest, lineage: PlanLineage) -> Facets:
         )
         for table, column in sorted(used)
     ]
-    return {CODE: code_facet(Code(references=references))}
+    return {CODE: code_facet(CodeFacet(references=references))}
 
 
-def _job_type(engine: Engine, kind: str) -> Facets:
+def _job_type(engine: SparkEngine, kind: str) -> Facets:
     return {
         "jobType": facet(
             "JobTypeJobFacet",
@@ -166,11 +168,11 @@ def _job_type(engine: Engine, kind: str) -> Facets:
     }
 
 
-def _inputs(harvest: Harvest, lineage: PlanLineage) -> list[dict[str, Any]]:
+def _inputs(harvest: SparkAction, lineage: PlanLineage) -> list[dict[str, Any]]:
     places = {place.dataset: place for place in lineage.inputs}
     for table in sorted(lineage.tables()):
         dataset_id = DatasetId(table[0], table[1])
-        places.setdefault(dataset_id, Place(dataset_id))
+        places.setdefault(dataset_id, DatasetLocation(dataset_id))
     counted = _counted(harvest)
     return [
         dataset(
@@ -182,9 +184,9 @@ def _inputs(harvest: Harvest, lineage: PlanLineage) -> list[dict[str, Any]]:
     ]
 
 
-def _counted(harvest: Harvest) -> dict[Place, Statistics]:
+def _counted(harvest: SparkAction) -> dict[DatasetLocation, IoStatistics]:
     """Return what was read of each dataset; scans of one dataset add up."""
-    found: dict[Place, Statistics] = {}
+    found: dict[DatasetLocation, IoStatistics] = {}
     for leaf in harvest.leaves:
         counted = harvest.read.get(leaf.first_id)
         if counted is None or len(leaf.places) != 1:
@@ -195,18 +197,18 @@ def _counted(harvest: Harvest) -> dict[Place, Statistics]:
     return found
 
 
-def _sum(first: Statistics, second: Statistics) -> Statistics:
+def _sum(first: IoStatistics, second: IoStatistics) -> IoStatistics:
     def added(a: int | None, b: int | None) -> int | None:
         return None if a is None or b is None else a + b
 
-    return Statistics(
+    return IoStatistics(
         added(first.rows, second.rows),
         added(first.size, second.size),
         added(first.files, second.files),
     )
 
 
-def _output(harvest: Harvest, sink: Sink, lineage: PlanLineage) -> dict[str, Any]:
+def _output(harvest: SparkAction, sink: Sink, lineage: PlanLineage) -> dict[str, Any]:
     facets = _place_facets(sink.place)
     if sink.lifecycle:
         facets["lifecycleStateChange"] = _lifecycle(sink)
@@ -214,7 +216,7 @@ def _output(harvest: Harvest, sink: Sink, lineage: PlanLineage) -> dict[str, Any
         names = [column.name for column in lineage.columns]
         facets["schema"] = _schema(harvest.schema, names)
     if lineage.columns or lineage.rows:
-        facets["columnLineage"] = column_lineage(
+        facets["columnLineage"] = render_column_lineage(
             {column.name: column.deps for column in lineage.columns},
             lineage.rows,
             {column.name: column.expression for column in lineage.columns},
@@ -240,7 +242,7 @@ def _lifecycle(sink: Sink) -> dict[str, Any]:
     )
 
 
-def _place_facets(place: Place) -> Facets:
+def _place_facets(place: DatasetLocation) -> Facets:
     facets: Facets = {
         "dataSource": facet(
             "DatasourceDatasetFacet",
@@ -311,7 +313,7 @@ def _type_name(kind: object) -> str:
     return ""
 
 
-def _statistics(name: str, title: str, counted: Statistics | None) -> Facets:
+def _statistics(name: str, title: str, counted: IoStatistics | None) -> Facets:
     values = {} if counted is None else {
         key: value
         for key, value in (

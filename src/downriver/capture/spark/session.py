@@ -10,23 +10,21 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.emit import guarded
-from downriver.capture.frames import Frames, Origins
-from downriver.capture.spark.bridge import Bridge
-from downriver.capture.spark.capture import Capture
+from downriver.capture.frame_origins import FrameRegistry, Origins
+from downriver.capture.spark.action_reader import ActionReader
 from downriver.capture.spark.context import read_context
-from downriver.capture.spark.events import Engine
-from downriver.capture.spark.harvester import Harvester
-from downriver.capture.spark.learning import Learning
-from downriver.capture.spark.listener import QueryListener, Registration
-from downriver.capture.spark.streaming import Streams
+from downriver.capture.spark.events import SparkEngine
+from downriver.capture.spark.listener import ActionPublisher, ListenerRegistration, QueryListener
+from downriver.capture.spark.ml import ModelRegistration, PandasBridge
+from downriver.capture.spark.streaming import SessionStreams
 from downriver.errors import InvalidRequestError, MissingDependencyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from downriver.capture.emit import Emitter
-    from downriver.capture.models import TrackedModel
     from downriver.capture.spark.java import Java
+    from downriver.capture.trained_models import TrackedModel
 
 _LARGEST_PLAN = 200_000  # operators times columns: tens of seconds of a core
 _SECONDS_TO_FLUSH = 30.0
@@ -42,11 +40,14 @@ class TrackedSession:
         context = spark.sparkContext
         self.spark = spark
         self._bus = context._jsc.sc().listenerBus()
-        self._harvester = Harvester(session, context._gateway.jvm, largest_plan=_LARGEST_PLAN)
-        self._bridge = Bridge(
-            spark, self._harvester, Frames(), lambda first_id: self.capture.origins_of(first_id)
+        self._harvester = ActionReader(session, context._gateway.jvm, largest_plan=_LARGEST_PLAN)
+        self._bridge = PandasBridge(
+            spark,
+            self._harvester,
+            FrameRegistry(),
+            lambda first_id: self.capture.origins_of(first_id),
         )
-        self.capture = Capture(
+        self.capture = ActionPublisher(
             read_context(
                 lambda key: str(spark.conf.get(key, "") or ""),
                 os.environ,
@@ -54,14 +55,16 @@ class TrackedSession:
                 job=job,
                 namespace=namespace,
             ),
-            Engine(spark.version, context.applicationId),
+            SparkEngine(spark.version, context.applicationId),
             emitter,
             self._origins_of,
         )
         self._application = self.capture.context
-        self._learning = Learning(self._bridge.frames, self.capture)
-        self._streams = Streams(spark, self._harvester, self.capture)
-        self._registration = Registration(session, context._gateway, QueryListener(self._report))
+        self._learning = ModelRegistration(self._bridge.frames, self.capture)
+        self._streams = SessionStreams(spark, self._harvester, self.capture)
+        self._registration = ListenerRegistration(
+            session, context._gateway, QueryListener(self._report)
+        )
         self._open = True
         self._stop = spark.stop
         spark.stop = self._stop_and_close

@@ -8,44 +8,50 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.emit import guarded
-from downriver.capture.frames import ROWS, Origins
-from downriver.capture.spark.context import Context, RunRef
+from downriver.capture.frame_origins import ROWS, Origins
+from downriver.capture.spark.actions import (
+    DatasetLocation,
+    IoStatistics,
+    PlanLeaf,
+    Sink,
+    SparkAction,
+)
+from downriver.capture.spark.context import RunContext, RunRef
 from downriver.capture.spark.events import render_state
-from downriver.capture.spark.harvest import Harvest, Leaf, Place, Sink, Statistics
+from downriver.capture.spark.io.paths import name_path, short_name
 from downriver.capture.spark.java import Java, each, ids, simple_name
-from downriver.capture.spark.lineage import PlanLineage, read_lineage, read_relation
-from downriver.capture.spark.naming import name_path, short_name
+from downriver.capture.spark.plan.lineage import PlanLineage, read_lineage, read_relation
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
-    from downriver.capture.spark.capture import Capture
-    from downriver.capture.spark.harvester import Harvester
+    from downriver.capture.spark.action_reader import ActionReader
+    from downriver.capture.spark.listener import ActionPublisher
 
 _IN_BRACKETS = re.compile(r"\w+\[(.*)\]", re.DOTALL)
 _TELL_EVERY = 60.0  # seconds
 
 
-class Stream:
+class TrackedStream:
     """One streaming query while it runs."""
 
     def __init__(self, query: Java, run: str, name: str) -> None:
         self.query = query
         self.run = run
         self.name = name
-        self.harvest: Harvest | None = None
+        self.harvest: SparkAction | None = None
         self.lineage: PlanLineage | None = None
         self.rows = 0
         self.told_at = 0.0
 
 
-class Streams:
+class SessionStreams:
     """The streaming queries of one session. `capture` gives the context they are part of."""
 
-    def __init__(self, spark: Any, harvester: Harvester, capture: Capture) -> None:
+    def __init__(self, spark: Any, harvester: ActionReader, capture: ActionPublisher) -> None:
         self._spark = spark
         self._harvester = harvester
         self._capture = capture
-        self._known: dict[str, Stream] = {}
+        self._known: dict[str, TrackedStream] = {}
         self._origins: dict[int, Origins] = {}
         self._lock = threading.Lock()
         self._listener = _listener(self)
@@ -70,7 +76,7 @@ class Streams:
         if found is None:
             return
         with self._lock:
-            self._known[run] = Stream(found._jsq.streamingQuery(), run, name)
+            self._known[run] = TrackedStream(found._jsq.streamingQuery(), run, name)
 
     def advance(self, run: str, rows: int) -> None:
         """Take the rows of a batch."""
@@ -92,7 +98,7 @@ class Streams:
         self._read(stream)
         self._tell(stream, "FAIL" if error else "COMPLETE", error)
 
-    def _read(self, stream: Stream) -> None:
+    def _read(self, stream: TrackedStream) -> None:
         """Read a stream's plan, once it has one."""
         if stream.harvest is not None:
             return
@@ -112,23 +118,23 @@ class Streams:
         self._origins[harvest.columns[0]] = {**columns, ROWS: relation.rows}
         stream.harvest = harvest
 
-    def _tell(self, stream: Stream, state: str, error: str) -> None:
+    def _tell(self, stream: TrackedStream, state: str, error: str) -> None:
         harvest, lineage = stream.harvest, stream.lineage
         if harvest is None or lineage is None:
             return
         harvest.ended_at = time.time_ns() // 1000
         harvest.error = error
         if harvest.sink is not None:
-            harvest.written = Statistics(rows=stream.rows)
+            harvest.written = IoStatistics(rows=stream.rows)
         outer = self._capture.context
         name = stream.name or _name(harvest)
         job = JobId(outer.own.job.namespace, f"{outer.own.job.name}.{name}")
-        context = Context(RunRef(job, stream.run), outer.own, outer.root or outer.parent)
+        context = RunContext(RunRef(job, stream.run), outer.own, outer.root or outer.parent)
         engine = self._capture.engine._replace(streaming=True)
         self._capture.emit(render_state(harvest, lineage, context, engine, state))
 
 
-def _listener(streams: Streams) -> Any:
+def _listener(streams: SessionStreams) -> Any:
     """Return what Spark reports a session's streams to; its class exists once PySpark does."""
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
@@ -153,28 +159,28 @@ def _listener(streams: Streams) -> Any:
     return Listener()
 
 
-def _name(harvest: Harvest) -> str:
+def _name(harvest: SparkAction) -> str:
     if harvest.sink is None:
         return "stream"
     return short_name(harvest.sink.place.table or harvest.sink.place.dataset)
 
 
-def _leaf(leaf: Java) -> Leaf:
+def _leaf(leaf: Java) -> PlanLeaf:
     """Return where a stream reads from, as its running plan says."""
     columns = ids(leaf.output())
     text = str(leaf.toString())
     inside = _IN_BRACKETS.match(text)
     first = columns[0] if columns else -1
     if text.startswith("FileStreamSource[") and inside:
-        return Leaf(first, [Place(name_path(inside[1]))])
-    return Leaf(first, [], unknown=f"the stream {text.strip()[:200]}")
+        return PlanLeaf(first, [DatasetLocation(name_path(inside[1]))])
+    return PlanLeaf(first, [], unknown=f"the stream {text.strip()[:200]}")
 
 
 def _sink(sink: Java) -> Sink | None:
     kind = simple_name(sink)
     if kind == "FileStreamSink":
         inside = _IN_BRACKETS.match(str(sink.toString()))
-        return Sink(Place(name_path(inside[1]))) if inside else None
+        return Sink(DatasetLocation(name_path(inside[1]))) if inside else None
     if kind in {
         "ForeachBatchSink",
         "ForeachWriterTable",
@@ -183,4 +189,4 @@ def _sink(sink: Java) -> Sink | None:
         "MemorySink",
     }:
         return None  # what its code writes is reported by itself
-    return Sink(Place(DatasetId("spark", str(sink.name()))))
+    return Sink(DatasetLocation(DatasetId("spark", str(sink.name()))))

@@ -1,7 +1,6 @@
 """Column lineage from SQL text: sqlglot parses, our own walker reads the tree."""
 
-from downriver.capture.sql.jinja import Template
-from downriver.capture.sql.limits import Limits
+from downriver.capture.sql.limits import SqlLimits
 from downriver.capture.sql.lineage import parse_sql_lineage
 from downriver.capture.sql.result import (
     ColumnEdge,
@@ -10,16 +9,17 @@ from downriver.capture.sql.result import (
     SqlLineage,
     StatementLineage,
 )
-from downriver.capture.sql.telling import tell_query
+from downriver.capture.sql.templates.jinja import Template
+from downriver.capture.sql.text.tokens import normalize_query
 
 __all__ = [
     "ColumnEdge",
     "ColumnRef",
-    "Limits",
     "SqlBlindSpot",
+    "SqlLimits",
     "SqlLineage",
     "StatementLineage",
     "Template",
+    "normalize_query",
     "parse_sql_lineage",
-    "tell_query",
 ]

@@ -1,37 +1,37 @@
-"""From what the walker computed to the edges that users see."""
+"""Turns what a statement writes into column edges and dataset edges."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from downriver.capture.sql.deps import Kind, Sure
-from downriver.capture.sql.expressed import Expressed
-from downriver.capture.sql.relations import Star
+from downriver.capture.sql.query.select import ComputedColumn
 from downriver.capture.sql.result import ColumnEdge, ColumnRef
+from downriver.columns.dependencies import Certainty, DependencyKind
+from downriver.columns.relations import Star
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from downriver.capture.sql.deps import Deps, TableName
-    from downriver.capture.sql.effects import Written
+    from downriver.capture.sql.statements.context import TableWrite
+    from downriver.columns.dependencies import Deps, TableName
 
     TableText = Callable[[TableName], str]
 
 _RESOLUTIONS: dict[int, Literal["exact", "inferred", "ambiguous"]] = {
-    Sure.EXACT: "exact",
-    Sure.INFERRED: "inferred",
-    Sure.AMBIGUOUS: "ambiguous",
+    Certainty.EXACT: "exact",
+    Certainty.INFERRED: "inferred",
+    Certainty.AMBIGUOUS: "ambiguous",
 }
 
 
-def count_edges(written: Written) -> int:
+def count_edges(written: TableWrite) -> int:
     """Return how many edges `column_edges` and `dataset_edges` would make."""
     return len(written.rows) + sum(
         1 if isinstance(item, Star) else len(item.deps) for item in written.columns
     )
 
 
-def column_edges(written: Written, text: TableText) -> Iterator[ColumnEdge]:
+def column_edges(written: TableWrite, text: TableText) -> Iterator[ColumnEdge]:
     """Yield the edges into each column of a written table; `text` gives tables their names."""
     target = text(written.table)
     for item in written.columns:
@@ -45,11 +45,11 @@ def column_edges(written: Written, text: TableText) -> Iterator[ColumnEdge]:
                 expression=_all_but(item),
             )
         elif item.deps:
-            expression = item.text() if isinstance(item, Expressed) else ""
+            expression = item.text() if isinstance(item, ComputedColumn) else ""
             yield from _edges(item.deps, ColumnRef(target, item.name), expression, text)
 
 
-def dataset_edges(written: Written, text: TableText) -> Iterator[ColumnEdge]:
+def dataset_edges(written: TableWrite, text: TableText) -> Iterator[ColumnEdge]:
     """Yield the edges into a written table as a whole: what decides its rows."""
     yield from _edges(written.rows, ColumnRef(text(written.table), "*"), "", text)
 
@@ -63,8 +63,8 @@ def _edges(deps: Deps, target: ColumnRef, expression: str, text: TableText) -> I
         yield ColumnEdge(
             source=ColumnRef(text(table), column),
             target=target,
-            type="DIRECT" if kind < Kind.JOIN else "INDIRECT",
-            subtype=Kind(kind).name,
+            type="DIRECT" if kind < DependencyKind.JOIN else "INDIRECT",
+            subtype=DependencyKind(kind).name,
             masking=masked,
             resolution=_RESOLUTIONS[sure],
             expression=expression,

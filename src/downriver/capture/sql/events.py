@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from downriver.events.facets import BLIND_SPOTS
-from downriver.events.render import Facets, dataset, facet, render_job_event, render_run_event
+from downriver.openlineage.facets.base import BLIND_SPOTS
+from downriver.openlineage.produce import Facets, dataset, facet, render_job_event, render_run_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import msgspec
 _STEPS_BETWEEN_CLOCK_READS = 2_048
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class SqlLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What `parse_sql_lineage` spends before it answers with less and says so.
 
     `characters` and `seconds` are for a whole script. The others are for one statement: brackets
@@ -33,7 +33,7 @@ class Budget:
 
     __slots__ = ("_deadline", "_steps", "_until_clock", "limits")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: SqlLimits) -> None:
         self.limits = limits
         self._deadline = monotonic() + limits.seconds
         self._steps = limits.steps

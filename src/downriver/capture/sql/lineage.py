@@ -1,20 +1,24 @@
-"""`parse_sql_lineage`: from any SQL text to its lineage. It never raises on what the text says."""
+"""`parse_sql_lineage`: SQL text to lineage. It never raises because of what the text contains."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.capture.sql.dialects import FALLBACKS, get_dialect, guess_dialect
-from downriver.capture.sql.jinja import Rendered, Template, render_template
-from downriver.capture.sql.jinja_tags import is_template
-from downriver.capture.sql.limits import Budget, Limits
+from downriver.capture.sql.limits import Budget, SqlLimits
 from downriver.capture.sql.result import SqlBlindSpot, SqlLineage, StatementLineage
 from downriver.capture.sql.script import Script
+from downriver.capture.sql.templates.jinja import (
+    RenderedTemplate,
+    Template,
+    is_template,
+    render_template,
+)
+from downriver.capture.sql.text.dialect import FALLBACKS, get_dialect, guess_dialect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from downriver.capture.sql.schema import Schema
+    from downriver.capture.sql.catalog import Schema
 
 _MISREAD = frozenset({"unparsed", "unreadable", "other_dialect"})
 _LONGEST_TO_READ_AGAIN = 50_000  # characters
@@ -26,7 +30,7 @@ def parse_sql_lineage(
     dialect: str | None = None,
     schema: Schema | None = None,
     template: Template | None = None,
-    limits: Limits | None = None,
+    limits: SqlLimits | None = None,
 ) -> SqlLineage:
     """Return table and column lineage of a statement or script, or of a template of one.
 
@@ -34,17 +38,17 @@ def parse_sql_lineage(
     `schema` maps table names to their columns as far as they are known, or is a function that does.
     `template` tells what is known of a Jinja template's surroundings; other text needs none.
     """
-    budget = Budget(limits or Limits())
+    budget = Budget(limits or SqlLimits())
     if is_template(sql):
         rendered = render_template(sql, template or Template(), budget)
     else:
-        rendered = Rendered(texts=[sql], tables=[], blind_spots=[])
+        rendered = RenderedTemplate(texts=[sql], tables=[], blind_spots=[])
     if dialect is not None:
         return _read(rendered, dialect, schema or {}, budget)
     return _read_guessing(rendered, schema or {}, budget)
 
 
-def _read_guessing(rendered: Rendered, schema: Schema, budget: Budget) -> SqlLineage:
+def _read_guessing(rendered: RenderedTemplate, schema: Schema, budget: Budget) -> SqlLineage:
     """Read in the dialect the text's words speak for, or the first that can read it."""
     first = _read(rendered, guess_dialect(rendered.texts[-1]), schema, budget, guessed=True)
     if not _misread(first) or len(rendered.texts[0]) > _LONGEST_TO_READ_AGAIN:
@@ -63,7 +67,12 @@ def _misread(lineage: SqlLineage) -> bool:
 
 
 def _read(
-    rendered: Rendered, dialect: str, schema: Schema, budget: Budget, *, guessed: bool = False
+    rendered: RenderedTemplate,
+    dialect: str,
+    schema: Schema,
+    budget: Budget,
+    *,
+    guessed: bool = False,
 ) -> SqlLineage:
     statements: list[StatementLineage] = []
     for text in rendered.texts:

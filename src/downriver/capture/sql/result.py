@@ -1,10 +1,15 @@
-"""What `parse_sql_lineage` returns."""
+"""The types that `parse_sql_lineage` returns, and end-to-end lineage of a whole script."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
+
+from downriver.columns.dependencies import DependencyKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 
 class ColumnRef(msgspec.Struct, frozen=True, order=True):
@@ -87,6 +92,172 @@ class SqlLineage(msgspec.Struct, kw_only=True):
         it has a → c. Tables the script drops again are left out too, and renamed ones go by their
         last name. `statements` stay as they are.
         """
-        from downriver.capture.sql.composing import compose
 
-        return compose(self)
+        return compose_end_to_end(self)
+
+
+_SURENESS = ("exact", "inferred", "ambiguous")
+
+
+def compose_end_to_end(lineage: SqlLineage) -> SqlLineage:
+    """Return the lineage from what a script reads to what it leaves behind."""
+    names = _final_names(lineage.statements)
+    passed = _passed_through(lineage.statements)
+    gone = {name for name, final in names.items() if final is None}
+    flow = _Flow(lineage, passed)
+    outputs = [
+        names.get(name) or name
+        for name in lineage.outputs
+        if name not in passed and name not in gone
+    ]
+    kept = set(outputs)
+
+    def finished(edges: Iterable[ColumnEdge]) -> list[ColumnEdge]:
+        renamed = (
+            _retarget(edge, names.get(edge.target.table) or edge.target.table) for edge in edges
+        )
+        return sorted({e for e in renamed if e.target.table in kept or not e.target.table})
+
+    return SqlLineage(
+        dialect=lineage.dialect,
+        dialect_guessed=lineage.dialect_guessed,
+        statements=lineage.statements,
+        inputs=[name for name in lineage.inputs if name not in passed],
+        outputs=list(dict.fromkeys(outputs)),
+        column_edges=finished(e for edge in flow.column_edges for e in flow.through(edge)),
+        dataset_edges=finished(e for edge in flow.dataset_edges() for e in flow.through(edge)),
+        blind_spots=lineage.blind_spots,
+    )
+
+
+def _final_names(statements: list[StatementLineage]) -> dict[str, str | None]:
+    """Return what became of the tables that were renamed or dropped; None is gone."""
+    names: dict[str, str | None] = {}
+    for statement in statements:
+        if statement.lifecycle == "DROP":
+            for table in statement.changed:
+                names[table] = None
+                names.update({old: None for old, new in names.items() if new == table})
+        elif statement.lifecycle == "RENAME":
+            for edge in statement.column_edges:
+                old, new = edge.source.table, edge.target.table
+                names.update({first: new for first, last in names.items() if last == old})
+                names[old] = new
+        else:
+            for table in statement.outputs:
+                names.pop(table, None)
+    return names
+
+
+def _passed_through(statements: list[StatementLineage]) -> set[str]:
+    """Return the tables one statement writes and another one reads."""
+    found: set[str] = set()
+    for reader in statements:
+        for table in reader.inputs:
+            if table not in reader.outputs and any(
+                table in writer.outputs for writer in statements if writer is not reader
+            ):
+                found.add(table)
+    return found
+
+
+class _Flow:
+    """The edges into the tables that are passed through, to be followed backwards."""
+
+    def __init__(self, lineage: SqlLineage, passed: set[str]) -> None:
+        self._passed = passed
+        self._lineage = lineage
+        self._columns: dict[ColumnRef, list[ColumnEdge]] = {}
+        self._tables: dict[str, list[ColumnEdge]] = {}
+        # A renamed table goes by its last name: that is no flow from one table to another.
+        self.column_edges = sorted(
+            {e for s in lineage.statements if s.lifecycle != "RENAME" for e in s.column_edges}
+        )
+        for edge in self.column_edges:
+            self._columns.setdefault(edge.target, []).append(edge)
+            self._tables.setdefault(edge.target.table, []).append(edge)
+
+    def dataset_edges(self) -> Iterator[ColumnEdge]:
+        """Yield what decides rows: also what decides those of a table the rows come from."""
+        yield from self._lineage.dataset_edges
+        into: dict[str, set[str]] = {}
+        for statement in self._lineage.statements:
+            for output in statement.outputs or [""]:
+                into.setdefault(output, set()).update(statement.inputs)
+        for output in list(into):
+            for table in self._reached(output, into):
+                for edge in self._lineage.dataset_edges:
+                    if edge.target.table == table:
+                        yield _retarget(edge, output)
+
+    def _reached(self, output: str, into: dict[str, set[str]]) -> set[str]:
+        """Return the tables passed through on the way to an output."""
+        found: set[str] = set()
+        waiting = [output]
+        while waiting:
+            for table in into.get(waiting.pop(), ()):
+                if table in self._passed and table not in found and table != output:
+                    found.add(table)
+                    waiting.append(table)
+        return found
+
+    def through(self, edge: ColumnEdge) -> Iterator[ColumnEdge]:
+        """Yield an edge, or those that reach further back than the tables passed through."""
+        waiting = [edge]
+        seen = {edge}
+        while waiting:
+            current = waiting.pop()
+            if current.source.table not in self._passed:
+                yield current
+                continue
+            for before in self._into(current.source):
+                joined = _join(before, current)
+                if joined not in seen:
+                    seen.add(joined)
+                    waiting.append(joined)
+
+    def _into(self, ref: ColumnRef) -> Iterator[ColumnEdge]:
+        if ref.column == "*":
+            yield from self._tables.get(ref.table, ())
+            return
+        exact = self._columns.get(ref)
+        if exact is not None:
+            yield from exact
+            return
+        for star in self._columns.get(ColumnRef(ref.table, "*"), ()):
+            yield _with(star, source=ColumnRef(star.source.table, ref.column), target=ref)
+
+
+def _join(before: ColumnEdge, after: ColumnEdge) -> ColumnEdge:
+    """Return one edge for two that follow each other."""
+    kinds = (DependencyKind[before.subtype], DependencyKind[after.subtype])
+    if after.type == "INDIRECT":
+        kind = kinds[1]
+    else:
+        kind = kinds[0] if before.type == "INDIRECT" else max(kinds)
+    named = after.target.column == "*" and after.source.column == "*" and after.type == "DIRECT"
+    return ColumnEdge(
+        source=before.source,
+        target=ColumnRef(after.target.table, before.target.column) if named else after.target,
+        type="DIRECT" if kind < DependencyKind.JOIN else "INDIRECT",
+        subtype=kind.name,
+        masking=kind < DependencyKind.JOIN and (before.masking or after.masking),
+        resolution=max(before.resolution, after.resolution, key=_SURENESS.index),
+        expression=after.expression or before.expression,
+    )
+
+
+def _retarget(edge: ColumnEdge, table: str) -> ColumnEdge:
+    return _with(edge, source=edge.source, target=ColumnRef(table, edge.target.column))
+
+
+def _with(edge: ColumnEdge, *, source: ColumnRef, target: ColumnRef) -> ColumnEdge:
+    return ColumnEdge(
+        source=source,
+        target=target,
+        type=edge.type,
+        subtype=edge.subtype,
+        masking=edge.masking,
+        resolution=edge.resolution,
+        expression=edge.expression,
+    )

@@ -1,33 +1,29 @@
-"""One script being read: what its statements have defined so far, and what each of them does."""
+"""One script: reads its statements in order and keeps what later statements need."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING
 
-from downriver.capture.sql.context import Context
-from downriver.capture.sql.current import CurrentNames
+from downriver.capture.sql.catalog import CurrentSchema, KnownColumns, TemporaryTables
 from downriver.capture.sql.edges import column_edges, count_edges, dataset_edges
-from downriver.capture.sql.effects import Written
 from downriver.capture.sql.limits import Budget, OverLimitError
-from downriver.capture.sql.parsed import Parsed
-from downriver.capture.sql.parsing import Reader
-from downriver.capture.sql.relations import Column, Relation, Star
+from downriver.capture.sql.query.walker import QueryWalker
 from downriver.capture.sql.result import SqlBlindSpot, StatementLineage
-from downriver.capture.sql.schema import KnownColumns
-from downriver.capture.sql.statements import read_statement
-from downriver.capture.sql.temporary import TemporaryTables
-from downriver.capture.sql.tokens import tokenize_somehow
-from downriver.capture.sql.tolerant import scan_tables
-from downriver.capture.sql.walker import Walker
+from downriver.capture.sql.script_parser import ScriptParser
+from downriver.capture.sql.statements.context import StatementContext, TableWrite
+from downriver.capture.sql.statements.dispatch import read_statement
+from downriver.capture.sql.text.parse import ScriptStatement, scan_tables
+from downriver.capture.sql.text.tokens import tokenize_leniently
+from downriver.columns.relations import Column, Relation, Star
 
 if TYPE_CHECKING:
     from sqlglot import exp
     from sqlglot.dialects.dialect import Dialect
 
-    from downriver.capture.sql.deps import TableName
-    from downriver.capture.sql.effects import Effect
-    from downriver.capture.sql.schema import Schema
+    from downriver.capture.sql.catalog import Schema
+    from downriver.capture.sql.statements.context import StatementEffect
+    from downriver.columns.dependencies import TableName
 
 _logger = logging.getLogger(__name__)
 
@@ -47,7 +43,7 @@ class Script:
         self._dialect = dialect
         self._schema = KnownColumns(schema)
         self._temporary = TemporaryTables(dialect)
-        self._current = CurrentNames(dialect)
+        self._current = CurrentSchema(dialect)
         self._budget = budget
         self._variables: set[str] = set()
         self._records: dict[str, Relation] = {}  # rows that have a name of their own
@@ -57,7 +53,7 @@ class Script:
         limit = self._budget.limits.characters
         if len(sql) > limit:
             return [self._too_large(sql[:limit])]
-        reader = Reader(self._dialect, self._budget)
+        reader = ScriptParser(self._dialect, self._budget)
         self._variables = reader.variables
         return [self._statement(parsed) for parsed in reader.read(sql)]
 
@@ -66,7 +62,7 @@ class Script:
         self._scan(beginning, found, "too_large", "only the beginning was read, for its tables")
         return found
 
-    def _statement(self, parsed: Parsed) -> StatementLineage:
+    def _statement(self, parsed: ScriptStatement) -> StatementLineage:
         found = StatementLineage(
             kind=parsed.kind, line=parsed.line, sql=parsed.sql, routine=parsed.routine
         )
@@ -90,7 +86,7 @@ class Script:
 
     def _begin_trigger(self, table: TableName) -> None:
         """Let the words for a changed row, or T-SQL's for all of them, mean rows of its table."""
-        walker = Walker(self._dialect, self._schema.columns_of, {}, self._budget)
+        walker = QueryWalker(self._dialect, self._schema.columns_of, {}, self._budget)
         row = walker.existing(table, self._schema.columns_of(table))
         row.reads = [table]
         self._records.update(dict.fromkeys(_CHANGED_ROWS, row))
@@ -99,16 +95,18 @@ class Script:
     # From a tree to its effect
 
     def _follow(
-        self, tree: exp.Expression, parsed: Parsed, found: StatementLineage
-    ) -> Effect | None:
+        self, tree: exp.Expression, parsed: ScriptStatement, found: StatementLineage
+    ) -> StatementEffect | None:
         """Return what a tree does, or None with a blind spot when that cannot be found out."""
         columns_of = self._schema.columns_of
-        walker = Walker(self._dialect, columns_of, self._temporary.relations, self._budget)
+        walker = QueryWalker(self._dialect, columns_of, self._temporary.relations, self._budget)
         walker.variables = self._variables
         walker.records = self._records
         self._budget.renew()
         try:
-            effect = read_statement(tree, Context(walker, columns_of, self._temporary.relations))
+            effect = read_statement(
+                tree, StatementContext(walker, columns_of, self._temporary.relations)
+            )
             if effect is not None and _count(effect) > self._budget.limits.edges:
                 raise OverLimitError("the statement has too many edges")  # noqa: TRY301
         except RecursionError:
@@ -128,7 +126,7 @@ class Script:
 
     def _scan(self, sql: str, found: StatementLineage, kind: str, message: str) -> None:
         """Find at least the tables of a statement that cannot be followed, and say so."""
-        tokens, _ = tokenize_somehow(sql, self._dialect)
+        tokens, _ = tokenize_leniently(sql, self._dialect)
         tables = scan_tables(tokens, self._dialect)
         found.inputs = self._texts(tables.inputs)
         found.outputs = self._texts(tables.outputs)
@@ -136,7 +134,9 @@ class Script:
 
     # From an effect to what users see
 
-    def _fill(self, found: StatementLineage, effect: Effect, target: TableName | None) -> None:
+    def _fill(
+        self, found: StatementLineage, effect: StatementEffect, target: TableName | None
+    ) -> None:
         found.kind = effect.kind if target is None else found.kind
         found.lifecycle = effect.lifecycle
         found.inputs = self._texts(effect.inputs)
@@ -145,7 +145,7 @@ class Script:
         ]
         written = list(effect.written)
         if effect.result is not None:
-            written.append(Written(target or _RESULT, effect.result.items, effect.result.rows))
+            written.append(TableWrite(target or _RESULT, effect.result.items, effect.result.rows))
         found.columns = [i.name for w in written for i in w.columns if isinstance(i, Column)]
         kept = self._temporary.keep(effect, written)
         self._remember(effect, kept)
@@ -158,7 +158,7 @@ class Script:
         found.column_edges = sorted({edge for w in kept for edge in column_edges(w, name)})
         found.dataset_edges = sorted({edge for w in kept for edge in dataset_edges(w, name)})
 
-    def _remember(self, effect: Effect, kept: list[Written]) -> None:
+    def _remember(self, effect: StatementEffect, kept: list[TableWrite]) -> None:
         """What this statement defines, later ones may use."""
         for table, columns in (effect.defines or {}).items():
             self._schema.add(table, columns)
@@ -172,7 +172,7 @@ class Script:
                 if len(named) == len(written.columns):
                     self._schema.add(written.table, named)
 
-    def _rename(self, written: Written) -> None:
+    def _rename(self, written: TableWrite) -> None:
         for item in written.columns:
             columns = self._schema.columns_of(item.table) if isinstance(item, Star) else None
             if isinstance(item, Star) and columns is not None:
@@ -183,7 +183,7 @@ class Script:
         return list(dict.fromkeys(map(self._current.text, names)))
 
 
-def _count(effect: Effect) -> int:
+def _count(effect: StatementEffect) -> int:
     relation = effect.result
-    result = [] if relation is None else [Written(_RESULT, relation.items, relation.rows)]
+    result = [] if relation is None else [TableWrite(_RESULT, relation.items, relation.rows)]
     return sum(count_edges(written) for written in [*effect.written, *result])

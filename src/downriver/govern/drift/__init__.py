@@ -4,7 +4,7 @@ Every rule is a function of the catalog and a moment alone. The catalog is the s
 events came in, and so are the findings.
 """
 
-from downriver.govern.drift.inspecting import Inspector
-from downriver.govern.drift.limits import LatenessLimits, Limits, SeriesLimits
+from downriver.govern.drift.inspector import Inspector
+from downriver.govern.drift.limits import DriftLimits, LatenessLimits, SeriesLimits
 
-__all__ = ["Inspector", "LatenessLimits", "Limits", "SeriesLimits"]
+__all__ = ["DriftLimits", "Inspector", "LatenessLimits", "SeriesLimits"]

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.events.derivations import read_derivations
-from downriver.events.wire import render_time
-from downriver.govern.drift.versions import began, find_turn
+from downriver.govern.drift.versions import began_at_event, find_version_change
 from downriver.model.facts import RunState
 from downriver.model.findings import Evidence, Finding, FindingKind, Severity
 from downriver.model.ids import EVERY_FIELD
+from downriver.openlineage.facets.column_lineage import read_derivations
+from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from downriver.govern.drift.limits import Limits
+    from downriver.govern.drift.limits import DriftLimits
     from downriver.model.facts import EventRef, Span
     from downriver.model.ids import DatasetId, JobId
-    from downriver.store.history import JobRun, Version
+    from downriver.store.catalog.history import FacetVersion, JobRun
 
 _VERBS = {"reads": ("now reads", "no longer reads"), "writes": ("now writes", "no longer writes")}
 _FEW = 3
 _LISTED = 20
 
 
-class Edge(NamedTuple):
+class JobEdge(NamedTuple):
     """One side of a job: what it reads or what it writes."""
 
     verb: str  # reads or writes
@@ -32,15 +32,17 @@ class Edge(NamedTuple):
     span: Span
 
 
-class JobEdges(NamedTuple):
+class JobEdgeHistory(NamedTuple):
     """All edges of a job, and its runs, the first to be seen first."""
 
     job: JobId
-    edges: list[Edge]
+    edges: list[JobEdge]
     runs: list[JobRun]
 
 
-def find_edge_drift(found: JobEdges, limits: Limits, settled_at: int) -> Iterator[Finding]:
+def find_edge_drift(
+    found: JobEdgeHistory, limits: DriftLimits, settled_at: int
+) -> Iterator[Finding]:
     """Yield the edges of a job that appeared or vanished since `settled_at`."""
     done = [run for run in found.runs if run.state is RunState.COMPLETE]
     for verb in _VERBS:
@@ -54,13 +56,13 @@ def find_edge_drift(found: JobEdges, limits: Limits, settled_at: int) -> Iterato
                 yield finding[1]
 
 
-def _rotates(side: Sequence[Edge], done: Sequence[JobRun]) -> bool:
+def _rotates(side: Sequence[JobEdge], done: Sequence[JobRun]) -> bool:
     """Tell whether a job has another dataset nearly every time: a folder a day is no news."""
     return len(side) > _FEW and len(side) > len(done) / 2
 
 
 def _appeared(
-    job: JobId, edge: Edge, side: Sequence[Edge], done: Sequence[JobRun], needed: int
+    job: JobId, edge: JobEdge, side: Sequence[JobEdge], done: Sequence[JobRun], needed: int
 ) -> tuple[int, Finding] | None:
     first = edge.span.first
     before = [run for run in done if run.state_at < first.at]
@@ -74,7 +76,7 @@ def _appeared(
 
 
 def _vanished(
-    job: JobId, edge: Edge, side: Sequence[Edge], done: Sequence[JobRun], needed: int
+    job: JobId, edge: JobEdge, side: Sequence[JobEdge], done: Sequence[JobRun], needed: int
 ) -> tuple[int, Finding] | None:
     last = edge.span.last
     since = [run for run in done if run.began_at > last.at]
@@ -99,7 +101,7 @@ def _vanished(
 
 
 def _finding(
-    kind: FindingKind, job: JobId, edge: Edge, message: str, ref: EventRef, run: JobRun | None
+    kind: FindingKind, job: JobId, edge: JobEdge, message: str, ref: EventRef, run: JobRun | None
 ) -> Finding:
     appeared = kind is FindingKind.EDGE_APPEARED
     return Finding(
@@ -123,7 +125,7 @@ def _finding(
 def find_claim_drift(
     job: JobId,
     dataset: DatasetId,
-    claims: Sequence[Version],
+    claims: Sequence[FacetVersion],
     done: int,
     settled_at: int,
 ) -> Iterator[Finding]:
@@ -131,7 +133,7 @@ def find_claim_drift(
 
     `done` is how many runs completed: a job that says something else nearly every time is no news.
     """
-    turn = find_turn(claims, settled_at)
+    turn = find_version_change(claims, settled_at)
     if turn is None or (len(claims) > _FEW and len(claims) > done / 2):
         return
     edges = {v.digest: _column_edges(v, dataset) for v in (turn.before, *turn.between, *turn.alive)}
@@ -146,10 +148,10 @@ def find_claim_drift(
         told = sorted(edge for edge in found if edge[0] in stayed)
         if told:
             holds = [all((edge in edges[v.digest]) == there for edge in told) for v in turn.between]
-            yield _claimed(kind, job, dataset, told, began(turn, holds))
+            yield _claimed(kind, job, dataset, told, began_at_event(turn, holds))
 
 
-def _column_edges(version: Version, dataset: DatasetId) -> frozenset[tuple[str, str]]:
+def _column_edges(version: FacetVersion, dataset: DatasetId) -> frozenset[tuple[str, str]]:
     return frozenset(
         (d.target.field, f"{d.source.dataset.name}.{d.source.field}")
         for d in read_derivations(version.facet, version.body, dataset)

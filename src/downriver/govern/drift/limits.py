@@ -40,7 +40,7 @@ class LatenessLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     give_up_days: Above0 = 14.0
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class DriftLimits(msgspec.Struct, frozen=True, kw_only=True):
     """All of them. A change of schema or edges is news for `settle_days`, then the new normal."""
 
     settle_days: Above0 = 7.0

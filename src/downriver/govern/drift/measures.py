@@ -1,4 +1,7 @@
-"""The statistics and quality facets of a dataset, as series of figures over time."""
+"""Statistics and quality checks of a dataset over time.
+
+Finds row counts, null rates and distributions that shifted, and checks that fail.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from downriver.events.facets import read_facet
-from downriver.govern.drift.series import Point
-from downriver.model.facts import Role
+from downriver.govern.drift.series import (
+    COUNT,
+    DAY,
+    RATE,
+    Measurement,
+    SeriesPoint,
+    SeriesShift,
+    find_shift,
+)
+from downriver.model.facts import FacetRole
+from downriver.model.findings import Evidence, Finding, FindingKind, Severity
+from downriver.openlineage.facets.base import read_facet
+from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from downriver.govern.drift.limits import DriftLimits, SeriesLimits
     from downriver.model.facts import EventRef
-    from downriver.store.history import Measure
+    from downriver.model.ids import DatasetId
+    from downriver.store.catalog.history import DatasetMeasure
 
 
-class ColumnFigures(msgspec.Struct):
+class ColumnStatistics(msgspec.Struct):
     """What was measured of one column."""
 
     nullCount: float | None = None  # noqa: N815
@@ -31,14 +46,14 @@ class ColumnFigures(msgspec.Struct):
     quantiles: dict[str, float] | None = None
 
 
-class Figures(msgspec.Struct):
+class StatisticsFacet(msgspec.Struct):
     """outputStatistics, inputStatistics and dataQualityMetrics: what they share, and columns."""
 
     rowCount: float | None = None  # noqa: N815
-    columnMetrics: dict[str, ColumnFigures] | None = None  # noqa: N815
+    columnMetrics: dict[str, ColumnStatistics] | None = None  # noqa: N815
 
 
-class Assertion(msgspec.Struct):
+class QualityAssertion(msgspec.Struct):
     """How one check came out."""
 
     assertion: str = ""
@@ -49,10 +64,10 @@ class Assertion(msgspec.Struct):
     actual: str | None = None
 
 
-class Assertions(msgspec.Struct):
+class AssertionsFacet(msgspec.Struct):
     """dataQualityAssertions."""
 
-    assertions: list[Assertion] | None = None
+    assertions: list[QualityAssertion] | None = None
 
 
 class SeriesKey(NamedTuple):
@@ -61,52 +76,52 @@ class SeriesKey(NamedTuple):
     metric: str  # rows, nulls, mean, distinct or a quantile
     column: str
     job: int
-    role: Role
+    role: FacetRole
 
 
-class Check(NamedTuple):
+class QualityCheck(NamedTuple):
     """The last outcome of a check, and since when it has come out so."""
 
-    assertion: Assertion
+    assertion: QualityAssertion
     job: int
     run: str
     at: EventRef
     since: EventRef
 
 
-def read_series(measures: Iterable[Measure]) -> dict[SeriesKey, list[Point]]:
+def read_series(measures: Iterable[DatasetMeasure]) -> dict[SeriesKey, list[SeriesPoint]]:
     """Return every series of figures, in order of time; of one run the last figure counts."""
-    found: defaultdict[SeriesKey, dict[str, Point]] = defaultdict(dict)
+    found: defaultdict[SeriesKey, dict[str, SeriesPoint]] = defaultdict(dict)
     for measure in measures:
         if measure.name == "dataQualityAssertions":
             continue
-        figures = read_facet(measure.body, Figures)
+        figures = read_facet(measure.body, StatisticsFacet)
         size = figures.rowCount or math.inf
-        for metric, column, value in _figures(figures):
+        for metric, column, value in _statistics(figures):
             key = SeriesKey(metric, column, measure.job, measure.role)
             run = measure.run or measure.at.digest.hex()
             found[key].pop(run, None)
-            found[key][run] = Point(
+            found[key][run] = SeriesPoint(
                 measure.at.at, value, measure.at, measure.job, measure.run, size
             )
     return {key: sorted(points.values(), key=_order) for key, points in found.items()}
 
 
-def _order(point: Point) -> tuple[int, bytes]:
+def _order(point: SeriesPoint) -> tuple[int, bytes]:
     return point.at, point.event.digest
 
 
-def _figures(figures: Figures) -> Iterator[tuple[str, str, float]]:
+def _statistics(figures: StatisticsFacet) -> Iterator[tuple[str, str, float]]:
     rows = figures.rowCount
     if rows is not None and math.isfinite(rows) and rows >= 0:
         yield "rows", "", rows
     for column, of in (figures.columnMetrics or {}).items():
-        for metric, value in _column_figures(of, rows):
+        for metric, value in _column_statistics(of, rows):
             if math.isfinite(value):
                 yield metric, column, value
 
 
-def _column_figures(of: ColumnFigures, rows: float | None) -> Iterator[tuple[str, float]]:
+def _column_statistics(of: ColumnStatistics, rows: float | None) -> Iterator[tuple[str, float]]:
     if of.nullCount is not None and rows:
         yield "nulls", of.nullCount / rows
     if of.distinctCount is not None and rows:
@@ -117,16 +132,202 @@ def _column_figures(of: ColumnFigures, rows: float | None) -> Iterator[tuple[str
         yield f"quantile {name}", value
 
 
-def read_checks(measures: Iterable[Measure]) -> list[Check]:
+def read_checks(measures: Iterable[DatasetMeasure]) -> list[QualityCheck]:
     """Return the last outcome of every check, by name, column and job."""
-    found: dict[tuple[str, str, int], Check] = {}
+    found: dict[tuple[str, str, int], QualityCheck] = {}
     for measure in measures:
         if measure.name != "dataQualityAssertions":
             continue
-        for entry in read_facet(measure.body, Assertions).assertions or ():
+        for entry in read_facet(measure.body, AssertionsFacet).assertions or ():
             key = (entry.assertion, entry.column or "", measure.job)
             known = found.get(key)
             same = known is not None and known.assertion.success == entry.success
             since = known.since if same and known is not None else measure.at
-            found[key] = Check(entry, measure.job, measure.run, measure.at, since)
+            found[key] = QualityCheck(entry, measure.job, measure.run, measure.at, since)
     return [found[key] for key in sorted(found)]
+
+
+_VALUE = Measurement(lambda values: values, lambda value: value, 1e-9, True)
+_ROLES = {
+    FacetRole.INPUT: "read",
+    FacetRole.OUTPUT: "written",
+    FacetRole.NODE: "there",
+    FacetRole.RUN: "there",
+}
+_FAILED_WITH = {"warn": Severity.INFO, "warning": Severity.INFO}
+
+
+class DatasetMeasures:
+    """All that was measured of one dataset; `names` tells what jobs are called."""
+
+    def __init__(
+        self, dataset: DatasetId, measures: list[DatasetMeasure], names: Callable[[int], str | None]
+    ) -> None:
+        self._dataset = dataset
+        self._measures = measures
+        self._names = names
+
+    def findings(self, limits: DriftLimits, now: int) -> Iterator[Finding]:
+        """Yield what is out of the ordinary; what was last measured long ago is no news."""
+        oldest = now - int(limits.lateness.give_up_days * DAY)
+        shifts = list(self._shifts(limits, oldest))
+        yield from (self._of_rows(key, s) for key, s in shifts if key.metric == "rows")
+        yield from (self._of_nulls(key, s) for key, s in shifts if key.metric == "nulls")
+        others = [(key, s) for key, s in shifts if key.metric not in ("rows", "nulls")]
+        for column in sorted({(key.column, key.job, key.role) for key, _ in others}):
+            yield self._of_values(
+                [p for p in others if (p[0].column, p[0].job, p[0].role) == column]
+            )
+        for check in read_checks(self._measures):
+            if not check.assertion.success and check.at.at >= oldest:
+                yield self._of_check(check)
+
+    def _shifts(self, limits: DriftLimits, oldest: int) -> Iterator[tuple[SeriesKey, SeriesShift]]:
+        window = int(limits.window_days * DAY)
+        for key, points in sorted(read_series(self._measures).items()):
+            if points[-1].at < oldest:
+                continue
+            bounds, measurement = _judged_by(key, limits, points)
+            shift = find_shift(points, bounds, measurement, window)
+            if shift is not None:
+                yield key, shift
+
+    def _of_rows(self, key: SeriesKey, shift: SeriesShift) -> Finding:
+        empty = shift.point.value == 0
+        return self._finding(
+            FindingKind.ROW_COUNT_SHIFT,
+            key,
+            shift,
+            Severity.CRITICAL if empty else Severity.WARNING,
+            f"{_count(shift.point.value)} rows were {_ROLES[key.role]}, "
+            f"where about {_count(shift.expected)} were expected ({_change(shift)})",
+            state="empty" if empty else shift.direction,
+            shown=_count,
+        )
+
+    def _of_nulls(self, key: SeriesKey, shift: SeriesShift) -> Finding:
+        return self._finding(
+            FindingKind.NULL_RATE_SHIFT,
+            key,
+            shift,
+            Severity.WARNING,
+            f"{shift.point.value:.1%} of {key.column} is null, "
+            f"where about {shift.expected:.1%} was expected",
+            state=shift.direction,
+            shown=lambda value: f"{value:.1%}",
+        )
+
+    def _of_values(self, found: Sequence[tuple[SeriesKey, SeriesShift]]) -> Finding:
+        key, shift = max(found, key=lambda pair: (abs(pair[1].deviations), pair[0].metric))
+        finding = self._finding(
+            FindingKind.DISTRIBUTION_SHIFT,
+            key,
+            shift,
+            Severity.WARNING,
+            f"the values of {key.column} have shifted: its {_WORDS.get(key.metric, key.metric)} is "
+            f"{_figure(shift.point.value)}, where about {_figure(shift.expected)} was expected",
+            state="",  # another quantile that follows is no news
+            shown=_figure,
+        )
+        others = [(k, s) for k, s in found if k != key]
+        finding.why += [
+            f"{_WORDS.get(k.metric, k.metric)}: {_figure(s.expected)} to {_figure(s.point.value)}"
+            for k, s in others
+        ]
+        return finding
+
+    def _finding(
+        self,
+        kind: FindingKind,
+        key: SeriesKey,
+        shift: SeriesShift,
+        severity: Severity,
+        message: str,
+        *,
+        state: str,
+        shown: Callable[[float], str],
+    ) -> Finding:
+        subject = " ".join(filter(None, (key.column, _ROLES[key.role], self._by(key.job))))
+        season = f", by {shift.season}" if shift.season else ""
+        return Finding(
+            kind=kind,
+            entity=str(self._dataset),
+            subject=subject,
+            severity=severity,
+            message=message,
+            first_seen=render_time(shift.since.at),
+            state=state,
+            expected=shown(shift.expected),
+            actual=shown(shift.point.value),
+            why=[f"{abs(shift.deviations)} deviations off, from {shift.history} values{season}"],
+            evidence=[self._evidence(p) for p in dict.fromkeys((shift.since, shift.point))],
+        )
+
+    def _by(self, job: int) -> str:
+        name = self._names(job)
+        return f"by {name}" if name else ""
+
+    def _evidence(self, point: SeriesPoint) -> Evidence:
+        return Evidence(
+            event=point.event.digest.hex(),
+            at=render_time(point.at),
+            job=self._names(point.job),
+            run=point.run or None,
+        )
+
+    def _of_check(self, check: QualityCheck) -> Finding:
+        told = check.assertion
+        column = f" on {told.column}" if told.column else ""
+        got = f": {told.actual}" if told.actual else ""
+        return Finding(
+            kind=FindingKind.QUALITY_FAILED,
+            entity=str(self._dataset),
+            subject=" ".join(
+                filter(None, (told.column or "", told.assertion, self._by(check.job)))
+            ),
+            severity=_FAILED_WITH.get((told.severity or "").lower(), Severity.WARNING),
+            message=f"the check {told.assertion}{column} fails{got}",
+            first_seen=render_time(check.since.at),
+            expected=told.expected,
+            actual=told.actual,
+            evidence=[
+                Evidence(
+                    event=ref.digest.hex(),
+                    at=render_time(ref.at),
+                    job=self._names(check.job),
+                    run=check.run or None if ref == check.at else None,
+                )
+                for ref in dict.fromkeys((check.since, check.at))
+            ],
+        )
+
+
+_WORDS = {"distinct": "share of distinct values", "mean": "mean"}
+
+
+def _judged_by(
+    key: SeriesKey, limits: DriftLimits, points: Sequence[SeriesPoint]
+) -> tuple[SeriesLimits, Measurement]:
+    if key.metric == "rows":
+        return limits.rows, COUNT
+    if key.metric == "nulls":
+        return limits.nulls, RATE
+    if key.metric == "distinct":
+        return limits.distribution, _VALUE._replace(floor=0.005)
+    # Figures of any size: what is noise for sure is a share of what they usually are.
+    usual = sorted(abs(p.value) for p in points)[len(points) // 2]
+    return limits.distribution, _VALUE._replace(floor=max(0.01 * usual, 1e-9))
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
+
+
+def _change(shift: SeriesShift) -> str:
+    if not shift.expected:
+        return "none"
+    return f"{(shift.point.value - shift.expected) / shift.expected:+.0%}"

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from downriver.errors import InvalidEventError
-from downriver.events.facets import read_facet
-from downriver.events.wire import parse_time, render_time
-from downriver.govern.drift.rhythm import Due, due_by, next_due, render_gap
+from downriver.govern.drift.schedule import DueTime, due_by, next_due, render_gap
 from downriver.govern.drift.series import DAY
 from downriver.model.facts import RunState
 from downriver.model.findings import Evidence, Finding, FindingKind, Severity
+from downriver.openlineage.facets.base import read_facet
+from downriver.openlineage.wire import parse_time, render_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from downriver.govern.drift.cron import Schedule
     from downriver.govern.drift.limits import LatenessLimits
+    from downriver.govern.drift.schedule import JobSchedule
     from downriver.model.ids import JobId
-    from downriver.store.history import JobRun
+    from downriver.store.catalog.history import JobRun
 
 _BAD = (RunState.FAIL, RunState.ABORT)
 _NORMAL = 1.4826
@@ -42,11 +42,11 @@ class JobHistory(NamedTuple):
     runs: list[JobRun]
     errors: Mapping[int, bytes]
     nominal: Mapping[int, bytes]
-    schedule: Schedule | None = None
+    schedule: JobSchedule | None = None
 
 
 def find_run_trouble(
-    history: JobHistory, due: Due | None, limits: LatenessLimits, now: int
+    history: JobHistory, due: DueTime | None, limits: LatenessLimits, now: int
 ) -> Iterator[Finding]:
     """Yield the failure a job's last run ended in, and the run that should have begun."""
     oldest = now - int(limits.give_up_days * DAY)
@@ -97,7 +97,7 @@ def _evidence(job: JobId, run: JobRun) -> Evidence:
     return Evidence(event=run.event.hex(), at=render_time(run.state_at), job=str(job), run=run.run)
 
 
-def expect_next(history: JobHistory, limits: LatenessLimits) -> Due | None:
+def expect_next(history: JobHistory, limits: LatenessLimits) -> DueTime | None:
     """Return when the next run is due: by its schedule where one was told, else by its rhythm."""
     if not history.runs:
         return None
@@ -133,7 +133,9 @@ def _nominal(body: bytes | None) -> int | None:
         return None
 
 
-def _late(history: JobHistory, due: Due | None, limits: LatenessLimits, now: int) -> Finding | None:
+def _late(
+    history: JobHistory, due: DueTime | None, limits: LatenessLimits, now: int
+) -> Finding | None:
     if due is None:
         return None
     last = max(history.runs, key=lambda run: (run.began_at, run.run))

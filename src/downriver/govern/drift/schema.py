@@ -1,44 +1,169 @@
-"""Columns that came, went, were renamed or changed their type."""
+"""Columns that were added, dropped, renamed or changed their type."""
 
 from __future__ import annotations
 
+import difflib
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.events.derivations import read_derivations
-from downriver.events.facets import schema_columns
-from downriver.events.wire import render_time
-from downriver.govern.drift.renames import Rename, Sides, find_renames
-from downriver.govern.drift.versions import Turn, began, find_turn, merge_bodies
+from downriver.govern.drift.versions import (
+    VersionChange,
+    began_at_event,
+    find_version_change,
+    merge_bodies,
+)
 from downriver.model.findings import Evidence, Finding, FindingKind, Severity
+from downriver.openlineage.facets.base import schema_columns
+from downriver.openlineage.facets.column_lineage import read_derivations
+from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from downriver.events.facets import Column
-    from downriver.govern.drift.limits import Limits
+    from downriver.govern.drift.limits import DriftLimits
     from downriver.model.facts import EventRef
     from downriver.model.ids import DatasetId
-    from downriver.store.history import Version
+    from downriver.openlineage.facets.base import SchemaColumn
+    from downriver.store.catalog.history import FacetVersion
+
+_WORDS = re.compile(r"[a-z]+|[0-9]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SIMILAR = 0.6
 
 
-class Schemas(NamedTuple):
+class ColumnRenameGuess(NamedTuple):
+    """One column under two names, with how sure that is, from 0 to 1."""
+
+    old: str
+    new: str
+    certainty: float
+    why: list[str]
+
+
+class SchemaPair(NamedTuple):
+    """Two schemas, and what is known of the sources of their columns."""
+
+    before: Sequence[SchemaColumn]
+    now: Sequence[SchemaColumn]
+    sources_before: Mapping[str, frozenset[str]]
+    sources_now: Mapping[str, frozenset[str]]
+
+
+def find_renames(
+    gone: Sequence[str], new: Sequence[str], sides: SchemaPair, least: float
+) -> list[ColumnRenameGuess]:
+    """Pair columns, the surest pair first; a column is in one pair at most."""
+    pairs = [_compare(old, other, sides) for old in gone for other in new]
+    found: list[ColumnRenameGuess] = []
+    for pair in sorted(pairs, key=lambda p: (-p.certainty, p.old, p.new)):
+        taken = {name for rename in found for name in (rename.old, rename.new)}
+        if pair.certainty >= least and not {pair.old, pair.new} & taken:
+            found.append(pair)
+    return found
+
+
+def _compare(old: str, new: str, sides: SchemaPair) -> ColumnRenameGuess:
+    """Add up what speaks for one column having become the other.
+
+    Where lineage says what both are made of, that weighs most. A name, a type or a place alone
+    is never enough.
+    """
+    score, why = 0.0, []
+    for points, reason in (
+        _by_sources(old, new, sides),
+        _by_name(old, new),
+        _by_type(old, new, sides),
+        _by_place(old, new, sides),
+        _by_description(old, new, sides),
+    ):
+        score += points
+        if reason:
+            why.append(reason)
+    return ColumnRenameGuess(old, new, round(max(0.0, min(score, 1.0)), 2), why)
+
+
+def _by_sources(old: str, new: str, sides: SchemaPair) -> tuple[float, str]:
+    before, now = sides.sources_before.get(old), sides.sources_now.get(new)
+    if not before or not now:
+        return 0.0, ""
+    if before == now:
+        return 0.45, f"derives from the same columns ({', '.join(sorted(before))})"
+    return (-0.3, "derives from other columns") if not before & now else (0.1, "")
+
+
+def _by_name(old: str, new: str) -> tuple[float, str]:
+    alike = max(
+        difflib.SequenceMatcher(None, old.casefold(), new.casefold()).ratio(),
+        _shared_words(old, new),
+    )
+    points = 0.4 * max(0.0, (alike - 0.3) / 0.7)
+    return points, f"the names are {alike:.0%} alike" if alike >= _SIMILAR else ""
+
+
+def _shared_words(old: str, new: str) -> float:
+    ours, theirs = (set(_WORDS.findall(_HUMP.sub("_", name).lower())) for name in (old, new))
+    if not ours or not theirs:
+        return 0.0
+    return len(ours & theirs) / min(len(ours), len(theirs)) * 0.9
+
+
+def _by_type(old: str, new: str, sides: SchemaPair) -> tuple[float, str]:
+    before, now = _find_column(sides.before, old), _find_column(sides.now, new)
+    if before is None or now is None or not before.type or not now.type:
+        return 0.0, ""
+    if before.type.casefold() == now.type.casefold():
+        return 0.15, f"both are {now.type}"
+    return -0.3, ""
+
+
+def _by_place(old: str, new: str, sides: SchemaPair) -> tuple[float, str]:
+    """Look at the neighbours, not the number: a column added above moves all below it."""
+    if _neighbours(sides.before, old) & _neighbours(sides.now, new):
+        return 0.2, "it stands between the same columns"
+    return 0.0, ""
+
+
+def _neighbours(columns: Sequence[SchemaColumn], name: str) -> set[tuple[str, str]]:
+    names = ["", *(column.path for column in columns), ""]
+    if name not in names:
+        return set()
+    at = names.index(name)
+    return {("after", names[at - 1]), ("before", names[at + 1])}
+
+
+def _by_description(old: str, new: str, sides: SchemaPair) -> tuple[float, str]:
+    before, now = _find_column(sides.before, old), _find_column(sides.now, new)
+    if before is None or now is None or not before.description:
+        return 0.0, ""
+    return (
+        (0.2, "the description is the same") if before.description == now.description else (0, "")
+    )
+
+
+def _find_column(columns: Sequence[SchemaColumn], name: str) -> SchemaColumn | None:
+    return next((column for column in columns if column.path == name), None)
+
+
+class SchemaHistory(NamedTuple):
     """Every schema a dataset had, and what was said of the sources of its columns."""
 
     dataset: DatasetId
-    versions: list[Version]
-    claims: list[Version]
+    versions: list[FacetVersion]
+    claims: list[FacetVersion]
 
 
-def find_schema_drift(schemas: Schemas, limits: Limits, settled_at: int) -> list[Finding]:
+def find_schema_drift(
+    schemas: SchemaHistory, limits: DriftLimits, settled_at: int
+) -> list[Finding]:
     """Return how the columns of a dataset differ from what was normal."""
-    turn = find_turn(merge_bodies(schemas.versions), settled_at)
-    return [] if turn is None else list(_Columns(schemas, turn).findings(limits))
+    turn = find_version_change(merge_bodies(schemas.versions), settled_at)
+    return [] if turn is None else list(_SchemaDrift(schemas, turn).findings(limits))
 
 
-class _Columns:
+class _SchemaDrift:
     """The columns before and now."""
 
-    def __init__(self, schemas: Schemas, turn: Turn) -> None:
+    def __init__(self, schemas: SchemaHistory, turn: VersionChange) -> None:
         self._schemas = schemas
         self._turn = turn
         self._columns = {v.digest: schema_columns(v.body) for v in (turn.before, *turn.between)}
@@ -50,7 +175,7 @@ class _Columns:
         self._alive = {column.path for columns in alive for column in columns}
         self._alive_types = {(c.path, c.type.casefold()) for columns in alive for c in columns}
 
-    def findings(self, limits: Limits) -> Iterator[Finding]:
+    def findings(self, limits: DriftLimits) -> Iterator[Finding]:
         gone = [path for path in self._types_before if path not in self._alive]
         new = [path for path in self._types_now if path not in self._types_before]
         renames = find_renames(gone, new, self._sides(), limits.rename_certainty)
@@ -60,12 +185,12 @@ class _Columns:
         yield from (self._added(path) for path in new if path not in paired)
         yield from (self._retyped(path) for path in self._types_now if self._is_retyped(path))
 
-    def _sides(self) -> Sides:
+    def _sides(self) -> SchemaPair:
         first = self._turn.now.span.first
         old = [v for v in self._schemas.claims if v.span.first < first]
         # What is told in the same event as the new schema speaks of it.
         new = [v for v in self._schemas.claims if v.span.last >= first]
-        return Sides(
+        return SchemaPair(
             self._before,
             self._now,
             _sources(self._schemas.dataset, old),
@@ -78,7 +203,7 @@ class _Columns:
             return False
         return (path, before.casefold()) not in self._alive_types
 
-    def _renamed(self, rename: Rename) -> Finding:
+    def _renamed(self, rename: ColumnRenameGuess) -> Finding:
         since = self._since(lambda c: _has(c, rename.new) and not _has(c, rename.old))
         return self._finding(
             FindingKind.COLUMN_RENAMED,
@@ -126,8 +251,10 @@ class _Columns:
             actual=now,
         )
 
-    def _since(self, holds: Callable[[Sequence[Column]], bool]) -> EventRef:
-        return began(self._turn, [holds(self._columns[v.digest]) for v in self._turn.between])
+    def _since(self, holds: Callable[[Sequence[SchemaColumn]], bool]) -> EventRef:
+        return began_at_event(
+            self._turn, [holds(self._columns[v.digest]) for v in self._turn.between]
+        )
 
     def _finding(
         self,
@@ -160,7 +287,7 @@ class _Columns:
         )
 
 
-def _sources(dataset: DatasetId, claims: list[Version]) -> dict[str, frozenset[str]]:
+def _sources(dataset: DatasetId, claims: list[FacetVersion]) -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for claim in claims:
         for derived in read_derivations(claim.facet, claim.body, dataset):
@@ -170,7 +297,7 @@ def _sources(dataset: DatasetId, claims: list[Version]) -> dict[str, frozenset[s
     return {column: frozenset(sources) for column, sources in found.items()}
 
 
-def _has(columns: Sequence[Column], path: str) -> bool:
+def _has(columns: Sequence[SchemaColumn], path: str) -> bool:
     return any(column.path == path for column in columns)
 
 

@@ -33,7 +33,7 @@ _RECENT = 60  # points that a trend is taken from
 _SETTLED = 7  # so many points at a new level are the new normal
 
 
-class Point(NamedTuple):
+class SeriesPoint(NamedTuple):
     """A figure, when it was measured, by which event and run, and over how many rows."""
 
     at: int
@@ -75,13 +75,13 @@ COUNT = Measurement(np.log1p, math.expm1, 0.02, True, _chance_of_count)
 RATE = Measurement(lambda values: values, lambda value: value, 0.002, False, _chance_of_rate)
 
 
-class Shift(NamedTuple):
+class SeriesShift(NamedTuple):
     """The last figure of a series is not what its history predicts."""
 
-    point: Point
+    point: SeriesPoint
     expected: float
     deviations: float
-    since: Point
+    since: SeriesPoint
     history: int
     season: str
 
@@ -92,8 +92,8 @@ class Shift(NamedTuple):
 
 
 def find_shift(
-    points: Sequence[Point], limits: SeriesLimits, measurement: Measurement, window: int
-) -> Shift | None:
+    points: Sequence[SeriesPoint], limits: SeriesLimits, measurement: Measurement, window: int
+) -> SeriesShift | None:
     """Return the shift a series, in order of time, ends in, with when it began."""
     found = _judge(points, len(points) - 1, limits, measurement, window)
     if found is None:
@@ -108,8 +108,12 @@ def find_shift(
 
 
 def _judge(
-    points: Sequence[Point], at: int, limits: SeriesLimits, measurement: Measurement, window: int
-) -> Shift | None:
+    points: Sequence[SeriesPoint],
+    at: int,
+    limits: SeriesLimits,
+    measurement: Measurement,
+    window: int,
+) -> SeriesShift | None:
     point = points[at]
     history = [p for p in points[:at] if p.at >= point.at - window]
     if len(history) < max(limits.min_points, 2):
@@ -128,11 +132,11 @@ def _judge(
     if not _is_large(point.value, usual, limits.min_change, measurement):
         return None
     deviations = round(off / spread, 1)
-    return Shift(point, usual, deviations, point, len(history), model.season)
+    return SeriesShift(point, usual, deviations, point, len(history), model.season)
 
 
 def _was_so_before(
-    history: Sequence[Point], model: _Model, at: int, off: float, allowed: float
+    history: Sequence[SeriesPoint], model: _Model, at: int, off: float, allowed: float
 ) -> bool:
     """Tell whether it is so at this hour of most weeks: what returns every week is no news."""
     hours = np.array([_hour_of_week(p.at) for p in history])
@@ -192,7 +196,7 @@ _SEASONS: dict[str, Callable[[int], int]] = {
 }
 
 
-def _fit(history: Sequence[Point], measurement: Measurement) -> _Model:
+def _fit(history: Sequence[SeriesPoint], measurement: Measurement) -> _Model:
     times = np.array([p.at for p in history], np.float64) / DAY
     values = measurement.to_scale(np.array([p.value for p in history]))
     best = _with_season("", history, times, values)
@@ -205,7 +209,7 @@ def _fit(history: Sequence[Point], measurement: Measurement) -> _Model:
 
 
 def _with_season(
-    season: str, history: Sequence[Point], times: Floats, values: Floats
+    season: str, history: Sequence[SeriesPoint], times: Floats, values: Floats
 ) -> _Model | None:
     keys = np.array([_SEASONS[season](p.at) for p in history])
     if season and not _is_repeated(keys, times.astype(np.int64)):

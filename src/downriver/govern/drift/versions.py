@@ -14,19 +14,19 @@ from downriver.model.facts import EventRef, Span
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from downriver.store.history import Version
+    from downriver.store.catalog.history import FacetVersion
 
 
-class Turn(NamedTuple):
+class VersionChange(NamedTuple):
     """From what was normal to what holds now; `alive` are all versions seen since that began."""
 
-    before: Version
-    now: Version
-    alive: list[Version]
-    between: list[Version]  # those that came after `before`, the first first, `now` included
+    before: FacetVersion
+    now: FacetVersion
+    alive: list[FacetVersion]
+    between: list[FacetVersion]  # those that came after `before`, the first first, `now` included
 
 
-def find_turn(versions: Iterable[Version], settled_at: int) -> Turn | None:
+def find_version_change(versions: Iterable[FacetVersion], settled_at: int) -> VersionChange | None:
     """Return how a thing differs from what was normal at a time, None when it does not.
 
     Normal is the version that was seen last among those known by then, else the first of all.
@@ -41,12 +41,12 @@ def find_turn(versions: Iterable[Version], settled_at: int) -> Turn | None:
     before = max(settled, key=lambda v: (v.span.last, v.digest)) if settled else known[0]
     alive = [v for v in known if v.span.last >= now.span.first]
     between = [v for v in known if v.span.first > before.span.first]
-    return Turn(before, now, alive, between)
+    return VersionChange(before, now, alive, between)
 
 
-def merge_bodies(versions: Iterable[Version]) -> list[Version]:
+def merge_bodies(versions: Iterable[FacetVersion]) -> list[FacetVersion]:
     """Return versions, each body once: one thing under two names tells the same twice."""
-    found: dict[bytes, Version] = {}
+    found: dict[bytes, FacetVersion] = {}
     for version in versions:
         known = found.get(version.digest)
         merged = version if known is None else version._replace(span=known.span.merge(version.span))
@@ -54,7 +54,7 @@ def merge_bodies(versions: Iterable[Version]) -> list[Version]:
     return list(found.values())
 
 
-def began(turn: Turn, holds: Iterable[bool]) -> EventRef:
+def began_at_event(turn: VersionChange, holds: Iterable[bool]) -> EventRef:
     """Return the event since which something holds; `holds` tells it of each of `between`."""
     since: Span = turn.now.span
     for version, held in reversed(list(zip(turn.between, holds, strict=True))):

@@ -1,17 +1,16 @@
 """The monitor: what drifted since it last looked, recorded once and told to those concerned."""
 
-from downriver.govern.watch.config import Watch, parse_watch, read_watch
-from downriver.govern.watch.couriers import Couriers, try_channels
-from downriver.govern.watch.following import follow
-from downriver.govern.watch.monitor import Monitor, Round
+from downriver.govern.watch.config import WatchConfig, parse_watch, read_watch
+from downriver.govern.watch.delivery import AlertDispatcher, try_channels
+from downriver.govern.watch.monitor import Monitor, MonitorRound, run_monitor
 
 __all__ = [
-    "Couriers",
+    "AlertDispatcher",
     "Monitor",
-    "Round",
-    "Watch",
-    "follow",
+    "MonitorRound",
+    "WatchConfig",
     "parse_watch",
     "read_watch",
+    "run_monitor",
     "try_channels",
 ]

@@ -16,14 +16,14 @@ _SUBJECT = 120
 _AFFECTED_SHOWN = 5
 
 
-Event: TypeAlias = Literal["opened", "changed", "resolved"]
-EVENTS: tuple[Event, ...] = ("opened", "changed", "resolved")
+AlertEvent: TypeAlias = Literal["opened", "changed", "resolved"]
+ALERT_EVENTS: tuple[AlertEvent, ...] = ("opened", "changed", "resolved")
 
 
 class Alert(msgspec.Struct, kw_only=True, frozen=True):
     """News of a finding: it was opened, it changed, or it is resolved."""
 
-    event: Event
+    event: AlertEvent
     at: str
     finding: Finding
 
@@ -42,10 +42,10 @@ def sample_alert(at: str) -> Alert:
     return Alert(event="opened", at=at, finding=finding)
 
 
-Sender: TypeAlias = Callable[[Sequence[Alert]], None]
+AlertSender: TypeAlias = Callable[[Sequence[Alert]], None]
 
 
-class NotToldError(Exception):
+class AlertNotSentError(Exception):
     """A channel could not be told now; it may be later."""
 
 
@@ -107,7 +107,7 @@ def _slack_text(text: str) -> str:
 def summarise(alerts: Sequence[Alert]) -> str:
     """Return what a batch of alerts is about, in one line."""
     counts = Counter(alert.event for alert in alerts)
-    told = ", ".join(f"{counts[event]} {event}" for event in EVENTS if counts[event])
+    told = ", ".join(f"{counts[event]} {event}" for event in ALERT_EVENTS if counts[event])
     first = max(alerts, key=lambda alert: (alert.event != "resolved", alert.finding.severity.rank))
     line = f"{told}: {first.finding.entity} {first.finding.message}"
     return " ".join(line.split())[:_SUBJECT]

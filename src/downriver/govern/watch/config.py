@@ -13,14 +13,14 @@ import msgspec
 from msgspec import Meta
 
 from downriver.errors import InvalidRequestError
-from downriver.govern.drift.cron import parse_period, parse_schedule, parse_zone
-from downriver.govern.drift.limits import Limits
-from downriver.impact.policy import POLICY_FILE
-from downriver.impact.requests import read_yaml
+from downriver.govern.drift.limits import DriftLimits
+from downriver.govern.drift.schedule import parse_period, parse_schedule, parse_zone
+from downriver.impact.changes.request import read_yaml
+from downriver.impact.policy.rules import POLICY_FILE
 from downriver.model.findings import Finding, FindingKind, Severity
 
 if TYPE_CHECKING:
-    from downriver.govern.drift.cron import Schedule
+    from downriver.govern.drift.schedule import JobSchedule
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
@@ -29,7 +29,7 @@ _MINUTES_A_DAY = 1440
 _WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
-class Channel(
+class AlertChannel(
     msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_field="type"
 ):
     """What every channel has: a name, and what it is told of."""
@@ -48,27 +48,27 @@ class Channel(
         )
 
 
-class FileChannel(Channel, tag="file", kw_only=True, frozen=True):
+class FileChannel(AlertChannel, tag="file", kw_only=True, frozen=True):
     """One JSON object a line, appended to a file."""
 
     path: str
 
 
-class WebhookChannel(Channel, tag="webhook", kw_only=True, frozen=True):
+class WebhookChannel(AlertChannel, tag="webhook", kw_only=True, frozen=True):
     """A POST of JSON."""
 
     url: str
     timeout_seconds: Annotated[float, Meta(gt=0)] = 10.0
 
 
-class SlackChannel(Channel, tag="slack", kw_only=True, frozen=True):
+class SlackChannel(AlertChannel, tag="slack", kw_only=True, frozen=True):
     """A message to an incoming webhook of Slack, or of what speaks like it."""
 
     url: str
     timeout_seconds: Annotated[float, Meta(gt=0)] = 10.0
 
 
-class EmailChannel(Channel, tag="email", kw_only=True, frozen=True):
+class EmailChannel(AlertChannel, tag="email", kw_only=True, frozen=True):
     """A mail by SMTP."""
 
     host: str
@@ -115,7 +115,7 @@ class QuietHours(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_field
         return start <= at < end if start <= end else at >= start or at < end
 
 
-class Ignore(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+class IgnoreRule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """Findings that are of no interest: of these entities, of these kinds (all, if none)."""
 
     entity: str = "*"
@@ -128,13 +128,13 @@ class Ignore(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
         )
 
 
-class Watch(Limits, kw_only=True, frozen=True, forbid_unknown_fields=True):
+class WatchConfig(DriftLimits, kw_only=True, frozen=True, forbid_unknown_fields=True):
     """Everything about the monitor."""
 
     every: str = "30s"
     schedules: dict[str, str] = msgspec.field(default_factory=dict)
     timezone: str = "UTC"
-    ignore: list[Ignore] = msgspec.field(default_factory=list)
+    ignore: list[IgnoreRule] = msgspec.field(default_factory=list)
     severities: dict[FindingKind, Severity] = msgspec.field(default_factory=dict)
     quiet_hours: QuietHours | None = None
     channels: list[AnyChannel] = msgspec.field(default_factory=list)
@@ -144,7 +144,7 @@ class Watch(Limits, kw_only=True, frozen=True, forbid_unknown_fields=True):
         """Return how many seconds lie between two looks."""
         return (parse_period(self.every) or 0) / _SECOND
 
-    def parsed_schedules(self) -> dict[str, Schedule]:
+    def parsed_schedules(self) -> dict[str, JobSchedule]:
         """Return the schedules that were told, by the pattern of the jobs they are for."""
         return {
             pattern: parse_schedule(text, f"watch.schedules.{pattern}", self.timezone)
@@ -159,29 +159,29 @@ class Watch(Limits, kw_only=True, frozen=True, forbid_unknown_fields=True):
         }
 
 
-def parse_watch(value: Any, field: str = "watch") -> Watch:
+def parse_watch(value: Any, field: str = "watch") -> WatchConfig:
     """Return the section as it was written; what it leaves out is as in the default one."""
     try:
-        watch: Watch = msgspec.convert({} if value is None else value, Watch)
+        watch: WatchConfig = msgspec.convert({} if value is None else value, WatchConfig)
     except msgspec.ValidationError as exc:
         raise InvalidRequestError(field, str(exc)) from exc
     _check(watch, field)
     return watch
 
 
-def read_watch(path: Path | None) -> Watch:
+def read_watch(path: Path | None) -> WatchConfig:
     """Return the section of a file, else of `downriver.yml` here, else the default one."""
     if path is None:
         path = Path(POLICY_FILE)
         if not path.exists():
-            return Watch()
+            return WatchConfig()
     content = read_yaml(path, "--config")
     if content is not None and not isinstance(content, dict):
         raise InvalidRequestError(str(path), "must be a mapping with a section `watch`")
     return parse_watch((content or {}).get("watch"), f"{path}: watch")
 
 
-def _check(watch: Watch, field: str) -> None:
+def _check(watch: WatchConfig, field: str) -> None:
     if parse_period(watch.every) is None:
         raise InvalidRequestError(
             f"{field}.every", f"{watch.every!r} is no period such as 30s or 5m"
@@ -213,7 +213,7 @@ def _check_channel(channel: AnyChannel, field: str) -> None:
             )
 
 
-def reveal(text: str, field: str) -> str:
+def read_secret(text: str, field: str) -> str:
     """Return the secret that `${NAME}` stands for."""
     found = _REFERENCE.fullmatch(text)
     value = os.environ.get(found[1], "") if found else ""

@@ -1,38 +1,44 @@
-"""One look at what changed: inspect it, compare it with what is recorded, queue the news."""
+"""The monitor: inspect what changed, compare it with the recorded findings, queue alerts.
+
+It does so once, or every few seconds until it is stopped.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import logging
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from downriver.errors import InvalidEventError
-from downriver.events import fold, parse_event
-from downriver.events.wire import render_time
+from downriver.errors import InvalidEventError, LakeError, StoreError
 from downriver.govern.drift import Inspector
-from downriver.govern.surroundings import Surroundings
-from downriver.govern.watch.alerts import EVENTS, Alert
-from downriver.govern.watch.news import News
-from downriver.graph.resolve import find_entity
+from downriver.govern.entity_context import EntityContext
+from downriver.govern.watch.alerts import ALERT_EVENTS, Alert
+from downriver.govern.watch.recorder import FindingRecorder
+from downriver.graph.names.resolution import find_entity
 from downriver.model.facts import NodeSeen
 from downriver.model.findings import Finding
-from downriver.store.packing import unpack
+from downriver.openlineage import fold, parse_event
+from downriver.openlineage.wire import render_time
+from downriver.store.catalog.encoding import decompress
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from downriver.govern.watch.config import Watch
-    from downriver.graph import GraphIndex
+    from downriver.govern.watch.config import WatchConfig
+    from downriver.govern.watch.delivery import AlertDispatcher
+    from downriver.graph import GraphSnapshot
     from downriver.model.ids import NodeId
-    from downriver.store import Reader, Store
+    from downriver.store import CatalogReader, Store
 
 _AT_ONCE = 200  # nodes inspected between two writes
 _STATE = "monitor"
 
 
-class Round(msgspec.Struct, kw_only=True):
+class MonitorRound(msgspec.Struct, kw_only=True):
     """What one look found: the news, and how much was looked at."""
 
     at: str
@@ -42,14 +48,14 @@ class Round(msgspec.Struct, kw_only=True):
     resolved: list[Finding]
 
     @classmethod
-    def of(cls, alerts: list[Alert], at: str, inspected: int) -> Round:
+    def of(cls, alerts: list[Alert], at: str, inspected: int) -> MonitorRound:
         """Return the round that these alerts are the news of."""
-        told = {event: [a.finding for a in alerts if a.event == event] for event in EVENTS}
+        told = {event: [a.finding for a in alerts if a.event == event] for event in ALERT_EVENTS}
         return cls(at=at, inspected=inspected, **told)
 
     def alerts(self) -> Iterator[Alert]:
         """Yield the news as alerts, resolved ones last."""
-        for event in EVENTS:
+        for event in ALERT_EVENTS:
             for finding in getattr(self, event):
                 yield Alert(event=event, at=self.at, finding=finding)
 
@@ -68,9 +74,9 @@ class Monitor:
     def __init__(
         self,
         store: Store,
-        graph: GraphIndex,
-        reading: Callable[[], AbstractContextManager[Reader]],
-        watch: Watch,
+        graph: GraphSnapshot,
+        reading: Callable[[], AbstractContextManager[CatalogReader]],
+        watch: WatchConfig,
         stale_days: int,
     ) -> None:
         self._store = store
@@ -84,20 +90,20 @@ class Monitor:
         self._due: dict[int, int] | None = None  # when each job's next run is late
         self._generation = 0
 
-    def look(self, now: int, since: int | None = None) -> Round:
+    def look(self, now: int, since: int | None = None) -> MonitorRound:
         """Inspect what changed since the last look; tell of what began at `since` or later."""
         with self._reading() as reader:
             progress, nodes = self._to_inspect(reader, now)
-        news = News(self._watch, self._channels, now, since)
+        news = FindingRecorder(self._watch, self._channels, now, since)
         for start in range(0, len(nodes), _AT_ONCE):
             self._inspect(nodes[start : start + _AT_ONCE], now, news)
         with self._store.ledger() as ledger:
             ledger.keep(_STATE, msgspec.json.encode(progress))
-        return Round.of(news.alerts, render_time(now), len(nodes))
+        return MonitorRound.of(news.alerts, render_time(now), len(nodes))
 
     # What to look at
 
-    def _to_inspect(self, reader: Reader, now: int) -> tuple[_Progress, list[int]]:
+    def _to_inspect(self, reader: CatalogReader, now: int) -> tuple[_Progress, list[int]]:
         body = reader.recorded.state(_STATE)
         before = msgspec.json.decode(body, type=_Progress) if body else _Progress()
         state = reader.state()
@@ -114,23 +120,23 @@ class Monitor:
             nodes |= self._jobs_due(reader, now)
         return progress, sorted({identities.canonical(node) for node in nodes})
 
-    def _jobs_due(self, reader: Reader, now: int) -> set[int]:
+    def _jobs_due(self, reader: CatalogReader, now: int) -> set[int]:
         """Return the jobs that may be late by now: all of them when this process first looks."""
         if self._due is None:
             self._due = {}
             return set(reader.history.nodes_of_kind(1))
         return {job for job, at in self._due.items() if at <= now}
 
-    def _touched(self, reader: Reader, after: int) -> Iterator[int]:
+    def _touched(self, reader: CatalogReader, after: int) -> Iterator[int]:
         named: set[NodeId] = set()
         for entry in reader.log(after):
-            named |= _named_in(unpack(entry.body) or b"")
+            named |= _named_in(decompress(entry.body) or b"")
         for node in named:
             number = reader.find_node(node)
             if number is not None:
                 yield number
 
-    def _with_findings(self, reader: Reader) -> Iterator[int]:
+    def _with_findings(self, reader: CatalogReader) -> Iterator[int]:
         for entity in reader.recorded.open_entities():
             found = find_entity(entity, reader, self._graph.nodes.identities)
             if found is not None:
@@ -138,12 +144,12 @@ class Monitor:
 
     # What is found
 
-    def _inspect(self, nodes: list[int], now: int, news: News) -> None:
+    def _inspect(self, nodes: list[int], now: int, news: FindingRecorder) -> None:
         entities: set[str] = set()
         found: dict[str, Finding] = {}
         with self._reading() as reader:
             inspector = Inspector(self._graph, reader, self._watch, now, self._schedules)
-            around = Surroundings(self._graph, reader, self._stale_days)
+            around = EntityContext(self._graph, reader, self._stale_days)
             for node, spoken in self._graph.nodes.identities.speak(nodes, reader).items():
                 entities |= {str(spoken.id), *map(str, spoken.aliases)}
                 for finding in inspector.inspect(node):
@@ -174,3 +180,29 @@ def _named_in(raw: bytes) -> set[NodeId]:
     except InvalidEventError:
         return set()
     return {sighting.node for sighting in facts.sightings if isinstance(sighting, NodeSeen)}
+
+
+log = logging.getLogger("downriver")
+
+_PATIENCE = 10.0  # seconds for what is being sent when the monitor is stopped
+
+
+def run_monitor(
+    look: Callable[[], MonitorRound],
+    tell: Callable[[MonitorRound], None],
+    couriers: AlertDispatcher,
+    stopped: threading.Event,
+    period: float,
+) -> None:
+    """Look every `period` seconds; a store or lake that is not there for a while is waited for."""
+    couriers.start()
+    try:
+        while not stopped.is_set():
+            try:
+                tell(look())
+                couriers.wake()
+            except (StoreError, LakeError) as exc:
+                log.warning("%s; looking again in %g s", exc.message, period)
+            stopped.wait(period)
+    finally:
+        couriers.stop(_PATIENCE)

@@ -1,8 +1,7 @@
 """A verdict as people and programs read it: text, Markdown, SARIF, GitHub annotations."""
 
-from downriver.impact.report.annotations import render_github
+from downriver.impact.report.code_annotations import render_github, render_sarif
 from downriver.impact.report.markdown import render_markdown
-from downriver.impact.report.sarif import render_sarif
 from downriver.impact.report.text import render_explanation, render_text
 
 __all__ = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.graph.draw.mermaid import escape_text
-from downriver.impact.report.text import place_of
+from downriver.export.pictures.mermaid import escape_text
+from downriver.impact.report.text import format_location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +104,7 @@ def _basis(effect: Effect) -> str:
 def _places(references: list[Reference]) -> str:
     links = []
     for reference in references:
-        place = place_of(reference)
+        place = format_location(reference)
         if not place:
             continue
         target = reference.path.replace(" ", "%20") + (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from downriver.model.verdicts import Effect, Finding, Reference, Verdict
+    from downriver.model.verdicts import Effect, Reference, RuleFinding, Verdict
 
 _SPOTS_SHOWN = 5
 _REFERENCES_SHOWN = 6
@@ -37,7 +37,7 @@ def _table(effects: list[Effect]) -> Iterator[str]:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         yield f"  {'  '.join(cells)}  {row[3]}".rstrip()
         for reference in effect.references[:_REFERENCES_SHOWN]:
-            place = place_of(reference)
+            place = format_location(reference)
             if place:
                 yield f"      {place}{_told(reference)}"
         if effect.basis != "simulated":
@@ -49,7 +49,7 @@ def _told(reference: Reference) -> str:
     return f"{told}: {reference.text}" if reference.text else told
 
 
-def place_of(reference: Reference) -> str:
+def format_location(reference: Reference) -> str:
     """Return file:line, as far as it is known."""
     if not reference.path:
         return f"line {reference.line}" if reference.line else ""
@@ -76,7 +76,7 @@ def render_explanation(verdict: Verdict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _explained(finding: Finding, decided_by: str) -> str:
+def _explained(finding: RuleFinding, decided_by: str) -> str:
     mark = "→" if finding.rule == decided_by and not finding.waived else " "
     waived = f" (waived by {finding.waived})" if finding.waived else ""
     return f"{mark} {finding.rule}: {finding.decision.value}: {finding.message}{waived}"

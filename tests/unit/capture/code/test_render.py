@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 
-from downriver.capture.code import CodeJob, Edge, Reference, Spot, render_job
-from downriver.events.code import read_code
-from downriver.events.facets import BLIND_SPOTS, read_blind_spots
-from downriver.events.fold import fold
-from downriver.events.wire import parse_event
+from downriver.capture.code import CodeBlindSpot, CodeEdge, CodeJob, ColumnReference, render_job
 from downriver.model.facts import EdgeKind, EdgeSeen
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage.facets.base import BLIND_SPOTS, read_blind_spots
+from downriver.openlineage.facets.code import read_code
+from downriver.openlineage.fold import fold
+from downriver.openlineage.wire import parse_event
 
 SOURCE, TARGET, OTHER = (DatasetId("db", name) for name in ("s", "t", "u"))
 
 
 def job(**changes: object) -> CodeJob:
-    edge = Edge(
+    edge = CodeEdge(
         source=SOURCE, source_field="a", target=TARGET, target_field="b", subtype="IDENTITY"
     )
     made = {
@@ -32,10 +32,10 @@ def facets_of(made: CodeJob) -> dict[str, bytes]:
 
 
 def test_code_and_blind_spots_can_be_read_again() -> None:
-    reference = Reference(
+    reference = ColumnReference(
         dataset=SOURCE, field="a", line=7, clause="filter", conditional=True, text="df.a"
     )
-    made = job(references=[reference], spots=[Spot("opaque", "an RDD", 9)], raw="{{ x }}")
+    made = job(references=[reference], spots=[CodeBlindSpot("opaque", "an RDD", 9)], raw="{{ x }}")
     facets = facets_of(made)
     code = read_code(facets)
     assert code is not None
@@ -54,7 +54,9 @@ def test_parents_and_order_are_declared_without_a_run() -> None:
 
 
 def test_two_outputs_are_not_joined_all_with_all() -> None:
-    edge = Edge(source=OTHER, source_field="c", target=OTHER, target_field="c", subtype="FILTER")
+    edge = CodeEdge(
+        source=OTHER, source_field="c", target=OTHER, target_field="c", subtype="FILTER"
+    )
     entries = json.loads(
         facets_of(job(outputs=[TARGET, OTHER], edges=[*job().edges, edge]))["lineage"]
     )

@@ -17,7 +17,7 @@ import msgspec
 import yaml
 from tests.unit.capture.code.lines import job_lines
 
-from downriver.capture.scan import Names, Repository, scan_repository
+from downriver.capture.scan import Repository, ScanCatalog, scan_repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ def read_case(case: Case, folder: Path) -> str:
     def columns_of(dataset: DatasetId) -> list[str] | None:
         return case.schema.get(dataset.name)
 
-    names = Names(namespace="db", columns_of=columns_of)
+    names = ScanCatalog(namespace="db", columns_of=columns_of)
     found = scan_repository(Repository(folder), names)
     return "".join(f"{line}\n" for line in _lines(found))
 

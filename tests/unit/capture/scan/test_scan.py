@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from downriver.capture.scan import Names, Repository, scan_repository, scan_text
+from downriver.capture.scan import Repository, ScanCatalog, scan_repository, scan_text
 from downriver.errors import InvalidRequestError
 from downriver.service import Lineage
 
@@ -45,7 +45,7 @@ def test_nothing_is_run(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     code = f"open({str(mark)!r}, 'w').write('x')\nimport os\nos.remove('{mark}')\n"
     (tmp_path / "job.py").write_text(code)
-    scan_repository(Repository(tmp_path), Names(namespace="n"))
+    scan_repository(Repository(tmp_path), ScanCatalog(namespace="n"))
     assert not mark.exists()
 
 
@@ -65,7 +65,7 @@ def test_nothing_outside_is_read(tmp_path: Path, path: str) -> None:
 def test_a_file_that_is_too_large_is_said_and_the_rest_is_read(tmp_path: Path) -> None:
     (tmp_path / "huge.sql").write_text("-- x\n" * 1_000_000)
     (tmp_path / "small.sql").write_text("insert into a select x from b")
-    found = scan_repository(Repository(tmp_path), Names(namespace="n"))
+    found = scan_repository(Repository(tmp_path), ScanCatalog(namespace="n"))
     assert [problem.path for problem in found.problems] == ["huge.sql"]
     assert [job.path for job in found.jobs] == ["small.sql"]
 
@@ -96,7 +96,7 @@ def test_a_path_that_is_not_there_is_an_error(lineage: Lineage, tmp_path: Path) 
     ],
 )
 def test_code_that_makes_no_sense_is_no_fault(code: str) -> None:
-    assert scan_text("job.py", code, Names(namespace="n")).problems == []
+    assert scan_text("job.py", code, ScanCatalog(namespace="n")).problems == []
 
 
 def test_events_of_a_scan_are_well_formed(lineage: Lineage) -> None:
@@ -134,7 +134,7 @@ def test_what_is_made_of_files_is_made_again_when_they_change(tmp_path: Path) ->
 
 def test_a_query_is_kept_as_the_job_s_own_when_it_is_all_the_job_does() -> None:
     def sql(code: str) -> str:
-        (job,) = scan_text("job.py", code, Names(namespace="n")).jobs
+        (job,) = scan_text("job.py", code, ScanCatalog(namespace="n")).jobs
         return job.sql
 
     assert sql('cur.execute("insert into a select x from b")') == "insert into a select x from b"
@@ -144,7 +144,7 @@ def test_a_query_is_kept_as_the_job_s_own_when_it_is_all_the_job_does() -> None:
 
 def test_a_job_that_is_one_query_begins_where_its_query_does() -> None:
     code = 'X = 1\n\nQUERY = """\ninsert into a\nselect x from b"""\ncur.execute(QUERY)\n'
-    (job,) = scan_text("job.py", code, Names(namespace="n")).jobs
+    (job,) = scan_text("job.py", code, ScanCatalog(namespace="n")).jobs
     (reference, *_) = [r for r in job.references if r.field == "x" and r.clause == "select"]
     assert (job.line, reference.line) == (3, 5)
     assert "select x" in job.sql.splitlines()[reference.line - job.line]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from downriver.capture.spark.context import Context, RunRef, read_context
+from downriver.capture.spark.context import RunContext, RunRef, read_context
 from downriver.model.ids import JobId
 
 RUN = "3f2b6c1e-0d3b-4c55-8f0a-2f6f0a1f9a11"
@@ -18,7 +18,7 @@ def context(
     environ: dict[str, str] | None = None,
     job: str | None = None,
     namespace: str | None = None,
-) -> Context:
+) -> RunContext:
     known = conf or {}
     return read_context(
         lambda key: known.get(key, ""), environ or {}, app="app", job=job, namespace=namespace

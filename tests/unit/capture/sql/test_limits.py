@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from downriver.capture.sql import Limits, SqlLineage, parse_sql_lineage
+from downriver.capture.sql import SqlLimits, SqlLineage, parse_sql_lineage
 
 GENEROUS = 20.0  # seconds of CPU; each takes less than three, and must not take minutes
 
@@ -145,14 +145,14 @@ def test_a_wide_star_over_joins() -> None:
 
 def test_the_beginning_of_a_text_that_is_too_large_is_scanned() -> None:
     lineage = parse_sql_lineage(
-        "INSERT INTO t SELECT a FROM s;" + " " * 100, limits=Limits(characters=40), dialect=""
+        "INSERT INTO t SELECT a FROM s;" + " " * 100, limits=SqlLimits(characters=40), dialect=""
     )
     assert (lineage.inputs, lineage.outputs, kinds(lineage)) == (["s"], ["t"], {"too_large"})
 
 
 def test_when_time_is_up_the_rest_is_scanned() -> None:
     sql = "INSERT INTO t SELECT s.a FROM s; INSERT INTO u SELECT r.a FROM r"
-    lineage = parse_sql_lineage(sql, dialect="", limits=Limits(seconds=-1))
+    lineage = parse_sql_lineage(sql, dialect="", limits=SqlLimits(seconds=-1))
     assert (lineage.inputs, lineage.outputs) == (["s", "r"], ["t", "u"])
     assert kinds(lineage) == {"too_large"}
 
@@ -160,7 +160,7 @@ def test_when_time_is_up_the_rest_is_scanned() -> None:
 def test_too_many_edges_leave_the_tables() -> None:
     columns = ", ".join(f"s.a + s.b AS c{n}" for n in range(50))
     lineage = parse_sql_lineage(
-        f"INSERT INTO t SELECT {columns} FROM s", dialect="", limits=Limits(edges=99)
+        f"INSERT INTO t SELECT {columns} FROM s", dialect="", limits=SqlLimits(edges=99)
     )
     assert (lineage.inputs, lineage.outputs, lineage.column_edges) == (["s"], ["t"], [])
     assert kinds(lineage) == {"too_large"}

@@ -6,28 +6,28 @@ import ast
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.capture.places import dataset_at
-from downriver.capture.scan.python.frames import Frame
-from downriver.capture.scan.python.sql_text import looks_like_sql, run_sql
-from downriver.capture.scan.python.values import (
+from downriver.capture.dataset_names import dataset_at
+from downriver.capture.scan.python.frames.frame import Frame
+from downriver.capture.scan.python.interpreter.values import (
     UNKNOWN,
     Dag,
-    Dotted,
     Function,
+    ImportedName,
+    LocatedText,
     Object,
     Task,
-    Text,
     Value,
 )
+from downriver.capture.scan.python.sql_text import looks_like_sql, run_sql
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from downriver.capture.code import CodeJob
-    from downriver.capture.scan.python.arguments import Args
-    from downriver.capture.scan.python.interpreter import Interpreter
-    from downriver.capture.scan.python.recorder import Recorder
+    from downriver.capture.scan.python.interpreter.interpreter import Interpreter
+    from downriver.capture.scan.python.interpreter.values import Arguments
+    from downriver.capture.scan.python.recorder import JobRecorder
 
 _QUERIES = ("sql", "query", "hql", "bql", "select_sql", "insert_sql", "configuration", "params_sql")
 _RUN_ELSEWHERE = (
@@ -43,16 +43,16 @@ class _Group(NamedTuple):
     prefix: str
 
 
-class Airflow:
+class AirflowDags:
     """The DAGs of one file."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: JobRecorder) -> None:
         self._recorder = recorder
         self._dags: list[Dag] = []  # the innermost last
         self._groups: list[_Group] = []
         self._owners: dict[JobId, list[str]] = {}
         self._jobs: dict[JobId, CodeJob] = {}
-        self._options: dict[ast.AST, Args] = {}  # what decorators were given
+        self._options: dict[ast.AST, Arguments] = {}  # what decorators were given
 
     # DAGs
 
@@ -66,7 +66,7 @@ class Airflow:
 
     def defined(self, run: Interpreter, function: Function) -> Function:
         """Take note of what a decorator was given."""
-        from downriver.capture.scan.python.arguments import read_args
+        from downriver.capture.scan.python.interpreter.values import read_args
 
         node = function.node
         if isinstance(node, ast.Lambda) or not (self.is_dag(function) or self.is_task(function)):
@@ -94,7 +94,7 @@ class Airflow:
             self._dags.pop()
         return dag
 
-    def _dag(self, name: str, args: Args | None, line: int) -> Dag:
+    def _dag(self, name: str, args: Arguments | None, line: int) -> Dag:
         recorder = self._recorder
         job_id = JobId(recorder.around.namespace, name)
         if job_id not in self._jobs:
@@ -127,7 +127,7 @@ class Airflow:
 
     # Tasks
 
-    def made(self, run: Interpreter, target: Dotted, args: Args) -> Value | None:
+    def made(self, run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
         """Return a DAG, task, group or order made by a call; None when it is none of these."""
         if target.last in ("chain", "chain_linear") and _of_airflow(target.name):
             return self._chain(args.given)
@@ -141,11 +141,11 @@ class Airflow:
             name = args.get("dag_id", 0)
             named = str(name) if isinstance(name, str) else _stem(self._recorder.path)
             return self._dag(named, args, args.line)
-        if isinstance(args.get("task_id"), Text) and target.last[:1].isupper():
+        if isinstance(args.get("task_id"), LocatedText) and target.last[:1].isupper():
             return self._operator(run, target.last, args)
         return None
 
-    def _operator(self, run: Interpreter, kind: str, args: Args) -> Task:
+    def _operator(self, run: Interpreter, kind: str, args: Arguments) -> Task:
         job = self._task(args.get("task_id"), args, args.line)
         with self._recorder.inside(job):
             self._follow_queries(run, args)
@@ -165,7 +165,7 @@ class Airflow:
                 )
         return Task(job.id)
 
-    def _task(self, name: Value, args: Args, line: int) -> CodeJob:
+    def _task(self, name: Value, args: Arguments, line: int) -> CodeJob:
         dag = args.get("dag")
         if not isinstance(dag, Dag):
             dag = self._dags[-1] if self._dags else self._dag(_stem(self._recorder.path), None, 1)
@@ -181,14 +181,14 @@ class Airflow:
             job.writes(dataset)
         return job
 
-    def _follow_queries(self, run: Interpreter, args: Args) -> None:
+    def _follow_queries(self, run: Interpreter, args: Arguments) -> None:
         for name in _QUERIES:
             for text in _texts(args.get(name)):
                 query = self._query(text, args.line)
                 if query is not None and looks_like_sql(query):
                     run_sql(run, query)
 
-    def _query(self, text: Text, line: int) -> Text | None:
+    def _query(self, text: LocatedText, line: int) -> LocatedText | None:
         """Return a query as it is written; one in a file makes that file the task's code."""
         if not text.strip().endswith((".sql", ".hql")):
             return text
@@ -198,11 +198,13 @@ class Airflow:
             return None
         job = self._recorder.job
         if job.path != self._recorder.path and job.path != found.path:
-            return Text(found.text, line, elsewhere=True)  # several files; the first one counts
+            return LocatedText(
+                found.text, line, elsewhere=True
+            )  # several files; the first one counts
         job.path, job.line = found.path, 1
-        return Text(found.text, 1)
+        return LocatedText(found.text, 1)
 
-    def _transfer(self, run: Interpreter, kind: str, args: Args) -> None:
+    def _transfer(self, run: Interpreter, kind: str, args: Arguments) -> None:
         """Operators that copy files into tables and tables into files."""
         around = self._recorder.around
         if kind.startswith(("S3To", "GCSTo")):
@@ -218,7 +220,7 @@ class Airflow:
                 whole = f"{schema}.{table}" if isinstance(schema, str) else str(table)
                 self._recorder.writes(around.dataset_for(whole), None)
 
-    def call_task(self, run: Interpreter, function: Function, args: Args) -> Task:
+    def call_task(self, run: Interpreter, function: Function, args: Arguments) -> Task:
         """Follow a call of a function that is a task."""
         given = self._options.get(function.node) or args._replace(given=[], named={})
         name = given.get("task_id")
@@ -252,14 +254,14 @@ class Airflow:
         """Return the datasets inlets, outlets or a schedule name."""
         found: list[DatasetId] = []
         for item in value if isinstance(value, (list, tuple)) else [value]:
-            if isinstance(item, Object) and isinstance(item.kind, Dotted):
+            if isinstance(item, Object) and isinstance(item.kind, ImportedName):
                 found += self._dataset(item)
-            elif isinstance(item, Text) and "://" in item:
+            elif isinstance(item, LocatedText) and "://" in item:
                 found.append(dataset_at(str(item)))
         return found
 
     def _dataset(self, item: Object) -> list[DatasetId]:
-        assert isinstance(item.kind, Dotted)  # noqa: S101
+        assert isinstance(item.kind, ImportedName)  # noqa: S101
         place = item.argument("uri") or item.argument("url") or item.argument("name")
         if item.kind.last in _URIS or item.kind.last == "File":
             return [dataset_at(str(place))] if isinstance(place, str) else []
@@ -284,9 +286,9 @@ def _tasks(value: Value) -> list[Task]:
     return []
 
 
-def _texts(value: Value) -> list[Text]:
+def _texts(value: Value) -> list[LocatedText]:
     """Return the texts of an argument: one, several, or those called query inside."""
-    if isinstance(value, Text):
+    if isinstance(value, LocatedText):
         return [value]
     if isinstance(value, (list, tuple)):
         return [text for item in value for text in _texts(item)]
@@ -295,7 +297,7 @@ def _texts(value: Value) -> list[Text]:
     return []
 
 
-def _owners(args: Args) -> list[str]:
+def _owners(args: Arguments) -> list[str]:
     defaults = args.get("default_args")
     owner = args.get("owner") or (defaults.get("owner") if isinstance(defaults, dict) else None)
     return [str(owner)] if isinstance(owner, str) else []

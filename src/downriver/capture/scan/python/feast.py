@@ -4,32 +4,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.capture.code import Edge
-from downriver.capture.places import dataset_at
-from downriver.capture.scan.python.frames import Dep, Frame, read_frame
+from downriver.capture.code import CodeEdge
+from downriver.capture.dataset_names import dataset_at
+from downriver.capture.scan.python.frames.frame import ColumnDependency, Frame, read_frame
+from downriver.capture.scan.python.interpreter.values import (
+    ImportedName,
+    LocatedText,
+    Object,
+    Value,
+)
 from downriver.capture.scan.python.sql_text import run_sql
-from downriver.capture.scan.python.values import Dotted, Object, Text, Value
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
-    from downriver.capture.scan.python.arguments import Args
-    from downriver.capture.scan.python.interpreter import Interpreter
+    from downriver.capture.scan.python.interpreter.interpreter import Interpreter
+    from downriver.capture.scan.python.interpreter.values import Arguments
 
 _VIEWS = frozenset({"FeatureView", "BatchFeatureView", "StreamFeatureView"})
 
 
-def make(run: Interpreter, kind: str, args: Args) -> Object:
+def make(run: Interpreter, kind: str, args: Arguments) -> Object:
     """Return what a call of Feast makes; feature views and services are noted as jobs."""
-    made = Object(Dotted(f"feast.{kind}"), tuple(args.given), args.named)
+    made = Object(ImportedName(f"feast.{kind}"), tuple(args.given), args.named)
     name = args.get("name", 0)
-    if kind in _VIEWS and isinstance(name, Text):
+    if kind in _VIEWS and isinstance(name, LocatedText):
         _view(run, str(name), args)
-    elif kind == "FeatureService" and isinstance(name, Text):
+    elif kind == "FeatureService" and isinstance(name, LocatedText):
         _service(run, str(name), args)
     return made
 
 
-def _view(run: Interpreter, name: str, args: Args) -> None:
+def _view(run: Interpreter, name: str, args: Arguments) -> None:
     recorder = run.recorder
     job = recorder.new_job(
         JobId(recorder.around.namespace, f"feast.{name}"), "FEAST", "FEATURE_VIEW", args.line
@@ -54,8 +59,8 @@ def _view(run: Interpreter, name: str, args: Args) -> None:
                 job.edges.append(_edge(dep._replace(subtype="FILTER"), target, "*"))
 
 
-def _edge(dep: Dep, target: DatasetId, field: str) -> Edge:
-    return Edge(
+def _edge(dep: ColumnDependency, target: DatasetId, field: str) -> CodeEdge:
+    return CodeEdge(
         source=dep.dataset, source_field=dep.field, target=target, target_field=field,
         subtype=dep.subtype, confidence="inferred",
     )  # fmt: skip
@@ -65,30 +70,30 @@ def _dataset(run: Interpreter, name: str) -> DatasetId:
     return DatasetId(f"feast://{run.recorder.around.project}", name)
 
 
-def _fields(args: Args) -> list[tuple[str, int]]:
+def _fields(args: Arguments) -> list[tuple[str, int]]:
     """Return the columns a view takes from its source: its features and its entities' keys."""
     found: list[tuple[str, int]] = []
     for field in args.get("schema") or args.get("features") or []:
         name = field.argument("name") if isinstance(field, Object) else None
-        if isinstance(name, Text):
+        if isinstance(name, LocatedText):
             found.append((str(name), name.line))
     entities = args.get("entities")
     for entity in entities if isinstance(entities, list) else []:
         if isinstance(entity, Object):
             keys = entity.argument("join_keys", -1) or [entity.argument("join_key", -1)]
-            keys = [k for k in keys if isinstance(k, Text)] or [entity.argument("name")]
+            keys = [k for k in keys if isinstance(k, LocatedText)] or [entity.argument("name")]
             found += [(str(key), args.line) for key in keys if isinstance(key, str)]
     return found
 
 
-def _times(source: Value) -> list[Text]:
+def _times(source: Value) -> list[LocatedText]:
     if not isinstance(source, Object):
         return []
     if isinstance(source.argument("batch_source", -1), Object):
         return _times(source.argument("batch_source", -1))
     names = ("timestamp_field", "event_timestamp_column", "created_timestamp_column")
     given = [source.argument(name, -1) for name in names]
-    return [column for column in given if isinstance(column, Text) and column]
+    return [column for column in given if isinstance(column, LocatedText) and column]
 
 
 def _source(run: Interpreter, source: Value) -> Frame | None:
@@ -98,13 +103,13 @@ def _source(run: Interpreter, source: Value) -> Frame | None:
     if isinstance(inner, Object):
         return _source(run, inner)
     query = source.argument("query", -1)
-    if isinstance(query, Text):
+    if isinstance(query, LocatedText):
         return run_sql(run, query)
     path = source.argument("path", -1)
-    if isinstance(path, Text) and not path.has_holes:
+    if isinstance(path, LocatedText) and not path.has_holes:
         return _read(run, dataset_at(str(path)))
     table = source.argument("table", -1) or source.argument("table_ref", -1)
-    if isinstance(table, Text) and not table.has_holes:
+    if isinstance(table, LocatedText) and not table.has_holes:
         parts = [source.argument("database", -1), source.argument("schema", -1), table]
         whole = ".".join(str(part) for part in parts if isinstance(part, str) and part)
         return _read(run, run.recorder.around.dataset_for(whole))
@@ -116,7 +121,7 @@ def _read(run: Interpreter, dataset: DatasetId) -> Frame:
     return read_frame(dataset, run.recorder.around.columns_of, "spark")
 
 
-def _service(run: Interpreter, name: str, args: Args) -> None:
+def _service(run: Interpreter, name: str, args: Arguments) -> None:
     recorder = run.recorder
     job = recorder.new_job(
         JobId(recorder.around.namespace, f"feast.{name}"), "FEAST", "FEATURE_SERVICE", args.line

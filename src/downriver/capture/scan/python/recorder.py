@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from downriver.capture.code import CodeJob, Reference, Spot
+from downriver.capture.code import CodeBlindSpot, CodeJob, ColumnReference
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from downriver.capture.code.job import Clause
-    from downriver.capture.scan.python.frames import Dep, Frame
-    from downriver.capture.scan.python.values import Text
+    from downriver.capture.scan.python.frames.frame import ColumnDependency, Frame
+    from downriver.capture.scan.python.interpreter.values import LocatedText
 
 _LONGEST_LINE = 200
 
@@ -27,7 +27,7 @@ class FileText(NamedTuple):
     text: str
 
 
-class Surroundings(msgspec.Struct, kw_only=True):
+class FileContext(msgspec.Struct, kw_only=True):
     """What is known around a file: how tables are identified, their columns, other files."""
 
     namespace: str
@@ -39,16 +39,16 @@ class Surroundings(msgspec.Struct, kw_only=True):
     line_of: Callable[[int], int] = lambda line: line
 
 
-class Recorder:
+class JobRecorder:
     """Writes down what a file's jobs read, write and name."""
 
-    def __init__(self, path: str, source: str, around: Surroundings) -> None:
+    def __init__(self, path: str, source: str, around: FileContext) -> None:
         self.path = path
         self.around = around
         self.jobs: list[CodeJob] = []
         self._lines = source.splitlines()
         self.framed: set[JobId] = set()  # jobs that do more with data than run queries
-        self.queries: dict[JobId, list[Text]] = {}
+        self.queries: dict[JobId, list[LocatedText]] = {}
         self._guards: list[frozenset[str] | None] = []  # None guards every column
         self._clauses: list[Clause] = ["select"]
         self._called_at: int | None = None  # while code of another file is followed
@@ -132,11 +132,13 @@ class Recorder:
         for origin in frame.origins(name):
             self.refers(origin, line, clause or self._clauses[-1], maybe=maybe)
 
-    def refers(self, origin: Dep, line: int, clause: Clause, *, maybe: bool = False) -> None:
+    def refers(
+        self, origin: ColumnDependency, line: int, clause: Clause, *, maybe: bool = False
+    ) -> None:
         """Note a reference to a column of a dataset."""
         line = self._called_at or line
         self.job.refers(
-            Reference(
+            ColumnReference(
                 dataset=origin.dataset,
                 field=origin.field,
                 line=self.around.line_of(line),
@@ -148,7 +150,9 @@ class Recorder:
 
     def cannot_see(self, kind: str, message: str, line: int) -> None:
         """Note a blind spot."""
-        self.job.cannot_see(Spot(kind, message, self.around.line_of(self._called_at or line)))
+        self.job.cannot_see(
+            CodeBlindSpot(kind, message, self.around.line_of(self._called_at or line))
+        )
 
     def text(self, line: int) -> str:
         """Return a line of the source."""

@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from downriver.capture.code import Edge, TableNames, find_references
-from downriver.capture.scan.python.frames import (
+from downriver.capture.code import CodeEdge, TableNames, find_references
+from downriver.capture.scan.python.frames.frame import (
     NOTHING,
-    Dep,
+    ColumnDependency,
     Deps,
     Frame,
-    Star,
+    OpenColumns,
     through,
 )
-from downriver.capture.scan.python.values import HOLE, Text
+from downriver.capture.scan.python.interpreter.values import HOLE, LocatedText
 from downriver.capture.sql import parse_sql_lineage
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from downriver.capture.scan.python.interpreter import Interpreter
+    from downriver.capture.scan.python.interpreter.interpreter import Interpreter
     from downriver.capture.sql import ColumnEdge, SqlLineage
 
 _SQL = re.compile(
@@ -45,7 +45,7 @@ def looks_like_sql(text: str) -> bool:
 
 
 def run_sql(
-    run: Interpreter, text: Text, *, dialect: str | None = None, library: str = "spark"
+    run: Interpreter, text: LocatedText, *, dialect: str | None = None, library: str = "spark"
 ) -> Frame:
     """Note what a query does and return what it returns."""
     readable = _PARAMETER.sub("NULL", _AIRFLOW_VALUE.sub("1970-01-01", text))
@@ -75,7 +75,7 @@ def _is_view(run: Interpreter, table: str) -> bool:
     return table.casefold() in run.views
 
 
-def _keep_text(run: Interpreter, text: Text, readable: str, lineage: SqlLineage) -> None:
+def _keep_text(run: Interpreter, text: LocatedText, readable: str, lineage: SqlLineage) -> None:
     job = run.recorder.job
     run.recorder.queries.setdefault(job.id, []).append(text)
     job.sql = f"{job.sql};\n\n{readable}" if job.sql else readable
@@ -84,7 +84,7 @@ def _keep_text(run: Interpreter, text: Text, readable: str, lineage: SqlLineage)
         job.raw = str(text)
 
 
-def _note_spots(run: Interpreter, text: Text, lineage: SqlLineage) -> None:
+def _note_spots(run: Interpreter, text: LocatedText, lineage: SqlLineage) -> None:
     for spot in lineage.blind_spots:
         run.recorder.cannot_see(spot.kind, spot.message, text.line + max(spot.line, 1) - 1)
     if any(HOLE in table for table in [*lineage.inputs, *lineage.outputs]):
@@ -109,7 +109,7 @@ def _write(run: Interpreter, table: str, lineage: SqlLineage) -> None:
         if edge.target.table == table:
             for dep in _deps(run, edge):
                 run.recorder.job.edges.append(
-                    Edge(
+                    CodeEdge(
                         source=dep.dataset, source_field=dep.field, target=target,
                         target_field=edge.target.column, subtype=dep.subtype,
                         masking=edge.masking, confidence=edge.resolution,
@@ -133,7 +133,7 @@ def _deps(run: Interpreter, edge: ColumnEdge) -> Deps:
     if HOLE in edge.source.table or HOLE in edge.source.column:
         return NOTHING
     dataset = run.recorder.around.dataset_for(edge.source.table)
-    return frozenset({Dep(dataset, edge.source.column, edge.subtype)})
+    return frozenset({ColumnDependency(dataset, edge.source.column, edge.subtype)})
 
 
 def _result(run: Interpreter, lineage: SqlLineage, library: str) -> Frame:
@@ -143,7 +143,7 @@ def _result(run: Interpreter, lineage: SqlLineage, library: str) -> Frame:
 def _made(run: Interpreter, lineage: SqlLineage, target: str, library: str) -> Frame:
     """Return what a query makes, as a frame."""
     columns: dict[str, Deps] = {}
-    stars: dict[Star, None] = {}
+    stars: dict[OpenColumns, None] = {}
     for statement in lineage.statements:
         if not target or target in statement.outputs:
             columns.update({name: NOTHING for name in statement.columns if name != "*"})
@@ -156,7 +156,7 @@ def _made(run: Interpreter, lineage: SqlLineage, target: str, library: str) -> F
                 columns.update(view.columns)
                 stars.update(dict.fromkeys(view.stars))
             elif HOLE not in edge.source.table:
-                stars[Star(run.recorder.around.dataset_for(edge.source.table))] = None
+                stars[OpenColumns(run.recorder.around.dataset_for(edge.source.table))] = None
         else:
             known = columns.get(edge.target.column, NOTHING)
             columns[edge.target.column] = known | _deps(run, edge)
@@ -164,7 +164,7 @@ def _made(run: Interpreter, lineage: SqlLineage, target: str, library: str) -> F
     return Frame(columns=columns, stars=tuple(stars), rows=frozenset(rows), library=library)
 
 
-def _refer(run: Interpreter, text: Text, readable: str, lineage: SqlLineage) -> None:
+def _refer(run: Interpreter, text: LocatedText, readable: str, lineage: SqlLineage) -> None:
     """Note the places of a query that name columns; those of a view are its sources'."""
     names = TableNames(lambda table: _or_view(run, table))
     for reference in find_references(readable, lineage, names, first_line=text.line):
@@ -175,7 +175,7 @@ def _refer(run: Interpreter, text: Text, readable: str, lineage: SqlLineage) -> 
             view = run.views[reference.dataset.name]
             run.recorder.names_column(view, reference.field, line, clause=reference.clause)
         else:
-            dep = Dep(reference.dataset, reference.field, "IDENTITY")
+            dep = ColumnDependency(reference.dataset, reference.field, "IDENTITY")
             run.recorder.refers(dep, line, reference.clause)
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.capture.places import dataset_at, dataset_over_jdbc
-from downriver.capture.scan.python.frames import (
-    UNKNOWN_FRAME,
-    Frame,
-    read_frame,
+from downriver.capture.dataset_names import dataset_at, dataset_over_jdbc
+from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame, read_frame
+from downriver.capture.scan.python.interpreter.values import (
+    LocatedText,
+    SparkReader,
+    SparkWriter,
+    Value,
 )
 from downriver.capture.scan.python.sql_text import looks_like_sql, run_sql
-from downriver.capture.scan.python.values import Reader, Text, Value, Writer
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
-    from downriver.capture.scan.python.arguments import Args
-    from downriver.capture.scan.python.interpreter import Interpreter
+    from downriver.capture.scan.python.interpreter.interpreter import Interpreter
+    from downriver.capture.scan.python.interpreter.values import Arguments
 
 _FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "delta", "xml"})
 _BY_HAND = "a function of the user"
@@ -29,7 +30,7 @@ _WRITES_TO = frozenset({
 })  # fmt: skip
 
 
-def dataset_of(run: Interpreter, name: Text, *, is_path: bool) -> DatasetId:
+def dataset_of(run: Interpreter, name: LocatedText, *, is_path: bool) -> DatasetId:
     """Return the dataset a path or the name of a table means."""
     return dataset_at(str(name)) if is_path else run.recorder.around.dataset_for(str(name))
 
@@ -43,7 +44,7 @@ def read_dataset(run: Interpreter, dataset: DatasetId, library: str) -> Frame:
 
 def read_table(run: Interpreter, name: Value, line: int, library: str) -> Frame:
     """Read a table by name; a temporary view is what it was made of."""
-    if not isinstance(name, Text) or name.has_holes:
+    if not isinstance(name, LocatedText) or name.has_holes:
         run.recorder.cannot_see("dynamic_name", "reads a table that only a run knows", line)
         return UNKNOWN_FRAME
     view = run.views.get(name.casefold())
@@ -60,7 +61,7 @@ def read_path(run: Interpreter, path: Value, line: int, library: str) -> Frame:
         for frame in frames[1:]:
             result = result.either(frame)
         return result
-    if not isinstance(path, Text) or path.has_holes:
+    if not isinstance(path, LocatedText) or path.has_holes:
         run.recorder.cannot_see("dynamic_path", "reads a path that only a run knows", line)
         return UNKNOWN_FRAME
     return read_dataset(run, dataset_at(str(path)), library)
@@ -69,10 +70,10 @@ def read_path(run: Interpreter, path: Value, line: int, library: str) -> Frame:
 # Spark's builders
 
 
-def read(run: Interpreter, reader: Reader, name: str, args: Args) -> Value:
+def read(run: Interpreter, reader: SparkReader, name: str, args: Arguments) -> Value:
     """Follow `spark.read.…`."""
     first = args.get("path", 0)
-    if name == "format" and isinstance(first, Text):
+    if name == "format" and isinstance(first, LocatedText):
         return reader._replace(format=str(first).lower())
     if name in ("option", "options"):
         return reader._replace(options={**reader.options, **_set(args)})
@@ -97,16 +98,16 @@ def read(run: Interpreter, reader: Reader, name: str, args: Args) -> Value:
     return UNKNOWN_FRAME
 
 
-def _set(args: Args) -> dict[str, Value]:
+def _set(args: Arguments) -> dict[str, Value]:
     if args.given and isinstance(args.given[0], str):
         return {str(args.given[0]): args.get("value", 1)}
     return dict(args.named)
 
 
 def _read_jdbc(run: Interpreter, url: Value, table: Value, line: int) -> Frame:
-    if isinstance(table, Text) and looks_like_sql(table.lstrip("( ")):
-        return run_sql(run, Text(_unwrapped(table), table.line))
-    if isinstance(table, Text) and not table.has_holes:
+    if isinstance(table, LocatedText) and looks_like_sql(table.lstrip("( ")):
+        return run_sql(run, LocatedText(_unwrapped(table), table.line))
+    if isinstance(table, LocatedText) and not table.has_holes:
         dataset = _over_jdbc(run, url, table)
         return read_dataset(run, dataset, "spark")
     run.recorder.cannot_see("dynamic_name", "reads a table that only a run knows", line)
@@ -119,32 +120,32 @@ def _unwrapped(query: str) -> str:
     return text[1 : text.rindex(")")] if text.startswith("(") and ")" in text else text
 
 
-def _over_jdbc(run: Interpreter, url: Value, table: Text) -> DatasetId:
+def _over_jdbc(run: Interpreter, url: Value, table: LocatedText) -> DatasetId:
     known = None
-    if isinstance(url, Text) and not url.has_holes:
+    if isinstance(url, LocatedText) and not url.has_holes:
         known = dataset_over_jdbc(str(url), str(table))
     return known or run.recorder.around.dataset_for(str(table))
 
 
-def _read_topic(run: Interpreter, reader: Reader, line: int) -> Frame:
+def _read_topic(run: Interpreter, reader: SparkReader, line: int) -> Frame:
     topic = reader.options.get("subscribe") or reader.options.get("topic")
     servers = reader.options.get("kafka.bootstrap.servers")
-    if not isinstance(topic, Text) or topic.has_holes:
+    if not isinstance(topic, LocatedText) or topic.has_holes:
         run.recorder.cannot_see("dynamic_name", "reads a topic that only a run knows", line)
         return UNKNOWN_FRAME
     return read_dataset(run, _topic(topic, servers), "spark")
 
 
-def _topic(topic: Text, servers: Value) -> DatasetId:
-    known = isinstance(servers, Text) and not servers.has_holes
+def _topic(topic: LocatedText, servers: Value) -> DatasetId:
+    known = isinstance(servers, LocatedText) and not servers.has_holes
     broker = str(servers).partition(",")[0] if known else "unknown"
     return DatasetId(f"kafka://{broker}", str(topic))
 
 
-def write(run: Interpreter, writer: Writer, name: str, args: Args) -> Value:
+def write(run: Interpreter, writer: SparkWriter, name: str, args: Arguments) -> Value:
     """Follow `df.write.…`."""
     first = args.get("path", 0)
-    if name == "format" and isinstance(first, Text):
+    if name == "format" and isinstance(first, LocatedText):
         return writer._replace(format=str(first).lower())
     if name in ("option", "options"):
         return writer._replace(options={**writer.options, **_set(args)})
@@ -153,7 +154,7 @@ def write(run: Interpreter, writer: Writer, name: str, args: Args) -> Value:
     if name in ("saveAsTable", "insertInto", "toTable"):
         return _write_table(run, writer, args.get("name", 0) or args.get("tableName"), args.line)
     if name in _WRITES_TO and writer.table:
-        return _write_table(run, writer, Text(writer.table, args.line), args.line)
+        return _write_table(run, writer, LocatedText(writer.table, args.line), args.line)
     if name == "jdbc" or (name == "save" and writer.format == "jdbc"):
         return _write_jdbc(run, writer, args)
     if name in ("save", "start") and writer.format == "kafka":
@@ -171,32 +172,32 @@ def write(run: Interpreter, writer: Writer, name: str, args: Args) -> Value:
     return writer
 
 
-def _write_table(run: Interpreter, writer: Writer, name: Value, line: int) -> None:
-    if isinstance(name, Text) and not name.has_holes:
+def _write_table(run: Interpreter, writer: SparkWriter, name: Value, line: int) -> None:
+    if isinstance(name, LocatedText) and not name.has_holes:
         run.recorder.writes(dataset_of(run, name, is_path=False), writer.frame)
     else:
         run.recorder.cannot_see("dynamic_name", "writes a table that only a run knows", line)
 
 
 def _write_path(run: Interpreter, frame: Frame, path: Value, line: int) -> None:
-    if isinstance(path, Text) and not path.has_holes:
+    if isinstance(path, LocatedText) and not path.has_holes:
         run.recorder.writes(dataset_at(str(path)), frame)
     else:
         run.recorder.cannot_see("dynamic_path", "writes a path that only a run knows", line)
 
 
-def _write_jdbc(run: Interpreter, writer: Writer, args: Args) -> None:
+def _write_jdbc(run: Interpreter, writer: SparkWriter, args: Arguments) -> None:
     url = args.get("url", 0) or writer.options.get("url")
     table = args.get("table", 1) or writer.options.get("dbtable")
-    if isinstance(table, Text) and not table.has_holes:
+    if isinstance(table, LocatedText) and not table.has_holes:
         run.recorder.writes(_over_jdbc(run, url, table), writer.frame)
     else:
         run.recorder.cannot_see("dynamic_name", "writes a table that only a run knows", args.line)
 
 
-def _write_topic(run: Interpreter, writer: Writer, line: int) -> None:
+def _write_topic(run: Interpreter, writer: SparkWriter, line: int) -> None:
     topic = writer.options.get("topic")
-    if isinstance(topic, Text) and not topic.has_holes:
+    if isinstance(topic, LocatedText) and not topic.has_holes:
         servers = writer.options.get("kafka.bootstrap.servers")
         run.recorder.writes(_topic(topic, servers), writer.frame)
     else:
@@ -205,7 +206,7 @@ def _write_topic(run: Interpreter, writer: Writer, line: int) -> None:
 
 def write_frame(run: Interpreter, frame: Frame, name: Value, line: int, *, is_path: bool) -> None:
     """Note that a frame is written to a path or a table."""
-    if isinstance(name, Text) and not name.has_holes:
+    if isinstance(name, LocatedText) and not name.has_holes:
         run.recorder.writes(dataset_of(run, name, is_path=is_path), frame)
     else:
         kind = "dynamic_path" if is_path else "dynamic_name"

@@ -1,0 +1,187 @@
+"""The words of the grammar: verbs by their role, tools, systems, kinds of data, and name
+patterns.  Only base forms of verbs are listed; `land` also gives lands, landed and landing.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text: a list that reads like one."""
+    return frozenset(text.split())
+
+
+# What may stand before a name and says nothing about it.
+DETERMINERS = word_set(
+    """
+    a an the our my their its your this that these those some all every each both new existing
+    following same another any"""
+)
+# Words that cannot be part of a name: a phrase that holds one is more than a name.
+FUNCTION_WORDS = word_set(
+    """
+    into onto to from by which that who is are was were be been being has have had it they them
+    then when where if because not no never maybe perhaps should would could can will may might must
+    and or but also with without on at for as via using through than while until after before so
+    what why how does do did you i he she us there here about between against per
+    probably likely possibly sometimes somehow unlike except instead rather despite excluding like
+    only writes reads feeds goes sends get gets got"""
+)
+# Nouns that say what data is like, not where it is.
+CONTENTS = word_set(
+    """
+    data record records row rows event events message messages file files export exports dump
+    dumps extract extracts log logs result results output outputs content contents entry entries
+    information info stuff payload payloads webhook webhooks change changes update updates
+    snapshot snapshots feed feeds batch batches metric metrics stream streams everything"""
+)
+# Where data is kept, said so vaguely that it is no name.
+PLACES = word_set(
+    "warehouse lake lakehouse storage cloud database db somewhere here management everyone"
+)
+# What a name is called after tells what kind of thing it is.
+KINDS = {
+    "table": "table", "tables": "table", "view": "view", "dataset": "table", "api": "api",
+    "apis": "api", "endpoint": "api", "service": "api", "database": "api", "db": "api",
+    "system": "api", "platform": "api", "app": "api", "application": "api", "server": "api",
+    "topic": "topic", "queue": "topic", "stream": "stream", "model": "model", "models": "model",
+    "classifier": "model", "dashboard": "dashboard", "report": "report", "file": "file",
+    "spreadsheet": "file", "sheet": "file", "bucket": "file", "feature": "feature",
+}  # fmt: skip
+# Where data comes from that people call by name.
+SYSTEMS = word_set(
+    """
+    stripe salesforce hubspot shopify zendesk marketo segment netsuite workday jira github
+    gitlab mailchimp braintree paypal adyen square quickbooks xero intercom amplitude mixpanel
+    postgres postgresql mysql mariadb oracle mongodb mongo dynamodb cassandra redis elasticsearch
+    kafka kinesis pubsub rabbitmq sap crm erp pos cms snowplow twilio sendgrid airtable notion
+    greenhouse facebook google appsflyer adjust magento woocommerce sqlserver db2 teradata
+    salesforce.com ga4 s3 gcs sftp ftp zuora chargebee recurly pipedrive freshdesk
+    snowflake bigquery redshift looker tableau powerbi metabase superset"""
+)
+# What moves data and is no data itself.
+TOOLS = word_set(
+    """
+    airflow dbt fivetran airbyte spark pyspark dagster prefect stitch meltano glue beam flink
+    nifi talend informatica matillion cron python pandas sqlmesh databricks luigi debezium we
+    hightouch census singer embulk sqoop lambda"""
+)
+TOOL_NOUNS = word_set(
+    """
+    job jobs script scripts dag dags task tasks process processes pipeline pipelines workflow
+    workflows function notebook etl elt sync loader worker crawler consumer connector team
+    engineer engineers transformation query macro step cronjob
+    procedure"""
+)
+TYPES = (
+    "table", "view", "dbt_model", "file", "topic", "model", "dashboard", "api", "feature", "stream",
+    "report", "dataset",
+)  # fmt: skip
+JOB_TYPES = ("job", "dag", "task", "spark_job", "script", "pipeline", "function")
+
+TYPED = re.compile(rf"(?:{'|'.join((*TYPES, *JOB_TYPES))}):[^\s,;]*[^\s,;.:]", re.IGNORECASE)
+URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s,;]+", re.IGNORECASE)
+IDENTIFIER = re.compile(r"[A-Za-z_$#][\w$#]*(?:[./-][\w*$#-]+)*")
+FILE_ENDINGS = (".csv", ".parquet", ".json", ".jsonl", ".avro", ".orc", ".xlsx", ".txt", ".tsv")
+
+# Inside quotes a space is part of the name; this stands for it until the name is read.
+QUOTED_SPACE = "\ue000"
+QUOTE_MARK = "\ue001"  # put before what was quoted: it is a name, however plain
+
+
+def unquoted(text: str) -> str:
+    """Return a text as it was written, without the marks of quoted names."""
+    return text.replace(QUOTE_MARK, "").replace(QUOTED_SPACE, " ")
+
+
+def is_marked(word: str) -> bool:
+    """Tell whether a word can only be a name: quoted, or with an underscore, dot or digit."""
+    if word.startswith(QUOTE_MARK):
+        return True
+    return bool(IDENTIFIER.fullmatch(word)) and bool(re.search(r"[_.\d$#/]", word))
+
+
+# Moves data as it is: `S loads … into T`.
+_MOVE = """load copy pull extract ingest stream write send push export dump publish sync replicate
+    import move deliver emit output save store append insert upsert land feed ship transfer migrate
+    mirror backfill unload upload fetch collect pipe forward drop offload propagate capture persist
+    materialize materialise snapshot archive flow go stage put post drain end sink route bring
+    funnel relay syndicate hand pass arrive download trickle"""
+# Makes other data of it: `S is cleaned into T`, `dbt joins A with B into T`.
+_CHANGE = """clean cleanse dedupe deduplicate join merge combine union aggregate summarize summarise
+    transform convert normalize normalise filter enrich parse roll pivot sessionize mask anonymize
+    anonymise validate standardize standardise flatten score group bucket sample split blend cast
+    map hash tokenize compute calculate reshape partition sort rank denormalize reconcile process
+    refine curate unify conform explode unnest featurize encode geocode resolve match prepare format
+    annotate label tag compress consolidate compile distill collapse analyze analyse average count
+    sum pseudonymize translate classify turn shape link stitch augment supplement derive
+    select project encrypt redact"""
+# Their object is where the data goes: `S feeds T`.
+_FEED = """feed populate power drive fill update refresh produce generate create build back supply
+    hydrate train inform maintain underpin output emit write form yield"""
+# Their object is where the data comes from: `T joins A and B`.
+_DRAW = """join combine merge union aggregate summarize summarise consume read use query blend
+    deduplicate dedupe clean filter enrich average count sum"""
+_JOIN = """join merge combine union enrich match blend augment supplement stitch link unify
+    reconcile consolidate"""
+
+_IRREGULAR = {
+    "write": ("writes", "written", "writing"), "send": ("sends", "sent", "sending"),
+    "feed": ("feeds", "fed", "feeding"), "put": ("puts", "put", "putting"),
+    "go": ("goes", "gone", "going"), "build": ("builds", "built", "building"),
+    "drive": ("drives", "driven", "driving"), "read": ("reads", "read", "reading"),
+    "split": ("splits", "split", "splitting"), "bring": ("brings", "brought", "bringing"),
+    "sync": ("syncs", "synced", "syncing"), "map": ("maps", "mapped", "mapping"),
+    "tag": ("tags", "tagged", "tagging"), "sum": ("sums", "summed", "summing"),
+    "drop": ("drops", "dropped", "dropping"), "ship": ("ships", "shipped", "shipping"),
+    "transfer": ("transfers", "transferred", "transferring"), "cast": ("casts", "cast", "casting"),
+    "output": ("outputs", "output", "outputting"), "sink": ("sinks", "sunk", "sinking"),
+    "draw": ("draws", "drawn", "drawing"), "make": ("makes", "made", "making"),
+    "pass": ("passes", "passed", "passing"),
+}  # fmt: skip
+_PARTICIPLES = word_set("made drawn kept held taken run shown found known set cut written")
+
+
+def third_person(base: str) -> str:
+    """`load` → loads, `push` → pushes, `query` → queries."""
+    if base in _IRREGULAR:
+        return _IRREGULAR[base][0]
+    if base.endswith(("s", "sh", "ch", "x", "z")):
+        return f"{base}es"
+    return f"{base[:-1]}ies" if re.search(r"[^aeiou]y$", base) else f"{base}s"
+
+
+def participle(base: str) -> str:
+    """`load` → loaded, `merge` → merged, `query` → queried."""
+    if base in _IRREGULAR:
+        return _IRREGULAR[base][1]
+    if base.endswith("e"):
+        return f"{base}d"
+    return f"{base[:-1]}ied" if re.search(r"[^aeiou]y$", base) else f"{base}ed"
+
+
+def gerund(base: str) -> str:
+    """`load` → loading, `merge` → merging."""
+    if base in _IRREGULAR:
+        return _IRREGULAR[base][2]
+    return f"{base[:-1]}ing" if re.search(r"[^e]e$", base) else f"{base}ing"
+
+
+def _active(bases: str) -> frozenset[str]:
+    return frozenset(form for base in bases.split() for form in (base, third_person(base)))
+
+
+MOVE, CHANGE, FEED, DRAW = map(_active, (_MOVE, _CHANGE, _FEED, _DRAW))
+MOVE_BASES, CHANGE_BASES, FEED_BASES = (frozenset(v.split()) for v in (_MOVE, _CHANGE, _FEED))
+BASES = MOVE_BASES | CHANGE_BASES | FEED_BASES
+JOINED = frozenset(participle(base) for base in _JOIN.split())
+JOINS = _active(_JOIN)
+GERUNDS = {gerund(base): base for base in (*BASES, *_DRAW.split())}
+KNOWN_PARTICIPLES = frozenset(participle(base) for base in (*BASES, *_DRAW.split())) | _PARTICIPLES
+
+
+def is_participle(word: str) -> bool:
+    """Tell whether a word can follow `is`: a verb listed here, or any regular one."""
+    word = word.casefold()
+    return word in KNOWN_PARTICIPLES or bool(re.fullmatch(r"[a-z-]{3,}ed", word))

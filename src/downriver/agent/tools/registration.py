@@ -1,0 +1,211 @@
+"""Tools that register lineage. They are available only where writes are allowed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from downriver.agent.grammar import (
+    Description,
+    DescriptionLine,
+    FlowDraft,
+    PipelineDraft,
+    parse_description,
+)
+from downriver.agent.tools.entity_names import match_flows
+from downriver.agent.tools.paging import page
+from downriver.agent.tools.tool import ToolContext
+from downriver.model.flows import RegisteredFlow
+from downriver.sdk.flows import make_flow
+
+_SHOWN = 100
+
+_End = Annotated[
+    str,
+    msgspec.Meta(description="table:name, api:name, model:name …, or the id of a known entity."),
+]
+
+
+class FlowArgs(msgspec.Struct, kw_only=True):
+    """One flow of data."""
+
+    source_id: _End
+    target_id: _End
+    transformation: Annotated[str, msgspec.Meta(description="What happens on the way.")] = ""
+    flow_type: Annotated[str, msgspec.Meta(description="batch, stream, …")] = "batch"
+    schedule: Annotated[str | None, msgspec.Meta(description="When it runs.")] = None
+
+
+class FlowAnswer(msgspec.Struct, kw_only=True):
+    """The flow as it is in the log now."""
+
+    flow: RegisteredFlow
+
+
+class StepArgs(msgspec.Struct, kw_only=True):
+    """One step of a pipeline."""
+
+    source_id: _End
+    target_id: _End
+    transformation: str = ""
+    flow_type: str = "batch"
+    schedule: str | None = None
+
+
+class PipelineArgs(msgspec.Struct, kw_only=True):
+    """A pipeline and its steps."""
+
+    name: str
+    steps: Annotated[list[StepArgs], msgspec.Meta(min_length=1, max_length=1000)]
+    schedule: str | None = None
+    description: str = ""
+
+
+class PipelineAnswer(msgspec.Struct, kw_only=True):
+    """The pipeline as it is in the log now; `flows` are some of `steps_registered`."""
+
+    pipeline_name: str
+    steps_registered: int
+    schedule: str | None
+    flows: list[RegisteredFlow]
+
+
+class DescribeArgs(msgspec.Struct, kw_only=True):
+    """A description in plain words."""
+
+    text: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=100_000,
+            description="One flow a line or sentence, as in: raw_orders is cleaned into "
+            "orders_clean; a -> b -> c; a heading with a colon starts a pipeline.",
+        ),
+    ]
+    dry_run: Annotated[bool, msgspec.Meta(description="Only say what would be registered.")] = False
+
+
+class DescriptionAnswer(msgspec.Struct, kw_only=True):
+    """What was read from a description, and what was not.
+
+    `refused` are flows that were read and not registered, because a name means several things.
+    """
+
+    pipelines: list[PipelineDraft]
+    flow_count: int
+    not_understood: list[DescriptionLine]
+    refused: list[str]
+    registered: bool
+    omitted_flow_count: int
+
+
+class SqlArgs(msgspec.Struct, kw_only=True):
+    """A statement."""
+
+    sql: Annotated[str, msgspec.Meta(max_length=1_000_000)]
+    transformation: Annotated[str, msgspec.Meta(description="What the statement is for.")] = ""
+    dialect: Annotated[str | None, msgspec.Meta(description="As in snowflake, spark.")] = None
+
+
+class SqlAnswer(msgspec.Struct, kw_only=True):
+    """What a statement reads and writes, as registered."""
+
+    source_tables: list[str]
+    target_tables: list[str]
+    flow_count: int
+    column_count: int
+    columns: list[str]
+    complete: bool
+    blind_spots: list[str]
+
+
+async def register_flow(desk: ToolContext, args: FlowArgs) -> FlowAnswer:
+    """Register that data goes from one entity to another."""
+    flow = await desk.tracker.register_flow(
+        args.source_id,
+        args.target_id,
+        args.flow_type,
+        args.transformation or None,
+        args.schedule,
+    )
+    return FlowAnswer(flow=flow)
+
+
+async def register_pipeline(desk: ToolContext, args: PipelineArgs) -> PipelineAnswer:
+    """Register a named pipeline with all its steps."""
+    steps = [make_flow(msgspec.to_builtins(step)) for step in args.steps]
+    found = await desk.tracker.register_pipeline(args.name, steps, args.schedule, args.description)
+    return PipelineAnswer(
+        pipeline_name=found.pipeline_name,
+        steps_registered=found.steps_registered,
+        schedule=found.schedule,
+        flows=page(found.flows, None, _SHOWN).items,
+    )
+
+
+async def describe_pipeline(desk: ToolContext, args: DescribeArgs) -> DescriptionAnswer:
+    """Read pipelines from a description in plain English and register their flows.
+
+    Lines that cannot be read come back in not_understood: say them in other words.
+    """
+    found = parse_description(args.text)
+    refused = await match_flows(found.pipelines, desk)
+    if not args.dry_run:
+        for pipeline in found.pipelines:
+            await _register(desk, pipeline)
+    return _description_answer(found, refused, registered=not args.dry_run and bool(found.flows))
+
+
+async def _register(desk: ToolContext, pipeline: PipelineDraft) -> None:
+    steps = [make_flow(_as_flow(flow, pipeline)) for flow in pipeline.flows]
+    if pipeline.name and steps:
+        await desk.tracker.register_pipeline(pipeline.name, steps, pipeline.schedule or None)
+    elif steps:
+        await desk.tracker.register_flows(steps)
+
+
+def _as_flow(flow: FlowDraft, pipeline: PipelineDraft) -> dict[str, Any]:
+    return {
+        "source_id": flow.source,
+        "target_id": flow.target,
+        "flow_type": "stream" if "stream" in flow.transformation.casefold() else "batch",
+        "transformation": flow.transformation,
+        "schedule": flow.schedule or pipeline.schedule or None,
+        "metadata": {"confidence": flow.confidence, "described_in_line": flow.line},
+    }
+
+
+def _description_answer(
+    found: Description, refused: list[str], *, registered: bool
+) -> DescriptionAnswer:
+    room = _SHOWN
+    shown = []
+    for pipeline in found.pipelines:
+        flows = pipeline.flows[: max(room, 0)]
+        room -= len(flows)
+        shown.append(msgspec.structs.replace(pipeline, flows=flows))
+    return DescriptionAnswer(
+        pipelines=shown,
+        flow_count=len(found.flows),
+        not_understood=found.not_understood[:_SHOWN],
+        refused=refused,
+        registered=registered,
+        omitted_flow_count=max(0, len(found.flows) - _SHOWN),
+    )
+
+
+async def capture_sql_lineage(desk: ToolContext, args: SqlArgs) -> SqlAnswer:
+    """Read the lineage of a SQL statement, columns included, and register it."""
+    found = await desk.tracker.capture_sql_lineage(
+        args.sql, transformation=args.transformation or None, dialect=args.dialect
+    )
+    columns = [f"{edge.source} → {edge.target}" for edge in found.columns]
+    return SqlAnswer(
+        source_tables=found.source_tables,
+        target_tables=found.target_tables,
+        flow_count=found.flow_count,
+        column_count=len(columns),
+        columns=page(columns, None, _SHOWN).items,
+        complete=found.complete,
+        blind_spots=found.blind_spots[:20],
+    )

@@ -1,0 +1,114 @@
+"""Dataset and job ids for paths, URLs and the names that people write. No catalog is used."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from downriver.errors import InvalidRequestError
+from downriver.model.assets import (
+    ANY_DATASET_PREFIX,
+    COLUMN_PREFIXES,
+    JOB_PREFIXES,
+    PREFIXES_AS_NAMESPACE,
+    split_prefix,
+)
+from downriver.model.ids import DatasetId, JobId, NodeId
+
+_WITH_HOST = frozenset({"s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs"})
+_SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+_STORAGE = frozenset({"s3", "s3a", "gs", "hdfs", "abfs", "abfss", "file", "wasbs", "dbfs"})
+_JDBC = re.compile(r"jdbc:(?P<kind>\w+):(?://)?(?P<rest>.+)", re.DOTALL)
+_JDBC_SCHEMES = {"postgresql": "postgres", "sqlserver": "mssql"}
+_DEFAULT_PORTS = {"postgres": "5432", "mysql": "3306", "mssql": "1433", "redshift": "5439"}
+
+
+def dataset_at(path: str) -> DatasetId:
+    """Return the dataset a path or URL names; patterns and partitions of it are left out."""
+    scheme, separator, rest = path.partition("://")
+    if separator and scheme.lower() in _WITH_HOST:
+        host, _, name = rest.partition("/")
+        kind = _SAME_SCHEME.get(scheme.lower(), scheme.lower())
+        return DatasetId(f"{kind}://{host}", _without_patterns(name) or "/")
+    if separator and scheme.lower() == "file":
+        return DatasetId("file", _without_patterns(rest))
+    if path.startswith("dbfs:"):
+        return DatasetId("dbfs", _without_patterns(path.removeprefix("dbfs:")))
+    if separator:
+        host, _, name = rest.partition("/")
+        return DatasetId(f"{scheme.lower()}://{host}", name or "/")
+    return DatasetId("file", _without_patterns(path))
+
+
+def dataset_from(source_ref: str) -> DatasetId | None:
+    """Return the dataset a URL names: `postgres://warehouse/raw/orders`, `s3://bucket/orders`."""
+    scheme, separator, rest = source_ref.partition("://")
+    if not separator:
+        return None
+    if scheme.lower() in _STORAGE:
+        return dataset_at(source_ref)
+    host, _, path = rest.strip("/").partition("/")
+    return DatasetId(f"{scheme.lower()}://{host}", path.replace("/", ".")) if path else None
+
+
+def _without_patterns(path: str) -> str:
+    """`raw/orders/*.parquet` and `raw/orders/day=2026-01-01` are parts of `raw/orders`."""
+    parts = path.rstrip("/").split("/")
+    kept = parts
+    for at, part in enumerate(parts):
+        if at and (re.search(r"[*?\[{]", part) or re.match(r"\w+=", part)):
+            kept = parts[:at]
+            break
+    return "/".join(kept)
+
+
+def dataset_over_jdbc(url: str, table: str) -> DatasetId | None:
+    """Return the table behind a JDBC URL, or None when the URL cannot be read."""
+    found = _JDBC.match(url)
+    if found is None:
+        return None
+    kind = _JDBC_SCHEMES.get(found["kind"], found["kind"])
+    address, _, options = found["rest"].partition(";")
+    parts = urlsplit(f"//{address}")
+    port = parts.port or _DEFAULT_PORTS.get(kind)
+    host = f"{parts.hostname or ''}:{port}" if port else parts.hostname or ""
+    database = parts.path.strip("/").partition("/")[0] or _option(options, "databaseName")
+    name = table.replace('"', "").replace("`", "")
+    whole = f"{database}.{name}" if database and name.count(".") < 2 else name
+    return DatasetId(f"{kind}://{host}", whole)
+
+
+def _option(options: str, name: str) -> str:
+    for option in options.split(";"):
+        key, _, value = option.partition("=")
+        if key.strip().lower() == name.lower():
+            return value.strip()
+    return ""
+
+
+_FILE = "file"
+
+
+def new_node(text: str, namespace: str, field: str = "entity_id") -> NodeId:
+    """Return the identity of what no catalog knows; a name that cannot be one is refused."""
+    word, name = check_name(text, field)
+    if word in JOB_PREFIXES:
+        home, colon, rest = name.rpartition(":")
+        return JobId(home, rest) if colon and word == "job" else JobId(namespace, name)
+    named = dataset_from(name)
+    if named is not None:
+        return named
+    home, colon, rest = name.rpartition(":")
+    if word == ANY_DATASET_PREFIX and colon:
+        return DatasetId(home, rest)
+    return DatasetId(word if word in PREFIXES_AS_NAMESPACE or word == _FILE else namespace, name)
+
+
+def check_name(text: str, field: str) -> tuple[str, str]:
+    """Return the word and the name of what people write, or say why it is neither."""
+    word, name = split_prefix(text)
+    if not name:
+        raise InvalidRequestError(field, "empty; write it like table:orders or api:stripe")
+    if word in COLUMN_PREFIXES:
+        raise InvalidRequestError(field, f"{text!r} is a column; flows join datasets and jobs")
+    return word, name

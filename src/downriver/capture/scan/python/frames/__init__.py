@@ -1,0 +1,1 @@
+"""Data frames of PySpark and pandas as column lineage."""

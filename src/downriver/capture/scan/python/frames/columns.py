@@ -1,0 +1,239 @@
+"""Expressions over columns: PySpark functions, column methods and SQL expressions in texts."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from downriver.capture.scan.python.frames.frame import NOTHING, Deps, Frame, through
+from downriver.capture.scan.python.interpreter.values import (
+    UNKNOWN,
+    ColumnExpression,
+    ColumnUse,
+    LocatedText,
+    Udf,
+    Value,
+)
+from downriver.capture.sql import parse_sql_lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from downriver.capture.code.job import Clause
+    from downriver.capture.scan.python.interpreter.interpreter import Interpreter
+    from downriver.capture.scan.python.interpreter.values import Arguments
+
+
+def column_of(run: Interpreter, frame: Frame, name: LocatedText, line: int) -> ColumnExpression:
+    """Return a column of a frame, and note that it is named."""
+    run.recorder.names_column(frame, name, line, maybe=name.maybe)
+    return ColumnExpression(frame.find(name), (), str(name).rpartition(".")[2])
+
+
+def named_column(name: str, line: int, *, maybe: bool = False) -> ColumnExpression:
+    """Return a column by name, of the frame it will be used on."""
+    return ColumnExpression(
+        NOTHING, (ColumnUse(name, "IDENTITY", line, maybe),), name.rpartition(".")[2]
+    )
+
+
+def combined(values: Iterable[Value], subtype: str, name: str = "") -> ColumnExpression:
+    """Return an expression made of others, each used in this way."""
+    deps: Deps = NOTHING
+    uses: list[ColumnUse] = []
+    for value in list_columns(values):
+        deps |= through(value.deps, subtype)
+        uses += [use._replace(subtype=_stronger(use.subtype, subtype)) for use in value.uses]
+    return ColumnExpression(deps, tuple(uses), name)
+
+
+def list_columns(values: Iterable[Value]) -> list[ColumnExpression]:
+    """Return the columns among values, those inside lists too."""
+    found: list[ColumnExpression] = []
+    for value in values:
+        if isinstance(value, ColumnExpression):
+            found.append(value)
+        elif isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+            found += list_columns(value)
+    return found
+
+
+def transformed(run: Interpreter, values: list[Value]) -> Value:
+    """Return what an operator makes of values: a column if one of them is, else unknown."""
+    return combined(values, "TRANSFORMATION") if list_columns(values) else UNKNOWN
+
+
+def united(values: Iterable[ColumnExpression], name: str = "") -> ColumnExpression:
+    """Return several expressions as one, each used as it is."""
+    deps: Deps = NOTHING
+    uses: tuple[ColumnUse, ...] = ()
+    for value in values:
+        deps |= value.deps
+        uses += value.uses
+    return ColumnExpression(deps, uses, name)
+
+
+def resolved(run: Interpreter, column: ColumnExpression, frame: Frame, clause: Clause) -> Deps:
+    """Return what an expression depends on, used on a frame; note the columns it names there."""
+    found = column.deps
+    for use in column.uses:
+        run.recorder.names_column(frame, use.name, use.line, clause=clause, maybe=use.maybe)
+        found |= through(frame.find(use.name), use.subtype)
+    return found
+
+
+def _stronger(inner: str, outer: str) -> str:
+    order = ("IDENTITY", "TRANSFORMATION", "AGGREGATION")
+    if outer not in order:
+        return outer
+    return inner if inner not in order else max(inner, outer, key=order.index)
+
+
+def deps_of(run: Interpreter, value: Value, frame: Frame, clause: Clause) -> Deps:
+    """Return what an argument depends on: a column, its name, or several."""
+    if isinstance(value, LocatedText):
+        column = named_column(value, value.line, maybe=value.maybe)
+        return resolved(run, column, frame, clause)
+    found: Deps = NOTHING
+    for column in list_columns([value]):
+        found |= resolved(run, column, frame, clause)
+    if isinstance(value, (list, tuple)) and not isinstance(value, ColumnExpression):
+        for part in value:
+            if isinstance(part, (LocatedText, list)):
+                found |= deps_of(run, part, frame, clause)
+    return found
+
+
+def condition_deps(run: Interpreter, value: Value, frame: Frame, clause: Clause) -> Deps:
+    """Return what a condition looks at; a text is an expression, not a name."""
+    if isinstance(value, LocatedText):
+        return resolved(run, united(expression_columns(value)), frame, clause)
+    return deps_of(run, value, frame, clause)
+
+
+_FRAME = "frame_of_the_expression"
+
+
+def expression_columns(text: LocatedText) -> list[ColumnExpression]:
+    """Return the columns an expression makes, of a frame to come; `a as b` makes `b`."""
+    found: list[ColumnExpression] = []
+    for name, uses in _parsed(str(text)):
+        made = tuple(ColumnUse(field, subtype, text.line) for field, subtype in uses)
+        found.append(ColumnExpression(NOTHING, made, name))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    if text.strip() == "*":
+        return (("*", (("*", "IDENTITY"),)),)
+    # Read, never run.
+    lineage = parse_sql_lineage(f"SELECT {text} FROM {_FRAME}", dialect="spark")  # noqa: S608
+    names = lineage.statements[0].columns if lineage.statements else []
+    return tuple(
+        (
+            name,
+            tuple(
+                (edge.source.column, edge.subtype)
+                for edge in lineage.column_edges
+                if edge.target.column == name
+            ),
+        )
+        for name in names or list(dict.fromkeys(e.target.column for e in lineage.column_edges))
+    )
+
+
+AGGREGATES = frozenset({
+    "sum", "avg", "mean", "min", "max", "count", "countDistinct", "count_distinct",
+    "approx_count_distinct", "approxCountDistinct", "collect_list", "collect_set", "first", "last",
+    "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp", "sum_distinct",
+    "sumDistinct", "median", "percentile_approx", "percentile", "mode", "any_value", "corr",
+    "covar_pop", "covar_samp", "skewness", "kurtosis", "bool_and", "bool_or", "every", "some",
+    "count_if", "max_by", "min_by", "product", "std", "var", "nunique", "array_agg", "size",
+})  # fmt: skip
+# Functions whose text arguments are all columns, those where only the later ones are, and those
+# with none.
+_ALL_COLUMNS = frozenset({
+    "coalesce", "concat", "greatest", "least", "struct", "array", "hash", "xxhash64", "create_map",
+    "countDistinct", "count_distinct", "corr", "covar_pop", "covar_samp", "datediff", "date_diff",
+    "months_between", "arrays_zip", "map_from_arrays", "max_by", "min_by", "nvl", "ifnull",
+    "nullif", "partitionBy", "orderBy", "atan2", "pow",
+})  # fmt: skip
+_LATER_COLUMNS = frozenset({"concat_ws", "date_trunc", "format_string", "printf", "make_interval"})
+_NO_COLUMNS = frozenset({"lit", "typedLit", "current_date", "current_timestamp", "rand", "now"})
+
+
+def function(run: Interpreter, name: str, args: Arguments) -> Value:
+    """Return what a function of pyspark.sql.functions makes."""
+    first = args.get("col", 0)
+    if name in ("col", "column"):
+        if isinstance(first, LocatedText) and not first.has_holes:
+            return named_column(first, args.line, maybe=first.maybe)
+        run.recorder.cannot_see("dynamic_column", "a column known only when it runs", args.line)
+        return ColumnExpression(NOTHING)
+    if name in _NO_COLUMNS:
+        return ColumnExpression(NOTHING)
+    if name == "expr":
+        return (
+            united(expression_columns(first))
+            if isinstance(first, LocatedText)
+            else ColumnExpression(NOTHING)
+        )
+    if name in ("udf", "pandas_udf"):
+        return Udf()
+    if name == "broadcast" and isinstance(first, Frame):
+        return first
+    if name == "when":
+        condition = combined([first], "CONDITIONAL")
+        return united([condition, combined(list_columns(args.given[1:]), "TRANSFORMATION")])
+    given = named_columns(name, args)
+    subtype = "AGGREGATION" if name in AGGREGATES else "TRANSFORMATION"
+    if name in ("desc", "asc", "partitionBy", "orderBy", "rowsBetween", "rangeBetween"):
+        return united(given)
+    made = combined(given, subtype)
+    inner = ", ".join(column.name or "…" for column in given)
+    return made._replace(name=f"{name}({inner})", generated=True)
+
+
+def named_columns(name: str, args: Arguments) -> list[ColumnExpression]:
+    """Return the columns a function is given: some of them by name."""
+    found: list[ColumnExpression] = []
+    for position, value in enumerate(args.all()):
+        for part in value if isinstance(value, list) else [value]:
+            if not isinstance(part, LocatedText):
+                found += list_columns([part])
+            elif part != "*" and _is_column_name(name, position):
+                found.append(named_column(part, part.line, maybe=part.maybe))
+    return found
+
+
+def _is_column_name(function: str, position: int) -> bool:
+    """Whether a text given to a function at this position names a column."""
+    if function in _ALL_COLUMNS:
+        return True
+    return (position > 0) if function in _LATER_COLUMNS else position == 0
+
+
+def column_method(run: Interpreter, base: ColumnExpression, name: str, args: Arguments) -> Value:
+    """Return what a method of a column makes."""
+    first = args.get("", 0)
+    if name in ("alias", "name", "as_", "rename") and isinstance(first, LocatedText):
+        return base._replace(name=str(first), generated=False)
+    if name in ("desc", "asc", "desc_nulls_last", "asc_nulls_last", "desc_nulls_first"):
+        return base
+    if name == "over":
+        return united(
+            [combined([base], "TRANSFORMATION"), combined(list_columns(args.given), "WINDOW")],
+            base.name,
+        )
+    if name == "when":
+        condition = combined([first], "CONDITIONAL")
+        return united(
+            [base, condition, combined(list_columns(args.given[1:]), "TRANSFORMATION")], base.name
+        )
+    if name in ("partitionBy", "orderBy", "rowsBetween", "rangeBetween"):  # of a window
+        return united([base, *named_columns("partitionBy", args)])
+    if name in AGGREGATES and base.deps:
+        return combined([base, *args.all()], "AGGREGATION", base.name)
+    keeps = base.name if name in ("cast", "astype", "fillna", "otherwise") else ""
+    return combined([base, *args.all()], "TRANSFORMATION", keeps)

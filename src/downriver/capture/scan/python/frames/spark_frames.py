@@ -1,0 +1,321 @@
+"""What the methods of PySpark's frames do to lineage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.capture.scan.python.frames import pandas
+from downriver.capture.scan.python.frames.columns import (
+    condition_deps,
+    deps_of,
+    expression_columns,
+    resolved,
+)
+from downriver.capture.scan.python.frames.frame import (
+    NOTHING,
+    UNKNOWN_FRAME,
+    ColumnDependency,
+    Deps,
+    Frame,
+)
+from downriver.capture.scan.python.frames.groups import aggregated
+from downriver.capture.scan.python.interpreter.values import (
+    UNKNOWN,
+    ColumnExpression,
+    ColumnNames,
+    Function,
+    GroupedFrame,
+    LocatedText,
+    SparkWriter,
+    Value,
+    clause_args,
+    line_of_call,
+)
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Callable
+
+    from downriver.capture.scan.python.interpreter.interpreter import Interpreter
+    from downriver.capture.scan.python.interpreter.values import Arguments
+
+_PASSING = frozenset({
+    "cache", "persist", "unpersist", "repartition", "coalesce", "hint", "checkpoint",
+    "localCheckpoint", "sample", "limit", "distinct", "fillna", "fill", "replace",
+    "repartitionByRange",
+    "withWatermark", "exceptAll", "subtract", "intersect", "toDF", "offset", "observe", "copy",
+    "reset_index", "head", "tail", "sortWithinPartitions", "to_pandas_on_spark", "pandas_api",
+})  # fmt: skip
+
+
+def frame_method(run: Interpreter, frame: Frame, name: str, node: ast.Call) -> Value:
+    """Return what a method of a frame returns."""
+    own, other = (
+        (pandas.METHODS, METHODS) if frame.library == "pandas" else (METHODS, pandas.METHODS)
+    )
+    handle = own.get(name) or other.get(name)
+    if handle is not None:
+        return handle(run, frame, node)
+    args = clause_args(run, node, "select")
+    if name in _PASSING:
+        return frame
+    for argument in args.all():
+        if isinstance(argument, Function):
+            run.recorder.cannot_see(
+                "opaque",
+                f"what the function given to {name} does is not followed",
+                line_of_call(node),
+            )
+    return UNKNOWN
+
+
+def selected(run: Interpreter, frame: Frame, values: list[Value], line: int) -> Frame:
+    """Return a frame of the columns that are picked."""
+    result = frame.only({})
+    for value in values:
+        if isinstance(value, list):
+            result = _beside(result, selected(run, frame, value, line))
+        elif isinstance(value, ColumnNames) or value == "*" or _is_star(value):
+            _note_star(run, frame, value, line)
+            result = _beside(result, frame)
+        elif isinstance(value, LocatedText):
+            deps = deps_of(run, value, frame, "select")
+            result = _beside(result, frame.only({value.rpartition(".")[2]: deps}))
+        elif isinstance(value, ColumnExpression):
+            deps = resolved(run, value, frame, "select")
+            result = _beside(result, frame.only({value.name or "?": deps}))
+    return result
+
+
+def _beside(one: Frame, other: Frame) -> Frame:
+    return one.only({**one.columns, **other.columns}, (*one.stars, *other.stars))
+
+
+def _is_star(value: Value) -> bool:
+    return isinstance(value, ColumnExpression) and any(use.name.endswith("*") for use in value.uses)
+
+
+def _note_star(run: Interpreter, frame: Frame, value: Value, line: int) -> None:
+    at = value.line if isinstance(value, LocatedText) else line
+    for dataset in frame.datasets():
+        run.recorder.refers(ColumnDependency(dataset, "*", "IDENTITY"), at, "select")
+
+
+def _select(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    args = clause_args(run, node, "select")
+    return selected(run, frame, args.given, line_of_call(node))
+
+
+def _select_expr(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    args = clause_args(run, node, "select")
+    columns: list[Value] = []
+    for value in args.given:
+        for text in value if isinstance(value, list) else [value]:
+            columns += expression_columns(text) if isinstance(text, LocatedText) else []
+    return selected(run, frame, columns, line_of_call(node))
+
+
+def _with_column(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    args = clause_args(run, node, "select")
+    name, value = args.get("colName", 0), args.get("col", 1)
+    if not isinstance(name, LocatedText) or name.has_holes:
+        run.recorder.cannot_see(
+            "dynamic_column", "a column known only when it runs", line_of_call(node)
+        )
+        return frame
+    return frame.with_column(str(name), deps_of(run, value, frame, "select"))
+
+
+def _with_columns(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    made = frame
+    for name, value in _mapping(clause_args(run, node, "select")).items():
+        made = made.with_column(name, deps_of(run, value, frame, "select"))
+    return made
+
+
+def _mapping(args: Arguments) -> dict[str, Value]:
+    first = args.get("", 0)
+    found = next((v for v in [first, *args.named.values()] if isinstance(v, dict)), {})
+    return {key: value for key, value in found.items() if isinstance(key, str)}
+
+
+def _renamed(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    args = clause_args(run, node, "select")
+    names = _mapping(args)
+    if not names and len(args.all()) >= 2:
+        old, new = args.get("existing", 0), args.get("new", 1)
+        names = {old: new} if isinstance(old, LocatedText) and isinstance(new, LocatedText) else {}
+    for old in names:  # Spark ignores what is not there, but then the new name is not there
+        line = old.line if isinstance(old, LocatedText) else line_of_call(node)
+        run.recorder.names_column(frame, old, line, clause="select")
+    return frame.renamed({old: str(new) for old, new in names.items() if isinstance(new, str)})
+
+
+def _drop(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    args = clause_args(run, node, "other")
+    names = [value for value in args.given if isinstance(value, LocatedText)]
+    for name in names:  # Spark drops what is not there without a word
+        run.recorder.names_column(frame, name, name.line, clause="other", maybe=True)
+    made = frame.without(names)
+    for column in args.given:
+        if isinstance(column, ColumnExpression):
+            with run.recorder.guarded(None):
+                gone = resolved(run, column, frame, "other")
+            made = made.without_part(column.name, gone)
+    return made
+
+
+def _alias(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    name = clause_args(run, node, "other").get("alias", 0)
+    return frame.called(name) if isinstance(name, LocatedText) else frame
+
+
+def _filter(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    args = clause_args(run, node, "filter")
+    deps = condition_deps(run, args.get("condition", 0), frame, "filter")
+    return frame.steered(deps, "FILTER")
+
+
+def _join(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    args = clause_args(run, node, "join")
+    other, on = args.get("other", 0), args.get("on", 1)
+    if not isinstance(other, Frame):
+        return beside_unknown(frame)
+    keys = on if isinstance(on, list) else [on]
+    deps: Deps = NOTHING
+    for key in keys:
+        if isinstance(key, (LocatedText, ColumnExpression)):
+            deps |= deps_of(run, key, frame, "join") | deps_of(run, key, other, "join")
+    how = args.get("how", 2)
+    if isinstance(how, str) and how.replace("_", "") in ("leftsemi", "leftanti", "semi", "anti"):
+        return frame.steered(deps | other.rows, "JOIN")
+    return frame.either(other).steered(deps, "JOIN")
+
+
+def beside_unknown(frame: Frame) -> Frame:
+    """Return a frame joined with something unknown: its own columns stay known."""
+    return frame.either(UNKNOWN_FRAME)
+
+
+def _cross_join(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    other = clause_args(run, node, "join").get("other", 0)
+    return frame.either(other) if isinstance(other, Frame) else beside_unknown(frame)
+
+
+def _union(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    other = clause_args(run, node, "select").get("other", 0)
+    return frame.either(other) if isinstance(other, Frame) else beside_unknown(frame)
+
+
+def _group_by(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    args = clause_args(run, node, "group")
+    keys: dict[str, Deps] = {}
+    for value in [v for g in args.given for v in (g if isinstance(g, list) else [g])]:
+        if isinstance(value, LocatedText):
+            keys[value.rpartition(".")[2]] = deps_of(run, value, frame, "group")
+        elif isinstance(value, ColumnExpression):
+            keys[value.name or "?"] = resolved(run, value, frame, "group")
+    return GroupedFrame(frame, keys)
+
+
+def _agg(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    return aggregated(run, GroupedFrame(frame, {}), clause_args(run, node, "select"))
+
+
+def _order_by(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    args = clause_args(run, node, "order")
+    return frame.steered(deps_of(run, args.given, frame, "order"), "SORT")
+
+
+def _drop_duplicates(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    args = clause_args(run, node, "group")
+    return frame.steered(deps_of(run, args.given, frame, "group"), "GROUP_BY")
+
+
+def _dropna(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    args = clause_args(run, node, "filter")
+    return frame.steered(deps_of(run, args.get("subset", 2), frame, "filter"), "FILTER")
+
+
+def _temp_view(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    name = clause_args(run, node, "other").get("name", 0)
+    if isinstance(name, LocatedText):
+        run.views[name.casefold()] = frame
+    return None
+
+
+def _to_pandas(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    return pandas.as_pandas(frame)
+
+
+def _transform(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    args = clause_args(run, node, "select")
+    given = args.get("func", 0)
+    if isinstance(given, Function):
+        return run.call(given, [frame, *args.given[1:]], args.named)
+    run.recorder.cannot_see("opaque", "a function that is not in this file", line_of_call(node))
+    return UNKNOWN_FRAME
+
+
+def _opaque(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    clause_args(run, node, "select")
+    run.recorder.cannot_see(
+        "opaque",
+        "which columns a function over whole rows uses is not followed",
+        line_of_call(node),
+    )
+    return UNKNOWN_FRAME
+
+
+def _write_to(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    name = clause_args(run, node, "write").get("table", 0)
+    return (
+        SparkWriter(frame, table=str(name)) if isinstance(name, LocatedText) else SparkWriter(frame)
+    )
+
+
+def _col_regex(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    clause_args(run, node, "select")
+    return ColumnNames(frame)
+
+
+METHODS: dict[str, Callable[[Interpreter, Frame, ast.Call], Value]] = {
+    "select": _select,
+    "selectExpr": _select_expr,
+    "withColumn": _with_column,
+    "withColumns": _with_columns,
+    "withColumnRenamed": _renamed,
+    "withColumnsRenamed": _renamed,
+    "drop": _drop,
+    "alias": _alias,
+    "filter": _filter,
+    "where": _filter,
+    "join": _join,
+    "crossJoin": _cross_join,
+    "union": _union,
+    "unionAll": _union,
+    "unionByName": _union,
+    "groupBy": _group_by,
+    "groupby": _group_by,
+    "rollup": _group_by,
+    "cube": _group_by,
+    "agg": _agg,
+    "orderBy": _order_by,
+    "sort": _order_by,
+    "dropDuplicates": _drop_duplicates,
+    "drop_duplicates": _drop_duplicates,
+    "dropna": _dropna,
+    "createOrReplaceTempView": _temp_view,
+    "createTempView": _temp_view,
+    "createOrReplaceGlobalTempView": _temp_view,
+    "registerTempTable": _temp_view,
+    "toPandas": _to_pandas,
+    "transform": _transform,
+    "pipe": _transform,
+    "mapInPandas": _opaque,
+    "mapInArrow": _opaque,
+    "foreach": _opaque,
+    "foreachPartition": _opaque,
+    "writeTo": _write_to,
+    "colRegex": _col_regex,
+}

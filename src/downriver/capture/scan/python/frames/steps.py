@@ -1,0 +1,302 @@
+"""How frames and columns came about, told so that only what they mean counts.
+
+Names are followed to what they stand for, so layout, comments, the names of variables and the
+order of independent lines make no difference; constants, functions and conditions do.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from downriver.capture.code import DerivationStep
+from downriver.capture.scan.python.frames.frame import Frame
+from downriver.capture.scan.python.interpreter.values import (
+    Class,
+    ColumnExpression,
+    Function,
+    ImportedName,
+    LocatedText,
+    Module,
+    Object,
+    SparkSessionValue,
+    Value,
+)
+from downriver.capture.sql import normalize_query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from downriver.capture.scan.python.interpreter.interpreter import Interpreter
+
+_LONGEST = 4_000  # of an expression; what is longer is told by its hash
+_DEEPEST = 60
+# Steps that change neither rows nor columns.
+_SILENT = frozenset({
+    "alias", "cache", "persist", "unpersist", "checkpoint", "localCheckpoint", "repartition",
+    "coalesce", "hint", "toPandas", "copy", "show", "printSchema", "repartitionByRange",
+})  # fmt: skip
+_PICKING = frozenset({"select", "selectExpr", "agg"})
+_QUERYING = frozenset({"sql", "read_sql", "read_sql_query", "query"})
+
+
+def with_steps(run: Interpreter, node: ast.expr, value: Value) -> Value:
+    """Return a frame or a column together with how it came about."""
+    if isinstance(node, ast.Name) or not isinstance(value, (Frame, ColumnExpression)):
+        return value
+    if isinstance(node, ast.Call) and _is_own_function(run, node.func):
+        told = value  # what the function does was told while it was followed
+    elif isinstance(value, Frame):
+        steps = _source(run, node, value) or _steps_of(run, node)
+        told = msgspec.structs.replace(value, steps=steps)
+    else:
+        told = value._replace(told=canonical_text(run, node))
+    run.seen[node] = told
+    return told
+
+
+def with_assignment(
+    run: Interpreter, frame: Frame, target: ast.Subscript, value: ast.expr
+) -> Frame:
+    """Return a frame after `frame[key] = value`."""
+    key = target.slice.elts[-1] if isinstance(target.slice, ast.Tuple) else target.slice
+    where = canonical_text(run, target.slice) if isinstance(target.slice, ast.Tuple) else ""
+    columns = tuple(sorted(_names_in(run, key)))
+    step = DerivationStep(columns, _bounded(f"set {where} {canonical_text(run, value)}"))
+    return msgspec.structs.replace(frame, steps=(*frame.steps, step))
+
+
+def with_condition(
+    run: Interpreter, test: ast.expr, names: dict[str, Value], before: dict[str, Value]
+) -> dict[str, Value]:
+    """Return names after an `if`, with its condition in what it decided about."""
+    step = DerivationStep((), _bounded(f"if {canonical_text(run, test)}"))
+    return {
+        name: msgspec.structs.replace(value, steps=(*value.steps, step))
+        if isinstance(value, Frame) and value.steps != getattr(before.get(name), "steps", None)
+        else value
+        for name, value in names.items()
+    }
+
+
+def _is_own_function(run: Interpreter, called: ast.expr) -> bool:
+    """Whether a call is one of code that is followed itself."""
+    root = called
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    known = run.scope.find(root.id) if isinstance(root, ast.Name) else None
+    if isinstance(known, Function):
+        return root is called and not any(name.endswith("udf") for name in known.decorators)
+    return isinstance(known, (Module, Object))
+
+
+# Steps
+
+
+def _source(run: Interpreter, node: ast.expr, frame: Frame) -> tuple[DerivationStep, ...]:
+    """Return the one step of reading data, however that is spelled; none for other steps."""
+    parts = [part for part in ast.walk(node) if part is not node]
+    if any(isinstance(_value_at(run, part), Frame) for part in parts):
+        return ()
+    called = node.func if isinstance(node, ast.Call) else node
+    name = getattr(called, "attr", getattr(called, "id", ""))
+    if name in _QUERYING and isinstance(node, ast.Call):
+        return (DerivationStep((), f"query({_told_args(run, node)})"),)
+    return (DerivationStep((), f"read {' '.join(map(str, frame.datasets()))}"),)
+
+
+def _value_at(run: Interpreter, node: ast.AST) -> Value:
+    if isinstance(node, ast.Name):
+        return run.scope.find(node.id)
+    return run.seen.get(node)
+
+
+def _steps_of(run: Interpreter, node: ast.expr) -> tuple[DerivationStep, ...]:
+    match node:
+        case ast.Name(id=name):
+            value = run.scope.find(name)
+            return (
+                value.steps
+                if isinstance(value, Frame)
+                else (DerivationStep((), canonical_text(run, node)),)
+            )
+        case ast.Call(func=ast.Attribute(value=base, attr=name)):
+            return (*_before(run, base), *_call_steps(run, name, node))
+        case ast.Attribute(value=base, attr=name):
+            return (*_before(run, base), *_step(name, ()))
+        case ast.Subscript(value=base, slice=key):
+            picked = tuple(sorted(_names_in(run, key)))
+            if picked and not isinstance(key, (ast.Compare, ast.BoolOp, ast.BinOp, ast.Call)):
+                return _before(run, base)  # columns that are picked as they are
+            return (
+                *_before(run, base),
+                DerivationStep((), _bounded(f"[{canonical_text(run, key)}]")),
+            )
+        case _:
+            return (DerivationStep((), canonical_text(run, node)),)
+
+
+def _before(run: Interpreter, base: ast.expr) -> tuple[DerivationStep, ...]:
+    """Return the steps that led to what a method is called on."""
+    known = run.seen.get(base)
+    return known.steps if isinstance(known, Frame) else _steps_of(run, base)
+
+
+def _call_steps(run: Interpreter, name: str, node: ast.Call) -> Iterator[DerivationStep]:
+    if name in _SILENT:
+        return
+    if name in _PICKING:
+        for part in node.args:
+            for item in part.elts if isinstance(part, ast.List) else [part]:
+                yield from _picked(run, item)
+        for option in node.keywords:
+            yield DerivationStep((option.arg or "*",), canonical_text(run, option.value))
+    elif name in ("withColumn", "insert"):
+        at = 0 if name == "withColumn" else 1
+        columns = tuple(_names_in(run, node.args[at])) if len(node.args) > at else ()
+        yield DerivationStep(
+            columns, _bounded(", ".join(canonical_text(run, a) for a in node.args[at + 1 :]))
+        )
+    elif name == "assign":
+        for option in node.keywords:
+            yield DerivationStep((option.arg or "*",), canonical_text(run, option.value))
+    elif name not in _RENAMING:
+        yield DerivationStep((), _bounded(f"{name}({_told_args(run, node)})"))
+
+
+# What they do to columns is seen in the columns there are.
+_RENAMING = frozenset({"withColumnRenamed", "withColumnsRenamed", "rename", "drop", "toDF"})
+
+
+def _picked(run: Interpreter, item: ast.expr) -> Iterator[DerivationStep]:
+    """Yield the step of one column that is selected; one taken as it is needs no word."""
+    value = run.seen.get(item)
+    name = value.name if isinstance(value, ColumnExpression) else ""
+    if isinstance(item, ast.Constant) and str(item.value).isidentifier():
+        return
+    told = canonical_text(run, item)
+    if not isinstance(item, ast.Name) or name:
+        yield DerivationStep((name,) if name else (), _bounded(told))
+
+
+def _step(name: str, columns: tuple[str, ...]) -> Iterator[DerivationStep]:
+    if name not in _SILENT:
+        yield DerivationStep(columns, name)
+
+
+def _names_in(run: Interpreter, key: ast.expr) -> Iterator[str]:
+    for node in ast.walk(key):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.Name):
+            value = run.scope.find(node.id)
+            yield from (str(v) for v in _items(value) if isinstance(v, str))
+
+
+def _items(value: Value) -> list[Value]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+# Expressions
+
+
+def canonical_text(run: Interpreter, node: ast.AST, depth: int = 0) -> str:
+    """Return an expression as text in which names are what they stand for."""
+    if depth > _DEEPEST:
+        return _digest(ast.dump(node))
+    match node:
+        case ast.Name(id=name):
+            return _meant(run.scope.find(name), name)
+        case ast.Constant(value=value):
+            return _constant(value)
+        case ast.Attribute(value=base, attr=name):
+            if isinstance(_value_at(run, base), Frame):
+                return f"column {name!r}"
+            return f"{canonical_text(run, base, depth + 1)}.{name}"
+        case ast.Subscript(value=base, slice=key) if isinstance(_value_at(run, base), Frame):
+            return f"column {canonical_text(run, key, depth + 1)}"
+        case ast.Call(func=called, args=[ast.Constant(value=str(name))]) if _makes_column(
+            run, called
+        ):
+            return f"column {name!r}"
+        case ast.Call(func=called):
+            return f"{canonical_text(run, called, depth + 1)}({_told_args(run, node, depth)})"
+        case _:
+            return f"{type(node).__name__}({', '.join(_fields(run, node, depth))})"
+
+
+def _makes_column(run: Interpreter, called: ast.expr) -> bool:
+    return canonical_text(run, called).rpartition(".")[2] in ("col", "column")
+
+
+def _told_args(run: Interpreter, node: ast.Call, depth: int = 0) -> str:
+    given = [canonical_text(run, part, depth + 1) for part in node.args]
+    named = sorted(f"{o.arg}={canonical_text(run, o.value, depth + 1)}" for o in node.keywords)
+    return _bounded(", ".join([*given, *named]))
+
+
+def _fields(run: Interpreter, node: ast.AST, depth: int) -> Iterator[str]:
+    for name, value in ast.iter_fields(node):
+        if name == "ctx":
+            continue
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, ast.AST):
+                yield canonical_text(run, part, depth + 1)
+            elif part is not None:
+                yield repr(part)
+
+
+def _meant(value: Value, name: str) -> str:
+    match value:
+        case Frame(steps=steps):
+            return f"frame:{_digest(repr(sorted(steps)))}"
+        case ColumnExpression(told=told) if told:
+            return told
+        case ImportedName(name=whole):
+            return whole
+        case SparkSessionValue():
+            return "session"
+        case Function(node=node) | Class(node=node):
+            return f"code:{_digest(_code(node))}"
+        case LocatedText() | int() | float() | bool():
+            return _constant(value)
+        case list() | tuple() if not hasattr(value, "_fields"):
+            return f"[{', '.join(_meant(item, '?') for item in value)}]"
+        case _:
+            return name
+
+
+def _code(node: ast.AST) -> str:
+    """Return code without what it says about itself."""
+    body = getattr(node, "body", None)
+    if isinstance(body, list):
+        first = body[0] if body else None
+        is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+        body = body[1:] if is_text else body
+        return "\n".join([ast.unparse(node.args) if hasattr(node, "args") else "",
+                          *map(ast.unparse, body)])  # fmt: skip
+    return ast.unparse(node)
+
+
+def _constant(value: object) -> str:
+    if isinstance(value, str) and len(value) > 12 and " " in value.strip():
+        return repr(_normal(str(value)))
+    return repr(str(value) if isinstance(value, str) else value)
+
+
+@lru_cache(maxsize=1024)
+def _normal(text: str) -> str:
+    """Return a query without its layout; any other text as it is."""
+    return normalize_query(text) or text
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= _LONGEST else _digest(text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

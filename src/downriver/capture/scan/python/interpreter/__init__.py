@@ -1,0 +1,1 @@
+"""Follows Python code without running it."""

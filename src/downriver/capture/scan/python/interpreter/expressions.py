@@ -1,0 +1,303 @@
+"""Expressions: constants and what is built of them, columns, frames."""
+
+from __future__ import annotations
+
+import ast
+import re
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from downriver.capture.scan.python.frames.columns import transformed
+from downriver.capture.scan.python.frames.frame import Frame
+from downriver.capture.scan.python.frames.steps import with_steps
+from downriver.capture.scan.python.interpreter.builtins import attribute, subscript
+from downriver.capture.scan.python.interpreter.calls import call
+from downriver.capture.scan.python.interpreter.values import (
+    HOLE,
+    UNKNOWN,
+    ColumnExpression,
+    ColumnNames,
+    ColumnPresence,
+    Function,
+    LocatedText,
+    NameScope,
+    SparkSessionValue,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from downriver.capture.scan.python.interpreter.interpreter import Interpreter
+
+_PERCENT = re.compile(r"%(?:\((\w+)\))?[sdrif]")
+_MOST_ROUNDS = 50
+_CONDITIONS = (ast.Compare, ast.BinOp, ast.BoolOp, ast.UnaryOp, ast.Call)
+
+
+def evaluate(run: Interpreter, node: ast.expr) -> Value:
+    """Return what an expression is, as far as that can be told."""
+    if not run.step():
+        return UNKNOWN
+    value = _EXPRESSIONS.get(type(node), _unknown)(run, node)
+    return with_steps(run, node, value)
+
+
+def _unknown(run: Interpreter, node: ast.expr) -> Value:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            evaluate(run, child)
+    return UNKNOWN
+
+
+def _constant(run: Interpreter, node: ast.Constant) -> Value:
+    return LocatedText(node.value, node.lineno) if isinstance(node.value, str) else node.value
+
+
+def _name(run: Interpreter, node: ast.Name) -> Value:
+    if run.scope.has(node.id):
+        return run.scope.find(node.id)
+    # Notebooks and submitted scripts are given a session under this name.
+    return SparkSessionValue() if node.id in ("spark", "sqlContext") else UNKNOWN
+
+
+def _attribute(run: Interpreter, node: ast.Attribute) -> Value:
+    return attribute(run, evaluate(run, node.value), node.attr, node)
+
+
+def _subscript(run: Interpreter, node: ast.Subscript) -> Value:
+    base = evaluate(run, node.value)
+    is_mask = isinstance(base, Frame) and isinstance(node.slice, _CONDITIONS)
+    with run.recorder.clause("filter") if is_mask else nullcontext():
+        key = evaluate(run, node.slice)
+    return subscript(run, base, key, node)
+
+
+def _sequence(run: Interpreter, node: ast.List | ast.Tuple | ast.Set) -> Value:
+    items: list[Value] = []
+    for part in node.elts:
+        value = evaluate(run, part.value if isinstance(part, ast.Starred) else part)
+        if isinstance(part, ast.Starred) and isinstance(value, (list, tuple)):
+            items += value
+        else:
+            items.append(value)
+    return tuple(items) if isinstance(node, ast.Tuple) else items
+
+
+def _dict(run: Interpreter, node: ast.Dict) -> Value:
+    made: dict[Value, Value] = {}
+    for key, part in zip(node.keys, node.values, strict=True):
+        value = evaluate(run, part)
+        if key is None:
+            made.update(value if isinstance(value, dict) else {})
+            continue
+        known = evaluate(run, key)
+        if isinstance(known, (str, int)):
+            made[known] = value
+    return made
+
+
+# Text
+
+
+def _joined(run: Interpreter, node: ast.JoinedStr) -> Value:
+    parts = [
+        str(part.value) if isinstance(part, ast.Constant) else _shown(evaluate(run, part.value))
+        for part in node.values
+        if isinstance(part, (ast.Constant, ast.FormattedValue))
+    ]
+    return LocatedText("".join(parts), node.lineno)
+
+
+def _shown(value: Value) -> str:
+    return str(value) if isinstance(value, (str, int, float)) else HOLE
+
+
+def _binary(run: Interpreter, node: ast.BinOp) -> Value:
+    left, right = evaluate(run, node.left), evaluate(run, node.right)
+    is_order = isinstance(node.op, ast.RShift | ast.LShift)
+    if is_order and run.airflow.order(left, right, reverse=isinstance(node.op, ast.LShift)):
+        return right
+    if isinstance(left, LocatedText) and isinstance(node.op, ast.Mod):
+        return _formatted(left, right)
+    if isinstance(node.op, ast.Add) and isinstance(left, str) and isinstance(right, str):
+        return LocatedText(left + right, getattr(left, "line", node.lineno))
+    if isinstance(node.op, ast.Add) and (
+        isinstance(left, LocatedText) or isinstance(right, LocatedText)
+    ):
+        return LocatedText(_shown(left) + _shown(right), node.lineno)
+    if isinstance(node.op, ast.Add) and isinstance(left, list) and isinstance(right, list):
+        return left + right
+    if isinstance(node.op, ast.Div) and isinstance(left, LocatedText):  # a path
+        return LocatedText(f"{left.rstrip('/')}/{_shown(right)}", left.line)
+    return transformed(run, [left, right])
+
+
+def _formatted(text: LocatedText, given: Value) -> LocatedText:
+    values = list(given) if isinstance(given, tuple) else [given]
+
+    def filled(found: re.Match[str]) -> str:
+        if found[1]:
+            return _shown(given.get(found[1])) if isinstance(given, dict) else HOLE
+        return _shown(values.pop(0)) if values else HOLE
+
+    return LocatedText(_PERCENT.sub(filled, text), text.line)
+
+
+# Columns and questions about them
+
+
+def _compare(run: Interpreter, node: ast.Compare) -> Value:
+    left = evaluate(run, node.left)
+    rights = [evaluate(run, other) for other in node.comparators]
+    names = rights[0]
+    if isinstance(node.ops[0], ast.In | ast.NotIn) and isinstance(names, ColumnNames):
+        return _asked(run, left, names.frame, node, negated=isinstance(node.ops[0], ast.NotIn))
+    if isinstance(node.ops[0], ast.LtE) and isinstance(names, ColumnNames):
+        return _asked(run, left, names.frame, node, negated=False)
+    return transformed(run, [left, *rights])
+
+
+def _asked(
+    run: Interpreter, left: Value, frame: Frame, node: ast.expr, *, negated: bool
+) -> ColumnPresence:
+    """Note columns that code asks for before it uses them."""
+    names = [n for n in (left if isinstance(left, (list, tuple)) else [left]) if isinstance(n, str)]
+    for name in names:
+        run.recorder.names_column(frame, name, node.lineno, clause="other", maybe=True)
+    return ColumnPresence(frozenset(name.casefold() for name in names), negated)
+
+
+def _bool(run: Interpreter, node: ast.BoolOp) -> Value:
+    values = []
+    guard: frozenset[str] = frozenset()
+    for part in node.values:  # what comes after `"x" in df.columns and` is guarded by it
+        with run.recorder.guarded(guard if isinstance(node.op, ast.And) else frozenset()):
+            values.append(evaluate(run, part))
+        if isinstance(values[-1], ColumnPresence) and not values[-1].negated:
+            guard |= values[-1].names
+    asked = [v for v in values if isinstance(v, ColumnPresence)]
+    if asked and isinstance(node.op, ast.And):
+        return ColumnPresence(frozenset().union(*(v.names for v in asked)), asked[0].negated)
+    if asked:
+        return asked[0] if all(v.negated for v in asked) else UNKNOWN
+    if isinstance(node.op, ast.Or):
+        known = [v for v in values if v is not UNKNOWN and v is not None]
+        if known and not any(isinstance(v, ColumnExpression) for v in known):
+            return known[-1]
+    return transformed(run, values)
+
+
+def _unary(run: Interpreter, node: ast.UnaryOp) -> Value:
+    value = evaluate(run, node.operand)
+    if isinstance(value, ColumnPresence) and isinstance(node.op, ast.Not):
+        return value._replace(negated=not value.negated)
+    if isinstance(value, (int, float)) and isinstance(node.op, ast.USub):
+        return -value
+    return transformed(run, [value])
+
+
+def _if_else(run: Interpreter, node: ast.IfExp) -> Value:
+    from downriver.capture.scan.python.interpreter.statements import either
+
+    test = evaluate(run, node.test)
+    has = test.names if isinstance(test, ColumnPresence) and not test.negated else frozenset[str]()
+    lacks = test.names if isinstance(test, ColumnPresence) and test.negated else frozenset[str]()
+    with run.recorder.guarded(has):
+        first = _kept(evaluate(run, node.body), has)
+    with run.recorder.guarded(lacks):
+        second = _kept(evaluate(run, node.orelse), lacks)
+    if isinstance(first, ColumnExpression) and isinstance(second, ColumnExpression):
+        name = first.name or second.name
+        return ColumnExpression(first.deps | second.deps, (*first.uses, *second.uses), name)
+    return either(first, second)
+
+
+def _kept(value: Value, guard: frozenset[str]) -> Value:
+    """A column to come, written under a guard, stays guarded where it is used."""
+    if isinstance(value, ColumnExpression):
+        uses = tuple(u._replace(maybe=u.maybe or u.name.casefold() in guard) for u in value.uses)
+        return value._replace(uses=uses)
+    return value
+
+
+# Comprehensions and the rest
+
+
+def _comprehension(run: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
+    made: list[Value] = []
+    first = node.generators[0]
+    items = evaluate(run, first.iter)
+    if isinstance(items, ColumnNames) and isinstance(node.elt, ast.Name):
+        for condition in first.ifs:
+            evaluate(run, condition)
+        return items
+    before, run.scope = run.scope, NameScope(run.scope)
+    try:
+        for item in items[:_MOST_ROUNDS] if isinstance(items, (list, tuple)) else [UNKNOWN]:
+            made += _round(run, node, item)
+    finally:
+        run.scope = before
+    return made if isinstance(items, (list, tuple)) else UNKNOWN
+
+
+def _round(
+    run: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, item: Value
+) -> list[Value]:
+    from downriver.capture.scan.python.interpreter.statements import bind
+
+    bind(run, node.generators[0].target, item)
+    for inner in node.generators[1:]:
+        evaluate(run, inner.iter)
+        bind(run, inner.target, UNKNOWN)
+    asked = [evaluate(run, c) for generator in node.generators for c in generator.ifs]
+    names = frozenset[str]().union(*(v.names for v in asked if isinstance(v, ColumnPresence)))
+    with run.recorder.guarded(names):
+        value = _kept(evaluate(run, node.elt), names)
+    if isinstance(value, LocatedText) and value.casefold() in names:
+        value = LocatedText(value, value.line, maybe=True)
+    return [value]
+
+
+def _lambda(run: Interpreter, node: ast.Lambda) -> Value:
+    return Function(node, run.scope)
+
+
+def _await(run: Interpreter, node: ast.Await) -> Value:
+    return evaluate(run, node.value)
+
+
+def _walrus(run: Interpreter, node: ast.NamedExpr) -> Value:
+    value = evaluate(run, node.value)
+    run.scope.names[node.target.id] = value
+    return value
+
+
+def _slice(run: Interpreter, node: ast.Slice) -> Value:
+    return UNKNOWN
+
+
+_EXPRESSIONS: dict[type[ast.expr], Callable[[Interpreter, Any], Value]] = {
+    ast.Constant: _constant,
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.Call: call,
+    ast.List: _sequence,
+    ast.Tuple: _sequence,
+    ast.Set: _sequence,
+    ast.Dict: _dict,
+    ast.JoinedStr: _joined,
+    ast.BinOp: _binary,
+    ast.Compare: _compare,
+    ast.BoolOp: _bool,
+    ast.UnaryOp: _unary,
+    ast.IfExp: _if_else,
+    ast.ListComp: _comprehension,
+    ast.SetComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+    ast.Lambda: _lambda,
+    ast.Await: _await,
+    ast.NamedExpr: _walrus,
+    ast.Slice: _slice,
+}

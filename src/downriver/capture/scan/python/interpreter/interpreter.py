@@ -1,0 +1,257 @@
+"""Follows a module's code without running it, with the repository's files it imports."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from downriver.capture.code import CodeJob
+from downriver.capture.scan.python.airflow import AirflowDags
+from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame
+from downriver.capture.scan.python.interpreter.values import (
+    UNKNOWN,
+    Class,
+    Function,
+    LocatedText,
+    NameScope,
+    Object,
+    SparkSessionValue,
+    Task,
+    Value,
+)
+from downriver.model.ids import JobId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from downriver.capture.scan.python.recorder import JobRecorder
+
+_DEEPEST_CALL = 12
+_MOST_STEPS = 200_000
+_SESSION_NAMES = frozenset({"spark", "_spark", "spark_session", "sqlContext", "session"})
+
+
+class Interpreter:
+    """One module being followed."""
+
+    def __init__(self, recorder: JobRecorder) -> None:
+        self.recorder = recorder
+        self.scope = NameScope()
+        self.views: dict[str, Frame] = {}
+        self.airflow = AirflowDags(recorder)
+        self.modules = ImportedModules()
+        self.line = 1  # of the call that is being followed
+        self.returned: list[Value] = []
+        self.seen: dict[ast.AST, Value] = {}  # frames and columns, by where they were last made
+        self._running: list[ast.AST] = []
+        self._called: set[ast.AST] = set()
+        self._steps = 0
+
+    def run(self, tree: ast.Module) -> None:
+        """Follow a module, then the functions that nothing in it calls."""
+        from downriver.capture.scan.python.interpreter.statements import run_block
+
+        run_block(self, tree.body)
+        for function in self._uncalled(self.scope):
+            if self.airflow.is_dag(function):
+                self.airflow.run_dag(self, function, (), {})
+            else:
+                self.call(function, (), {})
+
+    def step(self) -> bool:
+        """Count work; False once there is no more to spend, and that is said."""
+        self._steps += 1
+        if self._steps == _MOST_STEPS:
+            self.recorder.cannot_see("too_large", "the file takes too many steps to follow", 1)
+        return self._steps < _MOST_STEPS
+
+    def _uncalled(self, scope: NameScope) -> list[Function]:
+        found: list[Function] = []
+        for value in list(scope.names.values()):
+            if isinstance(value, Function) and value.node not in self._called:
+                found.append(value)
+            elif isinstance(value, Class):
+                instance = Object(value)
+                found += [
+                    Function(node, value.scope, instance)
+                    for node in value.node.body
+                    if isinstance(node, ast.FunctionDef) and node not in self._called
+                ]
+        return found
+
+    # Calls
+
+    def call(
+        self, function: Function, args: Sequence[Value], options: Mapping[str, Value]
+    ) -> Value:
+        """Follow a call of a function of the module and return what it may return."""
+        node = function.node
+        self._called.add(node)
+        if node in self._running or len(self._running) >= _DEEPEST_CALL or not self.step():
+            return UNKNOWN
+        scope = NameScope(function.scope, self._bound(function, args, options))
+        before, self.scope = self.scope, scope
+        returned_before, self.returned = self.returned, []
+        self._running.append(node)
+        try:
+            if not function.scope.path:
+                return self._body(node)
+            with self.recorder.elsewhere(self.line):
+                return self._body(node)
+        finally:
+            self._running.pop()
+            self.scope, self.returned = before, returned_before
+
+    def _body(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Value:
+        from downriver.capture.scan.python.interpreter.expressions import evaluate
+        from downriver.capture.scan.python.interpreter.statements import either, run_block
+
+        if isinstance(node, ast.Lambda):
+            return evaluate(self, node.body)
+        run_block(self, node.body)
+        if not self.returned:
+            return None
+        result = self.returned[0]
+        for other in self.returned[1:]:
+            result = either(result, other)
+        return result
+
+    def _bound(
+        self, function: Function, args: Sequence[Value], options: Mapping[str, Value]
+    ) -> dict[str, Value]:
+        """Return the names a call begins with: parameters given, defaults, or unknown."""
+        parameters = function.node.args
+        positional = [*parameters.posonlyargs, *parameters.args]
+        bound = self._defaults(function, positional)
+        given = [function.owner, *args] if function.owner is not None else list(args)
+        for parameter, value in zip(positional, given, strict=False):
+            bound[parameter.arg] = _passed(value)
+        for parameter in [*positional, *parameters.kwonlyargs]:
+            if parameter.arg in options:
+                bound[parameter.arg] = _passed(options[parameter.arg])
+        if parameters.vararg is not None:
+            bound[parameters.vararg.arg] = list(given[len(positional) :])
+        if parameters.kwarg is not None:
+            bound[parameters.kwarg.arg] = UNKNOWN
+        return bound
+
+    def _defaults(self, function: Function, positional: list[ast.arg]) -> dict[str, Value]:
+        from downriver.capture.scan.python.interpreter.expressions import evaluate
+
+        parameters = function.node.args
+        bound = {p.arg: _guessed(p) for p in [*positional, *parameters.kwonlyargs]}
+        late = positional[len(positional) - len(parameters.defaults) :]
+        pairs = [
+            *zip(late, parameters.defaults, strict=True),
+            *zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True),
+        ]
+        for parameter, default in pairs:
+            value = evaluate(self, default) if default is not None else None
+            if value is not None:
+                bound[parameter.arg] = value
+        return bound
+
+    def instantiate(
+        self, kind: Class, args: Sequence[Value], options: Mapping[str, Value]
+    ) -> Object:
+        """Return an instance of a class of the module, its `__init__` followed."""
+        made = Object(kind, tuple(args), options)
+        setup = self.method(made, "__init__")
+        if setup is not None:
+            self.call(setup, args, options)
+        else:
+            made.fields.update(options)
+        return made
+
+    def method(self, instance: Object, name: str) -> Function | None:
+        """Return a method of an instance, its own or of a base in the module."""
+        waiting: list[Value] = [instance.kind]
+        while waiting:
+            kind = waiting.pop(0)
+            if not isinstance(kind, Class):
+                continue
+            for node in kind.node.body:
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+                    decorators = tuple(ast.unparse(d) for d in node.decorator_list)
+                    owner = None if "staticmethod" in decorators else instance
+                    return Function(node, kind.scope, owner, decorators)
+            waiting += kind.bases
+        return None
+
+
+def _passed(value: Value) -> Value:
+    """A task given to another one stands for what it returns."""
+    return value.returns if isinstance(value, Task) else value
+
+
+def _guessed(parameter: ast.arg) -> Value:
+    """Return what a parameter is when nobody calls: by its type, else by how it is called."""
+    annotation = ast.unparse(parameter.annotation) if parameter.annotation is not None else ""
+    if "SparkSession" in annotation or parameter.arg in _SESSION_NAMES:
+        return SparkSessionValue()
+    if annotation.endswith("DataFrame"):
+        return UNKNOWN_FRAME
+    return UNKNOWN
+
+
+def is_session_name(name: str) -> bool:
+    """Whether something of this name is a SparkSession wherever it comes from."""
+    return name in _SESSION_NAMES
+
+
+_DEFINITIONS = (
+    ast.Import,
+    ast.ImportFrom,
+    ast.Assign,
+    ast.AnnAssign,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+)
+_MOST_FILES = 100
+
+
+class ImportedModules:
+    """The files one module has imported, each read once."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[str, NameScope | None] = {}
+
+    def load(self, run: Interpreter, name: str, level: int) -> NameScope | None:
+        """Return what another file of the repository defines; None when it is not there."""
+        file = run.recorder.around.find_module(name, level)
+        if file is None or file.path == run.recorder.path:
+            return None
+        if file.path not in self._scopes and len(self._scopes) < _MOST_FILES:
+            self._scopes[file.path] = None  # while it is read, lest two import each other
+            self._scopes[file.path] = _read(run, file.path, file.text)
+        return self._scopes.get(file.path)
+
+
+def _read(run: Interpreter, path: str, text: str) -> NameScope | None:
+    from downriver.capture.scan.python.interpreter.statements import run_block
+
+    try:
+        tree = ast.parse(text, filename=path)
+    except (SyntaxError, ValueError):
+        return None  # reported where the file itself is read
+    scope = NameScope(path=path)
+    before, run.scope = run.scope, scope
+    unseen = CodeJob(id=JobId("", path), integration="", kind="", path=path)
+    try:
+        with run.recorder.inside(unseen):  # what the file does itself is not done by who imports it
+            run_block(run, [node for node in tree.body if isinstance(node, _DEFINITIONS)])
+    finally:
+        run.scope = before
+    return scope
+
+
+def imported_value(value: Value, line: int) -> Value:
+    """Return a value of another file; its texts are named here by the line of the import."""
+    if isinstance(value, LocatedText):
+        return LocatedText(value, line, maybe=value.maybe, elsewhere=True)
+    if isinstance(value, list):
+        return [imported_value(item, line) for item in value]
+    if isinstance(value, dict):
+        return {imported_value(k, line): imported_value(v, line) for k, v in value.items()}
+    return value

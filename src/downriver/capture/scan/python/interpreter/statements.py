@@ -1,0 +1,357 @@
+"""Statements: what changes names, which way code may go, and what it is guarded by."""
+
+from __future__ import annotations
+
+import ast
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from downriver.capture.scan.python.frames.columns import deps_of
+from downriver.capture.scan.python.frames.frame import Frame
+from downriver.capture.scan.python.frames.steps import with_assignment, with_condition
+from downriver.capture.scan.python.interpreter.expressions import evaluate
+from downriver.capture.scan.python.interpreter.interpreter import imported_value
+from downriver.capture.scan.python.interpreter.values import (
+    UNKNOWN,
+    Class,
+    ColumnPresence,
+    Function,
+    ImportedName,
+    Module,
+    NameScope,
+    Object,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from downriver.capture.scan.python.interpreter.interpreter import Interpreter
+
+_MOST_ROUNDS = 50
+_MISSING_COLUMN = frozenset({"AnalysisException", "KeyError", "AttributeError"})
+
+Guard = frozenset[str]
+Outcome = tuple[bool, Guard]  # whether the block is left, and what guards the statements after
+_GOES_ON: Outcome = (False, frozenset())
+_LEAVES: Outcome = (True, frozenset())
+
+
+def run_block(run: Interpreter, body: Sequence[ast.stmt]) -> bool:
+    """Follow statements; True when what comes after the block is not reached."""
+    for at, node in enumerate(body):
+        if not run.step():
+            return True
+        left, guard = _STATEMENTS.get(type(node), _nothing)(run, node)
+        if left:
+            return True
+        if guard:  # `if "x" not in df.columns: return df`
+            with run.recorder.guarded(guard):
+                return run_block(run, body[at + 1 :])
+    return False
+
+
+def _nothing(run: Interpreter, node: ast.stmt) -> Outcome:
+    return _GOES_ON
+
+
+def _expression(run: Interpreter, node: ast.Expr) -> Outcome:
+    value = evaluate(run, node.value)
+    match node.value:
+        case ast.Call(func=ast.Attribute(value=ast.Name() as name), keywords=options) if any(
+            option.arg == "inplace" and ast.unparse(option.value) == "True" for option in options
+        ):
+            if isinstance(value, Frame):
+                bind(run, name, value)
+    return _GOES_ON
+
+
+# Names
+
+
+def _import(run: Interpreter, node: ast.Import) -> Outcome:
+    for alias in node.names:
+        name = alias.name if alias.asname else alias.name.partition(".")[0]
+        known = run.modules.load(run, name, 0)
+        run.scope.names[alias.asname or name] = (
+            ImportedName(name) if known is None else Module(known)
+        )
+    return _GOES_ON
+
+
+def _import_from(run: Interpreter, node: ast.ImportFrom) -> Outcome:
+    known = run.modules.load(run, node.module or "", node.level)
+    for alias in node.names:
+        if known is not None and alias.name == "*":
+            found = {n: imported_value(v, node.lineno) for n, v in known.names.items()}
+            run.scope.names.update({n: v for n, v in found.items() if not n.startswith("_")})
+        elif alias.name != "*":
+            run.scope.names[alias.asname or alias.name] = _imported(run, node, alias.name, known)
+        elif node.module == "pyspark.sql.functions":
+            run.scope.names.update({n: ImportedName(f"{node.module}.{n}") for n in _STAR_FUNCTIONS})
+    return _GOES_ON
+
+
+def _imported(run: Interpreter, node: ast.ImportFrom, name: str, known: NameScope | None) -> Value:
+    """Return what is imported: from another file of the repository, such a file, or by name."""
+    if known is not None and name in known.names:
+        return imported_value(known.names[name], node.lineno)
+    whole = f"{node.module}.{name}" if node.module else name
+    inner = run.modules.load(run, whole, node.level)
+    return ImportedName(whole) if inner is None else Module(inner)
+
+
+_STAR_FUNCTIONS = (
+    "col", "column", "lit", "expr", "when", "coalesce", "count", "avg", "mean", "countDistinct",
+    "collect_list", "collect_set", "first", "last", "row_number", "rank", "dense_rank", "lag",
+    "lead", "to_date", "to_timestamp", "date_format", "date_trunc", "datediff", "year", "month",
+    "concat", "concat_ws", "upper", "lower", "trim", "split", "explode", "udf", "desc", "asc",
+    "regexp_replace", "from_json", "to_json", "struct", "array", "size", "isnull", "current_date",
+    "current_timestamp", "monotonically_increasing_id", "sha2", "md5", "substring", "broadcast",
+)  # fmt: skip
+
+
+def _assign(run: Interpreter, node: ast.Assign) -> Outcome:
+    value = evaluate(run, node.value)
+    for target in node.targets:
+        bind(run, target, value)
+        if isinstance(target, ast.Subscript):
+            _tell_item(run, target, node.value)
+    return _GOES_ON
+
+
+def _tell_item(run: Interpreter, target: ast.Subscript, value: ast.expr) -> None:
+    """Note in a frame how one of its columns was set."""
+    holder = target.value.value if isinstance(target.value, ast.Attribute) else target.value
+    owner = run.scope.find(holder.id) if isinstance(holder, ast.Name) else None
+    if isinstance(owner, Frame) and isinstance(holder, ast.Name):
+        bind(run, holder, with_assignment(run, owner, target, value))
+
+
+def _annotated(run: Interpreter, node: ast.AnnAssign) -> Outcome:
+    if node.value is not None:
+        bind(run, node.target, evaluate(run, node.value))
+    return _GOES_ON
+
+
+def _augmented(run: Interpreter, node: ast.AugAssign) -> Outcome:
+    made = ast.BinOp(left=_loaded(node.target), op=node.op, right=node.value)
+    bind(run, node.target, evaluate(run, ast.copy_location(made, node)))
+    return _GOES_ON
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    return ast.parse(ast.unparse(target), mode="eval").body
+
+
+def bind(run: Interpreter, target: ast.expr, value: Value) -> None:
+    """Give a value to whatever is assigned to."""
+    match target:
+        case ast.Name(id=name):
+            run.scope.names[name] = value
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            known = list(value) if isinstance(value, (list, tuple)) else []
+            for at, part in enumerate(parts):
+                bind(run, part, known[at] if at < len(known) else UNKNOWN)
+        case ast.Subscript(value=base, slice=key):
+            _bind_item(run, base, evaluate(run, key), value, target.lineno)
+        case ast.Attribute(value=base, attr=name):
+            owner = evaluate(run, base)
+            if isinstance(owner, Object):
+                owner.fields[name] = value
+
+
+def _bind_item(run: Interpreter, base: ast.expr, key: Value, value: Value, line: int) -> None:
+    """`df["total"] = …` makes a new column, `d["k"] = …` an entry."""
+    owner = evaluate(run, base)
+    if isinstance(owner, Frame):
+        made = owner
+        for name in key if isinstance(key, list) else [key]:
+            if isinstance(name, tuple):  # df.loc[mask, "x"] = …
+                name = name[-1]
+            if isinstance(name, str):
+                made = made.with_column(name, deps_of(run, value, owner, "select"))
+        holder = base.value if isinstance(base, ast.Attribute) else base
+        if isinstance(holder, ast.Name):
+            bind(run, holder, made)
+    elif isinstance(owner, dict) and isinstance(key, str):
+        owner[str(key)] = value
+
+
+# Definitions
+
+
+def _define(run: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Outcome:
+    decorators = tuple(_decorator_name(run, d) for d in node.decorator_list)
+    function = Function(node, run.scope, None, decorators)
+    run.scope.names[node.name] = run.airflow.defined(run, function)
+    return _GOES_ON
+
+
+def _decorator_name(run: Interpreter, node: ast.expr) -> str:
+    inner = node.func if isinstance(node, ast.Call) else node
+    value = evaluate(run, inner)
+    return value.name if isinstance(value, ImportedName) else ast.unparse(inner)
+
+
+def _define_class(run: Interpreter, node: ast.ClassDef) -> Outcome:
+    bases = tuple(evaluate(run, base) for base in node.bases)
+    scope = NameScope(run.scope)
+    before, run.scope = run.scope, scope
+    run_block(run, [s for s in node.body if isinstance(s, (ast.Assign, ast.AnnAssign))])
+    run.scope = before
+    run.scope.names[node.name] = Class(node, scope, bases)
+    return _GOES_ON
+
+
+# Ways
+
+
+def _if(run: Interpreter, node: ast.If) -> Outcome:
+    test = evaluate(run, node.test)
+    has = test.names if isinstance(test, ColumnPresence) and not test.negated else frozenset[str]()
+    lacks = test.names if isinstance(test, ColumnPresence) and test.negated else frozenset[str]()
+    begun = dict(run.scope.names)
+    before = dict(begun)
+    with run.recorder.guarded(has):
+        left_body = run_block(run, node.body)
+    after_body, run.scope.names = run.scope.names, before
+    with run.recorder.guarded(lacks):
+        left_else = run_block(run, node.orelse)
+    if left_body and left_else:
+        return _LEAVES
+    if left_else:
+        run.scope.names = after_body
+    elif not left_body:
+        merged = _either_names(after_body, run.scope.names)
+        run.scope.names = with_condition(run, node.test, merged, begun)
+    is_quiet = left_body and not isinstance(node.body[-1], ast.Raise)
+    return (False, lacks if is_quiet else frozenset())
+
+
+def _either_names(one: dict[str, Value], other: dict[str, Value]) -> dict[str, Value]:
+    merged = {**one, **other}
+    for name in one.keys() & other.keys():
+        merged[name] = either(one[name], other[name])
+    return merged
+
+
+def either(one: Value, other: Value) -> Value:
+    """Return what holds when a value may be one thing or another."""
+    if one is other:
+        return one
+    if isinstance(one, Frame) and isinstance(other, Frame):
+        return one.either(other)
+    for known, unknown in ((one, other), (other, one)):
+        if unknown is UNKNOWN or unknown is None:
+            return known
+    same = type(one) is type(other) and isinstance(one, (str, int, float)) and one == other
+    return one if same else UNKNOWN
+
+
+def _try(run: Interpreter, node: ast.Try) -> Outcome:
+    caught = {name for handler in node.handlers if not _raises(handler) for name in _types(handler)}
+    is_guard = bool(caught & _MISSING_COLUMN)
+    with run.recorder.guarded(None) if is_guard else nullcontext():
+        left = run_block(run, node.body)
+    for handler in node.handlers:
+        run_block(run, handler.body)
+    if not left:
+        left = run_block(run, node.orelse)
+    return (run_block(run, node.finalbody) or (left and not node.handlers), frozenset())
+
+
+def _raises(handler: ast.ExceptHandler) -> bool:
+    return any(isinstance(inner, ast.Raise) for inner in handler.body)
+
+
+def _types(handler: ast.ExceptHandler) -> list[str]:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return [ast.unparse(kind).rpartition(".")[2] for kind in kinds if kind is not None]
+
+
+def _for(run: Interpreter, node: ast.For | ast.AsyncFor) -> Outcome:
+    items = evaluate(run, node.iter)
+    if isinstance(items, dict):
+        items = list(items)
+    if isinstance(items, Frame):  # pandas reads large files in pieces
+        items = [items]
+    rounds = items[:_MOST_ROUNDS] if isinstance(items, (list, tuple)) else [UNKNOWN]
+    for item in rounds:
+        bind(run, node.target, item)
+        run_block(run, node.body)
+    run_block(run, node.orelse)
+    return _GOES_ON
+
+
+def _while(run: Interpreter, node: ast.While) -> Outcome:
+    evaluate(run, node.test)
+    run_block(run, node.body)
+    return _GOES_ON
+
+
+def _with(run: Interpreter, node: ast.With | ast.AsyncWith) -> Outcome:
+    entered = 0
+    for item in node.items:
+        value = evaluate(run, item.context_expr)
+        entered += run.airflow.enter(value)
+        if item.optional_vars is not None:
+            bind(run, item.optional_vars, value)
+    try:
+        return (run_block(run, node.body), frozenset())
+    finally:
+        run.airflow.leave(entered)
+
+
+def _return(run: Interpreter, node: ast.Return) -> Outcome:
+    value = evaluate(run, node.value) if node.value is not None else None
+    run.returned.append(value)
+    return _LEAVES
+
+
+def _raise(run: Interpreter, node: ast.Raise) -> Outcome:
+    if node.exc is not None:
+        evaluate(run, node.exc)
+    return _LEAVES
+
+
+def _jump(run: Interpreter, node: ast.stmt) -> Outcome:
+    return _LEAVES
+
+
+def _assert(run: Interpreter, node: ast.Assert) -> Outcome:
+    evaluate(run, node.test)
+    return _GOES_ON
+
+
+def _match(run: Interpreter, node: ast.Match) -> Outcome:
+    evaluate(run, node.subject)
+    for case in node.cases:
+        run_block(run, case.body)
+    return _GOES_ON
+
+
+_STATEMENTS: dict[type[ast.stmt], Callable[[Interpreter, Any], Outcome]] = {
+    ast.Expr: _expression,
+    ast.Import: _import,
+    ast.ImportFrom: _import_from,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.FunctionDef: _define,
+    ast.AsyncFunctionDef: _define,
+    ast.ClassDef: _define_class,
+    ast.If: _if,
+    ast.Try: _try,
+    ast.For: _for,
+    ast.AsyncFor: _for,
+    ast.While: _while,
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.Return: _return,
+    ast.Raise: _raise,
+    ast.Continue: _jump,
+    ast.Break: _jump,
+    ast.Assert: _assert,
+    ast.Match: _match,
+}

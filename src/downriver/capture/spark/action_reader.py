@@ -1,0 +1,216 @@
+"""Reads a finished query from the JVM: its plan, its sources and sink, and the rows it counted."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+from downriver.capture.spark.actions import IoStatistics, SparkAction
+from downriver.capture.spark.io.sinks import find_write
+from downriver.capture.spark.io.sources import DatasetLocator
+from downriver.capture.spark.java import Java, each, ids, simple_name
+from downriver.capture.spark.plan.details import PlanDetailReader, PlanShortener
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_METRIC = re.compile(r"(\w+) -> SQLMetric\(.*?value: (-?\d+)\)")
+_STAGE = "QueryStageExec"
+_MOST_LEAVES = 200
+
+
+def read_written(executed: Java) -> IoStatistics:
+    """Return the rows, bytes and files a command wrote, from its plan unwrapped."""
+    return _statistics(executed, size="numOutputBytes", files="numFiles")
+
+
+def read_scanned(executed: Java) -> dict[int, IoStatistics]:
+    """Return the rows and bytes of each scan, by the ids of the columns it produced."""
+    found: dict[int, IoStatistics] = {}
+    for leaf in _scans(executed):
+        statistics = _statistics(leaf, size="filesSize", files="numFiles")
+        for column in ids(leaf.output()):
+            found.setdefault(column, statistics)
+    return found
+
+
+def unwrapped(plan: Java) -> Java:
+    """Return the plan that adaptive execution and eager commands wrap."""
+    while True:
+        kind = simple_name(plan)
+        if kind == "AdaptiveSparkPlanExec":
+            plan = plan.executedPlan()
+        elif kind.endswith(_STAGE):
+            plan = plan.plan()
+        elif kind == "CommandResultExec":
+            plan = plan.commandPhysicalPlan()
+        else:
+            return plan
+
+
+def _scans(executed: Java) -> Iterator[Java]:
+    waiting = [executed]
+    seen = 0
+    while waiting and seen < _MOST_LEAVES:
+        plan = waiting.pop()
+        for leaf in each(plan.collectLeaves()):
+            seen += 1
+            kind = simple_name(leaf)
+            if kind == "AdaptiveSparkPlanExec" or kind.endswith(_STAGE):
+                waiting.append(unwrapped(leaf))
+            elif kind.endswith("ScanExec"):
+                yield leaf
+
+
+def _statistics(plan: Java, *, size: str, files: str) -> IoStatistics:
+    counted = {name: int(value) for name, value in _METRIC.findall(plan.metrics().mkString("\n"))}
+    return IoStatistics(counted.get("numOutputRows"), counted.get(size), counted.get(files))
+
+
+_LONGEST_STACK = 8_000
+_SEVERAL = "multi-commands"  # what Spark calls FROM … INSERT … INSERT …
+
+
+class ActionReader:
+    """Reads the plans of one session. `largest_plan` is in cells: operators times columns."""
+
+    def __init__(self, session: Java, jvm: Java, *, largest_plan: int) -> None:
+        self.places = DatasetLocator(session)
+        self._shortening = PlanShortener(jvm)
+        self._asides = PlanDetailReader(jvm)
+        self._largest_plan = largest_plan
+        self._last: SparkAction | None = None
+
+    def harvest(
+        self, action: str, execution: Java, duration_ns: int, error: Java | None = None
+    ) -> list[SparkAction]:
+        """Return what a query did, or tried to do: one action, unless it inserts several times."""
+        if error is not None and not _was_analyzed(execution):
+            return []
+        analyzed = execution.analyzed()
+        kind = simple_name(analyzed)
+        if _is_of_spark(action, analyzed, kind):
+            return []
+        executed = None if error is not None else execution.executedPlan()
+        if action != _SEVERAL:
+            ran = None if error is not None else execution
+            return [self._one(action, analyzed, kind, executed, duration_ns, error, ran)]
+        parts = list(each(analyzed.children()))
+        runs = [] if executed is None else list(each(executed.children()))
+        if len(runs) != len(parts):  # how they ran is not known one by one
+            runs = [None] * len(parts)
+        return [
+            self._one("command", part, simple_name(part), run, duration_ns, error)
+            for part, run in zip(parts, runs, strict=True)
+        ]
+
+    def _one(
+        self,
+        action: str,
+        analyzed: Java,
+        kind: str,
+        executed: Java | None,
+        duration_ns: int,
+        error: Java | None,
+        ran: Java | None = None,
+    ) -> SparkAction:
+        write = find_write(analyzed, kind, self.places)
+        query = analyzed if write is None else write.query
+        reads = () if write is None else write.reads
+        output = [] if query is None else ids((reads or (query,))[-1].output())
+        found = SparkAction(
+            action=action,
+            ended_at=time.time_ns() // 1000,
+            duration_ns=duration_ns,
+            columns=output,
+            sink=None if write is None else write.sink,
+            error="" if error is None else _message(error),
+            stack="" if error is None else _stack(error),
+        )
+        wraps = self._last is not None and found.wraps(self._last)  # then its plan is known
+        if query is not None and not wraps:
+            self._read_plan(found, query, reads, ran)
+        if found.sink is None and any(leaf.rewriting for leaf in found.leaves):
+            return _nothing(found)
+        if executed is not None and not wraps:
+            _count(found, executed)
+        self._last = found
+        return found
+
+    def read_plan(self, query: Java) -> SparkAction:
+        """Return a plan, run or not."""
+        columns = ids(query.output())
+        found = SparkAction(action="", ended_at=0, duration_ns=0, columns=columns)
+        self._read_plan(found, query)
+        return found
+
+    def _read_plan(
+        self,
+        found: SparkAction,
+        query: Java,
+        reads: Sequence[Java] = (),
+        ran: Java | None = None,
+    ) -> None:
+        stored = found.sink is not None and found.sink.place.table is not None
+        # How a table's own types are met is seen in the analysed plan alone.
+        plans = [*reads] or [
+            self._shortening.shorten(query, len(found.columns), None if stored else ran)
+        ]
+        found.leaves = [leaf for plan in plans for leaf in self.places.leaves(plan)]
+        found.schema = str((reads or (query,))[-1].schema().json())
+        # Cheap at any width: the text of an operator shows 25 columns at most.
+        trees = [str(plan.numberedTreeString()) for plan in plans]
+        operators, width = sum(tree.count("\n") for tree in trees), len(found.columns)
+        if operators * max(width, 1) > self._largest_plan:
+            found.too_large = f"{operators} operators over {width} columns"
+            return
+        found.plan = str((query if reads else plans[0]).toJSON())
+        if not reads:
+            found.asides = self._asides.read(plans[0], trees[0], found.plan, stored=stored)
+
+
+def _count(found: SparkAction, executed: Java) -> None:
+    executed = unwrapped(executed)
+    if found.sink is not None:
+        found.written = read_written(executed)
+    if any(leaf.places for leaf in found.leaves):
+        scanned = read_scanned(executed)
+        found.read = {
+            leaf.first_id: scanned[column]
+            for leaf in found.leaves
+            for column in leaf.columns
+            if column in scanned
+        }
+
+
+def _nothing(found: SparkAction) -> SparkAction:
+    """What is a part of another action is nothing by itself."""
+    return SparkAction(found.action, found.ended_at, found.duration_ns, [])
+
+
+def _was_analyzed(execution: Java) -> bool:
+    """Tell whether a failed query got as far as a plan: asking for one that is not there fails."""
+    return bool(execution.tracker().phases().contains("analysis"))
+
+
+def _is_of_spark(action: str, analyzed: Java, kind: str) -> bool:
+    """Tell whether this is a part of another action, or Spark looking for a schema."""
+    if action == "deltaTransactionalWrite":
+        return True
+    if kind != "DeserializeToObject":
+        return False
+    taken = analyzed.outputObjAttr().dataType()
+    return action == "foreachPartition" or str(taken.cls().getName()) == "java.lang.String"
+
+
+def _message(error: Java) -> str:
+    return str(error.getMessage() or error.getClass().getName())
+
+
+def _stack(error: Java) -> str:
+    lines = [
+        str(error.toString()),
+        *(f"\tat {frame.toString()}" for frame in error.getStackTrace()),
+    ]
+    return "\n".join(lines)[:_LONGEST_STACK]

@@ -1,0 +1,198 @@
+"""Which commands write, where to, and the plan of what they write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from downriver.capture.spark.actions import DatasetLocation, Sink
+from downriver.capture.spark.io.paths import name_jdbc, name_path
+from downriver.capture.spark.java import Java, decoded, each, simple_name, texts, value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from downriver.capture.spark.io.sources import DatasetLocator
+
+
+# What saving as a table does to it.
+_CHANGES = {"Append": "", "Overwrite": "OVERWRITE", "ErrorIfExists": "CREATE", "Ignore": "CREATE"}
+
+
+class WriteCommand(NamedTuple):
+    """A command that was understood: where it writes, if it does, and the plan of what.
+
+    A command that is no plan, but made of plans and clauses, `reads` its plans. The last of them is
+    what it changes.
+    """
+
+    sink: Sink | None
+    query: Java | None
+    reads: tuple[Java, ...] = ()
+
+
+def find_write(plan: Java, kind: str, places: DatasetLocator) -> WriteCommand | None:
+    """Return what a command of a kind writes, None for a plan that only reads."""
+    reader = _COMMANDS.get(kind)
+    return None if reader is None else reader(plan, places)
+
+
+def _files(command: Java, places: DatasetLocator) -> WriteCommand:
+    table = value_of(command.catalogTable())
+    path = name_path(str(command.outputPath().toString()))
+    form = simple_name(command.fileFormat()).removesuffix("FileFormat").lower()
+    place = DatasetLocation(path, None, form) if table is None else places.table(table)
+    lifecycle = "OVERWRITE" if str(command.mode()) == "Overwrite" else ""
+    return WriteCommand(Sink(place, texts(command.outputColumnNames()), lifecycle), command.query())
+
+
+def _directory(command: Java, places: DatasetLocator) -> WriteCommand:
+    location = value_of(command.storage().locationUri())
+    place = DatasetLocation(name_path(decoded(location) if location is not None else ""))
+    return WriteCommand(Sink(place, None, "OVERWRITE", wraps=True), command.query())
+
+
+def _create_table(command: Java, places: DatasetLocator) -> WriteCommand:
+    place = places.table(command.table())
+    lifecycle = _CHANGES[str(command.mode())]
+    return WriteCommand(Sink(place, _names(command), lifecycle, wraps=True), command.query())
+
+
+def _save_table(command: Java, places: DatasetLocator) -> WriteCommand:
+    place = places.table(command.tableDesc())
+    lifecycle = _CHANGES[str(command.mode())]
+    return WriteCommand(Sink(place, None, lifecycle, wraps=True), command.query())
+
+
+def _create_hive_table(command: Java, places: DatasetLocator) -> WriteCommand:
+    place = places.table(command.tableDesc())
+    return WriteCommand(Sink(place, _names(command), "CREATE", wraps=True), command.query())
+
+
+def _insert_hive(command: Java, places: DatasetLocator) -> WriteCommand:
+    lifecycle = "OVERWRITE" if command.overwrite() else ""
+    return WriteCommand(
+        Sink(places.table(command.table()), _names(command), lifecycle), command.query()
+    )
+
+
+def _save(command: Java, places: DatasetLocator) -> WriteCommand | None:
+    """A write to a V1 source that is no file format: JDBC, and Delta by path."""
+    options = command.options()
+    url = value_of(options.get("url"))
+    table = value_of(options.get("dbtable"))
+    path = value_of(options.get("path"))
+    lifecycle = "OVERWRITE" if str(command.mode()) == "Overwrite" else ""
+    if url is not None and table is not None:
+        place = DatasetLocation(name_jdbc(str(url)).table(str(table)), None, "jdbc")
+        return WriteCommand(Sink(place, None, lifecycle), command.query())
+    if path is not None:
+        source = simple_name(command.dataSource())
+        place = DatasetLocation(
+            name_path(str(path)), None, source.removesuffix("DataSource").lower()
+        )
+        return WriteCommand(Sink(place, None, lifecycle), command.query())
+    return None
+
+
+def _insert_relation(command: Java, places: DatasetLocator) -> WriteCommand | None:
+    leaf = places.leaf(command.logicalRelation())
+    if not leaf.places:
+        return None
+    lifecycle = "OVERWRITE" if command.overwrite() else ""
+    return WriteCommand(Sink(leaf.places[0], None, lifecycle), command.query())
+
+
+def _v2_write(command: Java, places: DatasetLocator) -> WriteCommand | None:
+    target = command.table()
+    if simple_name(target) != "DataSourceV2Relation":
+        return None
+    lifecycle = "" if simple_name(command) == "AppendData" else "OVERWRITE"
+    if "Staged" in simple_name(target.table()):
+        return WriteCommand(None, None)  # a part of making a table, which is reported too
+    place = places.v2_table(target)
+    if place is None:
+        return WriteCommand(None, command.query())
+    columns = [text.partition("#")[0] for text in texts(target.output())]
+    return WriteCommand(Sink(place, columns, lifecycle), command.query())
+
+
+def _create_resolved(command: Java, places: DatasetLocator) -> WriteCommand:
+    """A table that a V2 catalog made of a query, be it that of the session."""
+    provider = str(value_of(command.tableSpec().provider()) or "")
+    place = places.of_catalog(command.name().identifier(), provider)
+    lifecycle = "CREATE" if simple_name(command) == "CreateTableAsSelect" else "OVERWRITE"
+    return WriteCommand(Sink(place, None, lifecycle), command.query())
+
+
+def _change(command: Java, places: DatasetLocator) -> WriteCommand | None:
+    """Delta's MERGE, UPDATE and DELETE: read whole, for their clauses are no plan."""
+    target = command.target()
+    leaves = places.leaves(target)
+    if not leaves or not leaves[0].places:
+        return None
+    columns = [text.partition("#")[0] for text in texts(target.output())]
+    reads = (command.source(), target) if simple_name(command) == "MergeIntoCommand" else (target,)
+    return WriteCommand(Sink(leaves[0].places[0], columns), command, reads)
+
+
+def _view(command: Java, places: DatasetLocator) -> WriteCommand | None:
+    if str(command.viewType().toString()) != "PersistedView":
+        return None
+    plan = command.plan()
+    columns = [str(pair._1()) for pair in each(command.userSpecifiedColumns())]
+    place = DatasetLocation(places.named(command.name()), None, "view", "spark_catalog")
+    return WriteCommand(Sink(place, columns or None, "CREATE"), plan)
+
+
+def _drop(command: Java, places: DatasetLocator) -> WriteCommand:
+    return WriteCommand(
+        Sink(DatasetLocation(places.named(command.tableName())), None, "DROP"), None
+    )
+
+
+def _drop_resolved(command: Java, places: DatasetLocator) -> WriteCommand:
+    """A table that went through a V2 catalog, be it that of the session."""
+    identifier = command.child().identifier()
+    name = ".".join([*map(str, identifier.namespace()), str(identifier.name())])
+    return WriteCommand(Sink(DatasetLocation(places.called(name)), None, "DROP"), None)
+
+
+def _truncate(command: Java, places: DatasetLocator) -> WriteCommand:
+    return WriteCommand(
+        Sink(DatasetLocation(places.named(command.tableName())), None, "TRUNCATE"), None
+    )
+
+
+def _rename(command: Java, places: DatasetLocator) -> WriteCommand:
+    old, new = places.named(command.oldName()), places.named(command.newName())
+    return WriteCommand(Sink(DatasetLocation(new), None, "RENAME", old), None)
+
+
+def _names(command: Java) -> list[str]:
+    return texts(command.outputColumnNames())
+
+
+_COMMANDS: dict[str, Callable[[Java, DatasetLocator], WriteCommand | None]] = {
+    "InsertIntoHadoopFsRelationCommand": _files,
+    "InsertIntoDataSourceDirCommand": _directory,
+    "InsertIntoHiveDirCommand": _directory,
+    "CreateDataSourceTableAsSelectCommand": _create_table,
+    "SaveAsV1TableCommand": _save_table,
+    "CreateHiveTableAsSelectCommand": _create_hive_table,
+    "InsertIntoHiveTable": _insert_hive,
+    "SaveIntoDataSourceCommand": _save,
+    "InsertIntoDataSourceCommand": _insert_relation,
+    "AppendData": _v2_write,
+    "OverwriteByExpression": _v2_write,
+    "OverwritePartitionsDynamic": _v2_write,
+    "CreateTableAsSelect": _create_resolved,
+    "ReplaceTableAsSelect": _create_resolved,
+    "MergeIntoCommand": _change,
+    "UpdateCommand": _change,
+    "DeleteCommand": _change,
+    "CreateViewCommand": _view,
+    "DropTableCommand": _drop,
+    "DropTable": _drop_resolved,
+    "TruncateTableCommand": _truncate,
+    "AlterTableRenameCommand": _rename,
+}

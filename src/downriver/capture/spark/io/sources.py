@@ -1,0 +1,242 @@
+"""Where a plan's leaves read from, asked of the JVM: the JSON of a plan does not say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.capture.spark.actions import DatasetLocation, PlanLeaf
+from downriver.capture.spark.io.paths import name_jdbc, name_path, name_paths
+from downriver.capture.spark.java import (
+    Java,
+    class_name,
+    decoded,
+    each,
+    ids,
+    simple_name,
+    texts,
+    value_of,
+)
+from downriver.model.ids import DatasetId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_NO_DATASET = frozenset(
+    {
+        "CommandResult",
+        "CTERelationRef",
+        "LocalRelation",
+        "OneRowRelation",
+        "Range",
+        "UnionLoopRef",
+    }
+)
+_V2_FILES = frozenset(
+    {"ParquetTable", "CSVTable", "JsonTable", "OrcTable", "TextTable", "AvroTable"}
+)
+_V2_WITHOUT_DATA = frozenset({"NoopTable", "PythonTable", "ConsoleTable", "MemoryTable"})
+_MOST_RDDS = 50
+_MOST_KNOWN = 10_000  # relations of one session
+_NOTHING = PlanLeaf(-1, [])  # a leaf without rows of a dataset
+
+
+class DatasetLocator:
+    """Finds the datasets of one session's plans."""
+
+    def __init__(self, session: Java) -> None:
+        self._known: dict[str, PlanLeaf] = {}
+        self._catalog = session.sessionState().catalog()
+        self._parser = session.sessionState().sqlParser()
+        self._warehouse = str(session.conf().get("spark.sql.warehouse.dir", ""))
+        metastore = str(session.conf().get("spark.hadoop.hive.metastore.uris", ""))
+        self._tables = metastore.partition(",")[0].replace("thrift:", "hive:") or self._warehouse
+
+    def leaves(self, plan: Java) -> list[PlanLeaf]:
+        """Return the leaves of a plan and of the plans inside its expressions."""
+        found = list(self._leaves(plan))
+        for subquery in each(plan.subqueriesAll()):
+            found.extend(self._leaves(subquery))
+        return found
+
+    def table(self, table: Java) -> DatasetLocation:
+        """Return a table of the session catalog."""
+        identifier = table.identifier()
+        location = value_of(table.storage().locationUri())
+        if location is None:  # a table about to be made
+            location = self._catalog.defaultTablePath(identifier)
+        provider = str(value_of(table.provider()) or "")
+        place = name_path(decoded(location))
+        return DatasetLocation(place, self.named(identifier), provider, "spark_catalog")
+
+    def named(self, identifier: Java) -> DatasetId:
+        """Return what a table of the session catalog is called."""
+        database = value_of(identifier.database()) or self._catalog.getCurrentDatabase()
+        return self.called(f"{database}.{identifier.table()}")
+
+    def of_catalog(self, identifier: Java, provider: str) -> DatasetLocation:
+        """Return a table by its identifier in a V2 catalog: that of the session, if it has it."""
+        name = ".".join([*map(str, identifier.namespace()), str(identifier.name())])
+        parsed = self._parser.parseTableIdentifier(name)
+        if self._catalog.tableExists(parsed):
+            return self.table(self._catalog.getTableMetadata(parsed))
+        return DatasetLocation(self.called(name), None, provider)
+
+    def called(self, name: str) -> DatasetId:
+        """Return what a table goes by, of which only the name is known."""
+        return DatasetId(self._tables, name)
+
+    def v2_table(self, relation: Java) -> DatasetLocation | None:
+        """Return a table of a V2 catalog, or of a V2 source without one; None if it is neither."""
+        table = relation.table()
+        kind = simple_name(table)
+        if kind in _V2_FILES:
+            dataset = name_paths(texts(table.fileIndex().rootPaths()))[0]
+            return DatasetLocation(dataset, None, kind.removesuffix("Table").lower())
+        if kind == "JDBCTable":
+            return jdbc_leaf(table.jdbcOptions().parameters()).places[0]
+        if kind in _V2_WITHOUT_DATA:
+            return None
+        properties = table.properties()
+        location = properties.get("location")
+        provider = str(properties.get("provider") or "")
+        name = str(table.name())
+        catalog = value_of(relation.catalog())
+        if location is None:
+            return (
+                None
+                if catalog is None
+                else DatasetLocation(DatasetId(self._tables, name), None, provider)
+            )
+        symlink = None if catalog is None else DatasetId(self._tables, _unquoted(name))
+        place = name_path(str(location))
+        return DatasetLocation(
+            place, symlink, provider, "" if catalog is None else str(catalog.name())
+        )
+
+    def _leaves(self, plan: Java) -> Iterator[PlanLeaf]:
+        leaves = plan.collectLeaves()
+        for at, text in enumerate(texts(leaves)):
+            # The ids of columns are in the text, and are never used twice: the same text is the
+            # same relation, however often a job reads it.
+            found = self._known.get(text)
+            if found is None:
+                leaf = leaves.apply(at)
+                kind = simple_name(leaf)
+                found = self._read_leaf(leaf, kind)
+                if kind == "LogicalRelation" and len(self._known) < _MOST_KNOWN:
+                    self._known[text] = found
+            if found.columns:
+                yield found
+
+    def _read_leaf(self, leaf: Java, kind: str) -> PlanLeaf:
+        columns = [] if kind in _NO_DATASET else ids(leaf.output())
+        if not columns:
+            return _NOTHING
+        found = self.leaf(leaf, kind)
+        found.first_id, found.columns = columns[0], columns
+        found.places = [place for place in found.places if not _is_a_log(place)]
+        return found
+
+    def leaf(self, leaf: Java, kind: str | None = None) -> PlanLeaf:
+        """Return where a leaf of a plan reads from."""
+        kind = kind or simple_name(leaf)
+        reader = _READERS.get(kind)
+        return PlanLeaf(-1, [], unknown=kind) if reader is None else reader(self, leaf)
+
+    def _relation(self, leaf: Java) -> PlanLeaf:
+        table = value_of(leaf.catalogTable())
+        relation = leaf.relation()
+        kind = simple_name(relation)
+        if kind == "HadoopFsRelation":
+            rewriting = simple_name(relation.location()) == "TahoeBatchFileIndex"
+            places = _files(relation) if table is None else [self.table(table)]
+            return PlanLeaf(-1, places, rewriting=rewriting)
+        if table is not None:
+            return PlanLeaf(-1, [self.table(table)])
+        if kind == "JDBCRelation":
+            return jdbc_leaf(relation.jdbcOptions().parameters())
+        return PlanLeaf(-1, [], unknown=class_name(relation))
+
+    def _hive(self, leaf: Java) -> PlanLeaf:
+        return PlanLeaf(-1, [self.table(leaf.tableMeta())])
+
+    def _v2(self, leaf: Java) -> PlanLeaf:
+        relation = leaf.relation() if simple_name(leaf) == "DataSourceV2ScanRelation" else leaf
+        place = self.v2_table(relation)
+        if place is None:
+            return PlanLeaf(-1, [], unknown=str(relation.table().name()))
+        return PlanLeaf(-1, [place])
+
+    def _rdd(self, leaf: Java) -> PlanLeaf:
+        """Rows of an RDD, as of a checkpoint: from the files that the RDDs before it read."""
+        rdd = leaf.rdd()
+        scanned: dict[DatasetLocation, list[str]] = {}
+        for place, fields in _rdd_files(rdd):
+            known = scanned.setdefault(place, [])
+            known += [field for field in fields if field not in known]
+        return PlanLeaf(-1, list(scanned), rdd=int(rdd.id()), scanned=scanned)
+
+
+def jdbc_leaf(parameters: Java) -> PlanLeaf:
+    """Return what a JDBC source reads: a table, or a query that is read in turn."""
+    url = name_jdbc(str(value_of(parameters.get("url")) or ""))
+    table = str(value_of(parameters.get("dbtable")) or "").strip()
+    query = str(value_of(parameters.get("query")) or "")
+    if table.startswith("("):
+        query = table[1 : table.rfind(")")]
+    if query:
+        return PlanLeaf(-1, [], query=query, database=url)
+    return PlanLeaf(-1, [DatasetLocation(url.table(table), None, "jdbc")])
+
+
+def _files(relation: Java) -> list[DatasetLocation]:
+    paths = texts(relation.location().rootPaths())
+    asked_for = str(value_of(relation.options().get("path")) or "")
+    form = simple_name(relation.fileFormat()).removesuffix("FileFormat").lower()
+    form = "delta" if form == "deltaparquet" else form
+    return [DatasetLocation(dataset, None, form) for dataset in name_paths(paths, asked_for)]
+
+
+def _rdd_files(rdd: Java) -> Iterator[tuple[DatasetLocation, list[str]]]:
+    """Yield the files that an RDD and those before it read, and the columns taken from them."""
+    waiting, seen = [rdd], 0
+    while waiting and seen < _MOST_RDDS:
+        current = waiting.pop()
+        seen += 1
+        kind = simple_name(current)
+        if kind == "FileScanRDD":
+            fields = [str(name) for name in current.readSchema().fieldNames()]
+            for place in map(DatasetLocation, _scanned_files(current)):
+                if not _is_a_log(place):
+                    yield place, fields
+        elif kind in {"HadoopRDD", "NewHadoopRDD"} and current.name():
+            yield from (
+                (DatasetLocation(dataset), []) for dataset in name_paths([], str(current.name()))
+            )
+        else:
+            waiting.extend(dependency.rdd() for dependency in each(current.dependencies()))
+
+
+def _scanned_files(scan: Java) -> list[DatasetId]:
+    for partition in each(scan.filePartitions()):
+        # A dataset's files are one dataset: those of the first task will do.
+        return name_paths([str(file.filePath().toPath().toString()) for file in partition.files()])
+    return []
+
+
+def _is_a_log(place: DatasetLocation) -> bool:
+    """Tell whether files are what a table format keeps about a table, not the table."""
+    return "/_delta_log" in place.dataset.name
+
+
+def _unquoted(name: str) -> str:
+    return name.replace("`", "").removeprefix("spark_catalog.")
+
+
+_READERS: dict[str, Callable[[DatasetLocator, Java], PlanLeaf]] = {
+    "LogicalRelation": DatasetLocator._relation,
+    "HiveTableRelation": DatasetLocator._hive,
+    "DataSourceV2Relation": DatasetLocator._v2,
+    "DataSourceV2ScanRelation": DatasetLocator._v2,
+    "LogicalRDD": DatasetLocator._rdd,
+}

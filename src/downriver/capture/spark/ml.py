@@ -1,0 +1,199 @@
+"""Follows a session's rows into pandas and back, and registers the models that are fitted on
+them.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from downriver.capture.emit import guarded
+from downriver.capture.frame_origins import (
+    ROWS,
+    FrameRegistry,
+    Origins,
+    made_in_code,
+    render_frame_write,
+)
+from downriver.capture.mlflow import find_logged_runs
+from downriver.capture.spark.io.paths import name_path, short_name
+from downriver.capture.spark.java import ids
+from downriver.capture.spark.plan.lineage import read_relation
+from downriver.capture.trained_models import (
+    ModelTraining,
+    TrackedModel,
+    feature_names,
+    read_training,
+    render_training,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from downriver.capture.spark.action_reader import ActionReader
+    from downriver.capture.spark.java import Java
+    from downriver.capture.spark.listener import ActionPublisher
+    from downriver.capture.spark.plan.lineage import Carried
+    from downriver.model.ids import DatasetId
+
+_BRIDGE = "_downriver_bridge"
+
+
+class PandasBridge:
+    """Follows the frames of one session."""
+
+    def __init__(
+        self, spark: Any, harvester: ActionReader, frames: FrameRegistry, carried: Carried
+    ) -> None:
+        self.frames = frames
+        self._carried = carried
+        self._harvester = harvester
+        self._returned: dict[int, Callable[[], Origins]] = {}
+        self._spark = spark
+        self._create = spark.createDataFrame
+        spark.createDataFrame = self._following(self._create)
+        setattr(spark, _BRIDGE, weakref.ref(self))
+        _watch_to_pandas()
+
+    def leave(self) -> None:
+        """Follow the session's frames no longer."""
+        self._spark.createDataFrame = self._create
+        setattr(self._spark, _BRIDGE, _nobody)
+
+    def origins_of(self, first_id: int) -> Origins | None:
+        """Return where local data comes from, by the id of its first column in a plan."""
+        found = self._returned.get(first_id)
+        return None if found is None else found()
+
+    def left(self, frame: Any, spark_frame: Any) -> None:
+        """Mark a pandas frame that was made from a Spark one."""
+        execution = spark_frame._jdf.queryExecution()
+        self.frames.mark(frame, lambda: self._plan_origins(execution))
+
+    def _plan_origins(self, execution: Java) -> Origins:
+        relation = read_relation(self._harvester.read_plan(execution.analyzed()), self._carried)
+        found = {column.name: column.deps for column in relation.columns}
+        return {**found, ROWS: relation.rows}
+
+    def _following(self, create: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(create)
+        def created(data: Any, *args: Any, **kwargs: Any) -> Any:
+            made = create(data, *args, **kwargs)
+            with guarded("following a pandas frame into Spark"):
+                if self.frames.knows(data):
+                    self._return(data, made)
+            return made
+
+        return created
+
+    def _return(self, frame: Any, made: Any) -> None:
+        names = [str(name) for name in frame.columns]
+        renamed = dict(zip(made.columns, names, strict=False))
+        leaf = made._jdf.queryExecution().analyzed().collectLeaves().head()
+        origins = self.frames.asking(frame)
+
+        def known() -> Origins:
+            before = made_in_code(origins(), names)
+            after = {new: before.get(old, {}) for new, old in renamed.items()}
+            return {**after, ROWS: before.get(ROWS, {})}
+
+        self._returned[ids(leaf.output())[0]] = known
+
+
+def _nobody() -> None:
+    return None
+
+
+def _watch_to_pandas() -> None:
+    """Have `toPandas` mark what it returns, where the session is tracked."""
+    kind = _frame_class()
+    if not hasattr(kind.toPandas, _BRIDGE):
+        kind.toPandas = _marking(kind.toPandas)
+
+
+def _frame_class() -> Any:
+    try:
+        from pyspark.sql.classic import dataframe
+    except ImportError:  # before Spark 4
+        from pyspark.sql import DataFrame
+
+        return DataFrame
+    return dataframe.DataFrame
+
+
+def _marking(to_pandas: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    @functools.wraps(to_pandas)
+    def marked(self: Any) -> Any:
+        frame = to_pandas(self)
+        with guarded("following a Spark frame into pandas"):
+            found = getattr(self.sparkSession, _BRIDGE, _nobody)()
+            if found is not None:
+                found.left(frame, self)
+        return frame
+
+    setattr(marked, _BRIDGE, True)
+    return marked
+
+
+class ModelRegistration:
+    """Registers models fitted on a session's frames, and files that pandas wrote."""
+
+    def __init__(self, frames: FrameRegistry, capture: ActionPublisher) -> None:
+        self._frames = frames
+        self._capture = capture
+        self._began_ms = time.time_ns() // 1_000_000
+        self._logged: set[str] = set()
+
+    def model(
+        self,
+        name: str,
+        estimator: Any,
+        features: Any,
+        target: Any,
+        *,
+        path: str | None,
+        metrics: Mapping[str, float] | None,
+    ) -> TrackedModel:
+        """Register a model that was fitted."""
+        with guarded("registering a model"):
+            file = None if path is None else _name_file(path)
+            training = read_training(
+                self._frames, name, estimator, features, target, metrics=metrics, file=file
+            )
+            self._emit(training)
+        return TrackedModel(name, feature_names(estimator, features), self._frames)
+
+    def wrote(self, frame: Any, path: str) -> None:
+        """Register a file that pandas wrote."""
+        with guarded("registering a pandas write"):
+            file = _name_file(path)
+            names = [str(column) for column in frame.columns]
+            origins = made_in_code(self._frames.origins(frame), names)
+            part = self._capture.context.within(short_name(file))
+            own = part.own
+            self._capture.emit(render_frame_write(file, origins, own.job, own.run, part.facets()))
+
+    def take_logged(self) -> None:
+        """Register the models that MLflow logged by itself, fitted on frames from here."""
+        with guarded("reading MLflow's runs"):
+            for run in find_logged_runs(self._began_ms):
+                origins = self._frames.latest_with(run.features)
+                if origins is None or run.run in self._logged:
+                    continue
+                self._logged.add(run.run)
+                features = made_in_code(origins, run.features)
+                self._emit(
+                    ModelTraining(run.model, features, {}, run.estimator, run.metrics, run=run.run)
+                )
+
+    def _emit(self, training: ModelTraining) -> None:
+        part = self._capture.context.within(training.name)
+        events = render_training(training, part.own.job, part.own.run, part.facets())
+        self._capture.emit(*events)
+
+
+def _name_file(path: str) -> DatasetId:
+    return name_path(path if "://" in path else str(Path(path).absolute()))

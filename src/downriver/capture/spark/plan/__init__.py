@@ -1,0 +1,1 @@
+"""Column lineage of a Spark plan."""

@@ -1,0 +1,124 @@
+"""A shorter form of a plan from the JVM, and the details that its JSON leaves out."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from downriver.capture.spark.actions import PlanDetails
+from downriver.capture.spark.java import Java, each, ids, operators_in, simple_name, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_WIDE = 100  # columns: what is narrower is short anyway
+# Optimizing may merge these, or takes them away, and no column depends on anything else for it.
+_FOLDED = frozenset({"Project", "SubqueryAlias", "View", "WriteFiles"})
+# What the optimizer computes at once no longer says where it comes from.
+_COMPUTED = frozenset({"LocalRelation", "OneRowRelation"})
+
+
+class PlanShortener:
+    """Merges projections."""
+
+    def __init__(self, jvm: Java) -> None:
+        self._collapse = jvm.org.apache.spark.sql.catalyst.optimizer.CollapseProject.apply
+
+    def shorten(self, query: Java, width: int, ran: Java | None) -> Java:
+        """Return a plan of a query with as few projections as there can be.
+
+        If it is wide and was run, that is the optimized plan, provided that this has the same
+        operators otherwise. A branch that can never be taken has no columns there.
+        """
+        if ran is not None and width >= _WIDE:
+            kinds, optimized = _kinds(query), _optimized(ran)
+            tells = optimized is not None and not _COMPUTED.intersection(kinds)
+            if tells and kinds == _kinds(optimized):
+                return optimized
+        return self._collapse(query)
+
+
+def _optimized(ran: Java) -> Java | None:
+    """Return the optimized plan of a query that was run, be it to write files."""
+    plan = ran.optimizedPlan()
+    if simple_name(plan) == "InsertIntoHadoopFsRelationCommand":
+        plan = plan.query()
+        return plan.child() if simple_name(plan) == "WriteFiles" else plan
+    return None if simple_name(plan).endswith("Command") else plan
+
+
+def _kinds(plan: Java) -> list[str]:
+    kinds = [kind for _, kind in operators_in(str(plan.numberedTreeString()))]
+    return [kind for kind in kinds if kind not in _FOLDED]
+
+
+_ID_AT_THE_END = re.compile(r"#(\d+)L?$")
+_FITTED = frozenset(
+    {"Union", "Intersect", "Except", "View"}
+)  # to each other, or to what was stored
+_SELECT_LISTS = {"Project": "projectList", "Aggregate": "aggregateExpressions"}
+_MOST_ASKED = 500
+
+
+class PlanDetailReader:
+    """Asks for what is missing: every answer is a round trip, so it asks for little."""
+
+    def __init__(self, jvm: Java) -> None:
+        self._of_a_user = jvm.org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST()
+
+    def read(self, plan: Java, tree: str, text: str, *, stored: bool) -> PlanDetails:
+        """Return what the JSON of a plan does not say. `tree` is its text, with numbers.
+
+        What comes out of the plan is `stored` in a table that has types of its own.
+        """
+        operators = operators_in(tree)
+        expanded: dict[int, list[list[str]]] = {}
+        if '"projections":null' in text:
+            expanded = dict(_expanded(plan, operators))
+        casts: frozenset[int] = frozenset()
+        if "cast(" in tree or "more fields" in tree:
+            casts = frozenset(self._own_casts(plan, operators, stored=stored))
+        return PlanDetails(expanded, casts)
+
+    def _own_casts(
+        self, plan: Java, operators: list[tuple[int, str]], *, stored: bool
+    ) -> Iterator[int]:
+        """Yield the columns that Spark casts to fit a type, where no user said so."""
+        if stored:
+            yield from self._cast_in(plan)
+        for number, kind in operators:
+            if kind in _FITTED:
+                for child in each(plan.p(number).children()):
+                    yield from self._cast_in(child)
+
+    def _cast_in(self, plan: Java) -> Iterator[int]:
+        getter = _SELECT_LISTS.get(simple_name(plan))
+        if getter is None:
+            return
+        items = getattr(plan, getter)()
+        for at, text in enumerate(texts(items)[:_MOST_ASKED]):
+            found = _ID_AT_THE_END.search(text)
+            if found and "cast(" in text and " AS " in text and self._is_own(items.apply(at)):
+                yield int(found[1])
+
+    def _is_own(self, alias: Java) -> bool:
+        value = alias.child()
+        checked = simple_name(value)
+        if checked == "CheckOverflowInTableInsert":
+            value = value.child()
+        elif checked == "StaticInvoke":  # of a length, on the way into a table
+            value = value.arguments().head()
+        return simple_name(value) == "Cast" and bool(value.getTagValue(self._of_a_user).isEmpty())
+
+
+def _expanded(
+    plan: Java, operators: list[tuple[int, str]]
+) -> Iterator[tuple[int, list[list[str]]]]:
+    for number, kind in operators:
+        if kind != "Expand":
+            continue
+        expand = plan.p(number)
+        rows = expand.projections()
+        output = ids(expand.output())
+        if output and len(output) * rows.size() <= _MOST_ASKED:
+            yield output[0], [[str(value.toJSON()) for value in each(row)] for row in each(rows)]

@@ -1,0 +1,285 @@
+"""Catalyst expressions: what a value depends on, and the expression as SQL-like text."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from downriver.capture.spark.plan.relations import PlanColumn, PlanRelation, StructField, joined
+from downriver.capture.spark.plan.tree import PlanNode, fold_tree
+from downriver.columns.dependencies import NOTHING, DependencyKind, Deps, direct, indirect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_SAME_VALUE = frozenset(
+    {
+        "Alias", "AssertNotNull", "KnownNotNull", "KnownNullable", "KnownFloatingPointNormalized",
+        "NormalizeNaNAndZero", "PromotePrecision", "SortOrder", "TempResolvedColumn", "UpCast",
+        "WindowSpecDefinition", "NamedExpression", "OuterReference", "LateralColumnAliasReference",
+    }
+)  # fmt: skip
+_MASKING = frozenset(
+    {"AesEncrypt", "Crc32", "HiveHash", "Mask", "Md5", "Murmur3Hash", "Sha1", "Sha2", "XxHash64"}
+)
+_CODE = frozenset({"PythonUDF", "ScalaUDF", "HiveSimpleUDF", "HiveGenericUDF", "PythonUDTF"})
+_AGGREGATING_CODE = frozenset({"PythonUDAF", "HiveUDAFFunction", "ScalaUDAF", "ScalaAggregator"})
+_GROUPED_PANDAS = (202, 252)  # evalType of a Python function that aggregates a group
+
+
+class PlanScope(NamedTuple):
+    """The columns an expression may name: those of its operator's inputs, then those around."""
+
+    inputs: Sequence[PlanRelation]
+    outer: PlanScope | None = None
+
+    def find(self, expr_id: int) -> PlanColumn | None:
+        """Return a column by its id, from the nearest relation that has it."""
+        scope: PlanScope | None = self
+        while scope is not None:
+            for relation in scope.inputs:
+                found = relation.find(expr_id)
+                if found is not None:
+                    return found
+            scope = scope.outer
+        return None
+
+
+class PlanExpressions:
+    """Computes dependencies; plans inside expressions go back to `relation_of`."""
+
+    def __init__(
+        self,
+        relation_of: Callable[[PlanNode, PlanScope | None], PlanRelation],
+        opaque: Callable[[str], None],
+        own_casts: frozenset[int],
+    ) -> None:
+        self._relation_of = relation_of
+        self._opaque = opaque
+        self._own_casts = own_casts
+
+    def column(self, node: PlanNode, scope: PlanScope) -> PlanColumn:
+        """Return an item of a select list as a column."""
+        inner = self._without_own_casts(node)
+        if inner.kind == "AttributeReference":
+            found = scope.find(inner.id)
+            if found is not None:
+                return found._replace(id=node.id, name=node.name)
+        return PlanColumn(
+            node.id, node.name, self.of(inner, scope), inner, self._fields(inner, scope)
+        )
+
+    def of(self, root: PlanNode, scope: PlanScope) -> Deps:
+        """Return what the value of an expression depends on."""
+        return fold_tree(
+            root, lambda node, inputs: self._combine(node, inputs, scope), _children_that_matter
+        )
+
+    def all_of(self, nodes: Sequence[PlanNode], scope: PlanScope) -> Deps:
+        """Return what the values of several expressions depend on."""
+        return joined(self.of(node, scope) for node in nodes)
+
+    def _without_own_casts(self, node: PlanNode) -> PlanNode:
+        """Return what a select list's item holds, without what Spark put around to fit a type."""
+        if node.kind != "Alias":
+            return node
+        inner = node.children[0]
+        if inner.kind == "CheckOverflowInTableInsert" or _is_length_check(inner):
+            inner = inner.children[0]
+        if inner.kind == "Cast" and node.id in self._own_casts:
+            return inner.children[0]
+        return inner
+
+    def _combine(self, node: PlanNode, inputs: Sequence[Deps], scope: PlanScope) -> Deps:
+        match node.kind:
+            case "AttributeReference":
+                found = scope.find(node.id)
+                return NOTHING if found is None else found.deps
+            case "OuterReference":
+                named = node.tree("e")
+                return NOTHING if named is None else self.of(named, scope)
+            case "GetStructField":
+                return self._field(node, inputs, scope)
+            case "If":
+                return _chosen(inputs[:1], inputs[1:])
+            case "CaseWhen":
+                paired = len(inputs) // 2 * 2
+                return _chosen(inputs[:paired:2], [*inputs[1:paired:2], *inputs[paired:]])
+            case "AggregateExpression":
+                return _chosen(inputs[1:], [direct(inputs[0], DependencyKind.AGGREGATION)])
+            case "PivotFirst":
+                return _chosen(inputs[:1], [direct(inputs[1], DependencyKind.AGGREGATION)])
+            case "WindowExpression":
+                used = direct(inputs[0], DependencyKind.TRANSFORMATION)
+                return joined([used, indirect(inputs[1], DependencyKind.WINDOW)])
+            case "MaxBy" | "MinBy":
+                return joined(
+                    [
+                        direct(inputs[0], DependencyKind.AGGREGATION),
+                        indirect(inputs[1], DependencyKind.SORT),
+                    ]
+                )
+            case "ScalarSubquery" | "ListQuery" | "LateralSubquery" | "Exists":
+                return self._subquery(node, scope)
+        return self._used(node, joined(inputs))
+
+    def _used(self, node: PlanNode, deps: Deps) -> Deps:
+        if node.kind in _CODE or node.kind in _AGGREGATING_CODE:
+            self._opaque(node.name or str(node.fields.get("udfName") or "a function"))
+            aggregates = (
+                node.kind in _AGGREGATING_CODE or node.fields.get("evalType") in _GROUPED_PANDAS
+            )
+            return direct(
+                deps, DependencyKind.AGGREGATION if aggregates else DependencyKind.TRANSFORMATION
+            )
+        if node.kind in _SAME_VALUE:
+            return deps
+        return direct(deps, DependencyKind.TRANSFORMATION, masked=node.kind in _MASKING)
+
+    def _field(self, node: PlanNode, inputs: Sequence[Deps], scope: PlanScope) -> Deps:
+        """A field of a struct that the plan itself built comes from that field's value alone."""
+        field = self._built_field(node, scope)
+        return direct(inputs[0], DependencyKind.TRANSFORMATION) if field is None else field.deps
+
+    def _built_field(self, node: PlanNode, scope: PlanScope) -> StructField | None:
+        fields = self._fields(node.children[0], scope)
+        at = int(node.fields.get("ordinal", 0))
+        return fields[at] if fields is not None and at < len(fields) else None
+
+    def _fields(self, node: PlanNode, scope: PlanScope) -> tuple[StructField, ...] | None:
+        """Return the fields of a struct whose making the plan shows."""
+        match node.kind:
+            case "AttributeReference":
+                column = scope.find(node.id)
+                return None if column is None else column.fields
+            case "CreateNamedStruct":
+                return tuple(
+                    StructField(self.of(value, scope), self._fields(value, scope))
+                    for value in node.children[1::2]
+                )
+            case "GetStructField":
+                field = self._built_field(node, scope)
+                return None if field is None else field.fields
+        return None
+
+    def _subquery(self, node: PlanNode, scope: PlanScope) -> Deps:
+        plan = node.tree("plan")
+        if plan is None:
+            return NOTHING
+        relation = self._relation_of(plan, scope)
+        if node.kind == "Exists":
+            return relation.rows
+        return joined([direct(relation.value(), DependencyKind.TRANSFORMATION), relation.rows])
+
+
+def _children_that_matter(node: PlanNode) -> Sequence[PlanNode]:
+    if node.kind in {"ScalarSubquery", "ListQuery", "LateralSubquery", "Exists"}:
+        return ()  # what they refer to outside is found from inside their plan
+    return node.children
+
+
+def _is_length_check(node: PlanNode) -> bool:
+    return (
+        node.kind == "StaticInvoke"
+        and node.fields.get("functionName") == "varcharTypeWriteSideCheck"
+    )
+
+
+def _chosen(conditions: Sequence[Deps], values: Sequence[Deps]) -> Deps:
+    """Return what a value depends on that is one of several, chosen by conditions."""
+    return joined(
+        [
+            *(direct(value, DependencyKind.TRANSFORMATION) for value in values),
+            *(indirect(condition, DependencyKind.CONDITIONAL) for condition in conditions),
+        ]
+    )
+
+
+_LONGEST = 500
+_INFIX = {
+    "Add": "+", "Subtract": "-", "Multiply": "*", "Divide": "/", "Remainder": "%",
+    "IntegralDivide": "div", "EqualTo": "=", "EqualNullSafe": "<=>", "LessThan": "<",
+    "LessThanOrEqual": "<=", "GreaterThan": ">", "GreaterThanOrEqual": ">=", "And": "AND",
+    "Or": "OR", "BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^",
+}  # fmt: skip
+_FIRST_CHILD = frozenset(
+    {"Alias", "AggregateExpression", "KnownNotNull", "AssertNotNull", "UpCast"}
+)
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def render_expression(root: PlanNode) -> str:
+    """Return an expression as text, cut when it is long."""
+    text = fold_tree(root, _render)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _render(node: PlanNode, parts: Sequence[str]) -> str:
+    parts = [part[: _LONGEST + 1] for part in parts]
+    if node.kind in _INFIX and len(parts) == 2:
+        return f"({parts[0]} {_INFIX[node.kind]} {parts[1]})"
+    if node.kind in _FIRST_CHILD and parts:
+        return parts[0]
+    writer = _WRITERS.get(node.kind)
+    return writer(node, parts) if writer else f"{_function(node)}({', '.join(parts)})"
+
+
+def _function(node: PlanNode) -> str:
+    named = node.fields.get("name") if node.kind.endswith(("UDF", "UDAF")) else None
+    return str(named or _WORD.sub("_", node.kind).lower())
+
+
+def _literal(node: PlanNode) -> str:
+    value = node.fields.get("value")
+    if value is None:
+        return "null"
+    return f"'{value}'" if node.fields.get("dataType") == "string" else str(value)
+
+
+def _type(kind: object) -> str:
+    return (
+        kind
+        if isinstance(kind, str)
+        else str(kind.get("type", ""))
+        if isinstance(kind, dict)
+        else ""
+    )
+
+
+def _case(parts: Sequence[str]) -> str:
+    paired = len(parts) // 2 * 2
+    branches = [
+        f"when {condition} then {value}"
+        for condition, value in zip(parts[:paired:2], parts[1:paired:2], strict=True)
+    ]
+    otherwise = [f"else {parts[paired]}"] if len(parts) > paired else []
+    return " ".join(["case", *branches, *otherwise, "end"])
+
+
+def _sort_order(node: PlanNode, parts: Sequence[str]) -> str:
+    return f"{parts[0]} desc" if "Descending" in str(node.fields.get("direction")) else parts[0]
+
+
+def _field(node: PlanNode, parts: Sequence[str]) -> str:
+    return f"{parts[0]}.{node.fields.get('name') or node.fields.get('ordinal')}"
+
+
+_WRITERS: dict[str, Callable[[PlanNode, Sequence[str]], str]] = {
+    "AttributeReference": lambda node, _: node.name,
+    "NamedLambdaVariable": lambda node, _: node.name,
+    "Literal": lambda node, _: _literal(node),
+    "Cast": lambda node, parts: f"cast({parts[0]} as {_type(node.fields.get('dataType'))})",
+    "CaseWhen": lambda _, parts: _case(parts),
+    "GetStructField": _field,
+    "IsNull": lambda _, parts: f"({parts[0]} is null)",
+    "IsNotNull": lambda _, parts: f"({parts[0]} is not null)",
+    "Not": lambda _, parts: f"(not {parts[0]})",
+    "WindowExpression": lambda _, parts: f"{parts[0]} over ({parts[1]})",
+    "WindowSpecDefinition": lambda _, parts: ", ".join(part for part in parts if part),
+    "SortOrder": _sort_order,
+    "SpecifiedWindowFrame": lambda *_: "",
+    "UnspecifiedFrame": lambda *_: "",
+    "ScalarSubquery": lambda *_: "(subquery)",
+    "Exists": lambda *_: "(subquery)",
+    "ListQuery": lambda *_: "(subquery)",
+}

@@ -1,0 +1,1 @@
+"""Procedural code: blocks, routines, dynamic SQL."""

@@ -1,0 +1,1 @@
+"""Queries: translates a query's tree into the column algebra."""

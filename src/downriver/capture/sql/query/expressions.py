@@ -1,0 +1,340 @@
+"""Expressions: what the value of an expression depends on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from downriver.capture.sql.query.names import is_row
+from downriver.capture.sql.query.scope import QueryScope
+from downriver.capture.sql.query.select import pattern_deps
+from downriver.columns.dependencies import NOTHING, DependencyKind, Deps, direct, indirect, merge
+from downriver.columns.relations import Column, Relation, opaque_column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from downriver.capture.sql.query.walker import QueryWalker
+
+_SAME_VALUE = (exp.Paren, exp.Alias, exp.Distinct, exp.Ordered, exp.Kwarg, exp.PropertyEQ)
+_OF_ONE_ROW = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
+_ROW_MAKERS = (
+    exp.Explode,
+    exp.ExplodeOuter,
+    exp.Posexplode,
+    exp.PosexplodeOuter,
+    exp.Inline,
+    exp.Unnest,
+    exp.ExplodingGenerateSeries,
+)
+
+
+class ExpressionTranslator:
+    """Computes dependencies of expressions in a scope; subqueries go back to the walker."""
+
+    def __init__(self, walker: QueryWalker) -> None:
+        self._walker = walker
+        self._special: dict[type, Callable[[exp.Expression, QueryScope], Deps]] = {
+            exp.Column: self._column,
+            exp.Dot: walker.paths.follow,
+            exp.Case: self._case,
+            exp.If: self._if,
+            exp.Nvl2: self._if,
+            exp.DecodeCase: self._decode,
+            exp.Window: self._window,
+            exp.Subquery: self._subquery,
+            exp.Select: self._subquery,
+            exp.Union: self._subquery,
+            exp.Intersect: self._subquery,
+            exp.Except: self._subquery,
+            exp.Exists: self._exists,
+            exp.In: self._in,
+            exp.Lambda: self._lambda,
+            exp.Comprehension: self._comprehension,
+            exp.Filter: self._filter,
+            exp.WithinGroup: self._within_group,
+            exp.Order: self._order,
+            exp.ArgMax: self._arg_max,
+            exp.ArgMin: self._arg_max,
+            exp.Count: self._count,
+            exp.Bracket: walker.paths.follow,
+            exp.StructExtract: walker.paths.follow,
+            exp.Columns: self._pattern,
+            **dict.fromkeys(_ROW_MAKERS, self._rows_made),
+            exp.Literal: _nothing,
+            exp.Null: _nothing,
+            exp.Boolean: _nothing,
+            exp.DataType: _nothing,
+            exp.Var: _nothing,
+            exp.Star: self._star,
+            exp.Identifier: _nothing,
+            exp.Parameter: self._parameter,
+            exp.Placeholder: _nothing,
+            exp.Interval: self._passed_on,
+        }
+
+    def of(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        """Return what the value of an expression depends on."""
+        special = self._special.get(type(node))
+        if special is not None:
+            return special(node, scope)
+        if isinstance(node, exp.Binary) and not isinstance(node, exp.Dot):
+            return self._chain(node, scope)
+        if isinstance(node, _SAME_VALUE):
+            return self._children(node, scope)
+        deps = self._children(node, scope)
+        if not deps or _counts_rows(node):
+            return NOTHING
+        kind = DependencyKind.AGGREGATION if _aggregates(node) else DependencyKind.TRANSFORMATION
+        return direct(deps, kind, masked=masks(node))
+
+    def column(self, node: exp.Expression, name: str, scope: QueryScope) -> Column:
+        """Return a select item as a column, with its struct fields if it builds a struct."""
+        inner = node.this if isinstance(node, exp.Alias) else node
+        if isinstance(inner, exp.Column):
+            found = self._walker.paths.find(inner, scope)
+            if found is not None:
+                return Column(name, found.deps, "", found.fields)
+        if isinstance(inner, exp.Struct):
+            return self._walker.paths.struct(inner, name, scope)
+        computed = Column(name, self.of(inner, scope), fields=None)
+        self._walker.listener.computed(inner, computed)
+        return computed
+
+    def _children(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        deps: Deps = {}
+        for child in node.iter_expressions():
+            if isinstance(child, exp.Expression):
+                more = self.of(child, scope)
+                if more:
+                    merge(deps, more)
+        return deps
+
+    def _passed_on(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        return direct(self._children(node, scope), DependencyKind.TRANSFORMATION)
+
+    def _chain(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        """Walk `a + b + c + …` without recursion: such chains are as deep as they are long."""
+        deps: Deps = {}
+        while isinstance(node, exp.Binary) and type(node) not in self._special:
+            right = node.args.get("expression")
+            if isinstance(right, exp.Expression):
+                merge(deps, self.of(right, scope))
+            node = node.this
+        if isinstance(node, exp.Expression):
+            merge(deps, self.of(node, scope))
+        return direct(deps, DependencyKind.TRANSFORMATION)
+
+    def _column(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        if isinstance(node.this, exp.Star):
+            return self._star(node, scope)
+        found = self._walker.paths.find(node, scope)
+        return found.deps if found is not None else NOTHING
+
+    def _star(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        """`hash(*)` uses every column, `count(*)` none."""
+        if _counts(node.parent):
+            return NOTHING
+        items = self._walker.selects.items([node], scope)
+        return opaque_column(Relation(items, NOTHING), "").deps
+
+    def _parameter(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        """`$1` is the first column of a file in a Snowflake stage; elsewhere a value given."""
+        name = self._walker.name(node)
+        if not name.startswith("$") or self._walker.dialect_name != "snowflake":
+            return NOTHING
+        found = scope.find_column(name)
+        return found.deps if found is not None else NOTHING
+
+    def _case(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        deps: Deps = {}
+        looked_at = [node.this] if node.this is not None else []
+        for branch in node.args.get("ifs") or ():
+            looked_at.append(branch.this)
+            merge(deps, direct(self.of(branch.args["true"], scope), DependencyKind.TRANSFORMATION))
+        if node.args.get("default") is not None:
+            merge(deps, direct(self.of(node.args["default"], scope), DependencyKind.TRANSFORMATION))
+        for condition in looked_at:
+            merge(deps, indirect(self.of(condition, scope), DependencyKind.CONDITIONAL))
+        return deps
+
+    def _if(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        deps = indirect(self.of(node.this, scope), DependencyKind.CONDITIONAL)
+        for branch in ("true", "false"):
+            if node.args.get(branch) is not None:
+                merge(
+                    deps, direct(self.of(node.args[branch], scope), DependencyKind.TRANSFORMATION)
+                )
+        return deps
+
+    def _decode(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        """`DECODE(a, 1, b, 2, c, d)`: a is compared with every second value."""
+        if not node.expressions:
+            return NOTHING
+        compared, *rest = node.expressions
+        looked_at, values = [compared, *rest[:-1:2]], rest[1::2]
+        if len(rest) % 2:
+            values.append(rest[-1])  # if nothing is equal
+        deps: Deps = {}
+        for condition in looked_at:
+            merge(deps, indirect(self.of(condition, scope), DependencyKind.CONDITIONAL))
+        for value in values:
+            merge(deps, direct(self.of(value, scope), DependencyKind.TRANSFORMATION))
+        return deps
+
+    def _window(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        deps = dict(direct(self.of(node.this, scope), DependencyKind.TRANSFORMATION))
+        seen: set[str] = set()
+        window: exp.Expression | None = node
+        while window is not None:
+            for part in _window_parts(window):
+                merge(deps, indirect(self.of(part, scope), DependencyKind.WINDOW))
+            name = self._walker.name(window.args["alias"]) if window.args.get("alias") else ""
+            window = None if name in seen else scope.windows.get(name)
+            seen.add(name)
+        return deps
+
+    def _filter(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        deps = dict(self.of(node.this, scope))
+        merge(deps, indirect(self.of(node.expression, scope), DependencyKind.CONDITIONAL))
+        return deps
+
+    def _within_group(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        deps = dict(direct(self.of(node.this, scope), DependencyKind.AGGREGATION))
+        if deps:  # listagg(a) within group (order by b)
+            merge(deps, self.of(node.expression, scope))
+        for part in (
+            node.expression.expressions if not deps else ()
+        ):  # a percentile of what is ordered
+            merge(deps, direct(self.of(part, scope), DependencyKind.AGGREGATION))
+        return deps
+
+    def _order(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        """The order inside an aggregate, as in `string_agg(a order by b)`."""
+        deps = dict(self.of(node.this, scope)) if node.this is not None else {}
+        for part in node.expressions:
+            merge(deps, indirect(self.of(part, scope), DependencyKind.SORT))
+        return deps
+
+    def _arg_max(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        deps = dict(direct(self.of(node.this, scope), DependencyKind.AGGREGATION))
+        merge(deps, indirect(self.of(node.expression, scope), DependencyKind.SORT))
+        return deps
+
+    def _count(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        counted = node.this
+        if isinstance(counted, exp.Column) and len(counted.parts) == 1:
+            name = self._walker.name(counted.this)
+            source = scope.find_source(name)
+            if source is not None and is_row(source, name, scope):
+                return NOTHING  # whole rows: none of them is missing
+        return direct(self._children(node, scope), DependencyKind.AGGREGATION)
+
+    def _rows_made(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        deps = direct(self._children(node, scope), DependencyKind.TRANSFORMATION)
+        if not isinstance(node.this, exp.Array):  # as many rows as are written there
+            merge(scope.generates, indirect(deps, DependencyKind.JOIN))
+        return deps
+
+    def _subquery(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        relation = self._walker.query(node, scope)
+        deps: Deps = {}
+        for item in relation.items:
+            column = item if isinstance(item, Column) else item.column("*", 1)
+            merge(deps, direct(column.deps, DependencyKind.TRANSFORMATION))
+        merge(deps, relation.rows)
+        return deps
+
+    def _exists(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        if isinstance(node.this, exp.Query):
+            return self._walker.query(node.this, scope).rows
+        return self._passed_on(node, scope)  # Spark: exists(array, x -> x > 0)
+
+    def _pattern(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        return pattern_deps(node, self._walker, scope)
+
+    def _in(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        deps = dict(direct(self.of(node.this, scope), DependencyKind.TRANSFORMATION))
+        parts = [node.args.get(part) for part in ("query", "unnest", "field")]
+        for part in (*parts, *node.expressions):
+            if isinstance(part, exp.Expression):
+                merge(deps, direct(self.of(part, scope), DependencyKind.TRANSFORMATION))
+        return deps
+
+    def _comprehension(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        """`[x + 1 FOR x IN xs IF x > 0]`: x is an element of xs."""
+        elements = direct(self.of(node.args["iterator"], scope), DependencyKind.TRANSFORMATION)
+        inner = QueryScope(scope, {})
+        name = self._walker.name(node.expression)
+        inner.sources[""] = Relation([Column(name, elements)], NOTHING)
+        deps = dict(direct(self.of(node.this, inner), DependencyKind.TRANSFORMATION))
+        merge(deps, elements)
+        condition = node.args.get("condition")
+        if isinstance(condition, exp.Expression):
+            merge(deps, indirect(self.of(condition, inner), DependencyKind.CONDITIONAL))
+        return deps
+
+    def _lambda(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        """A lambda's parameters are its own; the rest of its body looks outside."""
+        inner = QueryScope(scope, {})
+        parameters: list[Column] = [
+            Column(self._walker.name(p), NOTHING) for p in node.expressions if p.name
+        ]
+        inner.sources[""] = Relation([*parameters], NOTHING)
+        for parameter in parameters:
+            inner.sources.setdefault(parameter.name, Relation([], NOTHING))
+        return direct(self.of(node.this, inner), DependencyKind.TRANSFORMATION)
+
+
+def _window_parts(node: exp.Expression) -> Iterator[exp.Expression]:
+    """Yield the expressions a window is partitioned and ordered by."""
+    yield from node.args.get("partition_by") or ()
+    if node.args.get("order") is not None:
+        yield from node.args["order"].expressions
+    if node.args.get("spec") is not None:
+        yield node.args["spec"]
+
+
+def _counts(node: exp.Expression | None) -> bool:
+    if isinstance(node, exp.Anonymous):
+        return "count" in str(node.name).lower()
+    return isinstance(node, exp.Count)
+
+
+def _counts_rows(node: exp.Expression) -> bool:
+    """T-SQL's `IDENTITY(INT, 1, 1)`."""
+    return isinstance(node, exp.Anonymous) and str(node.name).upper() == "IDENTITY"
+
+
+def _nothing(node: exp.Expression, scope: QueryScope) -> Deps:
+    return NOTHING
+
+
+def _aggregates(node: exp.Expression) -> bool:
+    """Whether a value is made of many rows' values; what LAG and FIRST_VALUE show is one row's."""
+    return isinstance(node, exp.AggFunc) and not isinstance(node, _OF_ONE_ROW)
+
+
+_NAMES = frozenset(
+    {
+        "md5", "md5_hex", "md5_digest", "sha", "sha1", "sha2", "sha256", "sha512", "sha1_hex",
+        "sha2_hex", "sha2_binary", "hash", "xxhash64", "murmurhash3_32", "farm_fingerprint",
+        "hashbytes", "crc32", "mask", "mask_hash", "mask_first_n", "mask_last_n",
+        "mask_show_first_n", "mask_show_last_n", "anonymize", "encrypt", "aes_encrypt", "tokenize",
+        "redact", "fnv_hash", "siphash64", "cityhash64", "standard_hash", "checksum", "digest",
+    }
+)  # fmt: skip
+# Which of them have a class of their own differs between the versions of sqlglot.
+_KINDS = tuple(
+    kind
+    for name in ("MD5", "MD5Digest", "SHA", "SHA2", "SHA1Digest", "SHA2Digest", "FarmFingerprint")
+    if (kind := getattr(exp, name, None)) is not None
+)
+
+
+def masks(node: exp.Expression) -> bool:
+    """Return whether what goes into a function cannot be seen in what comes out."""
+    if isinstance(node, _KINDS):
+        return True
+    return isinstance(node, exp.Anonymous) and str(node.this).casefold() in _NAMES

@@ -1,0 +1,166 @@
+"""PIVOT and UNPIVOT: rows to columns and back."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from downriver.capture.sql.query.scope import QueryScope
+from downriver.capture.sql.query.select import expand_columns
+from downriver.columns.dependencies import NOTHING, Certainty, DependencyKind, Deps, indirect, merge
+from downriver.columns.relations import Column, OpaqueRelation, Relation, Star
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from downriver.capture.sql.query.walker import QueryWalker
+
+
+def pivot(
+    node: exp.Pivot, relation: Relation, walker: QueryWalker, outer: QueryScope | None
+) -> Relation:
+    """Return a relation pivoted as a clause of FROM says, or as DuckDB's PIVOT statement does."""
+    scope = QueryScope(outer, {})
+    scope.sources["\x00"] = relation
+    if node.args.get("unpivot"):
+        return _renamed(node, _unpivoted(node, relation, walker, scope), walker)
+    fields = list(node.args.get("fields") or ())
+    aggregates = list(node.expressions)
+    names = [walker.name(column).strip("'") for column in node.args.get("columns") or ()]
+    if not fields:  # PIVOT t ON … USING …
+        fields, aggregates = aggregates, list(node.args.get("using") or ())
+        names = _names(fields, aggregates, walker)
+    result = _pivoted(node, relation, walker, scope, (fields, aggregates, names))
+    return _renamed(node, result, walker)
+
+
+def _renamed(node: exp.Pivot, relation: Relation, walker: QueryWalker) -> Relation:
+    alias = node.args.get("alias")
+    columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
+    return relation.renamed(map(walker.name, columns)) if columns else relation
+
+
+def _pivoted(
+    node: exp.Pivot,
+    relation: Relation,
+    walker: QueryWalker,
+    scope: QueryScope,
+    made: tuple[Sequence[exp.Expression], Sequence[exp.Expression], list[str]],
+) -> Relation:
+    fields, aggregates, names = made
+    keys: Deps = {}
+    for field in fields:
+        key = field.this if isinstance(field, exp.In) else field
+        merge(keys, indirect(walker.expressions.of(key, scope), DependencyKind.CONDITIONAL))
+    values = [dict(walker.expressions.of(aggregate, scope)) for aggregate in aggregates] or [{}]
+    for deps in values:
+        merge(deps, keys)
+    kept = _kept(node, relation, walker, scope)
+    rows = dict(relation.rows)
+    for item in kept:
+        column = item if isinstance(item, Column) else item.column("*", Certainty.INFERRED)
+        merge(rows, indirect(column.deps, DependencyKind.GROUP_BY))
+    if not names:
+        walker.blind_spots.append("the columns of a PIVOT come from its data")
+        any_of: Deps = {}
+        for deps in values:
+            merge(any_of, deps)
+        return OpaqueRelation(any_of, rows, kept)
+    # Names go by key, and within a key by aggregate.
+    columns = [Column(name, values[at % len(values)]) for at, name in enumerate(names)]
+    return Relation([*kept, *columns], rows)
+
+
+def _kept(
+    node: exp.Pivot, relation: Relation, walker: QueryWalker, scope: QueryScope
+) -> list[Column | Star]:
+    """Return what the result is grouped by: what is named, or else all that is not pivoted."""
+    group = node.args.get("group")
+    if group is not None:
+        return list(walker.selects.relation(group.expressions, scope, NOTHING).items)
+    used = {walker.name(c.this) for c in node.find_all(exp.Column) if c.this.name}
+    if node.this is not None:  # the statement's own source is no column of it
+        inner = {id(c) for c in node.this.find_all(exp.Column)}
+        used = {
+            walker.name(c.this) for c in node.find_all(exp.Column) if c.name and id(c) not in inner
+        }
+    return without_columns(relation.items, used)
+
+
+def _names(
+    fields: Sequence[exp.Expression], aggregates: Sequence[exp.Expression], walker: QueryWalker
+) -> list[str]:
+    """Return the columns a PIVOT statement makes, or nothing when its data decides them."""
+    values: list[list[str]] = []
+    for field in fields:
+        if not isinstance(field, exp.In) or not field.expressions:
+            return []
+        values.append([part.alias or part.name or part.sql().lower() for part in field.expressions])
+    keys = ["_".join(parts) for parts in product(*values)]
+    aliased = any(isinstance(aggregate, exp.Alias) for aggregate in aggregates)
+    if len(aggregates) <= 1 and not aliased:
+        return keys
+    labels = [walker.output_name(a) or a.sql().lower() for a in aggregates]
+    return [f"{key}_{label}" for key in keys for label in labels]
+
+
+def _unpivoted(
+    node: exp.Pivot, relation: Relation, walker: QueryWalker, scope: QueryScope
+) -> Relation:
+    made, names, parts = _unpivot_parts(node, walker, scope)
+    values: list[Deps] = [{} for _ in made]
+    sources: set[str] = set()
+    for part in parts:
+        inner = part.this if isinstance(part, (exp.PivotAlias, exp.Alias)) else part
+        columns = inner.expressions if isinstance(inner, exp.Tuple) else [inner]
+        for at, column in enumerate(columns):
+            sources.add(walker.output_name(column) or column.name)
+            merge(values[at % len(values)], walker.expressions.of(column, scope))
+    rows = dict(relation.rows)
+    if not node.args.get("include_nulls"):  # a missing value makes no row
+        for deps in values:
+            merge(rows, indirect(deps, DependencyKind.FILTER))
+    items: list[Column | Star] = without_columns(relation.items, sources)
+    items += [Column(name, NOTHING) for name in names]
+    items += [Column(name, deps) for name, deps in zip(made, values, strict=True)]
+    return Relation(items, rows)
+
+
+def _unpivot_parts(
+    node: exp.Pivot, walker: QueryWalker, scope: QueryScope
+) -> tuple[list[str], list[str], list[exp.Expression]]:
+    """Return the columns made for values and for names, and the columns they are made of."""
+    fields = [field for field in node.args.get("fields") or () if isinstance(field, exp.In)]
+    if fields:
+        made = _flat(node.expressions)
+        named = [field.this for field in fields]
+        parts = [part for field in fields for part in field.expressions]
+    else:  # UNPIVOT t ON … INTO NAME … VALUE …
+        into = node.args.get("into")
+        made = _flat(into.expressions) if into is not None else [exp.to_identifier("value")]
+        named = [into.this] if into is not None else [exp.to_identifier("name")]
+        parts = [p for part in node.expressions for p in expand_columns(part, walker, scope)]
+    return [_name(m, walker) for m in made], [_name(n, walker) for n in named], parts
+
+
+def _flat(parts: Sequence[exp.Expression]) -> list[exp.Expression]:
+    return [
+        p for part in parts for p in (part.expressions if isinstance(part, exp.Tuple) else [part])
+    ]
+
+
+def _name(node: exp.Expression, walker: QueryWalker) -> str:
+    return walker.output_name(node) or walker.name(node)
+
+
+def without_columns(items: Sequence[Column | Star], names: set[str]) -> list[Column | Star]:
+    """Return items but for those with these names."""
+    kept: list[Column | Star] = []
+    for item in items:
+        if isinstance(item, Star):
+            kept.append(item.without(names))
+        elif item.name not in names:
+            kept.append(item)
+    return kept

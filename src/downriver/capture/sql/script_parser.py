@@ -1,0 +1,323 @@
+"""Splits a script into statements and parses each; falls back when sqlglot cannot parse one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.tokens import Token, TokenType
+
+from downriver.capture.sql.procedures.control_flow import list_pieces
+from downriver.capture.sql.procedures.pieces import CodePiece, PieceRole, word_at
+from downriver.capture.sql.result import SqlBlindSpot
+from downriver.capture.sql.statements.token_shapes import find_effect, find_export
+from downriver.capture.sql.text.parse import (
+    ScriptStatement,
+    StatementParser,
+    is_statement,
+    scan_tables,
+)
+from downriver.capture.sql.text.rewrite import RewriteContext, rewrite_tokens
+from downriver.capture.sql.text.split import replace_delimiters, split_by_keyword, split_statements
+from downriver.capture.sql.text.tokens import (
+    find_closing,
+    name_at,
+    source_text,
+    tokenize_leniently,
+    word,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from downriver.capture.sql.limits import Budget
+
+# Tried in turn when the dialect named cannot read a statement that another one can.
+_OTHERS = ("", "databricks", "postgres", "snowflake", "tsql", "bigquery", "oracle", "mysql")
+# Dialects that are two at once: queries of the first, definitions of the second.
+_MADE_OF = {"athena": ("trino", "hive")}
+_NO_SEMICOLONS = frozenset({"tsql", "fabric"})
+_MAX_SCRIPTS_IN_SCRIPTS = 5
+_MAX_TOKENS_TO_TRY_AGAIN = 20_000
+
+_MOVES_NO_DATA = frozenset(
+    {
+        "ADD", "ANALYZE", "ATTACH", "BACKUP", "BREAK", "CHECKPOINT", "CLOSE", "CLUSTER", "COLLECT",
+        "COMMENT", "COMMIT", "CONTINUE", "DBCC", "DEALLOCATE", "DENY", "DESC", "DESCRIBE", "DETACH",
+        "DISCARD", "EXIT", "EXPLAIN", "FETCH", "GET", "GOTO", "GRANT", "HELP", "INSTALL",
+        "INVALIDATE", "ITERATE", "KILL", "LEAVE", "LIST", "LISTEN", "LOCK", "LS", "MSCK", "NOTIFY",
+        "NULL", "OPTIMIZE", "PRAGMA", "PRINT", "PUT", "RAISE", "RAISERROR", "REFRESH", "REINDEX",
+        "REMOVE", "REPAIR", "RESET", "RESIGNAL", "REVOKE", "RM", "ROLLBACK", "SAVE", "SAVEPOINT",
+        "SET", "SHOW", "SIGNAL", "START", "STATISTICS", "SUMMARIZE", "SUSPEND", "RESUME", "SYSTEM",
+        "THROW", "UNCACHE", "UNLOCK", "UNSET", "USE", "VACUUM", "WAITFOR",
+    }
+)  # fmt: skip
+_BLOCKS = frozenset({"BEGIN", "DECLARE", "IF", "WHILE", "FOR", "LOOP", "REPEAT", "LET"})
+_TABLE_LIKE = frozenset({"TABLE", "VIEW"})
+
+
+class ScriptParser:
+    """Reads scripts of one dialect within one budget, statement by statement."""
+
+    def __init__(self, dialect: Dialect, budget: Budget) -> None:
+        name = type(dialect).__name__.lower()
+        self._dialect, *self._kin = map(Dialect.get_or_raise, _MADE_OF.get(name, (dialect,)))
+        self._budget = budget
+        self._parser = StatementParser(self._dialect, budget)
+        self._keyword_ends_statement = name in _NO_SEMICOLONS
+        self._depth = 0
+        self._procedural = False  # once a block was seen, declarations may be anywhere
+        self._routines: set[str] = set()
+        self.variables: set[str] = set()  # names that are no columns, declared so far
+
+    def read(self, sql: str) -> Iterator[ScriptStatement]:
+        """Yield the statements of a script, each parsed by itself so that one costs no other."""
+        text = replace_delimiters(sql)
+        tokens, problem = tokenize_leniently(text, self._dialect)
+        for chunk in split_statements(tokens):
+            for parsed in self._chunk(chunk, text):
+                if problem is not None:
+                    yield parsed._replace(blind_spots=(problem, *parsed.blind_spots))
+                    problem = None
+                else:
+                    yield parsed
+        if problem is not None:
+            yield ScriptStatement(sql, 1, blind_spots=(problem,))
+
+    def _chunk(self, chunk: list[Token], sql: str) -> Iterator[ScriptStatement]:
+        routine = ""
+        parts = split_by_keyword(chunk) if self._keyword_ends_statement else [chunk]
+        for part in parts:
+            if self._budget.out_of_time:
+                yield self._unread(part, sql, "too_large", "there is no time left to read it")
+                continue
+            for piece in list_pieces(part, routine):
+                routine = piece.routine
+                self._routines.add(routine.casefold())
+                self.variables.update(piece.variables)
+                self._procedural |= bool(routine) or word(part[0]) in _BLOCKS
+                for parsed in self._piece(piece, sql):
+                    yield parsed._replace(routine=parsed.routine or routine)
+
+    def _piece(self, piece: CodePiece, sql: str) -> Iterator[ScriptStatement]:
+        tokens = list(piece.tokens)
+        if not tokens:
+            return
+        match piece.role:
+            case PieceRole.STATEMENT:
+                for parsed in self._statement(tokens, sql, piece.routine):
+                    yield parsed._replace(row=piece.row)
+            case PieceRole.TRIGGER:
+                name, _ = name_at(tokens, 0, self._dialect)
+                yield ScriptStatement(
+                    sql[: tokens[0].end + 1], tokens[0].line, kind="CREATE", trigger=name
+                )
+            case PieceRole.CONDITION:
+                yield from self._condition(tokens, sql)
+            case PieceRole.VALUE:
+                yield from self._value(tokens, sql)
+            case PieceRole.SCRIPT:
+                yield from self._script(tokens, sql)
+            case PieceRole.DYNAMIC:
+                yield self._hidden(
+                    tokens, sql, "dynamic_sql", "the statement is built when it runs"
+                )
+            case PieceRole.CALL:
+                yield from self._call(tokens, sql)
+            case PieceRole.FOREIGN:
+                yield self._hidden(tokens, sql, "foreign_code", "the body is not written in SQL")
+
+    # Statements
+
+    def _statement(self, tokens: list[Token], sql: str, routine: str) -> Iterator[ScriptStatement]:
+        effect = find_effect(tokens, self._dialect)
+        if effect is not None:
+            yield ScriptStatement(
+                source_text(tokens, sql), tokens[0].line, kind=effect.kind, effect=effect
+            )
+            return
+        to_file = find_export(tokens, sql, self._parser, self._dialect)
+        if to_file is not None:
+            yield to_file
+            return
+        place = RewriteContext(self._dialect, bool(routine) or self._depth > 0)
+        rewritten = rewrite_tokens(tokens, place)
+        parsed = self._parser.parse(rewritten, sql)
+        if isinstance(parsed, ScriptStatement) and is_statement(parsed.tree):
+            yield parsed._replace(sql=source_text(tokens, sql))
+        else:
+            yield from self._otherwise(rewritten, sql, parsed)
+
+    def _otherwise(
+        self, tokens: list[Token], sql: str, parsed: ScriptStatement | SqlBlindSpot
+    ) -> Iterator[ScriptStatement]:
+        """Yield what is known of something that is no statement, or none we can read."""
+        first = word(tokens[0])
+        if first in _MOVES_NO_DATA or _names_no_table(tokens):
+            yield ScriptStatement(source_text(tokens, sql), tokens[0].line, kind=first)
+        elif self._is_value(tokens):
+            self.variables.add(str(tokens[0].text).casefold())
+            yield from self._value(tokens, sql)
+        elif isinstance(parsed, SqlBlindSpot):
+            yield from self._second_try(tokens, sql, parsed)
+        elif isinstance(parsed.tree, (exp.Anonymous, exp.Dot, exp.Func)) and self._procedural:
+            yield from self._call(tokens, sql)
+        else:
+            yield self._unread(tokens, sql, "unparsed", "not a statement we know")
+
+    def _is_value(self, tokens: list[Token]) -> bool:
+        """An assignment, or a declaration among others in procedural code."""
+        if any(token.token_type == TokenType.COLON_EQ for token in tokens[:6]):
+            return True
+        return self._procedural and word(tokens[0]) not in _STARTS
+
+    def _second_try(
+        self, tokens: list[Token], sql: str, problem: SqlBlindSpot
+    ) -> Iterator[ScriptStatement]:
+        parts = split_by_keyword(tokens)
+        if len(parts) > 1 and not self._keyword_ends_statement:
+            attempts = [self._parser.parse(part, sql) for part in parts]
+            if all(isinstance(a, ScriptStatement) and is_statement(a.tree) for a in attempts):
+                yield from (attempt for attempt in attempts if isinstance(attempt, ScriptStatement))
+                return
+        for dialect in self._kin:
+            attempt = self._parser.parse_text(source_text(tokens, sql), dialect)
+            if attempt is not None:
+                yield attempt._replace(line=tokens[0].line)
+                return
+        if problem.kind == "unparsed" and len(tokens) <= _MAX_TOKENS_TO_TRY_AGAIN:
+            attempt = self._in_other_dialect(source_text(tokens, sql), tokens[0].line, problem)
+            if attempt is not None:
+                yield attempt
+                return
+        yield self._unread(tokens, sql, problem.kind, problem.message, problem)
+
+    def _in_other_dialect(
+        self, text: str, line: int, problem: SqlBlindSpot
+    ) -> ScriptStatement | None:
+        for other in map(Dialect.get_or_raise, _OTHERS):
+            if type(other) is type(self._dialect) or self._budget.out_of_time:
+                continue
+            attempt = self._parser.parse_text(text, other)
+            if attempt is not None:
+                note = f"{problem.message}; read as {type(other).__name__.lower()}"
+                spot = SqlBlindSpot("other_dialect", note, problem.line, problem.column)
+                return attempt._replace(line=line, blind_spots=(spot,))
+        return None
+
+    # Pieces of procedural code
+
+    def _condition(self, tokens: list[Token], sql: str) -> Iterator[ScriptStatement]:
+        yield from self._queries_in(tokens, sql)
+
+    def _value(self, tokens: list[Token], sql: str) -> Iterator[ScriptStatement]:
+        if word(tokens[0]) == "DECLARE":
+            parsed = self._parser.parse(tokens, sql)
+            if isinstance(parsed, ScriptStatement) and isinstance(parsed.tree, exp.Declare):
+                yield parsed._replace(kind="DECLARE")
+                return
+        words = [word(token) for token in tokens]
+        if "IMMEDIATE" in words and "EXECUTE" in words:
+            yield self._hidden(tokens, sql, "dynamic_sql", "the statement is built when it runs")
+            return
+        yield from self._queries_in(tokens, sql)
+
+    def _queries_in(self, tokens: list[Token], sql: str) -> Iterator[ScriptStatement]:
+        """Yield the queries that stand in brackets, or after FOR or `:=`."""
+        at = 0
+        while at < len(tokens):
+            if word(tokens[at]) not in ("SELECT", "WITH"):
+                at += 1
+                continue
+            opened = at > 0 and tokens[at - 1].token_type == TokenType.L_PAREN
+            end = find_closing(tokens, at - 1) if opened else len(tokens)
+            parsed = self._parser.parse(tokens[at:end], sql)
+            if isinstance(parsed, ScriptStatement) and isinstance(parsed.tree, exp.Query):
+                yield parsed
+            else:
+                message = parsed.message if isinstance(parsed, SqlBlindSpot) else "not a query"
+                yield self._unread(tokens[at:end], sql, "unparsed", message)
+            at = end
+
+    def _script(self, tokens: list[Token], sql: str) -> Iterator[ScriptStatement]:
+        """Yield the statements of a script in quotes: a body, or a constant that is executed."""
+        quoted = tokens[-1]
+        if self._depth >= _MAX_SCRIPTS_IN_SCRIPTS:
+            yield self._hidden(tokens, sql, "too_deep", "scripts in scripts in scripts")
+            return
+        lines_before = sql.count("\n", 0, quoted.start)
+        self._depth += 1
+        try:
+            for parsed in self.read(str(quoted.text)):
+                yield _moved(parsed, lines_before)
+        finally:
+            self._depth -= 1
+
+    def _call(self, tokens: list[Token], sql: str) -> Iterator[ScriptStatement]:
+        at = 1 if word(tokens[0]) in ("CALL", "EXEC", "EXECUTE") else 0
+        if word_at(tokens, at) in ("FUNCTION", "PROCEDURE"):  # of a trigger
+            at += 1
+        if at < len(tokens) and tokens[at].token_type == TokenType.PARAMETER:  # EXEC @rc = p
+            at = min(at + 3, len(tokens) - 1)
+        name = ".".join(name_at(tokens, at, self._dialect)[0])
+        if name.casefold() in self._routines:
+            yield ScriptStatement(source_text(tokens, sql), tokens[0].line, kind="CALL")
+            return
+        message = f"what {name or 'the procedure'} does is not in this script"
+        yield self._hidden(tokens, sql, "procedure_call", message)
+
+    # What cannot be read
+
+    def _hidden(self, tokens: list[Token], sql: str, kind: str, message: str) -> ScriptStatement:
+        spot = SqlBlindSpot(kind, message, tokens[0].line, tokens[0].col)
+        first = word(tokens[0])
+        return ScriptStatement(
+            source_text(tokens, sql), tokens[0].line, kind=first, blind_spots=(spot,)
+        )
+
+    def _unread(
+        self,
+        tokens: list[Token],
+        sql: str,
+        kind: str,
+        message: str,
+        place: SqlBlindSpot | None = None,
+    ) -> ScriptStatement:
+        found = scan_tables(tokens, self._dialect)
+        line = place.line if place is not None else tokens[0].line
+        column = place.column if place is not None else tokens[0].col
+        return ScriptStatement(
+            source_text(tokens, sql),
+            tokens[0].line,
+            kind=word(tokens[0]) or "UNKNOWN",
+            inputs=found.inputs,
+            outputs=found.outputs,
+            blind_spots=(SqlBlindSpot(kind, message, line, column),),
+        )
+
+
+_STARTS = frozenset(
+    {
+        "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "CREATE", "DROP", "ALTER", "COPY",
+        "REPLACE", "TRUNCATE", "LOAD", "UNLOAD", "EXPORT", "IMPORT", "FROM", "VALUES", "TABLE", "(",
+        "CACHE", "PIVOT", "UNPIVOT", "UPSERT",
+    }
+)  # fmt: skip
+
+
+def _moved(parsed: ScriptStatement, lines: int) -> ScriptStatement:
+    spots = tuple(
+        SqlBlindSpot(spot.kind, spot.message, spot.line + lines, spot.column)
+        for spot in parsed.blind_spots
+    )
+    return parsed._replace(line=parsed.line + lines, blind_spots=spots)
+
+
+def _names_no_table(tokens: Sequence[Token]) -> bool:
+    """CREATE, ALTER or DROP of something that holds no rows: a warehouse, a role, a stage."""
+    if [word(token) for token in tokens[:2]] == ["IMPORT", "FOREIGN"]:
+        return True
+    if word(tokens[0]) not in ("CREATE", "ALTER", "DROP"):
+        return False
+    return not _TABLE_LIKE.intersection(word(token) for token in tokens[:8])

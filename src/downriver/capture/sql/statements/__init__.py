@@ -1,0 +1,1 @@
+"""Statements: what each kind of statement reads and writes."""

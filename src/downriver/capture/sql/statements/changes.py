@@ -1,0 +1,356 @@
+"""MERGE, UPDATE and DELETE, with SET assignments and T-SQL's OUTPUT clause."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from downriver.capture.sql.query.scope import QueryScope
+from downriver.capture.sql.statements.context import (
+    StatementContext,
+    StatementEffect,
+    TableWrite,
+    as_node,
+    match_columns,
+)
+from downriver.columns.dependencies import DependencyKind, Deps, TableName, indirect, merge
+from downriver.columns.relations import Column, Relation, Star
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+# MERGE
+
+
+def read_merge(node: exp.Expression, context: StatementContext) -> StatementEffect:
+    """MERGE: every WHEN branch writes, and the join and its own condition decide its rows."""
+    scope = QueryScope(context.outer(node), {})
+    target = context.walker.table_name(node.this)
+    rows: Deps = {}
+    source = context.walker.sources.add(node.args["using"], scope, rows)
+    existing = context.existing(target)
+    scope.sources[context.walker.alias(node.this)] = existing
+    _join_on(node, source, existing, scope, rows, context)
+    written: list[TableWrite] = []
+    whens = as_node(node.args.get("whens"))
+    for when in whens.expressions if whens is not None else ():
+        written += _when(when, _Branch(target, scope, source, rows), context)
+    new = Relation([item for one in written for item in one.columns], rows)
+    written += read_output_into(node, context, new, existing)
+    return StatementEffect(
+        "MERGE", context.inputs(without=[target]), written or [TableWrite(target, [], rows)]
+    )
+
+
+def _join_on(
+    node: exp.Expression,
+    source: Relation,
+    existing: Relation,
+    scope: QueryScope,
+    rows: Deps,
+    context: StatementContext,
+) -> None:
+    condition = as_node(node.args.get("on"))
+    if condition is not None:
+        merge(rows, indirect(context.walker.expressions.of(condition, scope), DependencyKind.JOIN))
+    for name in node.args.get("using_cond") or ():
+        for relation in (source, existing):
+            column = relation.find(context.walker.name(name))
+            if column is not None:
+                merge(rows, indirect(column.deps, DependencyKind.JOIN))
+
+
+class _Branch:
+    """What a WHEN branch of a MERGE can see, and what it writes to."""
+
+    def __init__(self, target: TableName, scope: QueryScope, source: Relation, rows: Deps) -> None:
+        self.target = target
+        self.scope = scope
+        self.source = source
+        self.rows = dict(rows)
+
+
+def _when(when: exp.Expression, branch: _Branch, context: StatementContext) -> Iterator[TableWrite]:
+    condition = as_node(when.args.get("condition"))
+    if condition is not None:
+        deps = context.walker.expressions.of(condition, branch.scope)
+        merge(branch.rows, indirect(deps, DependencyKind.FILTER))
+    then = when.args.get("then")
+    if isinstance(then, (exp.Update, exp.Insert)):  # Oracle: … THEN UPDATE SET … WHERE …
+        context.filtered(then, branch.scope, branch.rows)
+    if isinstance(then, exp.Update):
+        yield _updated(then, branch, context)
+    elif isinstance(then, exp.Insert):
+        yield _inserted(then, branch, context)
+    else:  # DELETE, DO NOTHING
+        yield TableWrite(branch.target, [], branch.rows)
+
+
+def _updated(then: exp.Update, branch: _Branch, context: StatementContext) -> TableWrite:
+    assignments = then.args.get("expressions")
+    if isinstance(assignments, list) and any(isinstance(a, exp.Binary) for a in assignments):
+        return read_assignments(assignments, branch.target, branch.scope, branch.rows, context)
+    return _whole_row(branch, context)  # UPDATE SET *, UPDATE ALL BY NAME
+
+
+def _inserted(then: exp.Insert, branch: _Branch, context: StatementContext) -> TableWrite:
+    columns, values = _listed_values(then)
+    if values is None:  # INSERT *, INSERT ROW
+        return _whole_row(branch, context)
+    if columns is not None:
+        names = [context.column_name(column) for column in columns]
+    else:
+        names = list(context.columns_of(branch.target) or ())
+    items: list[Column | Star] = []
+    for at, value in enumerate(values):
+        name = names[at] if at < len(names) else context.walker.output_name(value)
+        if name:
+            items.append(context.walker.selects.item(value, name, branch.scope))
+    return TableWrite(branch.target, items, branch.rows)
+
+
+def _listed_values(
+    then: exp.Insert,
+) -> tuple[list[exp.Expression] | None, list[exp.Expression] | None]:
+    """Return the columns and the values an INSERT lists, None where it lists none."""
+    columns = then.this.expressions if isinstance(then.this, (exp.Tuple, exp.Schema)) else None
+    if isinstance(then.expression, exp.Tuple):
+        return columns, then.expression.expressions
+    only = columns[0] if columns and len(columns) == 1 else None
+    if isinstance(only, exp.Anonymous) and only.name.upper() == "VALUES":
+        return None, only.expressions  # `INSERT VALUES (…)`, which sqlglot takes for a call
+    return columns, None
+
+
+def _whole_row(branch: _Branch, context: StatementContext) -> TableWrite:
+    columns = context.columns_of(branch.target)
+    return TableWrite(branch.target, match_columns(branch.source, columns), branch.rows)
+
+
+# UPDATE
+
+
+def read_update(node: exp.Expression, context: StatementContext) -> StatementEffect:
+    """UPDATE, also of several tables, through an alias, or through a CTE."""
+    outer = context.outer(node)
+    scope = QueryScope(outer, {})
+    rows: Deps = {}
+    context.walker.sources.from_clause(node, scope, rows)
+    target = _changed_table(node.this, node, scope, context)
+    for join in node.this.args.get("joins") or ():
+        context.walker.sources.join(join, scope, rows)
+    context.filtered(node, scope, rows)
+    targets = _targets(node, target, context)
+    written = [
+        read_assignments(assignments, table, scope, rows, context)
+        for table, assignments in targets.items()
+    ]
+    new = Relation([item for one in written for item in one.columns], rows)
+    written += read_output_into(node, context, new, context.existing(target))
+    return StatementEffect("UPDATE", _inputs(list(targets), written, context), written)
+
+
+def _inputs(
+    targets: list[TableName], written: Sequence[TableWrite], context: StatementContext
+) -> list[TableName]:
+    """Return the tables read: of several that are changed, those that another one's rows use."""
+    used = {
+        key[0]
+        for one in written
+        for deps in (one.rows, *(c.deps for c in one.columns if isinstance(c, Column)))
+        for key in deps
+        if key[0] != one.table and one.table in targets
+    }
+    read = [name for name in context.inputs() if name not in targets or name in used]
+    return list(dict.fromkeys([*read, *(name for name in targets if name in used)]))
+
+
+def _targets(
+    node: exp.Expression, target: TableName, context: StatementContext
+) -> dict[TableName, list[exp.Expression]]:
+    """Return which assignment is to which table: `SET a.x = …, b.y = …` changes two."""
+    tables = {context.walker.alias(table): table for table in _tables_of(node)}
+    found: dict[TableName, list[exp.Expression]] = {}
+    for assignment in node.expressions:
+        left = assignment.this if isinstance(assignment, exp.Binary) else None
+        name = (
+            context.walker.name(left.args["table"])
+            if left is not None and _is_qualified(left)
+            else ""
+        )
+        table = tables.get(name)
+        owner = context.walker.table_name(table) if table is not None else target
+        found.setdefault(owner, []).append(assignment)
+    return found or {target: []}
+
+
+def _is_qualified(node: object) -> bool:
+    return isinstance(node, exp.Column) and isinstance(node.args.get("table"), exp.Identifier)
+
+
+def _tables_of(node: exp.Expression) -> Iterator[exp.Table]:
+    """Yield the tables a MySQL UPDATE may change: the first, and those joined to it."""
+    if isinstance(node.this, exp.Table):
+        for join in node.this.args.get("joins") or ():
+            if isinstance(join.this, exp.Table):
+                yield join.this
+
+
+def _changed_table(
+    node: exp.Expression, statement: exp.Expression, scope: QueryScope, context: StatementContext
+) -> TableName:
+    """Return the table an UPDATE means: T-SQL names it by an alias of its FROM, or by a CTE."""
+    walker = context.walker
+    if not isinstance(node, exp.Table):  # Oracle: UPDATE (SELECT …) SET …
+        shown = node.find(exp.Table)
+        walker.sources.add(node, scope, {})
+        return walker.table_name(shown) if shown is not None else ()
+    name = walker.table_name(node)
+    alias = walker.alias(node)
+    if len(name) == 1:
+        for table in statement.find_all(exp.Table):
+            if table is not node and table.alias and walker.alias(table) == name[0]:
+                return _behind_cte(walker.table_name(table), statement, context)
+        real = _behind_cte(name, statement, context)
+        if real != name:
+            scope.sources[alias] = scope.find_cte(name[0]) or context.existing(real)
+            return real
+    if alias not in scope.sources:
+        scope.sources[alias] = context.existing(name)
+    return name
+
+
+def _behind_cte(name: TableName, statement: exp.Expression, context: StatementContext) -> TableName:
+    """Return the table whose rows a CTE shows, for changing the CTE changes them."""
+    clause = as_node(statement.args.get("with_"))
+    for cte in clause.expressions if clause is not None and len(name) == 1 else ():
+        if context.walker.name(cte.args["alias"].this) == name[0]:
+            table = cte.this.find(exp.Table)
+            if table is not None:
+                return context.walker.table_name(table)
+    return name
+
+
+# DELETE
+
+
+def read_delete(node: exp.Expression, context: StatementContext) -> StatementEffect:
+    """DELETE: no column is filled, but what it joins and filters on decides which rows stay."""
+    scope = QueryScope(context.outer(node), {})
+    rows: Deps = {}
+    for item in _listed(node.args.get("using")):
+        context.walker.sources.add(item, scope, rows)
+    named = [t for t in _listed(node.args.get("tables")) if isinstance(t, exp.Table)]
+    table = as_node(node.this) or (named[0] if named else None)  # BigQuery: DELETE t WHERE …
+    if table is None:
+        return StatementEffect("DELETE", context.inputs(), [])
+    target = _changed_table(table, node, scope, context)
+    for join in table.args.get("joins") or ():
+        context.walker.sources.join(join, scope, rows)
+    context.filtered(node, scope, rows)
+    targets = _deleted_from(named, table, context) or [target]
+    written = [TableWrite(name, [], rows) for name in targets]
+    written += read_output_into(node, context, Relation([], rows), context.existing(targets[0]))
+    return StatementEffect("DELETE", _inputs(targets, written, context), written)
+
+
+def _deleted_from(
+    named: Sequence[exp.Table], table: exp.Expression, context: StatementContext
+) -> list[TableName]:
+    """Return the tables that `DELETE a, b FROM …` means, given by alias or name."""
+    known = {
+        context.walker.alias(t): context.walker.table_name(t) for t in table.find_all(exp.Table)
+    }
+    return [known.get(context.walker.alias(t), context.walker.table_name(t)) for t in named]
+
+
+def _listed(value: object) -> list[exp.Expression]:
+    found = value if isinstance(value, list) else [value]
+    return [item for item in found if isinstance(item, exp.Expression)]
+
+
+def read_assignments(
+    assignments: Sequence[exp.Expression],
+    target: TableName,
+    scope: QueryScope,
+    rows: Deps,
+    context: StatementContext,
+) -> TableWrite:
+    """Return the columns that assignments fill."""
+    items: list[Column | Star] = []
+    for assignment in assignments:
+        if isinstance(assignment, exp.Binary):
+            items += _assigned_columns(assignment.this, assignment.expression, scope, rows, context)
+    return TableWrite(target, items, rows)
+
+
+def _assigned_columns(
+    left: exp.Expression,
+    right: exp.Expression,
+    scope: QueryScope,
+    rows: Deps,
+    context: StatementContext,
+) -> Iterator[Column | Star]:
+    if isinstance(left, exp.Parameter):  # T-SQL: SET @x = …, or SET @x = a = …
+        return
+    if not isinstance(left, (exp.Tuple, exp.Paren)):
+        yield context.walker.selects.item(right, _assigned_name(left, scope, context), scope)
+        return
+    names = [_assigned_name(part, scope, context) for part in left.expressions or [left.this]]
+    if isinstance(right, (exp.Subquery, exp.Query)):
+        relation = context.walker.query(right, scope).renamed(names)
+        for item in relation.items:
+            yield _in_row(item, relation.rows)
+        return
+    values = right.expressions or [right.this]
+    for name, value in zip(names, values, strict=False):
+        yield context.walker.selects.item(value, name, scope)
+
+
+def _assigned_name(node: exp.Expression, scope: QueryScope, context: StatementContext) -> str:
+    """Return the column that is assigned to: in `address.city`, unless that is a table, address."""
+    while isinstance(node, (exp.Dot, exp.Bracket)):
+        node = node.this
+    if isinstance(node, exp.Column) and len(node.parts) == 2:
+        first = context.walker.name(node.parts[0])
+        if scope.find_source(first) is None and first != context.walker.name(node.this):
+            return first
+    return context.column_name(node)
+
+
+def _in_row(item: Column | Star, rows: Deps) -> Column | Star:
+    """A value from a subquery depends on what decides which row the subquery has."""
+    if isinstance(item, Star):
+        return item
+    deps = dict(item.deps)
+    merge(deps, rows)
+    return item.with_deps(deps)
+
+
+def read_output_into(
+    node: exp.Expression, context: StatementContext, new: Relation, old: Relation
+) -> Iterator[TableWrite]:
+    """Yield what OUTPUT … INTO writes; rows that are only returned go nowhere we know."""
+    returning = as_node(node.args.get("returning"))
+    into = as_node(returning.args.get("into")) if returning is not None else None
+    if returning is None or into is None:
+        return
+    scope = QueryScope(None, {})
+    scope.sources["inserted"] = new
+    scope.sources["deleted"] = old
+    relation = context.walker.selects.relation(returning.expressions, scope, new.rows)
+    names = [context.column_name(column) for column in into.expressions]
+    yield TableWrite(_output_table(into, context), relation.renamed(names).items, dict(new.rows))
+
+
+def _output_table(into: exp.Expression, context: StatementContext) -> tuple[str, ...]:
+    if isinstance(into, exp.Table):
+        return context.walker.table_name(into)
+    if isinstance(into, exp.Identifier):
+        return tuple(context.walker.name(into).split("."))  # one name: see output_clause.py
+    if isinstance(into, exp.Column):
+        return tuple(context.walker.name(part) for part in into.parts)
+    if isinstance(into, exp.Parameter):
+        return (f"@{into.name}",)
+    return (into.name.lower() if isinstance(into, exp.Anonymous) else into.sql_name().lower(),)

@@ -1,0 +1,1 @@
+"""SQL templates: Jinja and dbt."""

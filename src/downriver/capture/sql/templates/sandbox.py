@@ -1,0 +1,164 @@
+"""A Jinja environment for untrusted templates: sandboxed, and limited in time and size."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import TemplateError, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from downriver.capture.sql.limits import OverLimitError
+from downriver.capture.sql.templates.dbt import TemplateUnknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from downriver.capture.sql.limits import Budget
+
+_LONGEST_VALUE = 1_000_000  # characters a template may build in one piece
+_LARGEST_NUMBER = 100_000  # that may be given to a filter or a method, as in `center(80)`
+_WIDE_FORMAT = re.compile(r"%[^a-zA-Z%]*\d{5,}|\{[^}]*\d{5,}[^}]*\}")
+
+# What a template that makes no sense may raise in Jinja or in the Python it is turned into.
+TEMPLATE_FAULTS = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    SecurityError,
+    SyntaxError,
+    TemplateError,
+    TypeError,
+    ValueError,
+)
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """A sandbox in which loops, calls and the size of values are counted too."""
+
+    intercepted_binops = frozenset({"*", "**", "+", "%"})
+    concat = staticmethod(lambda parts: "".join(map(str, parts)))
+
+    def __init__(self, budget: Budget, unknown: type[TemplateUnknown]) -> None:
+        super().__init__(undefined=unknown, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
+        self._budget = budget
+        self._macros: dict[str, Callable[..., Any]] = {}
+        self.globals["__counted"] = self._counted
+        self.globals["__joined"] = self._joined
+        self.globals["range"] = self._range
+        self.filters = {name: self._guarded(filter_) for name, filter_ in self.filters.items()}
+
+    def add_macros(self, texts: Sequence[str]) -> None:
+        """Make the macros of some files known; they may call each other in any order."""
+        trees: list[nodes.Template] = []
+        for text in texts:
+            # What is wrong in a file is seen where a macro of it is called, and missing.
+            with suppress(*TEMPLATE_FAULTS):
+                trees.append(self.parse_counted(text))
+        for tree in trees:
+            for macro in tree.find_all(nodes.Macro):
+                self.globals[macro.name] = self._late(macro.name)
+        for tree in trees:
+            with suppress(*TEMPLATE_FAULTS):
+                module = vars(self.from_string(tree).make_module())
+                self._macros.update({name: m for name, m in module.items() if callable(m)})
+
+    def _late(self, name: str) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            macro = self._macros.get(name) or self.undefined(name=name)
+            return macro(*args, **kwargs)
+
+        return call
+
+    def parse_counted(self, source: str) -> nodes.Template:
+        """Return a template's tree in which loops and joined strings are counted."""
+        tree = self.parse(source)
+        for loop in tree.find_all(nodes.For):
+            loop.iter = _call("__counted", [loop.iter])  # type: ignore[list-item]
+        for joined in list(tree.find_all(nodes.Concat)):
+            joined.nodes = [_call("__joined", [nodes.List(joined.nodes)])]
+        tree.set_environment(self)
+        return tree
+
+    def is_safe_callable(self, obj: Any) -> bool:
+        """What is unknown may be called: it does nothing but print itself."""
+        return isinstance(obj, TemplateUnknown) or super().is_safe_callable(obj)
+
+    def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
+        """Return a string's `format` made safe."""
+        _check_format(getattr(value, "__self__", None))
+        return super().wrap_str_format(value)
+
+    def call(self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call something from a template."""
+        self._budget.spend()
+        self._check_numbers(args)
+        self._check_numbers(kwargs.values())
+        return super().call(__context, __obj, *args, **kwargs)
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """Compute an operation whose result may be far larger than what it is given."""
+        if operator == "%":
+            _check_format(left)
+        if operator == "**" and not _is_small(right):
+            raise OverLimitError("it builds too large a number")
+        built = _size(left) * _size(right) if operator == "*" else _size(left) + _size(right)
+        if built > _LONGEST_VALUE and (hasattr(left, "__len__") or hasattr(right, "__len__")):
+            raise OverLimitError("it builds too long a value")
+        return super().call_binop(context, operator, left, right)
+
+    def _counted(self, items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            self._budget.spend()
+            yield item
+
+    def _joined(self, parts: Sequence[Any]) -> str:
+        texts = [str(part) for part in parts]
+        if sum(map(len, texts)) > _LONGEST_VALUE:
+            raise OverLimitError("it builds too long a value")
+        return "".join(texts)
+
+    def _range(self, *args: int) -> range:
+        self._check_numbers(args)
+        return range(*args)
+
+    def _guarded(self, filter_: Callable[..., Any]) -> Callable[..., Any]:
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            self._budget.spend()
+            self._check_numbers(args)
+            self._check_numbers(kwargs.values())
+            for arg in args:
+                _check_format(arg)
+            return filter_(*args, **kwargs)
+
+        for mark in ("jinja_pass_arg", "__name__"):
+            if hasattr(filter_, mark):
+                setattr(guarded, mark, getattr(filter_, mark))
+        return guarded
+
+    def _check_numbers(self, values: Iterable[Any]) -> None:
+        for value in values:
+            if isinstance(value, int) and not _is_small(value):
+                raise OverLimitError("it uses too large a number")
+
+
+def _size(value: Any) -> int:
+    return len(value) if hasattr(value, "__len__") else abs(value) if isinstance(value, int) else 1
+
+
+def _check_format(value: Any) -> None:
+    """Refuse `'%999999999d'` and `'{:>999999999}'`: few characters that print as many."""
+    if isinstance(value, str) and _WIDE_FORMAT.search(value):
+        raise OverLimitError("it builds too long a value")
+
+
+def _is_small(value: Any) -> bool:
+    return not isinstance(value, int) or abs(value) <= _LARGEST_NUMBER
+
+
+def _call(name: str, args: list[nodes.Expr]) -> nodes.Call:
+    return nodes.Call(nodes.Name(name, "load"), args, [], None, None)

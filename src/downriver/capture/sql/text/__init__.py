@@ -1,0 +1,1 @@
+"""SQL text: tokens, statements, rewriting, parsing, dialects."""

@@ -1,0 +1,203 @@
+"""Parses one statement with sqlglot within limits; finds table names when parsing fails."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.tokens import Token, TokenType
+
+from downriver.capture.sql.result import SqlBlindSpot
+from downriver.capture.sql.text.tokens import check_nesting, name_at, source_text, tokenize, word
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlglot.dialects.dialect import Dialect
+
+    from downriver.capture.sql.limits import Budget
+    from downriver.capture.sql.statements.context import StatementEffect
+    from downriver.columns.dependencies import TableName
+
+
+class ScriptStatement(NamedTuple):
+    """A statement: its tree, its effect when words alone tell it, or what is known without either.
+
+    A query whose result goes to a file has that file as its `target`. `row` is what a loop calls
+    the rows of a query, and `trigger` the table whose changes the statements after it are run for.
+    """
+
+    sql: str
+    line: int
+    tree: exp.Expression | None = None
+    kind: str = "UNKNOWN"
+    effect: StatementEffect | None = None
+    target: TableName | None = None
+    inputs: tuple[TableName, ...] = ()
+    outputs: tuple[TableName, ...] = ()
+    blind_spots: tuple[SqlBlindSpot, ...] = ()
+    routine: str = ""
+    row: str = ""
+    trigger: TableName | None = None
+
+
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # we report what it cannot read ourselves
+
+_CLASS = re.compile(r"<class '[\w.]*?(\w+)'>")
+_NODES_A_TOKEN = 50  # far more than any statement has: what exceeds it goes round in circles
+# Malformed input takes sqlglot's own code by surprise now and then.
+_PARSER_FAULTS = (
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    TokenError,
+    TypeError,
+    ValueError,
+)
+
+
+class StatementParser:
+    """Parses single statements, in one dialect unless told another."""
+
+    def __init__(self, dialect: Dialect, budget: Budget) -> None:
+        self._dialect = dialect
+        self._budget = budget
+
+    def parse(
+        self, tokens: list[Token], sql: str, dialect: Dialect | None = None
+    ) -> ScriptStatement | SqlBlindSpot:
+        """Return the tree of one statement, or what is wrong with it."""
+        line = tokens[0].line if tokens else 1
+        dialect = dialect or self._dialect
+        limits = self._budget.limits
+        too_deep = check_nesting(tokens, dialect, limits.nesting)
+        if too_deep is not None:
+            return SqlBlindSpot("too_deep", too_deep, line)
+        nodes = min(limits.nodes, 1_000 + _NODES_A_TOKEN * len(tokens))
+        try:
+            parser = dialect.parser(error_level=ErrorLevel.IMMEDIATE, max_nodes=nodes)
+            trees = parser.parse(tokens, sql)
+        except ParseError as exc:
+            return _problem(exc, line)
+        except RecursionError:
+            return SqlBlindSpot("too_deep", "the statement is nested too deeply", line)
+        except _PARSER_FAULTS as exc:
+            return SqlBlindSpot("unparsed", f"the parser failed: {exc!r}", line)
+        return ScriptStatement(source_text(tokens, sql), line, _only(trees))
+
+    def parse_text(self, text: str, dialect: Dialect) -> ScriptStatement | None:
+        """Return the statement a text is in a dialect, None when it is none."""
+        try:
+            attempt = self.parse(tokenize(text, dialect), text, dialect)
+        except TokenError:
+            return None
+        return (
+            attempt if isinstance(attempt, ScriptStatement) and is_statement(attempt.tree) else None
+        )
+
+
+def is_statement(tree: exp.Expression | None) -> bool:
+    """Return whether a tree is a statement, and not merely an expression or unread words."""
+    if tree is None or isinstance(tree, (exp.Command, exp.Condition, exp.Alias, exp.Aliases)):
+        return isinstance(tree, (exp.Query, exp.Values))
+    return not isinstance(tree, (exp.Identifier, exp.Func)) or isinstance(tree, exp.Values)
+
+
+def _only(trees: Sequence[exp.Expression | None]) -> exp.Expression | None:
+    return trees[0] if trees else None
+
+
+def _problem(exc: ParseError, line: int) -> SqlBlindSpot:
+    first = exc.errors[0] if exc.errors else {}
+    message = _CLASS.sub(r"\1", str(first.get("description") or exc).splitlines()[0])
+    if message.startswith("Maximum number of AST nodes"):
+        return SqlBlindSpot(
+            "too_large", "the statement is too large or goes round in circles", line
+        )
+    return SqlBlindSpot("unparsed", message, first.get("line") or line, first.get("col") or 0)
+
+
+_READ_AFTER = frozenset({"FROM", "JOIN", "USING"})
+_WRITE_AFTER = frozenset({"INTO", "OVERWRITE", "UPDATE", "TABLE", "VIEW"})
+_WRITERS = frozenset({"INSERT", "UPDATE", "MERGE", "CREATE", "REPLACE", "COPY", "DELETE"})
+_NOISE = frozenset({"TABLE", "IF", "NOT", "EXISTS", "ONLY", "LATERAL", "AS"})
+_NOT_NAMES = frozenset(
+    {"SELECT", "VALUES", "SET", "WHERE", "ON", "GROUP", "ORDER", "LIMIT", "UNNEST", "FROM", "INTO"}
+)
+
+
+class ScannedTables(NamedTuple):
+    """The tables named in a statement."""
+
+    inputs: tuple[TableName, ...]
+    outputs: tuple[TableName, ...]
+
+
+def scan_tables(tokens: Sequence[Token], dialect: Dialect) -> ScannedTables:
+    """Return what stands where tables stand; names of CTEs and aliases are not tables."""
+    return _Scan(tokens, dialect).run()
+
+
+class _Scan:
+    def __init__(self, tokens: Sequence[Token], dialect: Dialect) -> None:
+        self._tokens = tokens
+        self._dialect = dialect
+        self._words = [word(token) for token in tokens]
+        self._ctes = {
+            str(tokens[at - 1].text).casefold()
+            for at in range(1, len(tokens) - 1)
+            if self._words[at] == "AS" and self._words[at + 1] == "("
+        }
+        self._verb = next((w for w in self._words if w in _WRITERS), "")
+
+    def run(self) -> ScannedTables:
+        inputs: dict[TableName, None] = {}
+        outputs: dict[TableName, None] = {}
+        aliases: dict[str, TableName] = {}
+        for at, here in enumerate(self._words):
+            reads = here in _READ_AFTER and not (self._verb == "DELETE" and not outputs)
+            writes = not reads and not outputs and self._writes(here)
+            if not (reads or writes):
+                continue
+            name, after = self._name_after(at)
+            if not name or (reads and self._is_cte(name)):
+                continue
+            (inputs if reads else outputs)[name] = None
+            alias = self._alias_at(after)
+            if alias:
+                aliases[alias] = name
+        written = tuple(aliases.get(".".join(name).casefold(), name) for name in outputs)
+        return ScannedTables(tuple(name for name in inputs if name not in written), written)
+
+    def _writes(self, here: str) -> bool:
+        return bool(here in _WRITE_AFTER and self._verb) or (
+            self._verb == "DELETE" and here == "FROM"
+        )
+
+    def _is_cte(self, name: TableName) -> bool:
+        return len(name) == 1 and name[0].casefold() in self._ctes
+
+    def _name_after(self, at: int) -> tuple[TableName, int]:
+        at += 1
+        while at < len(self._words) and self._words[at] in _NOISE:
+            at += 1
+        if at < len(self._words) and self._words[at] in _NOT_NAMES:
+            return (), at
+        name, after = name_at(self._tokens, at, self._dialect)
+        is_call = after < len(self._words) and self._words[after] == "("
+        # `INTO t (a, b)` names a table, `FROM f(a, b)` calls a function.
+        return ((), after) if is_call and self._words[at - 1] in _READ_AFTER else (name, after)
+
+    def _alias_at(self, at: int) -> str:
+        if at < len(self._words) and self._words[at] == "AS":
+            at += 1
+        if at < len(self._words) and self._tokens[at].token_type in (
+            TokenType.VAR,
+            TokenType.IDENTIFIER,
+        ):
+            return str(self._tokens[at].text).casefold()
+        return ""

@@ -1,0 +1,397 @@
+"""Rewrites a statement's tokens into a form that sqlglot parses. Each rule is one function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlglot.tokens import Token, TokenType
+
+from downriver.capture.sql.text.split import VIEW_ATTRIBUTES
+from downriver.capture.sql.text.tokens import bracket_depths, find_closing, is_string, name_at, word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sqlglot.dialects.dialect import Dialect
+
+# Where `SELECT … INTO x` makes a table. Elsewhere, and in the body of a routine, x is a variable.
+_SELECT_INTO_TABLE = frozenset({"", "dialect", "postgres", "redshift", "tsql", "fabric", "sqlite"})
+_ROUTINES_WITH_SELECT_INTO_TABLE = frozenset({"tsql", "fabric"})
+
+
+class RewriteContext(NamedTuple):
+    """Where a statement stands."""
+
+    dialect: Dialect
+    in_routine: bool
+
+    @property
+    def dialect_name(self) -> str:
+        """The dialect's name in lower case."""
+        return type(self.dialect).__name__.lower()
+
+
+def rewrite_tokens(tokens: list[Token], place: RewriteContext) -> list[Token]:
+    """Return a statement's tokens as the parser likes them."""
+    words = [word(token) for token in tokens]
+    for rule in _RULES:
+        changed = rule(tokens, words, place)
+        if changed is not None:
+            tokens, words = changed, [word(token) for token in changed]
+    return tokens
+
+
+def _replace_is_insert(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """`REPLACE INTO t …` fills t as an INSERT does."""
+    if words[0] != "REPLACE" or len(tokens) < 2 or words[1] == "(":
+        return None
+    return [_as(tokens[0], TokenType.INSERT, "INSERT"), *tokens[1:]]
+
+
+def _snapshot_is_clone(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """`CREATE SNAPSHOT TABLE a CLONE b` is a clone."""
+    if words[:3] != ["CREATE", "SNAPSHOT", "TABLE"]:
+        return None
+    return [tokens[0], *tokens[2:]]
+
+
+def _clone_of_now(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """`CLONE b VERSION AS OF 3` and `CLONE b AT (…)` are clones of b, of whatever age."""
+    if words[0] != "CREATE" or "CLONE" not in words:
+        return None
+    clone = words.index("CLONE")
+    _, end = name_at(tokens, clone + 1, place.dialect)
+    start = clone - 1 if words[clone - 1] in ("DEEP", "SHALLOW") else clone
+    return [*tokens[:start], *tokens[clone:end]]
+
+
+def _view_with_data(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """`CREATE MATERIALIZED VIEW v AS … WITH [NO] DATA`: sooner or later it is filled."""
+    if words[0] != "CREATE" or "MATERIALIZED" not in words[:5] or words[-1] != "DATA":
+        return None
+    at = len(words) - 3 if words[-2] == "NO" else len(words) - 2
+    return tokens[:at] if words[at] == "WITH" else None
+
+
+def _refresh_is_replace(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """`CREATE OR REFRESH [LIVE|STREAMING] TABLE t AS …` of Databricks pipelines."""
+    if words[0] != "CREATE" or not {"REFRESH", "LIVE"}.intersection(words[1:4]):
+        return None
+    header = [t for t, w in zip(tokens[:6], words[:6], strict=True) if w not in _PIPELINE_WORDS]
+    return [*header, *tokens[6:]] if len(tokens) > 6 else None
+
+
+_PIPELINE_WORDS = frozenset({"OR", "REFRESH", "LIVE", "STREAMING", "TEMPORARY"})
+
+
+def _live_schema(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """`LIVE.t` is t of the same Databricks pipeline."""
+    if place.dialect_name != "databricks" or "LIVE" not in words:
+        return None
+    found: list[Token] = []
+    for at, token in enumerate(tokens):
+        dotted = words[at] == "LIVE" and words[at + 1 : at + 2] == ["."]
+        after_live = at > 0 and words[at] == "." and words[at - 1] == "LIVE"
+        if not (dotted or after_live):
+            found.append(token)
+    return found
+
+
+def _stream_is_table(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """`FROM STREAM(t)` and `FROM STREAM t` of Databricks read t as it grows."""
+    if place.dialect_name != "databricks" or "STREAM" not in words:
+        return None
+    found: list[Token] = []
+    closes: set[int] = set()
+    at = 0
+    while at < len(tokens):
+        if words[at] == "STREAM" and at and words[at - 1] in _BEFORE_TABLE:
+            if words[at + 1 : at + 2] == ["("]:
+                closes.add(find_closing(tokens, at + 1))
+                at += 1
+        elif at not in closes:
+            found.append(tokens[at])
+        at += 1
+    return found
+
+
+_BEFORE_TABLE = frozenset({"FROM", "JOIN", ","})
+
+
+def _bulk_is_read(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """`OPENROWSET(BULK 'file', …)` reads a file."""
+    if "BULK" not in words:
+        return None
+    return [
+        token
+        for at, token in enumerate(tokens)
+        if not (words[at] == "BULK" and at > 1 and words[at - 2] == "OPENROWSET")
+    ]
+
+
+def _into_variables(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """`SELECT a INTO v FROM t` in a routine sets variables: it makes no table."""
+    allowed = _ROUTINES_WITH_SELECT_INTO_TABLE if place.in_routine else _SELECT_INTO_TABLE
+    if words[0] not in ("SELECT", "WITH") or "INTO" not in words or place.dialect_name in allowed:
+        return _returning_into(tokens, words)
+    return _without_into(tokens, words, 0)
+
+
+def _returning_into(tokens: list[Token], words: list[str]) -> list[Token] | None:
+    """`… RETURNING id INTO v`."""
+    if "RETURNING" not in words or words[0] not in ("INSERT", "UPDATE", "DELETE", "MERGE"):
+        return None
+    return _without_into(tokens, words, words.index("RETURNING"))
+
+
+def _without_into(tokens: list[Token], words: list[str], start: int) -> list[Token] | None:
+    levels = bracket_depths(tokens)
+    for at in range(start, len(tokens)):
+        if words[at] == "INTO" and levels[at] == 0:
+            end = _variables_end(tokens, words, at + 1)
+            return [*tokens[:at], *tokens[end:]]
+    return None
+
+
+def _variables_end(tokens: list[Token], words: list[str], at: int) -> int:
+    while at < len(tokens) and (
+        words[at] in ("STRICT", ",", ".", "@", ":") or _is_variable(tokens, words, at)
+    ):
+        at += 1
+    return at
+
+
+def _is_variable(tokens: list[Token], words: list[str], at: int) -> bool:
+    follows = words[at - 1] in ("INTO", "STRICT", ",", ".", "@", ":")
+    return (
+        follows and not is_string(tokens[at]) and words[at] not in ("FROM", "OUTFILE", "DUMPFILE")
+    )
+
+
+def _directory_in_format(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """`INSERT OVERWRITE DIRECTORY 'x' USING parquet OPTIONS (…) SELECT …` of Spark."""
+    if words[:2] != ["INSERT", "OVERWRITE"] or "DIRECTORY" not in words[2:4]:
+        return None
+    path = words.index("DIRECTORY") + 1
+    if words[path + 1 : path + 2] != ["USING"]:
+        return None
+    query = next((at for at in range(path, len(words)) if words[at] in ("SELECT", "WITH")), path)
+    return [*tokens[: path + 1], *tokens[query:]] if query > path else None
+
+
+def _output_clause(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """`OUTPUT inserted.a INTO dbo.t (x)` of T-SQL, wherever it stands."""
+    if place.dialect_name not in _WITH_OUTPUT or "OUTPUT" not in words:
+        return None
+    return normalize_output_clause(tokens, words, place.dialect)
+
+
+_WITH_OUTPUT = frozenset({"tsql", "fabric"})
+
+
+def _bound_view(tokens: list[Token], words: list[str], place: RewriteContext) -> list[Token] | None:
+    """`CREATE VIEW v WITH SCHEMABINDING, VIEW_METADATA AS …` of T-SQL."""
+    if words[0] != "CREATE" or "VIEW" not in words[:5] or "AS" not in words:
+        return None
+    body = words.index("AS")
+    at = next((n for n in range(body) if words[n : n + 1] == ["WITH"]), None)
+    if at is None or words[at + 1] not in VIEW_ATTRIBUTES:
+        return None
+    return [*tokens[:at], *tokens[body:]]
+
+
+def _checked_view(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """`CREATE VIEW … WITH [LOCAL|CASCADED] CHECK OPTION` limits what can be inserted, no more."""
+    if words[0] != "CREATE" or words[-2:] != ["CHECK", "OPTION"]:
+        return None
+    at = len(words) - (4 if words[-3] in ("LOCAL", "CASCADED") else 3)
+    return tokens[:at] if words[at] == "WITH" else None
+
+
+def _changed_rows(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """`:NEW.id` in a trigger of Oracle's is a column of the new row."""
+    if place.dialect_name != "oracle" or ":" not in words:
+        return None
+    return [
+        token
+        for at, token in enumerate(tokens)
+        if not (words[at] == ":" and words[at + 1 : at + 2] in (["NEW"], ["OLD"]))
+    ]
+
+
+def _merge_that_deletes(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """Oracle's `UPDATE SET … WHERE a DELETE WHERE b`: which rows stay depends on both."""
+    if words[0] != "MERGE" or place.dialect_name != "oracle":
+        return None
+    levels = bracket_depths(tokens)
+    found: list[Token] = []
+    filtered = False
+    for at, token in enumerate(tokens):
+        if not levels[at] and words[at] == "DELETE" and words[at + 1 : at + 2] == ["WHERE"]:
+            continue
+        if not levels[at] and words[at] == "WHERE":
+            token = _as(token, TokenType.AND, "AND") if filtered else token
+            filtered = True
+        filtered = filtered and words[at] != "WHEN"
+        found.append(token)
+    return found
+
+
+def _remove_duplicates(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """Redshift's `MERGE … REMOVE DUPLICATES` puts whole rows in the place of others."""
+    if words[0] != "MERGE" or words[-2:] != ["REMOVE", "DUPLICATES"]:
+        return None
+    last = tokens[-1]
+    return [
+        *tokens[:-2],
+        *(_as(last, kind, text) for kind, text in _REPLACE_ROWS),
+    ]
+
+
+_REPLACE_ROWS = (
+    (TokenType.WHEN, "WHEN"),
+    (TokenType.VAR, "MATCHED"),
+    (TokenType.THEN, "THEN"),
+    (TokenType.UPDATE, "UPDATE"),
+    (TokenType.SET, "SET"),
+    (TokenType.STAR, "*"),
+    (TokenType.WHEN, "WHEN"),
+    (TokenType.NOT, "NOT"),
+    (TokenType.VAR, "MATCHED"),
+    (TokenType.THEN, "THEN"),
+    (TokenType.INSERT, "INSERT"),
+    (TokenType.STAR, "*"),
+)
+
+
+def _as(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end, token.comments)
+
+
+_RULES: tuple[Callable[[list[Token], list[str], RewriteContext], list[Token] | None], ...] = (
+    _replace_is_insert,
+    _snapshot_is_clone,
+    _clone_of_now,
+    _view_with_data,
+    _refresh_is_replace,
+    _live_schema,
+    _stream_is_table,
+    _bulk_is_read,
+    _into_variables,
+    _changed_rows,
+    _merge_that_deletes,
+    _remove_duplicates,
+    _directory_in_format,
+    _output_clause,
+    _bound_view,
+    _checked_view,
+)
+
+
+_VERBS = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
+_ENDS = frozenset(
+    {"INTO", "WHERE", "FROM", "SELECT", "VALUES", "WITH", "EXEC", "DEFAULT", "OPTION"}
+)
+
+
+class _Into(NamedTuple):
+    """The table a clause fills: its name, the columns listed, and where both end."""
+
+    name: list[Token]
+    columns: list[Token]
+    end: int
+
+
+def normalize_output_clause(
+    tokens: list[Token], words: list[str], dialect: Dialect
+) -> list[Token] | None:
+    """Return a statement with its OUTPUT clause as `OUTPUT a AS x, b AS y INTO [dbo.t]`."""
+    levels = bracket_depths(tokens)
+    outside = [at for at in range(len(tokens)) if levels[at] == 0]
+    verb = next((words[at] for at in outside if words[at] in _VERBS), "")
+    start = next((at for at in outside if words[at] == "OUTPUT"), None)
+    if not verb or start is None:
+        return None
+    end = next((at for at in outside if at > start and words[at] in _ENDS), len(tokens))
+    into = _find_into(tokens, words, end, dialect)
+    values = list(_split(tokens[start + 1 : end], words[start + 1 : end]))
+    clause = [tokens[start], *_aliased(values, into.columns, tokens[start]), *into.name]
+    rest = tokens[into.end :]
+    if verb == "DELETE":
+        return [*tokens[:start], *rest, *clause]
+    return [*tokens[:start], *clause, *rest]
+
+
+def _find_into(tokens: list[Token], words: list[str], at: int, dialect: Dialect) -> _Into:
+    if at >= len(tokens) or words[at] != "INTO":
+        return _Into([], [], at)
+    name, end = name_at(tokens, at + 1, dialect)
+    written = tokens[at + 1 : end]
+    if len(name) > 1:
+        written = [_like(tokens[at], TokenType.IDENTIFIER, ".".join(name))]
+    columns: list[Token] = []
+    if end < len(tokens) and words[end] == "(":
+        close = find_closing(tokens, end)
+        columns = [token for token in tokens[end + 1 : close] if word(token) != ","]
+        end = close + 1
+    return _Into([tokens[at], *written], columns, end)
+
+
+def _split(tokens: Sequence[Token], words: Sequence[str]) -> Iterator[list[Token]]:
+    """Yield the expressions of a list, without their aliases."""
+    levels = bracket_depths(list(tokens))
+    value: list[Token] = []
+    named = False
+    for token, said, level in zip(tokens, words, levels, strict=True):
+        if level == 0 and said == ",":
+            yield value
+            value, named = [], False
+        elif level == 0 and said == "AS":
+            named = True
+        elif not named:
+            value.append(token)
+    yield value
+
+
+def _aliased(values: list[list[Token]], columns: list[Token], near: Token) -> Iterator[Token]:
+    for at, value in enumerate(values):
+        if at:
+            yield _like(near, TokenType.COMMA, ",")
+        yield from value
+        if at < len(columns):
+            yield _like(near, TokenType.ALIAS, "AS")
+            yield columns[at]
+
+
+def _like(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end)

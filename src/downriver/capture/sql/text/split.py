@@ -1,0 +1,195 @@
+"""Splits tokens into statements: at semicolons, at GO, and at keywords for T-SQL."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import Token, TokenType
+
+from downriver.capture.sql.text.tokens import bracket_depths, word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_DELIMITER = re.compile(r"^[ \t]*DELIMITER[ \t]+(\S+)[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_MAX_DELIMITERS = 5
+VIEW_ATTRIBUTES = frozenset({"SCHEMABINDING", "ENCRYPTION", "VIEW_METADATA"})  # T-SQL's
+
+_QUERIES = frozenset({"SELECT", "VALUES"})
+_AFTER_NOTHING = frozenset(
+    {
+        "AS", "(", ",", ".", "=", "<", ">", "+", "-", "/", "%", "UNION", "ALL", "EXCEPT",
+        "INTERSECT", "MINUS", "DISTINCT", "THEN", "FOR", "ON", "AND", "OR", "NOT", "IN", "BY",
+        "SELECT", "FROM", "JOIN", "WHERE", "HAVING", "CASE", "WHEN", "LIKE", "BETWEEN", "IS", "TO",
+        "INTO", "BULK", "AFTER", "BEFORE", "OF", "INSTEAD", "KEY", "DO", "USING", "INSERT",
+        "CREATE", "ALTER", "DROP", "GRANT", "EXEC", "EXECUTE", "RETURN", "RETURNS", "PRINT",
+    }
+)  # fmt: skip
+_OBJECTS = frozenset(
+    {
+        "TABLE", "VIEW", "PROCEDURE", "PROC", "FUNCTION", "INDEX", "TRIGGER", "SCHEMA", "DATABASE",
+        "TYPE", "SEQUENCE", "SYNONYM", "USER", "ROLE", "STATISTICS", "EXTERNAL", "MATERIALIZED",
+    }
+)  # fmt: skip
+# Words that may as well be names of columns: they begin a statement only where a line begins.
+_SOFT = frozenset(
+    {
+        "PRINT", "USE", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "WAITFOR", "BULK", "THROW",
+        "RAISERROR", "COMMIT", "ROLLBACK", "GRANT", "REVOKE", "SAVE", "RETURN", "TRUNCATE", "CALL",
+    }
+)  # fmt: skip
+_FOLLOWS_A_COLUMN = frozenset({",", ")", ".", "=", "FROM", "AS", "<", ">", "IS", "IN"})
+
+
+def replace_delimiters(sql: str) -> str:
+    """Return a script for the mysql client with its own delimiters turned into semicolons."""
+    delimiters = dict.fromkeys(_DELIMITER.findall(sql))
+    for delimiter in [*delimiters][:_MAX_DELIMITERS]:
+        if delimiter != ";":
+            at_line_end = re.compile(re.escape(delimiter) + r"(?=[ \t]*$)", re.MULTILINE)
+            sql = at_line_end.sub(";".ljust(len(delimiter)), sql)
+    return _DELIMITER.sub(lambda found: " " * len(found.group()), sql)
+
+
+def split_statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    """Yield what stands between semicolons, and between lines that say GO."""
+    chunk: list[Token] = []
+    for at, token in enumerate(tokens):
+        if token.token_type == TokenType.SEMICOLON or _is_go(tokens, at):
+            if chunk:
+                yield chunk
+            chunk = []
+        else:
+            chunk.append(token)
+    if chunk:
+        yield chunk
+
+
+def _is_go(tokens: Sequence[Token], at: int) -> bool:
+    if word(tokens[at]) != "GO":
+        return False
+    line = tokens[at].line
+    alone_before = at == 0 or tokens[at - 1].line < line
+    return alone_before and (at + 1 == len(tokens) or tokens[at + 1].line > line)
+
+
+def split_by_keyword(tokens: list[Token]) -> list[list[Token]]:
+    """Return the statements of a chunk that has no semicolons between them, as T-SQL allows."""
+    words = [word(token) for token in tokens]
+    levels = bracket_depths(tokens)
+    parts: list[list[Token]] = []
+    start = cases = 0
+    said: set[str] = set()  # outside brackets, since the statement began
+    for at in range(len(tokens)):
+        if words[at] == "CASE":
+            cases += 1
+        closes_case = words[at] == "END" and cases > 0
+        if closes_case:
+            cases -= 1
+        if at == start or levels[at] or cases or closes_case or words[at] not in _BEGINNERS:
+            pass
+        elif _begins(_Place(words, words[start], said, at, tokens[at].line > tokens[at - 1].line)):
+            parts.append(tokens[start:at])
+            start = at
+            said = set()
+        if at > start and not levels[at]:
+            said.add(words[at])
+    parts.append(tokens[start:])
+    return [part for part in parts if part]
+
+
+class _Place:
+    """A word inside a statement, and what stands around it."""
+
+    def __init__(
+        self, words: list[str], verb: str, said: set[str], at: int, new_line: bool
+    ) -> None:
+        self.here = words[at]
+        self.before = words[at - 1]
+        self.after = words[at + 1] if at + 1 < len(words) else ""
+        self.after_next = words[at + 2] if at + 2 < len(words) else ""
+        self.verb = verb
+        self.said = said
+        self.new_line = new_line
+
+    @property
+    def awaits_query(self) -> bool:
+        """True where the statement so far is only the beginning of one."""
+        if self.verb == "INSERT":
+            return not _QUERIES.intersection(self.said) and "DEFAULT" not in self.said
+        return self.verb == "WITH" and not _VERBS.intersection(self.said)
+
+
+_VERBS = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE"})
+
+
+def _begins(place: _Place) -> bool:
+    rule = _RULES.get(place.here)
+    if place.here in _SOFT:
+        return place.new_line and place.after not in _FOLLOWS_A_COLUMN and not _offset(place)
+    return rule is not None and place.before not in _AFTER_NOTHING and rule(place)
+
+
+def _offset(place: _Place) -> bool:
+    """`OFFSET 5 ROWS FETCH NEXT 5 ROWS ONLY` is the end of a query, not a cursor."""
+    return place.here == "FETCH" and place.before in ("ROW", "ROWS")
+
+
+def _query(place: _Place) -> bool:
+    return not place.awaits_query
+
+
+def _change(place: _Place) -> bool:
+    return not place.awaits_query and place.after != "("
+
+
+def _merge(place: _Place) -> bool:
+    return not place.awaits_query and place.after != "JOIN"
+
+
+def _with(place: _Place) -> bool:
+    names_a_query = place.after != "(" and place.after_next in ("AS", "(")
+    of_view = place.verb in ("CREATE", "ALTER") and place.after in VIEW_ATTRIBUTES
+    return names_a_query and not place.awaits_query and not of_view
+
+
+def _set(place: _Place) -> bool:
+    if place.verb in ("UPDATE", "MERGE", "INSERT", "WITH"):
+        return "SET" in place.said and place.after == "@"
+    return place.verb != "ALTER"
+
+
+def _if(place: _Place) -> bool:
+    return place.before not in _OBJECTS and place.before not in ("END", "ELSE")
+
+
+def _execute(place: _Place) -> bool:
+    return not place.awaits_query and place.after != "AS"
+
+
+def _always(place: _Place) -> bool:
+    return True
+
+
+_RULES: dict[str, Callable[[_Place], bool]] = {
+    "SELECT": _query,
+    "INSERT": _query,
+    "UPDATE": _change,
+    "DELETE": _change,
+    "MERGE": _merge,
+    "WITH": _with,
+    "SET": _set,
+    "IF": _if,
+    "EXEC": _execute,
+    "EXECUTE": _execute,
+    "DROP": lambda place: place.after in _OBJECTS,
+    "CREATE": _always,
+    "ALTER": lambda place: place.after in _OBJECTS,
+    "DECLARE": _always,
+    "WHILE": _always,
+    "BEGIN": _always,
+    "END": _always,
+    "ELSE": _always,
+}
+_BEGINNERS = _RULES.keys() | _SOFT

@@ -1,0 +1,246 @@
+"""SQL text to tokens, and questions that tokens answer without a parser."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import cache
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import TokenError
+from sqlglot.tokens import Token, Tokenizer, TokenType
+
+from downriver.capture.sql.result import SqlBlindSpot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
+_CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
+_QUOTED = frozenset(
+    {
+        TokenType.STRING,
+        TokenType.RAW_STRING,
+        TokenType.HEREDOC_STRING,
+        TokenType.NATIONAL_STRING,
+        TokenType.BYTE_STRING,
+        TokenType.UNICODE_STRING,
+    }
+)
+# The parser tries each word of this kind as a type and then as a function: the work doubles with
+# every one that stands inside another.
+_MAX_NESTED_TYPES = 10
+# `NOT NOT NOT …` and `- - - …` are nested as deep as they are long, and have no brackets.
+_PREFIXES = frozenset({TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.PLUS})
+
+
+class _Bracket(Enum):
+    PLAIN = 0
+    OF_TYPE = 1  # STRUCT(…), DECIMAL(…)
+    ANGLE = 2  # ARRAY<…>
+
+
+# Tried in turn on text the dialect cannot even split into words.
+_OTHERS = ("", "mysql", "snowflake", "databricks", "tsql")
+
+
+@cache
+def _tokenizer_class(dialect: type[Dialect]) -> type[Tokenizer]:
+    """Return the dialect's tokenizer, made to split up commands too.
+
+    sqlglot hands on what follows CALL, EXECUTE, BEGIN, LOOP and the like as one string; there are
+    statements in it.
+    """
+    base = dialect.tokenizer_class
+    whole: type[Tokenizer] = type(base)(f"Whole{base.__name__}", (base,), {"COMMANDS": set()})
+    return whole
+
+
+def tokenize(sql: str, dialect: Dialect) -> list[Token]:
+    """Return the tokens of a script; raises `TokenError` when it has none in this dialect."""
+    tokens: list[Token] = _tokenizer_class(type(dialect))(dialect=dialect).tokenize(sql)  # type: ignore[arg-type]
+    return tokens
+
+
+def tokenize_leniently(sql: str, dialect: Dialect) -> tuple[list[Token], SqlBlindSpot | None]:
+    """Return the tokens of a script in the first dialect that has any, and what went wrong."""
+    try:
+        return tokenize(sql, dialect), None
+    except TokenError as exc:
+        problem = SqlBlindSpot("unreadable", str(exc).splitlines()[0], 1)
+    for other in map(Dialect.get_or_raise, _OTHERS):
+        try:
+            return tokenize(sql, other), problem
+        except TokenError:
+            continue
+    return _words(sql), problem
+
+
+def _words(sql: str) -> list[Token]:
+    """Return what looks like a word or a dot: the last resort for an unterminated string."""
+    tokens: list[Token] = []
+    for line, text in enumerate(sql.splitlines(), 1):
+        spaced = text.replace(".", " . ").replace("(", " ( ").replace(")", " ) ")
+        spaced = spaced.replace(",", " , ").replace(";", " ; ")
+        for word in spaced.split():
+            bare = word.strip("\"'`[]")
+            if bare:
+                tokens.append(Token(_PUNCTUATION.get(bare, TokenType.VAR), bare, line))
+    return tokens
+
+
+_PUNCTUATION = {
+    ".": TokenType.DOT,
+    "(": TokenType.L_PAREN,
+    ")": TokenType.R_PAREN,
+    ",": TokenType.COMMA,
+    ";": TokenType.SEMICOLON,
+}
+
+
+def word(token: Token) -> str:
+    """Return a token's text as keywords are compared; a quoted name or a string is no keyword."""
+    if token.token_type in _QUOTED or token.token_type == TokenType.IDENTIFIER:
+        return ""
+    return str(token.text).upper()
+
+
+def is_string(token: Token) -> bool:
+    """Return whether a token is text in quotes of any kind."""
+    return token.token_type in _QUOTED
+
+
+def source_text(tokens: Sequence[Token], sql: str) -> str:
+    """Return the text some tokens were made of."""
+    return sql[tokens[0].start : tokens[-1].end + 1] if tokens else ""
+
+
+def bracket_depths(tokens: Sequence[Token]) -> list[int]:
+    """Return for each token how many brackets it stands in; a bracket stands outside itself."""
+    found: list[int] = []
+    depth = 0
+    for token in tokens:
+        if token.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE):
+            depth = max(0, depth - 1)
+        found.append(depth)
+        if token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE):
+            depth += 1
+    return found
+
+
+def find_closing(tokens: Sequence[Token], at: int) -> int:
+    """Return where the bracket that opens at `at` closes, or the end."""
+    depth = 0
+    for here in range(at, len(tokens)):
+        kind = tokens[here].token_type
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if depth == 0:
+            return here
+    return len(tokens)
+
+
+def name_at(tokens: Sequence[Token], at: int, dialect: Dialect) -> tuple[tuple[str, ...], int]:
+    """Return the dotted name that starts at `at`, as the dialect compares it, and where it ends."""
+    parts: list[str] = []
+    written: list[str] = []
+    while at < len(tokens) and _may_be_name(tokens[at]):
+        prefix = ""
+        if tokens[at].token_type in (TokenType.PARAMETER, TokenType.HASH):
+            prefix = str(tokens[at].text)
+            at += 1
+            if at == len(tokens) or not _may_be_name(tokens[at]):
+                break
+        parts.append(prefix + _folded(tokens[at], dialect))
+        written += str(tokens[at].text).split(".")
+        at += 1
+        if at < len(tokens) and tokens[at].token_type == TokenType.DOT:
+            at += 1
+        else:
+            break
+    if type(dialect).__name__ == "BigQuery" and len(written) > 1:
+        return tuple(written), at  # qualified names of tables are as they are written
+    return tuple(part for part in parts if part), at
+
+
+def _may_be_name(token: Token) -> bool:
+    kind = token.token_type
+    if kind in (TokenType.IDENTIFIER, TokenType.VAR, TokenType.PARAMETER, TokenType.HASH):
+        return True
+    return kind not in _QUOTED and str(token.text).isidentifier()
+
+
+def _folded(token: Token, dialect: Dialect) -> str:
+    text = str(token.text)
+    if token.token_type == TokenType.IDENTIFIER:
+        return ".".join(
+            str(dialect.normalize_identifier(exp.Identifier(this=part, quoted=True)).this)
+            for part in text.split(".")
+        )
+    return str(dialect.normalize_identifier(exp.Identifier(this=text, quoted=False)).this)
+
+
+def check_nesting(tokens: Sequence[Token], dialect: Dialect, limit: int) -> str | None:
+    """Return why a statement must not be given to a parser that recurses, or None."""
+    types = type(dialect).parser_class.TYPE_TOKENS
+    brackets: list[_Bracket] = []
+    nested_types = waiting_joins = prefixes = subscripts = 0
+    before = TokenType.SENTINEL
+    for token in tokens:
+        kind = token.token_type
+        prefixes = prefixes + 1 if kind in _PREFIXES else 0
+        opened = _opened(kind, after_type=before in types)
+        if opened is not None:
+            brackets.append(opened)
+            # `a[0][0][0]…`: the parser looks at all of it again with every bracket.
+            subscripts += kind == TokenType.L_BRACKET and before == TokenType.R_BRACKET
+            nested_types += opened is not _Bracket.PLAIN
+        elif brackets and _closes(kind, brackets[-1]):
+            nested_types -= brackets.pop() is not _Bracket.PLAIN
+        elif kind == TokenType.JOIN:
+            waiting_joins += before not in (TokenType.CROSS, TokenType.NATURAL)
+        elif kind in (TokenType.ON, TokenType.USING, TokenType.SELECT):
+            waiting_joins = 0
+        elif kind == TokenType.COMMA:
+            subscripts = 0
+        if max(len(brackets), prefixes, waiting_joins, subscripts) > limit:
+            return "the statement is nested too deeply"
+        if nested_types > _MAX_NESTED_TYPES:
+            return "the statement has types or structs nested too deeply"
+        before = kind
+    return None
+
+
+def _opened(kind: TokenType, *, after_type: bool) -> _Bracket | None:
+    if kind == TokenType.LT:
+        return _Bracket.ANGLE if after_type else None
+    if kind not in _OPENING:
+        return None
+    return _Bracket.OF_TYPE if after_type and kind == TokenType.L_PAREN else _Bracket.PLAIN
+
+
+def _closes(kind: TokenType, bracket: _Bracket) -> bool:
+    return kind == TokenType.GT if bracket is _Bracket.ANGLE else kind in _CLOSING
+
+
+_QUERY = re.compile(
+    r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(?:select|with|insert|create|merge|update|delete)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_EXACT = frozenset({TokenType.STRING, TokenType.IDENTIFIER})
+
+
+def normalize_query(text: str) -> str:
+    """Return the words of a query, the same for queries that only look different; else nothing."""
+    if _QUERY.match(text) is None:
+        return ""
+    try:
+        tokens = Tokenizer().tokenize(text)
+    except TokenError:
+        return ""
+    return " ".join(
+        repr(token.text) if token.token_type in _EXACT else token.text.casefold()
+        for token in tokens
+        if token.token_type is not TokenType.SEMICOLON
+    )

@@ -1,0 +1,1 @@
+"""Commands that record lineage: events, SQL, dbt, source code, Spark jobs."""

@@ -1,0 +1,120 @@
+"""`downriver ingest`: events from files into the store."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+from rich.markup import escape
+
+from downriver.cli.output import JsonOption, StoreOption, err, out, print_json, progress_bar
+from downriver.openlineage.files import EventRecord, list_event_files, read_event_file, read_events
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from rich.progress import Progress
+
+    from downriver.openlineage import Event
+
+_BATCH_EVENTS = 500
+_BATCH_BYTES = 8 * 2**20
+_PROBLEMS_SHOWN = 20
+
+
+class UnreadableEvent(msgspec.Struct):
+    """A line that holds no readable event."""
+
+    where: str
+    reason: str
+
+
+class IngestSummary(msgspec.Struct):
+    """What came of an ingest."""
+
+    files: int
+    stored: int = 0
+    duplicates: int = 0
+    problems: list[UnreadableEvent] = msgspec.field(default_factory=list)
+
+
+def ingest(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE…", help="Files or directories of events; - is stdin."),
+    ],
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Store OpenLineage events from files: JSON lines, arrays, gzip, directories, or - for stdin.
+
+    Lines that cannot be read are reported by file and line; the others go in. Exit code 1 when
+    there were any.
+    """
+    paths = list_event_files(name for name in files if name != "-")
+    summary = IngestSummary(files=len(paths) + ("-" in files))
+    with Lineage.open(store) as lineage, progress_bar("bytes") as bar:
+        for batch in _batches(_events(paths, "-" in files, bar, summary)):
+            receipts = lineage.ingest(batch)
+            repeated = sum(receipt.duplicate for receipt in receipts)
+            summary.duplicates += repeated
+            summary.stored += len(receipts) - repeated
+    if json:
+        print_json(summary)
+    else:
+        _show(summary)
+    if summary.problems:
+        raise typer.Exit(1)
+
+
+def _events(
+    paths: list[Path], stdin: bool, bar: Progress, summary: IngestSummary
+) -> Iterator[Event]:
+    task = bar.add_task("Reading", total=sum(path.stat().st_size for path in paths) or None)
+    before = 0
+    for path in paths:
+        for found, position in read_event_file(path):
+            bar.update(task, completed=before + position)
+            yield from _readable(found, summary)
+        before += path.stat().st_size
+    if stdin:
+        for found in read_events(sys.stdin.buffer, "-"):
+            yield from _readable(found, summary)
+
+
+def _readable(found: EventRecord, summary: IngestSummary) -> Iterator[Event]:
+    if found.event is not None:
+        yield found.event
+    else:
+        summary.problems.append(UnreadableEvent(found.where, found.problem or ""))
+
+
+def _batches(events: Iterable[Event]) -> Iterator[list[Event]]:
+    batch: list[Event] = []
+    size = 0
+    for event in events:
+        batch.append(event)
+        size += len(event.raw)
+        if len(batch) >= _BATCH_EVENTS or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _show(summary: IngestSummary) -> None:
+    for problem in summary.problems[:_PROBLEMS_SHOWN]:
+        err.print(f"[red]{escape(problem.where)}[/]: {escape(problem.reason)}")
+    more = len(summary.problems) - _PROBLEMS_SHOWN
+    if more > 0:
+        err.print(f"[red]… and {more} more[/]")
+    parts = [f"[bold]{summary.stored}[/] events stored"]
+    if summary.duplicates:
+        parts.append(f"{summary.duplicates} already there")
+    if summary.problems:
+        parts.append(f"[red]{len(summary.problems)} could not be read[/]")
+    out.print(f"{', '.join(parts)} ({summary.files} file{'s' * (summary.files != 1)})")

@@ -1,0 +1,177 @@
+"""`downriver capture`: lineage from what a team already has."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import msgspec
+import typer
+from rich.markup import escape
+
+from downriver.cli.capture.dbt import dbt
+from downriver.cli.capture.scan import scan
+from downriver.cli.output import JsonOption, StoreOption, err, out, print_json, progress_bar
+from downriver.errors import InvalidRequestError
+from downriver.service import DEFAULT_NAMESPACE, Lineage, SqlCapture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from downriver.capture.sql import ColumnEdge, SqlLineage
+
+app = typer.Typer(help="Read lineage from what you already have.", no_args_is_help=True)
+app.command("dbt")(dbt)
+app.command("scan")(scan)
+
+
+@app.callback()
+def _root() -> None:
+    """Read lineage from what you already have."""
+
+
+@app.command("sql")
+def sql(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE…", help="SQL files or directories of them; - is stdin."),
+    ],
+    dialect: Annotated[
+        str | None, typer.Option("--dialect", help="Its dialect; guessed if left out.")
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", help='A JSON file of schemas: {"table": ["column", …]}.'),
+    ] = None,
+    job: Annotated[
+        str | None, typer.Option("--job", help="The job's name; default the file's.")
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", help="Where tables live that the catalog does not know.")
+    ] = DEFAULT_NAMESPACE,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show, register nothing.")] = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Read table and column lineage from SQL, show it, and register it as declared by the file."""
+    scripts = list(_scripts(files))
+    if job is not None and len(scripts) > 1:
+        raise InvalidRequestError("--job", f"names one job, and there are {len(scripts)} files")
+    known = _read_schema(schema) if schema is not None else None
+    captures: list[tuple[str, SqlCapture]] = []
+    with Lineage.open(store) as lineage, progress_bar("files") as bar:
+        task = bar.add_task("Reading", total=len(scripts))
+        for script in scripts:
+            capture = lineage.capture_sql(
+                script.text,
+                dialect=dialect,
+                schema=known,
+                job=job or script.job,
+                namespace=namespace,
+                path=script.path,
+                dry_run=dry_run,
+            )
+            captures.append((script.path or "-", capture))
+            bar.advance(task)
+    if json:
+        print_json([{"file": name, **msgspec.to_builtins(c)} for name, c in captures])
+        return
+    for name, capture in captures:
+        _show(name, capture)
+
+
+class _Script(NamedTuple):
+    text: str
+    path: str = ""
+    job: str | None = None
+
+
+def _scripts(names: list[str]) -> Iterator[_Script]:
+    """Yield what is to be read; all of it, before anything is registered."""
+    for name in names:
+        path = Path(name)
+        if name == "-":
+            yield _Script(_decode(sys.stdin.buffer.read()))
+        elif path.is_dir():
+            yield from _scripts_in(path)
+        else:
+            yield _read_script(path, path.stem)
+
+
+def _scripts_in(folder: Path) -> Iterator[_Script]:
+    """Yield the scripts of a directory, as jobs named by their paths in it."""
+    found = False
+    for path in sorted(folder.rglob("*.sql")):
+        place = path.relative_to(folder)
+        if path.is_file() and not any(part.startswith(".") for part in place.parts):
+            yield _read_script(path, place.with_suffix("").as_posix())
+            found = True
+    if not found:
+        raise InvalidRequestError("FILE", f"{folder}: there are no .sql files in this directory")
+
+
+def _read_script(path: Path, job: str) -> _Script:
+    try:
+        return _Script(_decode(path.read_bytes()), str(path), job)
+    except FileNotFoundError as exc:
+        raise InvalidRequestError("FILE", f"{path}: no such file or directory") from exc
+    except OSError as exc:
+        raise InvalidRequestError("FILE", f"{path}: {exc.strerror}") from exc
+
+
+def _decode(content: bytes) -> str:
+    """Return a script's text; some tools of Windows save it as UTF-16."""
+    utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if utf16 else "utf-8-sig", errors="replace")
+
+
+def _read_schema(path: Path) -> dict[str, list[str]]:
+    try:
+        content = msgspec.json.decode(path.read_bytes(), type=dict[str, list[str] | dict[str, str]])
+    except OSError as exc:
+        raise InvalidRequestError("--schema", f"{path}: {exc.strerror}") from exc
+    except msgspec.DecodeError as exc:
+        raise InvalidRequestError("--schema", f"{path}: {exc}") from exc
+    return {table: list(columns) for table, columns in content.items()}
+
+
+def _show(name: str, capture: SqlCapture) -> None:
+    found = capture.lineage
+    guessed = " (guessed)" if found.dialect_guessed else ""
+    dialect = f"{found.dialect or 'generic'}{guessed}"
+    out.print(f"[bold]{escape(name)}[/] [dim]{len(found.statements)} statements · {dialect}[/]")
+    if found.column_edges or found.dataset_edges:
+        out.print("\n".join(_edge_lines(found)))
+    for spot in found.blind_spots:
+        place = f"line {spot.line}" + (f", column {spot.column}" if spot.column else "")
+        err.print(f"  [yellow]?[/] {place}: {escape(spot.kind)}: {escape(spot.message)}")
+    written = ", ".join(found.outputs) or "nothing"
+    done = "registered as" if capture.registered else "not registered:"
+    out.print(f"  writes {escape(written)} · {done} {escape(capture.job)}")
+
+
+def _edge_lines(found: SqlLineage) -> Iterator[str]:
+    """Yield the edges in aligned columns; names are never cut, whatever the width."""
+    rows = [
+        (_target(edge), str(edge.source), _how(edge))
+        for edge in [*found.column_edges, *found.dataset_edges]
+    ]
+    widths = [max(len(row[at]) for row in rows) for at in (0, 1)]
+    for target, source, how in sorted(rows):
+        left, right = escape(target.ljust(widths[0])), escape(source.ljust(widths[1]))
+        yield f"  {left} [dim]←[/] {right} {how}"
+
+
+def _target(edge: ColumnEdge) -> str:
+    return edge.target.column if not edge.target.table else str(edge.target)
+
+
+def _how(edge: ColumnEdge) -> str:
+    words = [f"[magenta]{edge.subtype}[/]" if edge.type == "DIRECT" else f"[dim]{edge.subtype}[/]"]
+    if edge.masking:
+        words.append("masked")
+    if edge.resolution != "exact":
+        words.append(f"[yellow]{edge.resolution}[/]")
+    return " ".join(words)

@@ -1,0 +1,1 @@
+"""Commands that report on the whole graph: KPIs, incidents, tags, certification, monitoring."""

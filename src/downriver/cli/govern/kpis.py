@@ -1,0 +1,78 @@
+"""`downriver kpis`: how much of the graph is known, owned and on time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+
+from downriver.cli.output import JsonOption, StoreOption, out, print_json
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from downriver.model.governance import CountWithExamples, Kpis, Share
+
+_SHARES = (
+    ("lineage coverage", "lineage_coverage", "datasets and jobs that any edge joins"),
+    ("known upstream", "upstream_coverage", "written datasets with a known source"),
+    ("column lineage", "column_coverage", "columns of written datasets with a known source"),
+    ("schema", "schema_coverage", "datasets with known columns"),
+    ("owner", "owner_coverage", "datasets with an owner"),
+    ("documentation", "documentation_coverage", "datasets with a description"),
+    ("certified-path integrity", "certified_path_integrity", "certified, all upstream known"),
+    ("stale edges", "stale_edges", "edges their job no longer shows"),
+    ("failed runs", "failure_rate", "runs that ended in the last {days} days"),
+    ("on time", "on_time", "jobs with a rhythm"),
+)  # fmt: skip
+_LISTS = (
+    ("orphans", "orphans"),
+    ("unknown downstreams", "unknown_downstreams"),
+    ("jobs without inputs", "jobs_without_inputs"),
+    ("failing jobs", "failing_jobs"),
+    ("late jobs", "late_jobs"),
+    ("certified datasets", "certified"),
+    ("PII columns", "pii_columns"),
+    ("columns PII reaches", "pii_reach"),
+)
+_EXAMPLES = 3
+_TOP = 5
+
+
+def kpis(store: StoreOption = None, json: JsonOption = False) -> None:
+    """Show the figures of the whole graph: coverage, blast radius, failures, freshness, tags."""
+    with Lineage.open(store, create=False) as lineage:
+        found = lineage.kpis()
+    if json:
+        print_json(found)
+    else:
+        _show(found)
+
+
+def _show(found: Kpis) -> None:
+    out.print(f"{found.datasets:,} datasets, {found.jobs:,} jobs, {found.columns:,} columns")
+    for label, name, meaning in _SHARES:
+        share: Share = getattr(found, name)
+        counted = f"{share.count:,} of {share.total:,}"
+        meant = meaning.format(days=found.days)
+        out.print(f"  {label:<26}{_percent(share):>8}  {counted:>13}  [dim]{meant}[/]")
+    for label, name in _LISTS:
+        listed: CountWithExamples = getattr(found, name)
+        out.print(f"  {label:<26}{listed.count:>8,}  {escape(_examples(listed))}".rstrip())
+    _show_blast(found)
+
+
+def _show_blast(found: Kpis) -> None:
+    radius = found.blast_radius
+    out.print(f"blast radius: median {radius.median:g}, largest {radius.largest:,}")
+    for blast in radius.top[:_TOP]:
+        owners = f", owned by {', '.join(blast.owners)}" if blast.owners else ""
+        out.print(f"  {blast.downstream:>5,}  {escape(blast.dataset + owners)}")
+
+
+def _percent(share: Share) -> str:
+    return "–" if share.percent is None else f"{share.percent:g} %"
+
+
+def _examples(listed: CountWithExamples) -> str:
+    shown = ", ".join(listed.examples[:_EXAMPLES])
+    return f"{shown}, …" if listed.count > _EXAMPLES else shown

@@ -1,0 +1,1 @@
+"""Commands about changes: impact, gate and fix."""

@@ -1,0 +1,154 @@
+"""`downriver gate`: may this change ship? An exit code for CI, and a reason for people."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from downriver import __version__
+from downriver.cli.output import EXIT_FAILED, StoreOption, print_json, render_json
+from downriver.errors import DownriverError, InvalidRequestError
+from downriver.impact import (
+    SourceFolder,
+    list_changed_files,
+    open_trees,
+    parse_ddl,
+    read_changes_file,
+    read_policy,
+)
+from downriver.impact.report import (
+    render_explanation,
+    render_github,
+    render_markdown,
+    render_sarif,
+    render_text,
+)
+from downriver.model.verdicts import Decision
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from downriver.model.changes import Change
+    from downriver.model.verdicts import Impact, Verdict
+
+_CODES = {Decision.APPROVED: 0, Decision.BLOCKED: 1, Decision.CAUTION: 3}
+
+
+class VerdictFormat(str, Enum):
+    """How a verdict is printed."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    JSON = "json"
+    SARIF = "sarif"
+    GITHUB = "github"
+
+
+def gate(
+    changes: Annotated[
+        Path | None, typer.Option("--changes", help="A YAML or JSON file of changes.")
+    ] = None,
+    ddl: Annotated[
+        Path | None, typer.Option("--ddl", help="A migration: ALTER TABLE and DROP statements.")
+    ] = None,
+    dialect: Annotated[
+        str | None, typer.Option("--dialect", help="The dialect of the migration.")
+    ] = None,
+    base: Annotated[
+        str | None, typer.Option("--base", help="The commit to compare this repository with.")
+    ] = None,
+    head: Annotated[
+        str | None, typer.Option("--head", help="The commit to judge; default the working tree.")
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option("--policy", help="The policy; default downriver.yml if there.")
+    ] = None,
+    output: Annotated[
+        VerdictFormat, typer.Option("--format", help="How to print it.")
+    ] = VerdictFormat.TEXT,
+    summary: Annotated[
+        Path | None, typer.Option("--summary", help="Write it as Markdown to this file too.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what each rule of the policy found.")
+    ] = False,
+    allow_caution: Annotated[
+        bool, typer.Option("--allow-caution", help="Exit with 0 on CAUTION too.")
+    ] = False,
+    store: StoreOption = None,
+) -> None:
+    """Decide about a change: exit 0 APPROVED, 1 BLOCKED, 3 CAUTION, 2 when it cannot decide."""
+    if sum(given is not None for given in (changes, ddl, base)) != 1:
+        raise InvalidRequestError("gate", "give exactly one of --changes, --ddl and --base")
+    if head is not None and base is None:
+        raise InvalidRequestError("--head", "goes with --base")
+    try:
+        rules = read_policy(policy)
+        with Lineage.open(store, create=False) as lineage:
+            asked = _changes(changes, ddl, dialect)
+            found = lineage.impact(asked) if asked else _compared(lineage, base or "", head)
+            verdict = lineage.gate(found, rules)
+            shown = output is VerdictFormat.MARKDOWN or summary is not None
+            patch = lineage.fix(asked, SourceFolder(Path.cwd())).diff if shown and asked else ""
+    except DownriverError as error:
+        _cannot_decide(error, output)
+        raise
+    _print(verdict, output, explain, patch)
+    if summary is not None:
+        summary.write_text(render_markdown(verdict, patch), "utf-8")
+    allowed = allow_caution and verdict.decision is Decision.CAUTION
+    raise typer.Exit(0 if allowed else _CODES[verdict.decision])
+
+
+def _compared(lineage: Lineage, base: str, head: str | None) -> Impact:
+    """Return what the files do that differ between two commits."""
+    pairs = list_changed_files(Path.cwd(), base, head)
+    if not pairs:
+        return lineage.impact_of_files([])
+    with open_trees(Path.cwd(), base, head) as trees:
+        return lineage.impact_of_files(pairs, trees)
+
+
+def _changes(changes: Path | None, ddl: Path | None, dialect: str | None) -> list[Change]:
+    """Return the changes that a file states; none when two commits are to be compared."""
+    if changes is not None:
+        return read_changes_file(changes)
+    return parse_ddl(_read(ddl), dialect) if ddl is not None else []
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", errors="replace")
+    except OSError as exc:
+        raise InvalidRequestError("--ddl", f"{path}: {exc.strerror}") from exc
+
+
+def _print(verdict: Verdict, output: VerdictFormat, explain: bool, patch: str) -> None:
+    match output:
+        case VerdictFormat.JSON:
+            print_json(verdict)
+        case VerdictFormat.SARIF:
+            sys.stdout.write(render_json(render_sarif(verdict, __version__)))
+        case VerdictFormat.GITHUB:
+            sys.stdout.write(render_github(verdict))
+        case VerdictFormat.MARKDOWN:
+            sys.stdout.write(render_markdown(verdict, patch))
+        case VerdictFormat.TEXT:
+            sys.stdout.write(render_text(verdict))
+    if explain:
+        stream = sys.stdout if output is VerdictFormat.TEXT else sys.stderr
+        stream.write(render_explanation(verdict))
+
+
+def _cannot_decide(error: DownriverError, output: VerdictFormat) -> None:
+    """What cannot be decided is blocked: say so where people look for the decision."""
+    if output in (VerdictFormat.TEXT, VerdictFormat.MARKDOWN):
+        sys.stdout.write(f"DECISION: BLOCKED\nREASON: cannot decide: {error.message}\n")
+    elif output is VerdictFormat.GITHUB:
+        sys.stdout.write(f"::error title=downriver::cannot decide: {error.message}\n")
+    if output is not VerdictFormat.TEXT:
+        sys.stderr.write(f"error: {error.message}\n")
+        raise typer.Exit(EXIT_FAILED)

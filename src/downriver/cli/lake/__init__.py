@@ -1,0 +1,1 @@
+"""Commands of the lake, which run on Spark."""

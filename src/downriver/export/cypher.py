@@ -1,0 +1,172 @@
+"""A trace as a property graph: Cypher text, and the rows that its driver is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from downriver.model.ids import DatasetId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from downriver.export.exported_graph import ExportedGraph
+    from downriver.model.answers import Trace, TraceEdge, TraceNode
+
+_LABELS = {"dataset": "Dataset", "job": "Job", "column": "Column"}
+_KINDS = {"reads": "READS", "writes": "WRITES", "derives": "DERIVES"}
+_EDGE_FIELDS = (
+    "status", "confidence", "first_seen", "last_seen", "first_event", "last_event", "job", "type",
+    "subtype", "description", "change",
+)  # fmt: skip
+_BATCH = 1000
+
+
+def render_cypher(piece: ExportedGraph) -> str:
+    """Return statements that make the piece, or bring it up to date, wherever they are run."""
+    return "".join(f"{statement};\n" for statement in _statements(piece.trace))
+
+
+def _statements(trace: Trace) -> Iterator[str]:
+    yield from constraints()
+    for node in trace.nodes:
+        yield (
+            f"MERGE (n:{_LABELS[node.kind]} {{id: {literal(node.id)}}})"
+            f" SET n += {literal(node_properties(node))}"
+        )
+    for column, owner in owners(trace):
+        yield (
+            f"MERGE (d:Dataset {{id: {literal(str(owner))}}})"
+            f" SET d += {literal({'name': owner.name, 'namespace': owner.namespace})}"
+        )
+        yield (
+            f"MATCH (d:Dataset {{id: {literal(str(owner))}}}), (c:Column {{id: {literal(column)}}})"
+            " MERGE (d)-[:HAS_COLUMN]->(c)"
+        )
+    labels = {node.id: _LABELS[node.kind] for node in trace.nodes}
+    for edge in trace.edges:
+        source, target = labels.get(edge.source), labels.get(edge.target)
+        if source and target:
+            key = literal({"key": edge_key(edge)})
+            yield (
+                f"MATCH (a:{source} {{id: {literal(edge.source)}}}),"
+                f" (b:{target} {{id: {literal(edge.target)}}})"
+                f" MERGE (a)-[r:{relation(edge)} {key}]->(b)"
+                f" SET r += {literal(edge_properties(edge))}"
+            )
+
+
+def constraints() -> Iterator[str]:
+    """Yield what makes ids unique, and finding by them quick."""
+    for label in _LABELS.values():
+        name = f"downriver_{label.lower()}_id"
+        yield f"CREATE CONSTRAINT {name} IF NOT EXISTS FOR (n:{label}) REQUIRE n.id IS UNIQUE"
+
+
+def node_properties(node: TraceNode) -> dict[str, Any]:
+    """Return what a node is remembered with."""
+    found: dict[str, Any] = {"name": node.name, "namespace": node.namespace, "marks": node.marks}
+    if node.field is not None:
+        found["field"] = node.field
+    return found
+
+
+def edge_properties(edge: TraceEdge) -> dict[str, Any]:
+    """Return what an edge is remembered with: its evidence."""
+    values = {name: getattr(edge, name) for name in _EDGE_FIELDS}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def edge_key(edge: TraceEdge) -> str:
+    """Return what tells edges between the same two nodes apart."""
+    return "|".join(part or "" for part in (edge.job, edge.type, edge.subtype))
+
+
+def relation(edge: TraceEdge) -> str:
+    """Return the type of relationship that an edge is."""
+    return _KINDS.get(edge.kind, "RELATES")
+
+
+def owners(trace: Trace) -> Iterator[tuple[str, DatasetId]]:
+    """Yield each column with the dataset it belongs to."""
+    for node in trace.nodes:
+        if node.kind == "column":
+            yield node.id, DatasetId(node.namespace, node.name)
+
+
+def literal(value: Any) -> str:
+    """Return a value as Cypher writes it; text is escaped whatever it holds."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {literal(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(literal, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _quoted(str(value))
+
+
+def _quoted(text: str) -> str:
+    """Return text between quotes; JSON's escapes are Cypher's, surrogate pairs among them."""
+    readable = text.encode("utf-8", "replace").decode()
+    return msgspec.json.encode(readable).decode().replace("\u007f", "\\u007f")
+
+
+class CypherDriver(Protocol):
+    """What is needed of Neo4j's driver."""
+
+    def execute_query(self, query_: str, /, **parameters: Any) -> Any:
+        """Run a statement in a transaction of its own, again if it was only unlucky."""
+
+
+def push_cypher(trace: Trace, driver: CypherDriver, database: str | None = None) -> tuple[int, int]:
+    """Write a trace into a graph database and return how many nodes and edges it has now."""
+    where = {} if database is None else {"database_": database}
+    for statement in constraints():
+        driver.execute_query(statement, **where)
+    for kind, label in _LABELS.items():
+        rows = [{"id": n.id, "set": node_properties(n)} for n in trace.nodes if n.kind == kind]
+        _push(driver, f"MERGE (n:{label} {{id: row.id}}) SET n += row.set", rows, where)
+    has = [
+        {"column": column, "dataset": str(owner), "name": owner.name, "namespace": owner.namespace}
+        for column, owner in owners(trace)
+    ]
+    _push(
+        driver,
+        "MERGE (d:Dataset {id: row.dataset}) SET d.name = row.name, d.namespace = row.namespace"
+        " WITH d, row MATCH (c:Column {id: row.column}) MERGE (d)-[:HAS_COLUMN]->(c)",
+        has,
+        where,
+    )
+    labels = {node.id: _LABELS[node.kind] for node in trace.nodes}
+    alike: dict[tuple[str, str, str], list[TraceEdge]] = {}
+    for edge in trace.edges:
+        if edge.source in labels and edge.target in labels:
+            key = (labels[edge.source], relation(edge), labels[edge.target])
+            alike.setdefault(key, []).append(edge)
+    for (source, kind, target), edges in sorted(alike.items()):
+        _push(
+            driver,
+            f"MATCH (a:{source} {{id: row.source}}), (b:{target} {{id: row.target}})"
+            f" MERGE (a)-[r:{kind} {{key: row.key}}]->(b) SET r += row.set",
+            [_edge_row(edge) for edge in edges],
+            where,
+        )
+    return len(trace.nodes), len(trace.edges)
+
+
+def _edge_row(edge: TraceEdge) -> dict[str, Any]:
+    return {
+        "source": edge.source,
+        "target": edge.target,
+        "key": edge_key(edge),
+        "set": edge_properties(edge),
+    }
+
+
+def _push(
+    driver: CypherDriver, statement: str, rows: list[dict[str, Any]], where: dict[str, Any]
+) -> None:
+    for start in range(0, len(rows), _BATCH):
+        some = rows[start : start + _BATCH]
+        driver.execute_query(f"UNWIND $rows AS row {statement}", rows=some, **where)

@@ -1,0 +1,194 @@
+"""What every format draws: the nodes and lines of a trace, and its names made printable."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from downriver.model.answers import NodeKind, Trace, TraceEdge, TraceNode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Owner: TypeAlias = tuple[str, str]  # the namespace and name of a dataset
+Titles: TypeAlias = dict[Owner, str]
+
+
+class DrawnLine(NamedTuple):
+    """What is drawn between two nodes: all edges of one look, with their words and evidence."""
+
+    source: str
+    target: str
+    indirect: bool
+    stale: bool
+    change: str
+    label: str
+    evidence: tuple[str, ...]
+
+    @property
+    def solid(self) -> bool:
+        """Tell a plain line from a dashed or dotted one."""
+        return not (self.indirect or self.stale)
+
+
+class Drawing(NamedTuple):
+    """A trace made ready to draw, in an order that does not depend on the order of its lists."""
+
+    root: TraceNode
+    nodes: dict[str, TraceNode]
+    lines: list[DrawnLine]
+    note: str
+    blind_spots: list[str]
+
+    @classmethod
+    def of(cls, trace: Trace) -> Drawing:
+        """Add what the trace leaves out, join edges that look the same, and sort."""
+        found = {node.id: node for node in (*trace.nodes, trace.root)}
+        for edge in trace.edges:
+            for end in (edge.source, edge.target):
+                found.setdefault(end, _unlisted(end))
+        return cls(
+            root=trace.root,
+            nodes=dict(sorted(found.items())),
+            lines=_lines(trace.edges),
+            note=_note(trace),
+            blind_spots=sorted(f"{spot.kind}: {spot.message}" for spot in trace.blind_spots),
+        )
+
+    @property
+    def alone(self) -> list[TraceNode]:
+        """Nodes that stand for themselves: datasets and jobs."""
+        return [node for node in self.nodes.values() if node.kind != "column"]
+
+    @property
+    def owned(self) -> dict[Owner, list[TraceNode]]:
+        """Columns, by the dataset they belong to."""
+        owned: defaultdict[Owner, list[TraceNode]] = defaultdict(list)
+        for node in self.nodes.values():
+            if node.kind == "column":
+                owned[owner_of(node)].append(node)
+        return dict(sorted(owned.items()))
+
+
+def _unlisted(node_id: str) -> TraceNode:
+    """Stand in for an end that the trace does not list: an edge is never dropped for it."""
+    prefix, _, name = node_id.partition(":")
+    kind: NodeKind = "job" if prefix == "job" else "dataset"
+    return TraceNode(id=node_id, kind=kind, namespace="", name=name or node_id, depth=0)
+
+
+def _lines(edges: Iterable[TraceEdge]) -> list[DrawnLine]:
+    alike: defaultdict[tuple[str, str, bool, bool, str], list[TraceEdge]] = defaultdict(list)
+    for edge in edges:
+        indirect, stale = edge.type == "INDIRECT", edge.status == "stale"
+        key = (edge.source, edge.target, indirect, stale, edge.change or "")
+        alike[key].append(edge)
+    return [
+        DrawnLine(
+            *key,
+            label=", ".join(sorted({word for edge in group for word in _words(edge)})),
+            evidence=tuple(sorted({_evidence(edge) for edge in group})),
+        )
+        for key, group in sorted(alike.items())
+    ]
+
+
+def _words(edge: TraceEdge) -> Iterator[str]:
+    """Say what a reader could not guess from the line alone."""
+    if edge.kind.casefold() not in ("reads", "writes", "derives"):
+        yield edge.kind.casefold()
+    if edge.subtype and (edge.type, edge.subtype) != ("DIRECT", "IDENTITY"):
+        yield edge.subtype
+    if edge.masking:
+        yield "masked"
+    if edge.status == "stale":
+        yield "stale"
+    if edge.change:
+        yield edge.change
+
+
+def _evidence(edge: TraceEdge) -> str:
+    what = " ".join(part for part in (edge.kind, edge.type, edge.subtype) if part)
+    via = f" by {edge.job}" if edge.job else ""
+    seen = f", last seen {edge.last_seen}" if edge.last_seen else ""
+    return f"{what}{via}, {edge.confidence}{seen}"
+
+
+def _note(trace: Trace) -> str:
+    """Say what the drawing lacks; nothing when it is complete."""
+    parts = []
+    if not trace.complete:
+        parts.append(f"incomplete: {counted(len(trace.blind_spots), 'blind spot')}")
+    if trace.omitted_count:
+        parts.append(f"{counted(trace.omitted_count, 'node')} not shown")
+    return ", ".join(parts)
+
+
+def counted(number: int, noun: str) -> str:
+    """Say how many there are: `1 node`, `2 nodes`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+# What a node may be marked as, the one that shows first.
+MARKS = ("broken", "removed", "added", "pii", "certified")
+
+
+def marks_of(node: TraceNode) -> list[str]:
+    """Return the marks of a node that drawings know."""
+    return [mark for mark in MARKS if mark in node.marks]
+
+
+def by_system(nodes: Iterable[TraceNode]) -> dict[str, list[TraceNode]]:
+    """Return datasets and columns by the system they are in; all under one name if it is one."""
+    found: defaultdict[str, list[TraceNode]] = defaultdict(list)
+    for node in nodes:
+        if node.kind != "job":
+            found[node.namespace].append(node)
+    return dict(sorted(found.items()))
+
+
+def owner_of(node: TraceNode) -> Owner:
+    """Return what names are told apart by: for a column, its dataset."""
+    return node.namespace, node.name
+
+
+def title_each(owners: Iterable[Owner]) -> dict[Owner, str]:
+    """Name each, with its namespace only where the name alone would be ambiguous."""
+    distinct = dict.fromkeys(owners)
+    homes = Counter(name for _, name in distinct)
+    return {
+        (namespace, name): f"{name} ({namespace})" if homes[name] > 1 else name
+        for namespace, name in distinct
+    }
+
+
+def field_of(column: TraceNode) -> str:
+    """Return the name of a column within its dataset."""
+    return column.name if column.field is None else column.field
+
+
+_UNKNOWN = 0xFFFD
+_SURROGATES = range(0xD800, 0xE000)
+_PLANES = range(0, 0x110000, 0x10000)
+_NONCHARACTERS = (
+    *range(0xFDD0, 0xFDF0),
+    *(plane + end for plane in _PLANES for end in (0xFFFE, 0xFFFF)),
+)
+_BIDI_OVERRIDES = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
+# Not every format can carry these. Control characters have pictures (a line feed is shown as ␊);
+# those that reorder the text around them could make one name pass for another.
+PICTURES = {
+    **dict.fromkeys(range(0x80, 0xA0), _UNKNOWN),
+    **dict.fromkeys(_SURROGATES, _UNKNOWN),
+    **dict.fromkeys(_NONCHARACTERS, _UNKNOWN),
+    **dict.fromkeys(_BIDI_OVERRIDES, _UNKNOWN),
+    **{code: 0x2400 + code for code in range(0x20)},
+    0x7F: 0x2421,
+    0x2028: 0x2424,
+    0x2029: 0x2424,
+}
+
+
+def printable(text: str) -> str:
+    """Return text that every format can carry and every reader can see."""
+    return text.translate(PICTURES) if text.strip() else "(blank)"

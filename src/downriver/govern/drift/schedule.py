@@ -1,0 +1,249 @@
+"""When the next run of a job is due: by its schedule, or by the rhythm of its past runs."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections import defaultdict
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from downriver.errors import InvalidRequestError
+from downriver.govern.drift.series import DAY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from downriver.govern.drift.limits import LatenessLimits
+
+_FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
+_NAMES = {
+    name: number
+    for names, first in (
+        (("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), 1),
+        (("sun", "mon", "tue", "wed", "thu", "fri", "sat"), 0),
+    )
+    for number, name in enumerate(names, first)
+}
+_MACROS = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+}
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_PERIOD = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])")
+_MICROS = 1_000_000
+_DAYS_SEARCHED = 366 * 5  # 29 February on a Monday comes round
+
+
+class JobSchedule(NamedTuple):
+    """When a job is due: every so many µs, or where all fields of a cron line match."""
+
+    period: int
+    fields: tuple[frozenset[int], ...]
+    either_day: bool
+    zone: dt.tzinfo
+
+    def after(self, at: int) -> int | None:
+        """Return the first moment after `at`, in µs, at which the job is due."""
+        if self.period:
+            return at + self.period
+        moment = dt.datetime.fromtimestamp(at / _MICROS, self.zone)
+        start = moment.replace(second=0, microsecond=0) + dt.timedelta(minutes=1)
+        day = start.date()
+        for number in range(_DAYS_SEARCHED):
+            if self._is_on(day):
+                found = self._first_of(day, start if number == 0 else None)
+                if found is not None:
+                    return int(found.timestamp() * _MICROS)
+            day += dt.timedelta(days=1)
+        return None
+
+    def _is_on(self, day: dt.date) -> bool:
+        _, _, days, months, weekdays = self.fields
+        on_day, on_weekday = day.day in days, day.isoweekday() % 7 in weekdays
+        # As cron does it: two days that are both told are either-or.
+        return day.month in months and (
+            (on_day or on_weekday) if self.either_day else (on_day and on_weekday)
+        )
+
+    def _first_of(self, day: dt.date, start: dt.datetime | None) -> dt.datetime | None:
+        for hour in sorted(self.fields[1]):
+            for minute in sorted(self.fields[0]):
+                found = dt.datetime.combine(day, dt.time(hour, minute), self.zone)
+                if start is None or found >= start:
+                    return found
+        return None
+
+
+def parse_schedule(text: str, field: str, timezone: str = "UTC") -> JobSchedule:
+    """Return the schedule that a cron line, a macro or a period means."""
+    zone = parse_zone(timezone, field)
+    period = parse_period(text)
+    if period is not None:
+        return JobSchedule(period, (), False, zone)
+    parts = _MACROS.get(text.strip().lower(), text).split()
+    if len(parts) != len(_FIELDS):
+        raise InvalidRequestError(
+            field, f"{text!r} is neither five cron fields nor a period such as 15m, 1h or 1d"
+        )
+    fields = [_parse_field(part, *kind, field) for part, kind in zip(parts, _FIELDS, strict=True)]
+    fields[4] = frozenset(number % 7 for number in fields[4])
+    either = not parts[2].startswith("*") and not parts[4].startswith("*")
+    return JobSchedule(0, tuple(fields), either, zone)
+
+
+def parse_period(text: str) -> int | None:
+    """Return the µs that `90s`, `15m`, `1h`, `1d` or `1w` means, None when it is none."""
+    found = _PERIOD.fullmatch(text.strip().lower())
+    if found is None:
+        return None
+    return int(float(found[1]) * _UNITS[found[2]] * _MICROS) or None
+
+
+def parse_zone(name: str, field: str) -> dt.tzinfo:
+    """Return the time zone of this name."""
+    try:
+        return dt.timezone.utc if name == "UTC" else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
+        raise InvalidRequestError(field, f"{name!r} is no time zone") from exc
+
+
+def _parse_field(text: str, what: str, low: int, high: int, field: str) -> frozenset[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        span, _, step = part.partition("/")
+        try:
+            first, last = _bounds(span, low, high, open_ended=bool(step))
+            found |= set(range(first, last + 1, int(step or 1)))
+        except (KeyError, ValueError) as exc:
+            raise InvalidRequestError(field, f"{part!r} is no {what} of cron") from exc
+        if not low <= first <= last <= high:
+            raise InvalidRequestError(field, f"{part!r}: a {what} is from {low} to {high}")
+    return frozenset(found)
+
+
+def _bounds(span: str, low: int, high: int, *, open_ended: bool) -> tuple[int, int]:
+    if span == "*":
+        return low, high
+    first, dash, last = span.partition("-")
+    begin = _number(first)
+    if dash:
+        return begin, _number(last)
+    return begin, high if open_ended else begin
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdigit() else _NAMES[text.lower()]
+
+
+_HOUR = 3_600_000_000
+_MINUTE = 60_000_000
+_RETRY = 0.2  # a start this soon, in usual gaps, is another try and not the next turn
+_NEAR = 0.3  # a gap keeps the rhythm when it is this near to what it should be
+_SEEN = 2
+_NORMAL = 1.4826
+
+
+class DueTime(NamedTuple):
+    """When the next run is due, how late it may be, and how long a turn takes."""
+
+    at: int
+    tolerance: int
+    gap: int
+    why: str
+
+
+def next_due(starts: Sequence[int], limits: LatenessLimits) -> DueTime | None:
+    """Return when the next run is due by the job's own rhythm, None when it has none."""
+    turns = _without_retries(sorted(set(starts)))
+    if len(turns) < max(limits.min_runs, 3):
+        return None
+    gaps = [(one, other - one) for one, other in pairwise(turns)]
+    best = max((_Pattern(name, gaps) for name in _KEYS), key=lambda p: p.share)
+    if best.share < limits.regular:
+        return None
+    gap = max(best.expected(turns[-1]), _shortest_alike(gaps, turns[-1]))
+    tolerance = max(limits.grace_minutes * _MINUTE, limits.tolerance * best.least, best.spread * 3)
+    return DueTime(turns[-1] + gap, int(tolerance), gap, f"{best.words} over {len(turns)} runs")
+
+
+def due_by(schedule: JobSchedule, last: int, limits: LatenessLimits) -> DueTime | None:
+    """Return when the next run is due by a schedule that was told."""
+    # A run that began early was meant for the turn that is about to come.
+    begun = last + int(limits.grace_minutes * _MINUTE) // 2
+    due = schedule.after(last if schedule.period else begun)
+    then = None if due is None else schedule.after(due)
+    if due is None or then is None:
+        return None
+    gap = then - due
+    tolerance = max(limits.grace_minutes * _MINUTE, limits.tolerance * min(gap, DAY))
+    return DueTime(due, int(tolerance), gap, "its schedule")
+
+
+def _shortest_alike(gaps: Sequence[tuple[int, int]], last: int) -> int:
+    """Return the shortest gap after this weekday: a Friday's may be three days, from the start."""
+    same = [gap for at, gap in gaps if _KEYS["weekday"](at) == _KEYS["weekday"](last)]
+    return min(same, default=0)
+
+
+def _without_retries(starts: Sequence[int]) -> list[int]:
+    if len(starts) < 3:
+        return list(starts)
+    usual = median(other - one for one, other in pairwise(starts))
+    kept = list(starts[:1])
+    for start in starts[1:]:
+        if start - kept[-1] >= _RETRY * usual:
+            kept.append(start)
+    return kept
+
+
+_KEYS: dict[str, Callable[[int], Hashable]] = {
+    "": lambda at: 0,
+    "hour": lambda at: at // _HOUR % 24,
+    "weekday": lambda at: at // DAY % 7,
+    "hour and weekday": lambda at: at // _HOUR % 168,
+}
+
+
+class _Pattern:
+    """Gaps that depend on nothing, or on the hour or weekday of the run before them."""
+
+    def __init__(self, name: str, gaps: Sequence[tuple[int, int]]) -> None:
+        self._key = _KEYS[name]
+        self._name = name
+        by_key: defaultdict[Hashable, list[int]] = defaultdict(list)
+        for at, gap in gaps:
+            by_key[self._key(at)].append(gap)
+        self._usual = {key: median(of) for key, of in by_key.items() if len(of) >= _SEEN}
+        self._longest = max(gap for _, gap in gaps)
+        told = [(gap, self._usual[k]) for at, gap in gaps if (k := self._key(at)) in self._usual]
+        kept = [abs(gap - usual) for gap, usual in told if abs(gap - usual) <= _NEAR * usual]
+        # What no rule speaks for does not keep it: a pattern must explain all gaps.
+        self.share = len(kept) / len(gaps)
+        self.spread = _NORMAL * median(kept) if kept else 0.0
+        self.least = min(self._usual.values(), default=self._longest)
+
+    def expected(self, last: int) -> int:
+        """Return the gap to expect after a run; the longest of all where none was seen there."""
+        return int(self._usual.get(self._key(last), self._longest))
+
+    @property
+    def words(self) -> str:
+        """Say what the rhythm is."""
+        usual = render_gap(int(median(self._usual.values()) if self._usual else self._longest))
+        return f"every {usual}" + (f", by {self._name}" if self._name else "")
+
+
+def render_gap(micros: int) -> str:
+    """Return a length of time as people say it."""
+    seconds = micros / 1_000_000
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,148 @@
+"""Who is concerned: the owners of a thing, and all that lies downstream of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import numpy as np
+
+from downriver.graph import FOREVER, Entity, Question, trace
+from downriver.graph.names.resolution import find_entity
+from downriver.impact.labels import read_owners, read_tags
+from downriver.model.answers import Direction
+from downriver.model.facts import EdgeKind
+from downriver.model.findings import Affected, FindingKind, Severity
+from downriver.model.ids import ColumnId, DatasetId
+
+if TYPE_CHECKING:
+    from downriver.graph import GraphSnapshot
+    from downriver.graph.index.adjacency import Ints
+    from downriver.model.answers import Trace, TraceNode
+    from downriver.model.findings import Finding
+    from downriver.store import CatalogReader
+
+_SHOWN = 20
+_OF_A_COLUMN = (
+    FindingKind.COLUMN_ADDED,
+    FindingKind.COLUMN_DROPPED,
+    FindingKind.COLUMN_RENAMED,
+    FindingKind.COLUMN_RETYPED,
+)
+_BREAKS = frozenset(_OF_A_COLUMN[1:])
+
+
+class OwnersAndTags(NamedTuple):
+    """What people said of a dataset or job."""
+
+    owners: list[str]
+    tags: list[str]
+
+
+class EntityContext:
+    """The graph around findings, within one view of a store."""
+
+    def __init__(self, graph: GraphSnapshot, reader: CatalogReader, stale_days: int) -> None:
+        self._graph = graph
+        self._reader = reader
+        self.stale_days = stale_days
+        self._labels: dict[int, OwnersAndTags] = {}
+        self._downstream: dict[tuple[int, int | None, int], Trace] = {}
+
+    def complete(self, finding: Finding, node: int) -> Finding:
+        """Return a finding with its owners and what it affects downstream."""
+        entity = self._entity(finding, node)
+        found = self.downstream(entity, _SHOWN)
+        count = len(found.nodes) - 1 + found.omitted_count
+        worse = finding.kind in _BREAKS and count > 0
+        return msgspec.structs.replace(
+            finding,
+            severity=Severity.CRITICAL if worse else finding.severity,
+            owners=self.owners(node),
+            affected_count=count,
+            affected=[self.affected(n) for n in found.nodes if n.depth or n.id != found.root.id],
+        )
+
+    def _entity(self, finding: Finding, node: int) -> Entity:
+        spoken = self._graph.nodes.identities.speak([node], self._reader)[node].id
+        if finding.kind in _OF_A_COLUMN and isinstance(spoken, DatasetId):
+            column = self._reader.find_column(node, finding.subject)
+            if column is not None:
+                return Entity(ColumnId(spoken, column[1]), node, column[0])
+        return Entity(spoken, node)
+
+    def trace(self, entity: Entity, direction: Direction, limit: int) -> Trace:
+        """Return what lies on one side of an entity, the nearest first."""
+        question = Question(direction, None, FOREVER, limit, self.stale_days)
+        return trace(self._graph, self._reader, entity, question)
+
+    def downstream(self, entity: Entity, shown: int) -> Trace:
+        """Return what lies downstream; of a column with opaque readers, that of its dataset."""
+        asked = (entity.node, entity.column, shown)
+        if asked not in self._downstream:  # one entity has many findings
+            self._downstream[asked] = self._trace_downstream(entity, shown)
+        return self._downstream[asked]
+
+    def _trace_downstream(self, entity: Entity, shown: int) -> Trace:
+        found = self.trace(entity, Direction.DOWNSTREAM, shown + 1)
+        if isinstance(entity.id, ColumnId) and len(found.nodes) == 1 and not found.complete:
+            # Nobody knows which columns its readers use: any of them may be affected.
+            return self.trace(
+                Entity(entity.id.dataset, entity.node), Direction.DOWNSTREAM, shown + 1
+            )
+        return found
+
+    def affected(self, node: TraceNode) -> Affected:
+        """Return a node of a trace with those who own it."""
+        found = find_entity(node.id, self._reader, self._graph.nodes.identities)
+        labels = self.labels(found.node) if found is not None else OwnersAndTags([], [])
+        return Affected(
+            id=node.id, kind=node.kind, depth=node.depth, owners=labels.owners, tags=labels.tags
+        )
+
+    def owners(self, node: int) -> list[str]:
+        """Return who owns a node; of a dataset that names nobody, the owners of its writers."""
+        owners = self.labels(node).owners
+        if owners:
+            return owners
+        found = [owner for job in self.writers(node) for owner in self.labels(job).owners]
+        return list(dict.fromkeys(found))
+
+    def owners_of(self, entity: str) -> list[str]:
+        """Return who owns an entity, by the id that answers call it by."""
+        found = find_entity(entity, self._reader, self._graph.nodes.identities)
+        return [] if found is None else self.owners(found.node)
+
+    def number(self, node: TraceNode) -> int | None:
+        """Return the number of a dataset or job in an answer."""
+        found = find_entity(node.id, self._reader, self._graph.nodes.identities)
+        return None if found is None else self._graph.nodes.identities.canonical(found.node)
+
+    def writers(self, node: int) -> list[int]:
+        """Return the jobs that write a dataset under any of its names."""
+        flow, edges = self._graph.nodes.flow, self._writes(node)
+        return sorted(set(flow.ends.source.view[edges].tolist()))
+
+    def last_written(self, node: int) -> int | None:
+        """Return when a dataset was last seen to be written."""
+        edges = self._writes(node)
+        return int(self._graph.nodes.flow.last_at.view[edges].max()) if len(edges) else None
+
+    def _writes(self, node: int) -> Ints:
+        nodes = self._graph.nodes
+        names = np.array(nodes.identities.group(node), np.int32)
+        edges = nodes.flow.ends.entering.of(names)
+        writes: Ints = edges[nodes.flow.kind.view[edges] == EdgeKind.WRITES]
+        return writes
+
+    def labels(self, node: int) -> OwnersAndTags:
+        """Return the owners and tags of a node under all its names."""
+        if node not in self._labels:
+            facets: dict[str, bytes] = {}
+            for name in self._graph.nodes.identities.group(node):
+                facets = {**facets, **self._reader.facets(name)}
+            tags, _ = read_tags(facets.get("tags"))
+            self._labels[node] = OwnersAndTags(
+                list(read_owners(facets.get("ownership"))), sorted(tags)
+            )
+        return self._labels[node]

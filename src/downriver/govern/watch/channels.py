@@ -1,0 +1,159 @@
+"""How alerts leave the house. A sender raises `NotToldError`, and says nothing secret in it."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import smtplib
+import ssl
+import urllib.error
+import urllib.request
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from email.message import EmailMessage
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+from typing_extensions import assert_never
+
+from downriver.errors import InvalidRequestError
+from downriver.govern.watch.alerts import (
+    Alert,
+    AlertNotSentError,
+    AlertSender,
+    render_mail,
+    render_slack,
+    render_webhook,
+)
+from downriver.govern.watch.config import (
+    AnyChannel,
+    EmailChannel,
+    FileChannel,
+    SlackChannel,
+    WebhookChannel,
+    read_secret,
+)
+
+
+def open_channel(channel: AnyChannel, field: str) -> AlertSender:
+    """Return what sends alerts to a channel; its secrets are read now, so that a typo shows now."""
+    match channel:
+        case FileChannel():
+            return _File(channel)
+        case WebhookChannel():
+            return _Post(
+                read_secret(channel.url, f"{field}.url"), channel.timeout_seconds, render_webhook
+            )
+        case SlackChannel():
+            return _Post(
+                read_secret(channel.url, f"{field}.url"), channel.timeout_seconds, render_slack
+            )
+        case EmailChannel():
+            return _Mail(channel, field)
+        case _:
+            assert_never(channel)
+
+
+class _File:
+    def __init__(self, channel: FileChannel) -> None:
+        self._path = channel.path
+
+    def __call__(self, alerts: Sequence[Alert]) -> None:
+        lines = b"".join(msgspec.json.encode(alert) + b"\n" for alert in alerts)
+        try:
+            # One write, in append mode: two monitors do not tear each other's lines.
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                os.write(descriptor, lines)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as exc:
+            raise AlertNotSentError(f"{self._path}: {exc.strerror}") from exc
+
+
+class _StayHere(urllib.request.HTTPRedirectHandler):
+    """A post that is redirected would arrive as something else: it is not told."""
+
+    def redirect_request(self, *arguments: Any) -> None:
+        """Follow no redirect."""
+
+
+class _Post:
+    """Posts through the proxies that the environment names, as other programs do."""
+
+    def __init__(
+        self, url: str, timeout: float, render: Callable[[Sequence[Alert]], bytes]
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise InvalidRequestError("url", "is no http:// or https:// URL")
+        self._url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        self._headers = {"Content-Type": "application/json", "User-Agent": "downriver"}
+        if parts.username:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            self._headers["Authorization"] = f"Basic {b64encode(login.encode()).decode()}"
+        self._timeout = timeout
+        self._render = render
+        self._opener = urllib.request.build_opener(_StayHere)
+
+    def __call__(self, alerts: Sequence[Alert]) -> None:
+        request = urllib.request.Request(  # noqa: S310 — http or https, as checked above
+            self._url, self._render(alerts), self._headers, method="POST"
+        )
+        try:
+            self._opener.open(request, timeout=self._timeout).close()
+        except urllib.error.HTTPError as exc:
+            exc.close()
+            raise AlertNotSentError(f"answered {exc.code}") from None
+        except (OSError, http.client.HTTPException, ValueError) as exc:
+            raise AlertNotSentError(_reason(exc)) from None  # the text may hold the URL
+
+
+class _Mail:
+    def __init__(self, channel: EmailChannel, field: str) -> None:
+        self._channel = channel
+        secret = channel.password
+        self._password = read_secret(secret, f"{field}.password") if secret else ""
+
+    def __call__(self, alerts: Sequence[Alert]) -> None:
+        try:
+            with self._connect() as server:
+                server.send_message(self._message(alerts))
+        except (OSError, smtplib.SMTPException, ValueError) as exc:
+            raise AlertNotSentError(_reason(exc)) from None  # a server may echo what it was sent
+
+    def _connect(self) -> smtplib.SMTP:
+        told = self._channel
+        if told.tls == "tls":
+            context = ssl.create_default_context()
+            server: smtplib.SMTP = smtplib.SMTP_SSL(
+                told.host, told.port, timeout=told.timeout_seconds, context=context
+            )
+        else:
+            server = smtplib.SMTP(told.host, told.port, timeout=told.timeout_seconds)
+        if told.tls == "starttls":
+            server.starttls(context=ssl.create_default_context())
+        if told.username:
+            server.login(told.username, self._password)
+        return server
+
+    def _message(self, alerts: Sequence[Alert]) -> EmailMessage:
+        subject, body = render_mail(alerts)
+        message = EmailMessage()
+        message["Subject"] = subject
+        message["From"] = self._channel.sender
+        message["To"] = ", ".join(self._channel.to)
+        message.set_content(body)
+        return message
+
+
+def _reason(exc: Exception) -> str:
+    """Say what went wrong without the words of anyone who may repeat a secret."""
+    if isinstance(exc, urllib.error.URLError) and isinstance(exc.reason, Exception):
+        return _reason(exc.reason)
+    if isinstance(exc, smtplib.SMTPResponseException):
+        return f"{type(exc).__name__} {exc.smtp_code}"
+    said = exc.strerror if isinstance(exc, OSError) else None
+    return f"{type(exc).__name__}: {said}" if said else type(exc).__name__

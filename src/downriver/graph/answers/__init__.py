@@ -1,0 +1,1 @@
+"""Answers made from walks: traces, paths, lists of entities, diagnoses."""

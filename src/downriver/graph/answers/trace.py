@@ -1,0 +1,192 @@
+"""From a question to an answer: what was found, the evidence, and what could not be seen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from downriver.graph.answers.column_view import ColumnView
+from downriver.graph.answers.node_view import NodeView
+from downriver.graph.answers.view import GraphView, Question, WalkedEdges, limit_blind_spots
+from downriver.graph.index.edges import FOREVER
+from downriver.model.answers import BlindSpot, Direction, Paths, Trace
+from downriver.openlineage.wire import render_time
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from downriver.graph.index.adjacency import Flags, Ints
+    from downriver.graph.names.resolution import Entity
+    from downriver.graph.snapshot import GraphSnapshot
+    from downriver.graph.walk.result import WalkResult
+    from downriver.model.answers import TraceEdge
+    from downriver.store import CatalogReader
+
+
+def trace(index: GraphSnapshot, reader: CatalogReader, entity: Entity, question: Question) -> Trace:
+    """Answer where data goes to, or comes from."""
+    return trace_numbered(index, reader, entity, question)[0]
+
+
+def trace_numbered(
+    index: GraphSnapshot, reader: CatalogReader, entity: Entity, question: Question
+) -> tuple[Trace, dict[str, int]]:
+    """Answer where data goes to, or comes from, and with the store's number of each node."""
+    view = _view(index, reader, entity, question)
+    found = _WalkedSides({down: view.reach(downstream=down) for down in _SIDES[question.direction]})
+    shown = found.nearest(question.limit)
+    nodes = view.nodes(shown)
+    edges = sorted(view.edges(found.steps(shown), nodes), key=_edge_order)
+    blind_spots = [
+        *_not_seen_yet(index, reader, entity, question),
+        *_limits(found, question, nodes[view.root].id),
+        *_stale(edges),
+        *(
+            spot
+            for down, reached in found.sides(shown)
+            for spot in view.blind_spots(reached, downstream=down)
+        ),
+    ]
+    answer = Trace(
+        root=nodes[view.root],
+        nodes=sorted(nodes.values(), key=lambda node: (abs(node.depth), node.depth, node.id)),
+        edges=edges,
+        complete=not blind_spots,
+        blind_spots=blind_spots,
+        omitted_count=found.within + found.beyond - len(shown),
+    )
+    return answer, {node.id: number for number, node in nodes.items()}
+
+
+def paths(
+    index: GraphSnapshot, reader: CatalogReader, source: Entity, target: Entity, question: Question
+) -> Paths:
+    """Answer by which routes data gets from one entity to another, shortest first."""
+    view = _view(index, reader, source, question)
+    end = _view(index, reader, target, question).root
+    routes = view.routes(end, question.limit)
+    passed = {view.root, end, *(node for path in routes.paths for node in path)}
+    nodes = view.nodes(dict.fromkeys(passed, 0))
+    blind_spots = view.blind_spots(routes.reached, downstream=True)
+    if routes.cut:
+        message = f"there may be more than the {len(routes.paths)} paths shown"
+        blind_spots.append(BlindSpot(kind="path_limit", entity=nodes[end].id, message=message))
+    return Paths(
+        source=nodes[view.root],
+        target=nodes[end],
+        paths=[[nodes[node].id for node in path] for path in routes.paths],
+        complete=not blind_spots,
+        blind_spots=blind_spots,
+    )
+
+
+def _view(
+    index: GraphSnapshot, reader: CatalogReader, entity: Entity, question: Question
+) -> GraphView:
+    if entity.column is None:
+        return NodeView(index, reader, entity.node, question)
+    return ColumnView(index, reader, entity.column, question)
+
+
+# Which sides to look at: True is downstream, and comes first to show a node on both sides there.
+_SIDES = {
+    Direction.UPSTREAM: (False,),
+    Direction.DOWNSTREAM: (True,),
+    Direction.BOTH: (True, False),
+}
+
+
+class _WalkedSides:
+    """What one or two walks have found, each node once."""
+
+    def __init__(self, reaches: dict[bool, WalkResult]) -> None:
+        self._reaches = reaches
+        nodes = np.concatenate([reach.nodes for reach in reaches.values()])
+        depths = [reach.depths * (1 if down else -1) for down, reach in reaches.items()]
+        first = slice(None) if len(reaches) == 1 else np.unique(nodes, return_index=True)[1]
+        self._nodes, self._depths = nodes[first], np.concatenate(depths)[first]
+        self.within = len(self._nodes)
+        self.beyond = _count_beyond(list(reaches.values()))
+
+    def nearest(self, limit: int) -> dict[int, int]:
+        """Return the nodes to show, with their depths."""
+        order = np.argsort(np.abs(self._depths), kind="stable")[:limit]
+        return dict(zip(self._nodes[order].tolist(), self._depths[order].tolist(), strict=True))
+
+    def steps(self, shown: Collection[int]) -> WalkedEdges:
+        """Return the edges between nodes that are shown."""
+        reaches = self._reaches.items()
+        source = np.concatenate([r.near if down else r.far for down, r in reaches])
+        target = np.concatenate([r.far if down else r.near for down, r in reaches])
+        edges = np.concatenate([reach.edges for _, reach in reaches])
+        between = self._are_shown(source, shown) & self._are_shown(target, shown)
+        return WalkedEdges(edges[between], source[between], target[between])
+
+    def sides(self, shown: Collection[int]) -> Iterator[tuple[bool, Ints]]:
+        """Yield whether a side is downstream, and what of it is shown."""
+        for down, reach in self._reaches.items():
+            yield down, reach.nodes[self._are_shown(reach.nodes, shown)]
+
+    def _are_shown(self, nodes: Ints, shown: Collection[int]) -> Flags:
+        if len(shown) == self.within:
+            return np.ones(len(nodes), np.bool_)
+        return np.isin(nodes, np.fromiter(shown, np.int32, len(shown)))
+
+
+def _count_beyond(reaches: list[WalkResult]) -> int:
+    """Count what lies past the depth limit on every side; what one side shows is not beyond."""
+    if len(reaches) == 1:
+        return len(reaches[0].beyond)
+    beyond = np.concatenate([reach.beyond for reach in reaches])
+    nodes = np.concatenate([reach.nodes for reach in reaches])
+    return len(np.setdiff1d(beyond, nodes))
+
+
+def _edge_order(edge: TraceEdge) -> tuple[str, ...]:
+    return (
+        edge.source,
+        edge.target,
+        edge.kind,
+        edge.job or "",
+        edge.type or "",
+        edge.subtype or "",
+    )
+
+
+def _not_seen_yet(
+    index: GraphSnapshot, reader: CatalogReader, entity: Entity, question: Question
+) -> Iterator[BlindSpot]:
+    if question.as_of == FOREVER:
+        return
+    names = index.nodes.identities.group(entity.node)
+    first_at = min(reader.node_span(name).first.at for name in names)
+    if first_at > question.as_of:
+        message = f"first seen {render_time(first_at)}; of any time before that nothing is known"
+        yield BlindSpot(kind="not_seen_yet", entity=str(entity.id), message=message)
+
+
+def _limits(found: _WalkedSides, question: Question, root: str) -> Iterator[BlindSpot]:
+    if found.beyond:
+        message = f"{found.beyond} more lie beyond depth {question.depth}; ask deeper"
+        yield BlindSpot(kind="depth_limit", entity=root, message=message)
+    if found.within > question.limit:
+        more = found.within - question.limit
+        message = f"{more} more were found than the {question.limit} shown; "
+        yield BlindSpot(
+            kind="node_limit", entity=root, message=message + "raise the limit or start closer"
+        )
+
+
+def _stale(edges: list[TraceEdge]) -> list[BlindSpot]:
+    spots = [
+        BlindSpot(
+            kind="stale_edge",
+            entity=edge.source,
+            message=f"-> {edge.target} was last seen {edge.last_seen}; "
+            "the job has run since without it",
+        )
+        for edge in edges
+        if edge.status == "stale"
+    ]
+    return limit_blind_spots(spots, len(spots))

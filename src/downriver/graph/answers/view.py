@@ -1,0 +1,130 @@
+"""What every trace answer is made of: the question, the view that answers it, the evidence of an
+edge, and the blind spots that jobs report themselves.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypedDict
+
+from downriver.graph.index.edges import FOREVER
+from downriver.model.answers import BlindSpot, Direction
+from downriver.model.facts import Span
+from downriver.openlineage.facets.base import read_blind_spots
+from downriver.openlineage.wire import render_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from downriver.graph.index.adjacency import Ints
+    from downriver.graph.walk.paths import Routes
+    from downriver.graph.walk.result import WalkResult
+    from downriver.model.answers import TraceEdge, TraceNode
+    from downriver.store import CatalogReader
+
+BLIND_SPOTS_SHOWN = 50
+
+
+class Question(NamedTuple):
+    """What is asked about an entity."""
+
+    direction: Direction = Direction.DOWNSTREAM
+    depth: int | None = None
+    as_of: int = FOREVER
+    limit: int = 1000
+    stale_days: int = 30
+
+
+class WalkedEdges(NamedTuple):
+    """Edges by number, and the nodes that data takes them from and to."""
+
+    edges: Ints
+    source: Ints
+    target: Ints
+
+
+class GraphView(Protocol):
+    """Turns numbers into what people read."""
+
+    root: int
+
+    def reach(self, *, downstream: bool) -> WalkResult:
+        """Return what lies on one side of the root."""
+
+    def routes(self, end: int, limit: int) -> Routes:
+        """Return the routes from the root to another node."""
+
+    def nodes(self, depths: Mapping[int, int]) -> dict[int, TraceNode]:
+        """Return nodes as answers show them, each at its depth."""
+
+    def edges(self, steps: WalkedEdges, nodes: Mapping[int, TraceNode]) -> list[TraceEdge]:
+        """Return edges as answers show them; what several facts say of one edge is united."""
+
+    def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
+        """Name what cannot be seen from nodes reached in one direction."""
+
+
+def limit_blind_spots(spots: list[BlindSpot], total: int) -> list[BlindSpot]:
+    """Keep an answer readable: past a number of one kind, say only how many more there are."""
+    shown = spots[:BLIND_SPOTS_SHOWN]
+    if total > len(shown):
+        message = f"and {total - len(shown)} more of this kind"
+        shown.append(BlindSpot(kind=shown[0].kind, entity="", message=message))
+    return shown
+
+
+_DAY = 86_400_000_000
+
+
+class EdgeEvidence(TypedDict):
+    """The fields of an edge that say how it is known."""
+
+    status: Literal["active", "stale"]
+    confidence: str
+    first_seen: str
+    last_seen: str
+    first_event: str
+    last_event: str
+
+
+def is_stale(span: Span, job_last_seen: int, *, days: int, as_of: int = FOREVER) -> bool:
+    """Tell whether a job has gone on for days, until `as_of`, without showing an edge again."""
+    return min(job_last_seen, as_of) - span.last.at > days * _DAY
+
+
+def render_evidence(span: Span, *, stale: bool) -> EdgeEvidence:
+    """Return the evidence of an edge seen over a span of time."""
+    first_seen, first_event = render_time(span.first.at), span.first.digest.hex()
+    once = span.first == span.last  # as most things that people register
+    return EdgeEvidence(
+        status="stale" if stale else "active",
+        confidence="exact" if span.observed else "declared",
+        first_seen=first_seen,
+        last_seen=first_seen if once else render_time(span.last.at),
+        first_event=first_event,
+        last_event=first_event if once else span.last.digest.hex(),
+    )
+
+
+def merge_spans(spans: Iterable[Span]) -> Span:
+    """Return the span that covers all of these."""
+    return reduce(Span.merge, spans)
+
+
+def reported_blind_spots(reader: CatalogReader, nodes: Iterable[int]) -> list[BlindSpot]:
+    """Return the blind spots that jobs carry in a facet, such as SQL that could not be parsed."""
+    bodies = reader.blind_spots(nodes)
+    names = reader.nodes(bodies)
+    spots = [
+        BlindSpot(
+            kind=spot.kind, entity=str(names[node]), message=_with_line(spot.message, spot.line)
+        )
+        for node, body in bodies.items()
+        for spot in read_blind_spots(body)
+    ]
+    spots.sort(key=lambda spot: (spot.entity, spot.kind, spot.message))
+    return limit_blind_spots(spots, len(spots))
+
+
+def _with_line(message: str, line: int) -> str:
+    return f"line {line}: {message}" if line else message

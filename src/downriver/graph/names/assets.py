@@ -1,0 +1,247 @@
+"""Datasets and jobs as assets: which is which, and the tree around one.
+
+A dbt model is one asset though it is a job and a table; so is whatever one job alone makes under
+its own name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from downriver.graph.names.resolution import Entity, resolve
+from downriver.model.assets import ASSET_PREFIX, PREFIXES_AS_NAMESPACE, AssetNode, AssetRef
+from downriver.model.ids import DatasetId, JobId, short_name
+from downriver.openlineage.facets.base import ASSET, read_asset
+
+if TYPE_CHECKING:
+    from downriver.graph.index.identities import Identities
+    from downriver.model.answers import Trace
+    from downriver.model.ids import NodeId
+    from downriver.openlineage.facets.base import AssetFacet
+    from downriver.store import CatalogReader
+
+_JOB_KINDS = {"DAG": "dag", "TASK": "task", "PIPELINE": "pipeline", "FUNCTION": "function"}
+_FILES = ("file", "s3://", "gs://", "hdfs://", "abfs", "wasb", "dbfs")
+
+
+class _JobType(msgspec.Struct):
+    """The jobType facet."""
+
+    integration: str = ""
+    jobType: str = ""  # noqa: N815
+
+
+def find_asset(text: str, reader: CatalogReader, identities: Identities) -> Entity:
+    """Return what an asset's id means, the name it was registered under, or any other name."""
+    registered = _registered(reader)
+    named = [n for n, asset in registered.items() if text in (asset.id, asset.name)]
+    if len({identities.canonical(number) for number in named}) != 1:
+        found = resolve_name_or_asset(text, reader, identities)
+        # Of several names of one thing, the one that was registered.
+        named = [n for n in identities.group(found.node) if n in registered] or [found.node]
+    return Entity(reader.nodes([named[0]])[named[0]], named[0])
+
+
+def resolve_name_or_asset(text: str, reader: CatalogReader, identities: Identities) -> Entity:
+    """Return what a name means, or the id of an asset; assets are looked at only for such ids."""
+    if text.startswith(ASSET_PREFIX):
+        for number, asset in _registered(reader).items():
+            if asset.id == text:
+                return Entity(reader.nodes([number])[number], number)
+    return resolve(text, reader, identities)
+
+
+def _registered(reader: CatalogReader) -> dict[int, AssetFacet]:
+    return {number: read_asset(body) for number, body in reader.facets_named(ASSET).items()}
+
+
+def is_taken(wanted: str, node: NodeId, reader: CatalogReader) -> bool:
+    """Whether another node was registered under an id."""
+    known = _registered(reader)
+    names = reader.nodes(known)
+    return any(asset.id == wanted and names[n] != node for n, asset in known.items())
+
+
+class Assets:
+    """What nodes are as assets."""
+
+    def __init__(self, reader: CatalogReader, identities: Identities) -> None:
+        self._reader = reader
+        self._identities = identities
+        self._known: dict[int, AssetFacet] = {}
+        for number, asset in _registered(reader).items():
+            self._known[identities.canonical(number)] = asset
+
+    def ref(self, node: NodeId) -> AssetRef:
+        """Return a node as an asset, registered or not."""
+        number = self._reader.get_node(node)
+        asset = self.registered(number)
+        if asset is not None:
+            return AssetRef(id=asset.id, name=asset.name, asset_type=asset.assetType)
+        name = node.name if isinstance(node, JobId) else _short(node.name)
+        return AssetRef(id=str(node), name=name, asset_type=self.type_of(node, number))
+
+    def registered(self, number: int) -> AssetFacet | None:
+        """Return what a node was registered as."""
+        return self._known.get(self._identities.canonical(number))
+
+    def type_of(self, node: NodeId, number: int) -> str:
+        """Return what a node is, by how it was registered, else by who tells of it."""
+        asset = self.registered(number)
+        if asset is not None:
+            return asset.assetType
+        if isinstance(node, JobId):
+            return self._job_type(number)
+        makers = [self._job_facet(n) for n in self._makers(node)]
+        if any(maker.integration.upper() == "DBT" for maker in makers):
+            return "dbt_model"
+        return dataset_type(node)
+
+    def _makers(self, node: DatasetId) -> list[int]:
+        names = self._identities.group(self._reader.get_node(node))
+        makers = [job for name in names for job in self._reader.writers_of(name)]
+        return [self._reader.get_node(job) for job in makers]
+
+    def _job_type(self, number: int) -> str:
+        kind = self._job_facet(number)
+        if kind.jobType.upper() in _JOB_KINDS:
+            return _JOB_KINDS[kind.jobType.upper()]
+        if kind.integration.upper() == "SPARK":
+            return "spark_job"
+        return "dbt_model" if kind.integration.upper() == "DBT" else "script"
+
+    def _job_facet(self, number: int) -> _JobType:
+        body = self._reader.facets(number).get("jobType")
+        try:
+            return msgspec.json.decode(body, type=_JobType) if body else _JobType()
+        except msgspec.DecodeError:
+            return _JobType()
+
+
+def dataset_type(node: DatasetId) -> str:
+    """Return what a dataset is, by where it is."""
+    if node.namespace in PREFIXES_AS_NAMESPACE:
+        return node.namespace
+    if node.namespace.startswith(_FILES):
+        return "file"
+    if node.namespace.startswith("kafka"):
+        return "topic"
+    if node.name.startswith("dashboards/"):
+        return "dashboard"
+    return "model" if node.namespace.startswith("mlflow") else "table"
+
+
+def _short(name: str) -> str:
+    return name.rstrip("/").replace("/", ".").rpartition(".")[2]
+
+
+# The tree
+
+
+class _Step(NamedTuple):
+    """The nodes next to one, on one side."""
+
+    nodes: dict[str, list[str]]
+
+    def of(self, node: str) -> list[str]:
+        return self.nodes.get(node, [])
+
+
+def build_tree(answer: Trace, assets: Assets, reader: CatalogReader) -> AssetNode:
+    """Return a trace as a tree of assets: what is below one, and what is above it."""
+    tree = _Tree(answer, assets, reader)
+    root = answer.root.id
+    node = tree.node(root)
+    node.downstream = tree.branches(root, downstream=True)
+    node.upstream = tree.branches(root, downstream=False)
+    return node
+
+
+class _Tree:
+    """A trace being folded into assets."""
+
+    def __init__(self, answer: Trace, assets: Assets, reader: CatalogReader) -> None:
+        self._assets = assets
+        self._reader = reader
+        self._ids: dict[str, NodeId] = {
+            node.id: (JobId if node.kind == "job" else DatasetId)(node.namespace, node.name)
+            for node in answer.nodes
+        }
+        self._below = _Step({})
+        self._above = _Step({})
+        for edge in answer.edges:
+            self._below.nodes.setdefault(edge.source, []).append(edge.target)
+            self._above.nodes.setdefault(edge.target, []).append(edge.source)
+
+    def node(self, key: str) -> AssetNode:
+        number = self._reader.get_node(self._ids[key])
+        ref = self._assets.ref(self._ids[key])
+        asset = self._assets.registered(number)
+        source_ref = asset.sourceRef if asset is not None else ""
+        return AssetNode(id=ref.id, name=ref.name, asset_type=ref.asset_type, source_ref=source_ref)
+
+    def branches(self, root: str, *, downstream: bool) -> list[AssetNode]:
+        """Return what is on one side of a node; what is there twice is spelled out once."""
+        return self._branches(root, {root}, downstream=downstream)
+
+    def _branches(self, key: str, shown: set[str], *, downstream: bool) -> list[AssetNode]:
+        found = []
+        for child in self._children(key, downstream=downstream):
+            node = self.node(child)
+            node.repeated = child in shown
+            if not node.repeated:
+                shown.add(child)
+                inner = self._branches(child, shown, downstream=downstream)
+                if downstream:
+                    node.downstream = inner
+                else:
+                    node.upstream = inner
+            found.append(node)
+        return found
+
+    def _children(self, key: str, *, downstream: bool) -> list[str]:
+        """Return the assets next to one, first seen first; a job and what it makes are one."""
+        step = self._below if downstream else self._above
+        near: dict[str, None] = {}
+        for other in step.of(key):
+            merged = self._merged(other)
+            if merged == key:
+                near.update(dict.fromkeys(o for o in step.of(other) if o != key))
+            elif merged is not None:
+                near[merged] = None
+            elif self._is_shown(other, downstream=downstream):
+                near[other] = None
+        near.pop(key, None)
+        return sorted(near, key=self._first_seen)
+
+    def _merged(self, key: str) -> str | None:
+        """Return the one dataset a job makes, when the two are one asset."""
+        job = self._ids.get(key)
+        made = self._below.of(key) or self._above_made(key)
+        if not isinstance(job, JobId) or len(made) != 1 or made[0] not in self._ids:
+            return None
+        if self._assets.registered(self._reader.get_node(job)) is not None:
+            return None
+        table = self._ids[made[0]]
+        is_dbt = self._assets.type_of(job, self._reader.get_node(job)) == "dbt_model"
+        return made[0] if is_dbt or short_name(job.name) == short_name(table.name) else None
+
+    def _above_made(self, key: str) -> list[str]:
+        """Return what a job makes when the walk goes upstream, as edges of the answer tell."""
+        return [made for made, makers in self._above.nodes.items() if key in makers]
+
+    def _is_shown(self, key: str, *, downstream: bool) -> bool:
+        """A table that nobody registered and nobody reads is a part of the job that makes it."""
+        node = self._ids.get(key)
+        if node is None:
+            return False
+        if not downstream or isinstance(node, JobId):
+            return True
+        registered = self._assets.registered(self._reader.get_node(node))
+        return registered is not None or bool(self._below.of(key))
+
+    def _first_seen(self, key: str) -> tuple[int, str]:
+        span = self._reader.node_span(self._reader.get_node(self._ids[key]))
+        return span.first.at, key

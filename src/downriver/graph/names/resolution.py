@@ -1,0 +1,260 @@
+"""What people write, turned into an identity; never a guess.
+
+`orders`, `warehouse.public.orders`, `orders.amount`, `table:orders`, `dag:daily`, and the full ids
+that answers show. The first rule that finds anything decides; finding several things is an error
+that lists them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, NamedTuple
+
+from downriver.errors import AmbiguousNameError, EntityNotFoundError
+from downriver.model.assets import (
+    ANY_DATASET_PREFIX,
+    COLUMN_PREFIXES,
+    DATASET_PREFIXES,
+    JOB_PREFIXES,
+    PREFIXES_AS_NAMESPACE,
+)
+from downriver.model.ids import EVERY_FIELD, ColumnId, DatasetId, JobId, NodeId, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from downriver.graph.index.identities import Identities
+    from downriver.model.ids import EntityId
+    from downriver.store import CatalogReader
+
+_NAMES_COMPARED = 50_000
+_NEAR_SHOWN = 3
+
+
+class Entity(NamedTuple):
+    """A node, or a column of one, that exists in the catalog."""
+
+    id: EntityId
+    node: int
+    column: int | None = None
+
+
+class _Search(NamedTuple):
+    """What to look for, and where."""
+
+    text: str
+    nodes: tuple[type[NodeId], ...]
+    columns: bool
+    reader: CatalogReader
+    identities: Identities
+    word: str = ""
+
+    def may_mean(self, node: EntityId) -> bool:
+        """Tell whether the word in front of the name, if any, lets it mean this."""
+        if not isinstance(node, DatasetId) or node.namespace not in PREFIXES_AS_NAMESPACE:
+            return True
+        return self.word in ("", ANY_DATASET_PREFIX, node.namespace)
+
+
+def resolve(text: str, reader: CatalogReader, identities: Identities) -> Entity:
+    """Return what `text` names, or raise an error that says what it might have meant."""
+    text = text.strip()
+    found = _find_by_rules(text, reader, identities)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise AmbiguousNameError(text, sorted(str(entity.id) for entity in found))
+    raise EntityNotFoundError(text, _near(_search(text, reader, identities)))
+
+
+def find_entity(text: str, reader: CatalogReader, identities: Identities) -> Entity | None:
+    """Return what `text` names, None when that is nothing or several things."""
+    found = _find_by_rules(text.strip(), reader, identities)
+    return found[0] if len(found) == 1 else None
+
+
+def find_all(text: str, reader: CatalogReader, identities: Identities) -> list[Entity]:
+    """Return everything that `text` may name; nothing when it names nothing."""
+    return _find_by_rules(text.strip(), reader, identities)
+
+
+def _find_by_rules(text: str, reader: CatalogReader, identities: Identities) -> list[Entity]:
+    """Return everything the first rule finds that finds anything."""
+    search = _search(text, reader, identities)
+    for rule in _RULES:
+        found = _one_per_identity(
+            (entity for entity in rule(search) if search.may_mean(entity.id)), identities
+        )
+        found = [e for e in found if _is_of(e.id, search.word)] or found
+        # dbt gives a model's job and table one name. The data is meant; `job:` says otherwise.
+        found = [entity for entity in found if not isinstance(entity.id, JobId)] or found
+        if found:
+            return found
+    return []
+
+
+def _search(text: str, reader: CatalogReader, identities: Identities) -> _Search:
+    """Read the word before the first colon, if it says what kind of thing is meant."""
+    word, colon, rest = text.partition(":")
+    if colon and not rest.startswith("//"):
+        if word.lower() in DATASET_PREFIXES:
+            return _Search(rest, (DatasetId,), False, reader, identities, word.lower())
+        if word.lower() in JOB_PREFIXES:
+            return _Search(rest, (JobId,), False, reader, identities)
+        if word.lower() in COLUMN_PREFIXES:
+            return _Search(rest, (), True, reader, identities)
+    return _Search(text, (DatasetId, JobId), True, reader, identities)
+
+
+def _is_of(node: EntityId, word: str) -> bool:
+    return word in PREFIXES_AS_NAMESPACE and isinstance(node, DatasetId) and node.namespace == word
+
+
+def _full_ids(search: _Search) -> Iterator[Entity]:
+    """`dataset:namespace:name` as answers show it; a namespace may hold colons too."""
+    for namespace, name in _splits(search.text, ":"):
+        for kind in search.nodes:
+            yield from _exact(kind(namespace, name), search)
+        if search.columns:
+            for dataset, field in _splits(name, ":"):
+                node = DatasetId(namespace, dataset)
+                for entity in _exact(node, search):
+                    yield from _column(entity.node, node, field, search)
+
+
+def _whole_names(search: _Search) -> Iterator[Entity]:
+    """The whole name of a node, in any namespace."""
+    yield from _named(search, lambda node: node.name == search.text)
+
+
+def _with_namespaces(search: _Search) -> Iterator[Entity]:
+    """The namespace and the whole name of a node as one URL, such as `s3://bucket/raw/orders`."""
+    yield from _named(
+        search,
+        lambda node: search.text in (node.namespace + by + node.name for by in ("/", "://", "")),
+    )
+
+
+def _columns_of_whole_names(search: _Search) -> Iterator[Entity]:
+    """The whole name of a dataset, a dot and a column."""
+    yield from _columns(search, lambda name, wanted: name == wanted)
+
+
+def _name_endings(search: _Search) -> Iterator[Entity]:
+    """The last parts of a node's name, whatever the case."""
+    yield from _named(search, lambda node: _ends(node.name, search.text))
+
+
+def _columns_of_name_endings(search: _Search) -> Iterator[Entity]:
+    """The last parts of a dataset's name, a dot and a column."""
+    yield from _columns(search, _ends)
+
+
+_RULES: tuple[Callable[[_Search], Iterator[Entity]], ...] = (
+    _full_ids,
+    _whole_names,
+    _columns_of_whole_names,
+    _with_namespaces,
+    _name_endings,
+    _columns_of_name_endings,
+)
+
+
+def _named(search: _Search, fits: Callable[[NodeId], bool]) -> Iterator[Entity]:
+    for number, node in search.reader.nodes_named(search.text).items():
+        if isinstance(node, search.nodes) and fits(node):
+            yield Entity(node, number)
+
+
+def _columns(search: _Search, fits: Callable[[str, str], bool]) -> Iterator[Entity]:
+    if not search.columns:
+        return
+    for dataset, field in _splits(search.text, "."):
+        for number, node in _datasets(dataset, fits, search):
+            yield from _column(number, node, field, search)
+
+
+def _datasets(
+    name: str, fits: Callable[[str, str], bool], search: _Search
+) -> Iterator[tuple[int, DatasetId]]:
+    for number, node in search.reader.nodes_named(name).items():
+        if isinstance(node, DatasetId) and fits(node.name, name):
+            yield number, node
+
+
+def _exact(node: NodeId, search: _Search) -> Iterator[Entity]:
+    number = search.reader.find_node(node)
+    if number is not None:
+        yield Entity(node, number)
+
+
+def _column(number: int, dataset: DatasetId, field: str, search: _Search) -> Iterator[Entity]:
+    """Find a column under any name of its dataset; the exact one, or else whatever the case."""
+    if field == EVERY_FIELD:
+        return
+    for same in search.identities.group(number):
+        for name in _fields(same, field, search.reader):
+            found = search.reader.find_column(same, name)
+            if found is not None:
+                yield Entity(ColumnId(dataset, name), same, found[0])
+
+
+def _fields(dataset: int, wanted: str, reader: CatalogReader) -> list[str]:
+    found = reader.find_column(dataset, wanted)
+    if found is not None:
+        return [found[1]]
+    return [name for name in reader.list_fields(dataset) if name.casefold() == wanted.casefold()]
+
+
+def _splits(text: str, separator: str) -> Iterator[tuple[str, str]]:
+    parts = text.split(separator)
+    for at in range(1, len(parts)):
+        yield separator.join(parts[:at]), separator.join(parts[at:])
+
+
+def _ends(name: str, wanted: str) -> bool:
+    name, wanted = (part.casefold().replace("/", ".").strip(".") for part in (name, wanted))
+    return name == wanted or name.endswith(f".{wanted}")
+
+
+def _one_per_identity(found: Iterable[Entity], identities: Identities) -> list[Entity]:
+    """Keep one entity of those that are the same thing under several names."""
+    kept: dict[tuple[int, str | None], Entity] = {}
+    for entity in found:
+        field = entity.id.field if isinstance(entity.id, ColumnId) else None
+        kept.setdefault((identities.canonical(entity.node), field), entity)
+    return list(kept.values())
+
+
+def _near(search: _Search) -> list[str]:
+    """Return the names most like the one wanted, of the nodes seen last and of their columns."""
+    for dataset, field in _splits(search.text, "."):
+        known = {
+            name: f"{node.name}.{name}"
+            for number, node in _datasets(dataset, _ends, search)
+            for name in search.reader.list_fields(number)
+        }
+        near = _closest(field, list(known), lambda name: name)
+        if near:
+            return [known[name] for name in near]
+    names = list(dict.fromkeys(search.reader.list_names(_NAMES_COMPARED)))
+    return _closest(search.text, names, lambda name: name) or _closest(
+        search.text, names, short_name
+    )
+
+
+def _closest(wanted: str, names: list[str], part: Callable[[str], str]) -> list[str]:
+    """Return the names whose part is close; letter pairs first, for difflib alone is slow."""
+    pairs = _pairs(wanted)
+    shared = {name: len(pairs & _pairs(part(name))) for name in names}
+    likely = sorted(names, key=lambda name: -shared[name])[:200]
+    parts: dict[str, str] = {}
+    for name in likely:
+        parts.setdefault(part(name).casefold(), name)
+    close = difflib.get_close_matches(wanted.casefold(), list(parts), _NEAR_SHOWN, 0.6)
+    return [parts[match] for match in close]
+
+
+def _pairs(text: str) -> set[str]:
+    text = text.casefold()
+    return {text[at : at + 2] for at in range(len(text) - 1)}

@@ -1,0 +1,148 @@
+"""Following the data through datasets and jobs.
+
+Breadth first, so that a depth limit cuts the same nodes whatever the order of edges. Cycles,
+self-loops and diamonds end here: a node is opened once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from downriver.graph.index.adjacency import NO_INTS, Flags, Ints
+from downriver.graph.index.edges import FOREVER
+from downriver.graph.index.node_graph import NodeGraph
+from downriver.graph.walk import compilation
+from downriver.graph.walk.first_levels import EdgeLookup, FirstLevels, start_at, walk_first_levels
+from downriver.graph.walk.result import WalkBuilder, WalkResult
+from downriver.model.facts import EdgeKind
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+def reach_nodes(
+    graph: NodeGraph,
+    root: int,
+    *,
+    downstream: bool,
+    depth: int | None = None,
+    as_of: int = FOREVER,
+) -> WalkResult:
+    """Return the datasets and jobs on one side of `root`. Depth counts the jobs crossed."""
+    walk = NodeWalk(graph, downstream=downstream, as_of=as_of)
+    beginning = walk.begin(root)
+    found = WalkBuilder(beginning, graph.reached, depth)
+    frontier, level = beginning.frontier, beginning.level
+    if len(frontier):
+        graph.opened.restart()
+        graph.opened.add(np.append(beginning.jobs, np.int32(root)))
+    while len(frontier):
+        level += 1
+        edges = walk.edges(frontier)
+        to_jobs = walk.to_jobs(edges)
+        found.add_edges(edges, walk.near(edges), walk.far(edges), level)
+        found.add_nodes(walk.far(edges[to_jobs]), level)
+        across = walk.across(graph.opened.add(walk.opened_by(edges[to_jobs])))
+        found.add_edges(across, walk.near(across), walk.far(across), level)
+        datasets = np.concatenate([walk.far(edges[~to_jobs]), walk.far(across)])
+        frontier = found.add_nodes(datasets, level)
+    return found.reach()
+
+
+class NodeWalk:
+    """One direction through the node graph at one time."""
+
+    def __init__(self, graph: NodeGraph, *, downstream: bool, as_of: int) -> None:
+        ends = graph.flow.ends
+        self._graph = graph
+        self._downstream = downstream
+        self._as_of = as_of
+        self._rows = ends.leaving if downstream else ends.entering
+        self._near = (ends.source if downstream else ends.target).view
+        self._far = (ends.target if downstream else ends.source).view
+        self._job_kind = EdgeKind.READS if downstream else EdgeKind.WRITES
+
+    def begin(self, root: int) -> FirstLevels:
+        """Walk while that is cheaper than with arrays, where every edge may be taken as it is."""
+        if self._as_of != FOREVER or not self._graph.all_to_all:
+            return start_at(root)
+        if compiled := compilation.walks():
+            return self._walk_compiled(root, compiled)
+        flow, identities = self._graph.flow, self._graph.identities
+        steps = EdgeLookup(
+            self._rows.one_by_one(),
+            self._far.data,
+            flow.kind.view.data,
+            int(self._job_kind),
+        )
+        return walk_first_levels(root, steps, identities or None)
+
+    def _walk_compiled(self, root: int, compiled: ModuleType) -> FirstLevels:
+        graph, size = self._graph, max(self._graph.size, root + 1)
+        *found, opened, level = compiled.walk_nodes(
+            root,
+            self._rows.arrays(),
+            self._far,
+            graph.flow.kind.view,
+            int(self._job_kind),
+            *graph.identities.arrays(),
+            graph.reached.lend(size),
+            graph.opened.lend(size),
+            compiled.MANY,
+        )
+        nodes: Ints = found[0]
+        if opened == len(nodes):
+            return FirstLevels._make((*found, NO_INTS, NO_INTS, level))
+        jobs = graph.opened.marked(nodes)
+        return FirstLevels._make((*found, nodes[jobs], nodes[opened:][~jobs[opened:]], level))
+
+    def edges(self, nodes: Ints) -> Ints:
+        """Return the edges that lead on from nodes under any of their names."""
+        edges = self._rows.of(self._graph.identities.every_name(nodes)[0])
+        if self._as_of != FOREVER:
+            edges = edges[self._graph.flow.first_at.view[edges] <= self._as_of]
+        return edges
+
+    def to_jobs(self, edges: Ints) -> Flags:
+        """Tell which edges from datasets lead to jobs; the others lead to datasets outright."""
+        flags: Flags = self._graph.flow.kind.view[edges] == self._job_kind
+        return flags
+
+    def opened_by(self, edges: Ints) -> Ints:
+        """Return the jobs that the data passes through to all on their other side.
+
+        Upstream of a dataset whose sources in a job are spelled out, it does not.
+        """
+        return self.far(edges if self._downstream else self._implicit(edges))
+
+    def across(self, jobs: Ints) -> Ints:
+        """Return the edges on the other side of jobs."""
+        if not len(jobs):
+            return NO_INTS
+        edges = self.edges(jobs)
+        return self._implicit(edges) if self._downstream else edges
+
+    def near(self, edges: Ints) -> Ints:
+        """Return the nodes that edges lead on from."""
+        return self._graph.identities.canonicals(self._near[edges])
+
+    def far(self, edges: Ints) -> Ints:
+        """Return the nodes that edges lead to."""
+        return self._graph.identities.canonicals(self._far[edges])
+
+    def fillings(self, datasets: Ints) -> Ints:
+        """Return the edges by which a next dataset is filled: the data goes by way of each.
+
+        Downstream of `datasets` that is what their data fills, upstream the datasets themselves.
+        """
+        edges = self.edges(datasets)
+        to_jobs = self.to_jobs(edges)
+        if not self._downstream:
+            return np.concatenate([edges[~to_jobs], self._implicit(edges[to_jobs])])
+        jobs = np.unique(self.far(edges[to_jobs]))
+        return np.concatenate([edges[~to_jobs], self.across(jobs)])
+
+    def _implicit(self, edges: Ints) -> Ints:
+        return edges[~self._graph.explicit(edges, self._as_of)]

@@ -1,0 +1,1 @@
+"""Handlers of Downriver's own API, `/v1/*`."""

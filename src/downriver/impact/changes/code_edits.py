@@ -1,0 +1,264 @@
+"""Compares edited Python, notebooks and dbt property files: the changes they make."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
+
+from downriver.impact.changes.code_diff import (
+    DatasetDifference,
+    compare_definitions,
+    declared_columns,
+    is_same_work,
+    write_definition,
+)
+from downriver.impact.simulate.delta import ResolvedChange
+from downriver.impact.simulate.edge_simulation import JobColumnEdge
+from downriver.impact.simulate.job_script import JobScript
+from downriver.model.changes import (
+    Change,
+    ColumnAdd,
+    ColumnDrop,
+    ColumnRename,
+    LogicChange,
+    TableDrop,
+)
+from downriver.model.ids import JobId, short_name
+from downriver.openlineage.facets.code import CodeFacet, CodeReference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from downriver.capture.code import CodeJob
+    from downriver.capture.scan import ScanResult
+    from downriver.impact.simulate.catalog import CatalogView, Process
+    from downriver.model.ids import DatasetId
+
+
+def is_same_file(one: str, other: str) -> bool:
+    """Tell whether two paths may be one file, seen from two folders."""
+    shorter, longer = sorted(
+        (tuple(PurePosixPath(path).parts) for path in (one, other)), key=lambda parts: len(parts)
+    )
+    return longer[len(longer) - len(shorter) :] == shorter
+
+
+_PROPERTIES = ("PROPERTIES", "TEST")  # what dbt's property files are read into
+
+
+class QueryEdit(NamedTuple):
+    """A query in a job's code, before and after."""
+
+    process: Process
+    base: JobScript
+    head: JobScript
+
+
+class CodeEdits(NamedTuple):
+    """What edited code comes to: changes, jobs with their new code, and what is not known."""
+
+    changes: list[ResolvedChange]
+    rewritten: dict[int, Process]
+    queries: list[QueryEdit]
+    unknown: list[str]
+
+
+def compare_code(base: ScanResult, head: ScanResult, world: CatalogView) -> CodeEdits:
+    """Compare what the scanner read in the edited files of two commits."""
+    comparing = _Comparing(base, head, world)
+    for job in base.jobs:
+        comparing.compare(job)
+    comparing.note_problems()
+    return comparing.found
+
+
+class _Comparing:
+    def __init__(self, base: ScanResult, head: ScanResult, world: CatalogView) -> None:
+        self._base = base
+        self._head = head
+        self._world = world
+        self._now = {job.id: job for job in head.jobs}
+        self._known = {job.id for job in base.jobs}
+        self._edited = {p.key for job in base.jobs if (p := find_process(job, world)) is not None}
+        self.found = CodeEdits([], {}, [], [])
+
+    def compare(self, job: CodeJob) -> None:
+        """Find what becomes of one job and of what it fills."""
+        now = self._now.get(job.id) or self._heir(job)
+        process = find_process(job, self._world)
+        if now is not None and is_same_work(job, now):
+            return
+        if process is not None and self._is_query(job, now, process):
+            return
+        if job.kind in _PROPERTIES and now is not None:
+            self._compare_declared(job, now)
+        for dataset in job.outputs:
+            self._compare_output(job, now, dataset)
+        if process is not None:
+            self.found.rewritten[process.key] = self._rewrite(process, now)
+        elif job.kind not in _PROPERTIES:
+            self.found.unknown.append(f"{job.path}: no job in the catalog has this code")
+
+    def _heir(self, job: CodeJob) -> CodeJob | None:
+        """Return the new job that fills what one that is gone did: it has moved."""
+        heirs = [
+            other
+            for other in self._head.jobs
+            if other.id not in self._known and job.outputs and other.outputs == job.outputs
+        ]
+        return heirs[0] if len(heirs) == 1 else None
+
+    def _is_query(self, job: CodeJob, now: CodeJob | None, process: Process) -> bool:
+        """A job that only runs a query is compared as SQL is."""
+        if now is None or process.script is None or not (job.sql and now.sql):
+            return False
+        dialect = process.script.dialect_name
+        dialect = "" if dialect == "dialect" else dialect
+        scripts = [JobScript(text, dialect or None) for text in (job.sql, now.sql)]
+        self.found.queries.append(QueryEdit(process._replace(path=now.path), *scripts))
+        return True
+
+    # What it fills
+
+    def _compare_output(self, job: CodeJob, now: CodeJob | None, dataset: DatasetId) -> None:
+        node = self._world.find_dataset(dataset)
+        if node is None:
+            return  # no one has told of it, so no one reads it
+        name = self._world.dataset(node).id.name
+        writer = self._writer_of(dataset, now)
+        if writer is not None:
+            difference = compare_definitions(
+                write_definition(job, dataset), write_definition(writer, dataset)
+            )
+            self._propose(node, self._as_changes(name, node, difference))
+        elif any(key not in self._edited for key in self._world.writers(node)):
+            self._propose(node, [LogicChange(dataset=name)])
+        else:
+            self._propose(node, [TableDrop(dataset=name)])
+
+    def _writer_of(self, dataset: DatasetId, now: CodeJob | None) -> CodeJob | None:
+        jobs = [*([now] if now is not None else []), *self._head.jobs]
+        return next((job for job in jobs if dataset in job.outputs), None)
+
+    def _propose(self, node: int, changes: Iterable[Change]) -> None:
+        self.found.changes.extend(ResolvedChange(change, node) for change in changes)
+
+    def _as_changes(self, name: str, node: int, found: DatasetDifference) -> Iterator[Change]:
+        """Yield what changes about columns that anyone could know of."""
+        known = {column.casefold() for column in self._world.known_columns(node)}
+
+        def is_known(column: str) -> bool:
+            return not known or column.casefold() in known
+
+        for column, to in found.renamed.items():
+            if is_known(column) and to.casefold() not in known:
+                yield ColumnRename(dataset=name, column=column, to=to)
+            elif is_known(column):
+                yield ColumnDrop(dataset=name, column=column)
+        for column in filter(is_known, found.lost):
+            yield ColumnDrop(dataset=name, column=column)
+        for column in found.added:
+            if column.casefold() not in known:
+                yield ColumnAdd(dataset=name, column=column)
+        if found.rows:
+            yield LogicChange(dataset=name)
+        elif changed := list(filter(is_known, found.changed)):
+            yield LogicChange(dataset=name, columns=changed)
+
+    def _compare_declared(self, job: CodeJob, now: CodeJob) -> None:
+        """What a property file lists of a table that no job fills, is what that table has."""
+        after = declared_columns(now)
+        for dataset, columns in declared_columns(job).items():
+            node = self._world.find_dataset(dataset)
+            if node is None or dataset not in after or self._world.writers(node):
+                continue  # a table that is no longer listed is no longer told of: it may be there
+            gone, new = only_in(columns, after[dataset]), only_in(after[dataset], columns)
+            renamed = dict(zip(gone, new, strict=True)) if len(gone) == len(new) == 1 else {}
+            lost = [] if renamed else gone
+            difference = DatasetDifference(lost, renamed, [] if renamed else new, [], rows=False)
+            name = self._world.dataset(node).id.name
+            self._propose(node, self._as_changes(name, node, difference))
+
+    # Who it is
+
+    def _rewrite(self, process: Process, now: CodeJob | None) -> Process:
+        """Return a process as its new code has it."""
+        if now is None:
+            return process._replace(inputs=(), outputs=(), script=None, code=None, declared={})
+        return process._replace(
+            inputs=self._nodes(now.inputs),
+            outputs=self._nodes(now.outputs),
+            script=None,
+            code=_code_of(now),
+            path=now.path,
+            declared=self._derives(now),
+        )
+
+    def _nodes(self, datasets: Iterable[DatasetId]) -> tuple[int, ...]:
+        found = (self._world.find_dataset(dataset) for dataset in datasets)
+        return tuple(dict.fromkeys(node for node in found if node is not None))
+
+    def _derives(self, job: CodeJob) -> dict[int, list[JobColumnEdge]]:
+        found: dict[int, list[JobColumnEdge]] = {}
+        for edge in job.edges:
+            source = self._world.find_dataset(edge.source)
+            target = self._world.find_dataset(edge.target)
+            if source is not None and target is not None:
+                made = JobColumnEdge(
+                    edge.source_field, target, edge.target_field, edge.type == "DIRECT"
+                )
+                found.setdefault(source, []).append(made)
+        return found
+
+    # What is not known
+
+    def note_problems(self) -> None:
+        """Say what could not be read of either commit, and what is newly out of sight."""
+        for side in (self._base, self._head):
+            for problem in side.problems:
+                self.found.unknown.append(f"{problem.path}: line {problem.line}: {problem.reason}")
+        before = {
+            (job.id, spot.kind, spot.message) for job in self._base.jobs for spot in job.spots
+        }
+        for job in self._head.jobs:
+            for spot in job.spots:
+                if job.id in self._known and (job.id, spot.kind, spot.message) not in before:
+                    self.found.unknown.append(f"{job.path}: line {spot.line}: {spot.message}")
+
+
+def only_in(one: Iterable[str], other: Iterable[str]) -> list[str]:
+    """Return names that are in one list and not in another, whatever their case."""
+    there = {name.casefold() for name in other}
+    return [name for name in dict.fromkeys(one) if name.casefold() not in there]
+
+
+def find_process(job: CodeJob, world: CatalogView) -> Process | None:
+    """Return the process of the catalog whose code a job was read from."""
+    candidates = [
+        (node, world.process(number))
+        for number, node in world.nodes_named(short_name(job.id.name)).items()
+        if isinstance(node, JobId)
+    ]
+    exact = [process for node, process in candidates if node == job.id]
+    placed = [p for _, p in candidates if p.path and is_same_file(p.path, job.path)]
+    return next(iter(exact or placed), None)
+
+
+def _code_of(job: CodeJob) -> CodeFacet:
+    return CodeFacet(
+        path=job.path,
+        line=job.line,
+        references=[
+            CodeReference(
+                namespace=found.dataset.namespace,
+                name=found.dataset.name,
+                field=found.field,
+                line=found.line,
+                clause=found.clause,
+                conditional=found.conditional,
+                text=found.text,
+            )
+            for found in job.references
+        ],
+        raw=job.raw or "",
+    )

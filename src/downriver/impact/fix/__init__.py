@@ -1,0 +1,1 @@
+"""Patches for the consumers that a change breaks."""

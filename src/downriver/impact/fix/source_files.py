@@ -1,0 +1,234 @@
+"""The files that a patch is written for, and edits of their text: SQL, YAML, Python."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import msgspec
+import yaml
+from sqlglot import exp
+
+from downriver.impact.simulate.bound_script import identifier_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from downriver.impact.simulate.job_script import JobScript
+    from downriver.model.verdicts import ImpactRequest
+
+# Folders of what was built or installed: nothing there is written by hand.
+_NOT_OURS = frozenset({"node_modules", "target", "dbt_packages", "venv", "site-packages"})
+
+
+class SourceFiles(Protocol):
+    """Files by their paths from one root, with slashes."""
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file, or None where there is none."""
+
+    def list_yaml(self) -> list[str]:
+        """Return the YAML files that people write, in a stable order."""
+
+
+class SourceFolder:
+    """The files under a folder. The paths come from events, and may lead nowhere else."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file, or None where there is none."""
+        file = self._root / path
+        if not file.resolve().is_relative_to(self._root.resolve()) or not file.is_file():
+            return None
+        return file.read_text("utf-8", errors="replace")
+
+    def list_yaml(self) -> list[str]:
+        """Return the YAML files that people write, in a stable order."""
+        found = [path for ending in ("*.yml", "*.yaml") for path in self._root.rglob(ending)]
+        paths = sorted(path.relative_to(self._root) for path in found)
+        return [path.as_posix() for path in paths if not any(map(_is_not_ours, path.parts))]
+
+
+class UploadedFiles:
+    """Files that came with a request."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self._files = files
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file, or None where there is none."""
+        return self._files.get(path)
+
+    def list_yaml(self) -> list[str]:
+        """Return the YAML files that people write, in a stable order."""
+        return sorted(path for path in self._files if path.endswith((".yml", ".yaml")))
+
+
+def find_yaml_mentions(code: SourceFiles, request: ImpactRequest) -> dict[str, str]:
+    """Return the YAML files in which a word of a change stands: only they can describe it."""
+    said = set(re.findall(r"\w+", " ".join(_texts(msgspec.to_builtins(request)))))
+    texts = {path: code.read(path) or "" for path in code.list_yaml()}
+    return {path: text for path, text in texts.items() if said & set(re.findall(r"\w+", text))}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
+
+
+def _is_not_ours(part: str) -> bool:
+    return part.startswith(".") or part in _NOT_OURS
+
+
+_QUOTES = {'"': '"', "`": "`", "[": "]"}
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*\Z")
+
+
+class TextEdit(NamedTuple):
+    """A stretch of text and what comes in its place."""
+
+    start: int
+    end: int
+    text: str
+
+
+def apply_edits(text: str, edits: Iterable[TextEdit]) -> str:
+    """Return text with stretches replaced, each once."""
+    for edit in sorted(set(edits), reverse=True):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text
+
+
+def unified_diff(path: str, before: str, after: str) -> str:
+    """Return a patch that `git apply` takes."""
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True),
+        after.splitlines(keepends=True),
+        f"a/{path}",
+        f"b/{path}",
+    )
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+
+
+def rename_edits(script: JobScript, node: exp.Expression, new: str) -> Iterator[TextEdit]:
+    """Yield the edits that make a reference name another column, and keep its output's name."""
+    name = identifier_of(node)
+    place = locate_in_file(script, name)
+    if place is None:
+        return
+    written = script.sql[place.start : place.end]
+    yield TextEdit(place.start, place.end, _spelled(written, new))
+    if _is_select_item(node):
+        yield TextEdit(place.end, place.end, f" as {written}")
+
+
+def cast_edits(script: JobScript, node: exp.Expression, kind: str) -> Iterator[TextEdit]:
+    """Yield the edits that give a reference its old type again."""
+    parts = [part for part in node.parts if "start" in part.meta]
+    places = [locate_in_file(script, part) for part in parts]
+    if not places or any(place is None for place in places):
+        return
+    start = min(place.start for place in places if place is not None)
+    end = max(place.end for place in places if place is not None)
+    written = script.sql[start:end]
+    alias = f" as {node.name!s}" if _is_select_item(node) else ""
+    yield TextEdit(start, end, f"cast({written} as {kind}){alias}")
+
+
+def _is_select_item(node: exp.Expression) -> bool:
+    return isinstance(node, exp.Column) and isinstance(node.parent, exp.Select)
+
+
+def _spelled(written: str, new: str) -> str:
+    """Return a new name in the quotes of the old one, or in some if it needs them."""
+    quote = written[:1]
+    if quote in _QUOTES:
+        return f"{quote}{new}{_QUOTES[quote]}"
+    return new if _PLAIN.match(new) else f'"{new}"'
+
+
+def locate_in_file(script: JobScript, name: exp.Expression) -> TextEdit | None:
+    """Return where a name stands in the file; in a template, the same one in a row of its kind."""
+    start, end = name.meta.get("start"), name.meta.get("end")
+    if start is None or end is None:
+        return None
+    for text in script.texts:
+        written = text[start : end + 1]
+        if str(name.name).casefold() not in written.casefold():
+            continue
+        if text == script.sql:
+            return TextEdit(start, end + 1, "")
+        return _in_template(script.sql, text, written, start)
+    return None
+
+
+def _in_template(template: str, rendered: str, written: str, start: int) -> TextEdit | None:
+    pattern = re.compile(rf"(?<![\w$]){re.escape(written)}(?![\w$])")
+    places = [match.start() for match in pattern.finditer(template)]
+    before = [match.start() for match in pattern.finditer(rendered)]
+    if len(places) != len(before) or start not in before:
+        return None  # the template repeats or computes it: no one place is the right one
+    at = places[before.index(start)]
+    return TextEdit(at, at + len(written), "")
+
+
+def patch_yaml(text: str, table: str, old: str, new: str) -> str:
+    """Return a YAML file in which a column of one model or source goes by another name."""
+    try:
+        documents = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+    except yaml.YAMLError:
+        return text  # with Jinja in it, or broken: not ours to touch
+    edits = [e for document in documents for e in _columns(document, table, old, new)]
+    return apply_edits(text, edits)
+
+
+def _columns(node: yaml.Node | None, table: str, old: str, new: str) -> Iterator[TextEdit]:
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _columns(item, table, old, new)
+    if not isinstance(node, yaml.MappingNode):
+        return
+    entries = {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
+    name = entries.get("name")
+    columns = entries.get("columns")
+    mine = isinstance(name, yaml.ScalarNode) and name.value.casefold() == table.casefold()
+    if mine and isinstance(columns, yaml.SequenceNode):
+        for column in columns.value:
+            yield from _name_of(column, old, new)
+        return
+    for value in entries.values():
+        yield from _columns(value, table, old, new)
+
+
+def _name_of(column: yaml.Node, old: str, new: str) -> Iterator[TextEdit]:
+    if not isinstance(column, yaml.MappingNode):
+        return
+    for key, value in column.value:
+        if (
+            isinstance(key, yaml.ScalarNode)
+            and key.value == "name"
+            and isinstance(value, yaml.ScalarNode)
+            and value.value.casefold() == old.casefold()
+        ):
+            quote = value.style or ""
+            start, end = value.start_mark.index, value.end_mark.index
+            yield TextEdit(start, end, f"{quote}{new}{quote}")
+
+
+def patch_python(text: str, old: str, new: str, lines: Sequence[int]) -> str:
+    """Return Python in which known lines name another column: as a string or an attribute."""
+    rows = text.splitlines(keepends=True)
+    word = re.escape(old)
+    pattern = re.compile(rf"(?<=[\"'])({word})(?=[\"'])|(?<=\w\.)({word})(?!\w|\s*\()")
+    for line in {number for number in lines if 0 < number <= len(rows)}:
+        rows[line - 1] = pattern.sub(new, rows[line - 1])
+    return "".join(rows)

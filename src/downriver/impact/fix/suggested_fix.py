@@ -1,0 +1,325 @@
+"""Writes the patch for a change, and lists the places that need a decision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from sqlglot import exp
+
+from downriver.impact.changes.file_edits import ScriptEdit
+from downriver.impact.fix.source_files import (
+    apply_edits,
+    cast_edits,
+    patch_python,
+    patch_yaml,
+    rename_edits,
+    unified_diff,
+)
+from downriver.impact.propagate import Propagation, propagate_changes
+from downriver.impact.simulate.bound_script import BoundScript, BoundTables
+from downriver.impact.simulate.delta import Delta, DeltaKind, initial_deltas
+from downriver.impact.simulate.job_script import JobScript
+from downriver.model.answers import MappingStruct
+from downriver.model.changes import ColumnRename
+from downriver.model.verdicts import EffectSeverity, Impact, Outcome, Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from downriver.impact.fix.source_files import SourceFiles, TextEdit
+    from downriver.impact.simulate.catalog import CatalogView, Process
+    from downriver.impact.simulate.delta import ResolvedChange
+    from downriver.model.changes import Change
+    from downriver.model.verdicts import Effect
+
+
+def write_plan(changes: Sequence[Change], impact: Impact) -> list[str]:
+    """Return the steps for each rename, consumers in the order in which they depend."""
+    steps: list[str] = []
+    for change in changes:
+        if isinstance(change, ColumnRename) and impact.effects:
+            steps += _steps(change, impact)
+    return steps
+
+
+def _steps(change: ColumnRename, impact: Impact) -> Iterator[str]:
+    table, old, new = change.dataset, change.column, change.to
+    yield f"expand: add {table}.{new}, fill it from {old}, and let every writer fill both"
+    by_hops: dict[int, list[str]] = {}
+    for effect in impact.breaking:
+        owners = f" ({', '.join(effect.owners)})" if effect.owners else ""
+        by_hops.setdefault(effect.hops, []).append(f"{effect.name}{owners}")
+    for hops in sorted(by_hops):
+        yield f"migrate: {', '.join(by_hops[hops])}"
+    yield f"check: `downriver impact {table}.{old} --drop` must list no one"
+    yield f"contract: drop {table}.{old}"
+
+
+_ROUNDS = 6  # a patch may bring to light the next place, behind a star
+
+
+class FilePatch(msgspec.Struct, kw_only=True):
+    """An edit of one file. It is `verified` when its job was simulated and is no longer hurt."""
+
+    path: str
+    consumer: str
+    diff: str
+    verified: bool
+
+
+class ManualStep(msgspec.Struct, kw_only=True):
+    """A place that a person must look at, and why."""
+
+    consumer: str
+    reason: str
+    reference: Reference | None = None
+
+
+class Fix(MappingStruct, kw_only=True):
+    """Patches, what is left to people, and the steps to make the change without a break.
+
+    `verified`: with all patches applied, the simulated impact is empty. `absent` are the files
+    that would have been looked into, had they been there.
+    """
+
+    changes: list[str]
+    patches: list[FilePatch]
+    to_decide: list[ManualStep]
+    plan: list[str]
+    verified: bool
+    remaining: list[str]
+    absent: list[str] = msgspec.field(default_factory=list)
+
+    @property
+    def diff(self) -> str:
+        """All patches as one."""
+        return "".join(patch.diff for patch in self.patches)
+
+
+def write_fix(changes: Sequence[ResolvedChange], world: CatalogView, code: SourceFiles) -> Fix:
+    """Return the patch for changes to these files."""
+    return _Fixing(changes, world, code).fix()
+
+
+class _Fixing:
+    def __init__(
+        self, changes: Sequence[ResolvedChange], world: CatalogView, code: SourceFiles
+    ) -> None:
+        self._changes = changes
+        self._world = world
+        self._code = code
+        self._absent: set[str] = set()
+        self._before = propagate_changes(changes, world)
+        self._edits: dict[int, ScriptEdit] = {}
+        self._lost: dict[str, str] = {}  # consumer -> why it cannot be patched
+
+    def fix(self) -> Fix:
+        after = self._mend()
+        other = [*self._python_patches(), *self._yaml_patches()]
+        hurt = {effect.consumer for effect in after.effects}
+        patches = [
+            FilePatch(
+                path=edit.process.path,
+                consumer=self._consumer(edit.process),
+                diff=unified_diff(edit.process.path, edit.base.sql, edit.head.sql),
+                verified=self._consumer(edit.process) not in hurt,
+            )
+            for edit in self._edits.values()
+            if edit.base.sql != edit.head.sql
+        ]
+        return Fix(
+            changes=[str(change.change) for change in self._changes],
+            patches=[*patches, *other],
+            to_decide=list(self._to_decide(after)),
+            plan=write_plan([change.change for change in self._changes], self._before),
+            verified=not after.effects and not other,
+            remaining=sorted(hurt),
+            absent=sorted(self._absent),
+        )
+
+    def _read(self, process: Process) -> str | None:
+        text = self._code.read(process.path) if process.path else None
+        if text is None and process.path:
+            self._absent.add(process.path)
+        return text
+
+    # SQL
+
+    def _mend(self) -> Impact:
+        """Patch who breaks, look again who breaks then, until no more can be patched."""
+        found = self._before
+        for _ in range(_ROUNDS):
+            if not self._patch_round(found):
+                break
+            found = propagate_changes(self._changes, self._world, self._edits)
+        return found
+
+    def _patch_round(self, impact: Impact) -> bool:
+        patched = False
+        for effect in impact.effects:
+            process = self._process_of(effect)
+            if process is None or process.script is None or not _is_mendable(effect):
+                continue
+            patched |= self._patch_sql(effect, process)
+        return patched
+
+    def _patch_sql(self, effect: Effect, process: Process) -> bool:
+        edit = self._edits.get(process.key) or self._open(process)
+        if edit is None:
+            self._lost[effect.consumer] = f"its file {process.path or ''!r} is not here"
+            return False
+        text = apply_edits(edit.head.sql, self._replacements(edit))
+        if text == edit.head.sql:
+            self._lost.setdefault(effect.consumer, "no one place in its file is the right one")
+            return False
+        head = JobScript(text, _dialect(edit.head))
+        self._edits[process.key] = edit._replace(head=head)
+        self._lost.pop(effect.consumer, None)
+        return True
+
+    def _open(self, process: Process) -> ScriptEdit | None:
+        text = self._read(process)
+        if text is None or process.script is None:
+            return None
+        script = JobScript(text, _dialect(process.script))
+        return ScriptEdit(process._replace(code=None), script, script)
+
+    def _replacements(self, edit: ScriptEdit) -> Iterator[TextEdit]:
+        deltas = self._deltas()
+        process = edit.process._replace(script=edit.head)
+        tables = BoundTables(process, self._world, deltas)
+        reading = edit.head.read(tables)
+        for problem in reading.problems.values():
+            renamed = self._renamed(problem.name, process, deltas)
+            if problem.kind != "missing_column" or problem.node is None or renamed is None:
+                continue
+            if isinstance(problem.node.parent, exp.Join):  # USING needs the name on both sides
+                self._lost[self._consumer(process)] = f"USING ({problem.name}) must become ON"
+                continue
+            yield from rename_edits(edit.head, problem.node, renamed)
+        yield from self._casts(process)
+
+    def _renamed(self, name: str, process: Process, deltas: dict[int, Delta]) -> str | None:
+        for node in (*process.inputs, *process.outputs):
+            delta = deltas.get(node)
+            touch = delta.find(name, DeltaKind.RENAMED) if delta is not None else None
+            if touch is not None:
+                return touch.to
+        return None
+
+    def _casts(self, process: Process) -> Iterator[TextEdit]:
+        script = process.script
+        if script is None:
+            return
+        reading = BoundScript(process, self._world)
+        for node in process.inputs:
+            delta = self._proposed.get(node)
+            for column in delta.columns(DeltaKind.RETYPED) if delta is not None else ():
+                old = self._old_type(node, column)
+                for lookup in reading.lookups.get((node, column), ()):
+                    if (
+                        old
+                        and _reads_table(lookup.node, reading, node)
+                        and not _is_cast(lookup.node)
+                    ):
+                        yield from cast_edits(script, lookup.node, old)
+
+    def _old_type(self, node: int, column: str) -> str:
+        types = {field.name.casefold(): field.type for field in self._world.fields(node) or ()}
+        return types.get(column, "")
+
+    @property
+    def _proposed(self) -> dict[int, Delta]:
+        return initial_deltas(self._changes, self._world).deltas
+
+    def _deltas(self) -> dict[int, Delta]:
+        """Return the state of every dataset, with the patches made so far."""
+        return Propagation(self._changes, self._world, self._edits).deltas
+
+    def _process_of(self, effect: Effect) -> Process | None:
+        return self._world.find_process(effect.consumer)
+
+    def _consumer(self, process: Process) -> str:
+        return self._world.shown_as(process)
+
+    # Other files
+
+    def _python_patches(self) -> Iterator[FilePatch]:
+        for change in self._changes:
+            if not isinstance(change.change, ColumnRename):
+                continue
+            for effect in self._before.effects:
+                process = self._process_of(effect)
+                if process is None or process.script is not None or effect.hops > 1:
+                    continue
+                yield from self._python_patch(effect, process, change.change)
+
+    def _python_patch(
+        self, effect: Effect, process: Process, change: ColumnRename
+    ) -> Iterator[FilePatch]:
+        before = self._read(process)
+        if before is None:
+            return
+        lines = [
+            r.line for r in effect.references if r.column.casefold() == change.column.casefold()
+        ]
+        after = patch_python(before, change.column, change.to, lines)
+        if after != before:
+            diff = unified_diff(process.path, before, after)
+            yield FilePatch(path=process.path, consumer=effect.consumer, diff=diff, verified=False)
+
+    def _yaml_patches(self) -> Iterator[FilePatch]:
+        """Rename the column where dbt's YAML describes and tests it."""
+        for change in self._changes:
+            if not isinstance(change.change, ColumnRename):
+                continue
+            table = self._world.dataset(change.node).id.name.rpartition(".")[2]
+            for path in self._code.list_yaml():
+                before = self._code.read(path) or ""
+                after = patch_yaml(before, table, change.change.column, change.change.to)
+                if after != before:
+                    diff = unified_diff(path, before, after)
+                    yield FilePatch(path=path, consumer=path, diff=diff, verified=False)
+
+    # What people decide
+
+    def _to_decide(self, after: Impact) -> Iterator[ManualStep]:
+        for effect in after.effects:
+            if (
+                effect.severity is not EffectSeverity.BREAKING
+                and effect.outcome is not Outcome.MAY_FAIL
+            ):
+                continue
+            reason = self._lost.get(effect.consumer, effect.reason)
+            if not effect.references:
+                yield ManualStep(consumer=effect.consumer, reason=reason)
+            for reference in effect.references:
+                yield ManualStep(consumer=effect.consumer, reason=reason, reference=reference)
+
+
+def _is_mendable(effect: Effect) -> bool:
+    return effect.outcome in (Outcome.FAILS, Outcome.LOSES, Outcome.CHANGES)
+
+
+def _dialect(script: JobScript) -> str | None:
+    return None if script.dialect_name == "dialect" else script.dialect_name
+
+
+def _reads_table(node: exp.Expression, reading: BoundScript, dataset: int) -> bool:
+    """Tell whether a reference stands in the query that reads the table itself."""
+    select = node.find_ancestor(exp.Select)
+    if select is None:
+        return False
+    sources = [select.args.get("from_"), *(select.args.get("joins") or ())]
+    for source in sources:
+        table = source.this if source is not None else None
+        if isinstance(table, exp.Table):
+            name = tuple(str(part.name) for part in table.parts if part.name)
+            if reading.tables.node(name) == dataset:
+                return True
+    return False
+
+
+def _is_cast(node: exp.Expression) -> bool:
+    return isinstance(node.parent, exp.Cast)

@@ -1,0 +1,1 @@
+"""The policy and its rules, and the verdict that they give."""

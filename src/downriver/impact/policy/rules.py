@@ -1,0 +1,196 @@
+"""The policy file and the rules of the gate. The docstring of a rule is its message."""
+
+from __future__ import annotations
+
+import datetime as dt
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from downriver.errors import InvalidRequestError
+from downriver.impact.changes.request import read_yaml
+from downriver.model.verdicts import Decision, Outcome, Risk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from downriver.model.verdicts import Effect, Impact
+
+POLICY_FILE = "downriver.yml"
+_SECTIONS = frozenset({"gate", "watch"})  # what one file may hold
+
+
+class Waiver(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Lets one finding pass until a day: who says so, and why. `consumer` may have wildcards."""
+
+    rule: str
+    reason: str
+    author: str
+    expires: dt.date
+    consumer: str = "*"
+    dataset: str = "*"
+
+    def covers(self, rule: str, entities: list[str], impact: Impact, today: dt.date) -> bool:
+        """Tell whether this lets a rule's finding about these entities pass today."""
+        return (
+            self.rule in (rule, "*")
+            and today <= self.expires
+            and all(_fits(target, impact, self.dataset) for target in impact.targets)
+            and all(_fits(entity, impact, self.consumer) for entity in entities)
+        )
+
+
+class Policy(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
+    """Every threshold a rule looks at; the defaults stop what breaks and question the rest."""
+
+    breaking: Decision = Decision.BLOCKED
+    unknown_consumers: Decision = Decision.BLOCKED
+    warnings: Decision = Decision.CAUTION
+    deprecation: Decision = Decision.CAUTION
+    certified: Decision = Decision.BLOCKED
+    protected_tags: dict[str, Decision] = msgspec.field(
+        default_factory=lambda: {"pii": Decision.CAUTION}
+    )
+    max_affected: int = 5
+    over_max_affected: Decision = Decision.CAUTION
+    min_coverage: float = 0.0
+    incomplete: Decision = Decision.CAUTION
+    stale_consumer_days: int = 400
+    owners_to_ask: dict[str, list[str]] = {}
+    waivers: list[Waiver] = []
+
+
+def parse_policy(value: Any, field: str = "policy") -> Policy:
+    """Return a policy; what it leaves out is as in the default one."""
+    if value is None:
+        return Policy()
+    if isinstance(value, dict):
+        value = _gate_section(value)
+    try:
+        return msgspec.convert(value, Policy)
+    except msgspec.ValidationError as exc:
+        raise InvalidRequestError(field, str(exc)) from exc
+
+
+def _gate_section(value: dict[str, Any]) -> dict[str, Any]:
+    """Return what a policy file says of the gate: under `gate`, or beside other sections."""
+    if "gate" in value and set(value) <= _SECTIONS:
+        return value["gate"] or {}
+    return {key: part for key, part in value.items() if key != "watch"}
+
+
+def read_policy(path: Path | None) -> Policy:
+    """Return the policy of a file, else of `downriver.yml` here, else the default one."""
+    if path is None:
+        found = Path(POLICY_FILE)
+        if not found.exists():
+            return Policy()
+        path = found
+    return parse_policy(read_yaml(path, "--policy"), str(path))
+
+
+def _fits(entity: str, impact: Impact, pattern: str) -> bool:
+    return fnmatchcase(entity, pattern) or fnmatchcase(impact.name_of(entity), pattern)
+
+
+class RuleMatch(NamedTuple):
+    """What a rule says: the decision it asks for, about which entities."""
+
+    decision: Decision
+    entities: list[str]
+    risk: Risk | None = None
+    total: int = 0
+
+
+_LOSS = frozenset({"column_rename", "column_drop", "table_rename", "table_drop"})
+
+
+def breaking_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """It breaks {names}."""
+    return _about(impact.breaking, policy.breaking, Risk.HIGH)
+
+
+def unproven_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """It may break {names}: which columns are used there is unknown."""
+    unproven = [e for e in impact.effects if e.outcome is Outcome.MAY_FAIL]
+    return _about(unproven, policy.unknown_consumers, Risk.HIGH)
+
+
+def certified_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """It changes what is certified: {names}."""
+    hurt = [e for e in impact.effects if e.certified and e.outcome is not Outcome.DEPRECATED]
+    return _about(hurt, policy.certified, Risk.HIGH)
+
+
+def protected_data(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """It touches data under protection: {names}."""
+    held = [(tag, target) for tag in impact.target_tags for target in impact.targets]
+    held += [(tag, effect.consumer) for effect in impact.effects for tag in effect.tags]
+    asked = [
+        (policy.protected_tags[tag], entity) for tag, entity in held if tag in policy.protected_tags
+    ]
+    if not asked:
+        return None
+    decision = max((decision for decision, _ in asked), key=list(Decision).index)
+    return RuleMatch(decision, list(dict.fromkeys(entity for _, entity in asked)), Risk.MEDIUM)
+
+
+def active_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """It is still read by {names}."""
+    using = [e for e in impact.effects if e.outcome is Outcome.DEPRECATED]
+    return _about(using, policy.deprecation, Risk.MEDIUM)
+
+
+def changed_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """Other values, other columns or old data reach {names}."""
+    mild = (Outcome.CHANGES, Outcome.STALE)
+    return _about([e for e in impact.warnings if e.outcome in mild], policy.warnings, Risk.MEDIUM)
+
+
+def blast_radius(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """It affects {total} consumers, more than the {max_affected} that may be without a look."""
+    if len(impact.effects) <= policy.max_affected:
+        return None
+    entities = [effect.consumer for effect in impact.effects]
+    return RuleMatch(policy.over_max_affected, entities, Risk.MEDIUM)
+
+
+def lineage_coverage(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """Of {total} consumers too few have their logic known: the answer rests on guesses."""
+    if policy.min_coverage <= 0 or not impact.effects:
+        return None
+    known = [effect for effect in impact.effects if effect.basis != "table_edges"]
+    if len(known) / len(impact.effects) >= policy.min_coverage:
+        return None
+    entities = [effect.consumer for effect in impact.effects if effect not in known]
+    return RuleMatch(Decision.BLOCKED, entities, Risk.HIGH, len(impact.effects))
+
+
+def blind_spots(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """The answer is not complete: no one could see through {names}."""
+    loses = _LOSS.intersection(impact.change_types)
+    if impact.complete or not loses:
+        return None
+    entities = list(dict.fromkeys(spot.entity for spot in impact.blind_spots))
+    return RuleMatch(policy.incomplete, entities, Risk.MEDIUM)
+
+
+RULES: tuple[Callable[[Impact, Policy], RuleMatch | None], ...] = (
+    breaking_consumers,
+    unproven_consumers,
+    certified_consumers,
+    protected_data,
+    active_consumers,
+    changed_consumers,
+    blast_radius,
+    lineage_coverage,
+    blind_spots,
+)
+
+
+def _about(effects: list[Effect], decision: Decision, risk: Risk) -> RuleMatch | None:
+    if not effects:
+        return None
+    return RuleMatch(decision, [effect.consumer for effect in effects], risk)

@@ -1,0 +1,138 @@
+"""`decide(impact, policy) -> Verdict`: every rule is asked, the strictest answer counts."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from downriver.impact.policy.rules import RULES, Policy
+from downriver.model.verdicts import Decision, Outcome, Risk, RuleFinding, Verdict
+
+if TYPE_CHECKING:
+    from downriver.impact.policy.rules import RuleMatch
+    from downriver.model.verdicts import Effect, Impact
+
+_DECISIONS = list(Decision)
+_RISKS = list(Risk)
+_NAMES_SHOWN = 5
+
+
+def decide(impact: Impact, policy: Policy | None = None, today: dt.date | None = None) -> Verdict:
+    """Return the verdict on changes with this impact, which rule made it, and what to do next."""
+    policy = policy or Policy()
+    today = today or dt.datetime.now(dt.timezone.utc).date()
+    impact = _without_retired(impact, policy, today)
+    findings = _findings(impact, policy, today)
+    standing = [finding for finding in findings if not finding.waived]
+    decision = max((f.decision for f in standing), key=_DECISIONS.index, default=Decision.APPROVED)
+    risk = max((f.risk for f in standing), key=_RISKS.index, default=Risk.LOW)
+    decided = next((f for f in standing if f.decision is decision), None)
+    return Verdict(
+        decision=decision,
+        risk=risk,
+        affected=len(impact.effects),
+        reason=_reason(decided, impact),
+        recommendation=_recommendation(decision, impact),
+        decided_by=decided.rule if decided is not None else "nothing_affected",
+        findings=findings,
+        ask=_owners(impact, policy),
+        impact=impact,
+    )
+
+
+def _without_retired(impact: Impact, policy: Policy, today: dt.date) -> Impact:
+    """Leave out consumers that no one has seen for so long that they are taken to be gone."""
+    limit = today - dt.timedelta(days=policy.stale_consumer_days)
+    kept = [e for e in impact.effects if e.last_run is None or e.last_run[:10] >= str(limit)]
+    gone = len(impact.effects) - len(kept)
+    return msgspec.structs.replace(impact, effects=kept, untouched=impact.untouched + gone)
+
+
+def _findings(impact: Impact, policy: Policy, today: dt.date) -> list[RuleFinding]:
+    findings = []
+    for rule in RULES:
+        found = rule(impact, policy)
+        if found is None:
+            continue
+        name = rule.__name__
+        finding = RuleFinding(
+            rule=name,
+            decision=found.decision,
+            risk=_risk(found),
+            message=_message(rule.__doc__ or "", found, policy, impact),
+            entities=found.entities,
+        )
+        for waiver in policy.waivers:
+            if waiver.covers(name, found.entities, impact, today):
+                until = waiver.expires.isoformat()
+                finding.waived = f"{waiver.author}, until {until}: {waiver.reason}"
+        findings.append(finding)
+    return findings
+
+
+def _risk(found: RuleMatch) -> Risk:
+    if found.decision is Decision.APPROVED:
+        return Risk.LOW
+    return found.risk or Risk.MEDIUM
+
+
+def _message(template: str, found: RuleMatch, policy: Policy, impact: Impact) -> str:
+    return template.format(
+        names=_listed(list(dict.fromkeys(map(impact.name_of, found.entities)))),
+        total=found.total or len(found.entities),
+        max_affected=policy.max_affected,
+    )
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) > _NAMES_SHOWN:
+        names = [*names[:_NAMES_SHOWN], f"{len(names) - _NAMES_SHOWN} more"]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _reason(finding: RuleFinding | None, impact: Impact) -> str:
+    if finding is not None:
+        return finding.message
+    if not impact.changes:
+        return "Nothing changes in meaning."
+    if impact.untouched:
+        return f"Of {impact.untouched} that read it, no one is affected."
+    return "No one reads it."
+
+
+_MIGRATE = (
+    "Keep the old name next to the new one, move the consumers one by one, then let the old name "
+    "go; `downriver fix` writes the steps."
+)
+_BY_TYPE = {
+    "column_rename": _MIGRATE,
+    "column_drop": "Take the column out of the consumers listed first, then drop it.",
+    "column_add": "Let the writers listed fill the new column first, or give it a default.",
+    "type_change": "Cast to the old type in the consumers listed, or change them along with it.",
+    "nullability_change": "Let the writers listed fill the column first.",
+    "table_rename": "Keep a view under the old name until every consumer reads the new one.",
+    "table_drop": "Move the consumers listed to another dataset first.",
+    "deprecation": "Confirm that the consumers listed have moved before it goes.",
+    "logic_change": "Tell the owners of the consumers listed that their values will change.",
+    "schema_change": "Say which columns change and how: then it is known who of these breaks.",
+}
+
+
+def _recommendation(decision: Decision, impact: Impact) -> str:
+    if decision is Decision.APPROVED:
+        return "Go ahead."
+    kinds = [kind for kind in _BY_TYPE if kind in impact.change_types]
+    if decision is Decision.CAUTION and "deprecation" not in kinds:
+        return "Tell the owners, and look at the consumers listed after the change."
+    return " ".join(_BY_TYPE[kind] for kind in kinds)
+
+
+def _owners(impact: Impact, policy: Policy) -> list[str]:
+    hurt: list[Effect] = [e for e in impact.effects if e.outcome is not Outcome.UNTOUCHED]
+    found = [owner for effect in hurt for owner in effect.owners]
+    for tag, owners in policy.owners_to_ask.items():
+        if any(tag in effect.tags for effect in hurt) or tag in impact.target_tags:
+            found += owners
+    return list(dict.fromkeys(found))

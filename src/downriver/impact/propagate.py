@@ -1,0 +1,396 @@
+"""Propagates changes downstream, process by process, until no dataset changes any more."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from downriver.impact.changes.file_edits import changes_from_delta
+from downriver.impact.simulate.delta import (
+    ABSENT,
+    Delta,
+    DeltaKind,
+    ProcessResult,
+    ResolvedChange,
+    initial_deltas,
+)
+from downriver.impact.simulate.edge_simulation import simulate_reader, simulate_writer
+from downriver.impact.simulate.sql_simulation import simulate_script
+from downriver.model.answers import BlindSpot
+from downriver.model.changes import change_type
+from downriver.model.verdicts import Effect, EffectSeverity, Impact, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from downriver.impact.changes.file_edits import ScriptEdit
+    from downriver.impact.simulate.catalog import CatalogView, Process
+    from downriver.model.changes import Change
+
+_MANY = 50  # waiting at once: from here on, finding the order costs less than looking twice
+
+
+class Worklist:
+    """Processes that wait, each once. Few are taken by hops, many in the order data flows."""
+
+    def __init__(self, world: CatalogView) -> None:
+        self._world = world
+        self._heap: list[tuple[int, int]] = []
+        self._waiting: set[int] = set()
+        self._ranks: dict[int, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    def add(self, key: int, hops: int) -> None:
+        """Let a process wait, if it does not yet."""
+        if key in self._waiting:
+            return
+        self._waiting.add(key)
+        heapq.heappush(self._heap, (self._ranks.get(key, hops), key))
+        if len(self._heap) > _MANY and not self._ranks:
+            self._order()
+
+    def pop(self) -> int:
+        """Return the next process."""
+        _, key = heapq.heappop(self._heap)
+        self._waiting.remove(key)
+        return key
+
+    def _order(self) -> None:
+        """Rank all that can be reached from here, each behind those it reads from."""
+        last_first = _finished_last_first(self._world, self._waiting)
+        self._ranks = {key: rank for rank, key in enumerate(last_first)}
+        self._heap = [(self._ranks[key], key) for key in self._waiting]
+        heapq.heapify(self._heap)
+
+
+def _finished_last_first(world: CatalogView, starts: Iterable[int]) -> list[int]:
+    """Walk downstream in depth. What is finished later is upstream of what was before it."""
+    finished: list[int] = []
+    seen: set[int] = set()
+    for start in starts:
+        if start in seen:
+            continue
+        seen.add(start)
+        path = [(start, iter(world.readers_after(start)))]
+        while path:
+            key, following = path[-1]
+            for reader in following:
+                if reader not in seen:
+                    seen.add(reader)
+                    path.append((reader, iter(world.readers_after(reader))))
+                    break
+            else:
+                finished.append(key)
+                path.pop()
+    return finished[::-1]
+
+
+_MOST_VISITS = 6  # of one process: data that goes in circles comes to rest before
+
+_SEVERITIES = {
+    Outcome.FAILS: EffectSeverity.BREAKING,
+    Outcome.LOSES: EffectSeverity.BREAKING,
+    Outcome.MAY_FAIL: EffectSeverity.WARNING,
+    Outcome.CHANGES: EffectSeverity.WARNING,
+    Outcome.STALE: EffectSeverity.WARNING,
+    Outcome.DEPRECATED: EffectSeverity.WARNING,
+    Outcome.UNTOUCHED: EffectSeverity.NONE,
+}
+
+
+def propagate_changes(
+    changes: Sequence[ResolvedChange],
+    world: CatalogView,
+    edits: Mapping[int, ScriptEdit] | None = None,
+    rewritten: Mapping[int, Process] | None = None,
+) -> Impact:
+    """Return what changes do to everyone downstream of them, and to those who write there.
+
+    `edits` are processes whose SQL is to change, by key: what they fill then differs is found out.
+    `rewritten` are processes as their new code has them; what that changes is among the changes.
+    """
+    return Propagation(changes, world, edits or {}, rewritten).impact()
+
+
+class Propagation:
+    """What changes do, passed on through the whole graph; `deltas` is the state of each dataset."""
+
+    def __init__(
+        self,
+        changes: Sequence[ResolvedChange],
+        world: CatalogView,
+        edits: Mapping[int, ScriptEdit],
+        rewritten: Mapping[int, Process] | None = None,
+    ) -> None:
+        self._rewritten = rewritten or {}
+        self._changes = changes
+        self._world = world
+        self._edits = edits
+        self._before = {key: edit.reading(world) for key, edit in edits.items()}
+        self._proposal = initial_deltas(changes, world)
+        self._deltas: dict[int, Delta] = dict(self._proposal.deltas)
+        self._hops: dict[int, int] = dict.fromkeys(self._deltas, 0)  # of datasets
+        self._depth: dict[int, int] = {}  # of processes
+        self._results: dict[int, ProcessResult] = {}
+        self._writers: dict[int, ProcessResult] = {}  # of those who write what changes
+        self._filled: dict[tuple[int, int], Delta] = {}  # by process and dataset
+        self._ask_writers()
+        self._spread()
+        self._results = {**self._writers, **self._results}
+
+    @property
+    def deltas(self) -> dict[int, Delta]:
+        """What has become of each dataset that anything happened to."""
+        return self._deltas
+
+    def impact(self) -> Impact:
+        """Return what there is to tell of it."""
+        self._blame_givers()
+        effects = [self._effect(key, result) for key, result in self._hurt()]
+        effects.sort(key=_by_weight)
+        spots = self._blind_spots()
+        changes = [change.change for change in self._changes] + self._found_changes()
+        datasets = [self._world.dataset(node) for node in self._targets()]
+        return Impact(
+            changes=[str(change) for change in changes],
+            change_types=list(dict.fromkeys(map(change_type, changes))),
+            targets=[str(dataset.id) for dataset in datasets],
+            target_names=[dataset.id.name for dataset in datasets],
+            effects=effects,
+            untouched=self._count_untouched(),
+            complete=not spots,
+            blind_spots=spots,
+            target_tags=sorted({tag for d in datasets for tag in self._tags_of(d.node)}),
+            owners=list(dict.fromkeys(owner for d in datasets for owner in d.owners)),
+        )
+
+    def _count_untouched(self) -> int:
+        return sum(
+            result.outcome is Outcome.UNTOUCHED
+            and key not in self._edits
+            and key not in self._rewritten
+            for key, result in self._results.items()
+        )
+
+    def _targets(self) -> list[int]:
+        """Return the datasets that are changed: those named, and those that edited SQL fills."""
+        edited = [node for key in self._edits for node in self._results[key].outputs]
+        return list(dict.fromkeys([*self._proposal.deltas, *edited]))
+
+    def _found_changes(self) -> list[Change]:
+        return [
+            change
+            for key in self._edits
+            for node, delta in self._results[key].outputs.items()
+            for change in changes_from_delta(self._world.dataset(node).id.name, delta)
+        ]
+
+    # Going downstream
+
+    def _spread(self) -> None:
+        waiting = Worklist(self._world)
+        visits: Counter[int] = Counter()
+        for node in self._deltas:
+            self._wake(node, waiting)
+        for key in (*self._edits, *self._rewritten):
+            self._depth.setdefault(key, 0)
+            waiting.add(key, 0)
+        while waiting:
+            key = waiting.pop()
+            visits[key] += 1
+            if visits[key] > _MOST_VISITS:
+                continue
+            process = self._process(key)
+            result = self._evaluate(process)
+            self._results[key] = self._worse(key, result)
+            for node, delta in result.outputs.items():
+                if self._fill(key, node, delta):
+                    self._wake(node, waiting, but=key)
+
+    def _process(self, key: int) -> Process:
+        return self._rewritten.get(key) or self._world.process(key)
+
+    def _worse(self, key: int, result: ProcessResult) -> ProcessResult:
+        """Return the worse of what happens to a process as a reader and as a writer."""
+        writer = self._writers.get(key)
+        if writer is None:
+            return result
+        result.worsen(writer.outcome, writer.reason, writer.trail, writer.basis)
+        result.refer(writer.references)
+        return result
+
+    def _wake(self, node: int, waiting: Worklist, but: int = 0) -> None:
+        """Let everyone look again who reads a dataset, except a job that reads what it fills."""
+        hops = self._hops[node] + 1
+        for key in self._world.consumers(node):
+            if key == but:
+                continue
+            self._depth[key] = min(self._depth.get(key, hops), hops)
+            waiting.add(key, hops)
+
+    def _evaluate(self, process: Process) -> ProcessResult:
+        edit = self._edits.get(process.key)
+        if edit is not None:
+            return simulate_script(self._before[process.key], self._world, self._deltas, edit.head)
+        if process.key in self._rewritten:
+            return simulate_reader(process, self._world, self._deltas)
+        reading = self._world.reading(process)
+        if reading is not None and reading.understood and self._covers(process, reading.inputs):
+            return simulate_script(reading, self._world, self._deltas)
+        return simulate_reader(process, self._world, self._deltas)
+
+    def _covers(self, process: Process, inputs: set[int]) -> bool:
+        """Tell whether the SQL names every changed input: else part of the logic is elsewhere."""
+        return all(node in inputs for node in process.inputs if node in self._deltas)
+
+    def _fill(self, key: int, node: int, delta: Delta) -> bool:
+        """Take in what a process does to a dataset; True when that is news."""
+        self._filled[(key, node)] = delta
+        merged = Delta()
+        if node in self._proposal.deltas:
+            merged.merge(self._proposal.deltas[node])
+        for writer in self._world.writers(node):
+            filled = self._filled.get((writer, node))
+            if filled is not None:
+                merged.merge(filled)
+        hops = self._depth[key]
+        known = self._deltas.get(node)
+        self._deltas[node] = merged
+        self._hops[node] = min(self._hops.get(node, hops), hops)
+        return known is None or not merged.same_as(known)
+
+    # Those who write where something changes
+
+    def _ask_writers(self) -> None:
+        for node, delta in self._proposal.deltas.items():
+            for key in self._world.writers(node):
+                if not _concerns_writers(delta) or key in self._rewritten:
+                    continue
+                process = self._world.process(key)
+                reading = self._world.reading(process)
+                if reading is None or not reading.understood:
+                    result = simulate_writer(process, self._world, node, delta)
+                elif any(
+                    output.replaces and reading.output_node(output) == node
+                    for output in reading.found.outputs
+                ):
+                    continue  # it makes the dataset anew: it is where the change is made
+                else:
+                    result = simulate_script(reading, self._world, {node: delta})
+                if result.outcome is not Outcome.UNTOUCHED:
+                    self._writers[key] = result
+                    self._depth[key] = 1
+                if result.outcome is Outcome.FAILS:
+                    self._stop_renewing(node, result)
+
+    def _stop_renewing(self, node: int, result: ProcessResult) -> None:
+        """Who reads what a failed job fills gets old data."""
+        delta = self._deltas[node] = Delta()
+        delta.merge(self._proposal.deltas[node])
+        delta.stale = result.trail
+
+    # Who only passes on what others then miss
+
+    def _blame_givers(self) -> None:
+        """A job that runs, but loses a column that others read, breaks them: say so there too."""
+        self._breaking: dict[int, str] = {}
+        for key, result in self._results.items():
+            if result.outcome is not Outcome.CHANGES:
+                continue
+            for node, delta in result.outputs.items():
+                missing = delta.columns(*ABSENT)
+                hurt = [self._world.process(k) for k in self._broken_readers(node)]
+                if missing and hurt:
+                    reader = self._world.card(hurt[0]).name
+                    columns = ", ".join(missing)
+                    self._breaking[key] = f"passes on the loss of {columns}, and breaks {reader}"
+
+    def _broken_readers(self, node: int) -> Iterable[int]:
+        for key in self._world.consumers(node):
+            result = self._results.get(key)
+            if result is not None and result.outcome in (Outcome.FAILS, Outcome.LOSES):
+                yield key
+
+    # Telling
+
+    def _hurt(self) -> Iterable[tuple[int, ProcessResult]]:
+        for key, result in self._results.items():
+            is_the_change = key in self._edits and result.outcome is Outcome.CHANGES
+            if result.outcome is not Outcome.UNTOUCHED and not is_the_change:
+                yield key, result
+
+    def _effect(self, key: int, result: ProcessResult) -> Effect:
+        process = self._process(key)
+        card = self._world.card(process)
+        severity, reason = _SEVERITIES[result.outcome], result.reason
+        if key in self._breaking:
+            severity, reason = EffectSeverity.BREAKING, self._breaking[key]
+        if result.outcome in (Outcome.FAILS, Outcome.LOSES) and self._only_if_there(result):
+            severity = EffectSeverity.WARNING
+        columns = [reference.column for reference in result.references if reference.column]
+        return Effect(
+            consumer=card.consumer,
+            name=card.name,
+            asset_type=card.type,
+            severity=severity,
+            outcome=result.outcome,
+            basis=result.basis,
+            reason=reason,
+            affected_references=list(dict.fromkeys(columns)),
+            references=result.references,
+            hops=max(self._depth[key], 1),
+            path=list(result.trail),
+            reads=[str(self._world.dataset(n).id) for n in process.inputs if n in self._deltas],
+            writes=card.writes,
+            owners=card.owners,
+            tags=card.tags,
+            certified="certified" in card.tags,
+            last_run=card.last_run,
+        )
+
+    def _only_if_there(self, result: ProcessResult) -> bool:
+        return bool(result.references) and all(r.conditional for r in result.references)
+
+    def _tags_of(self, node: int) -> set[str]:
+        dataset = self._world.dataset(node)
+        touched = {column for column, _ in self._deltas[node].touches}
+        found = set(dataset.tags)
+        for column in touched:
+            found |= dataset.column_tags.get(column, frozenset())
+        return found
+
+    def _blind_spots(self) -> list[BlindSpot]:
+        jobs = [key for key in self._results if key > 0]
+        stated = self._world.stated_spots(jobs)
+        said = {spot.entity for spot in stated}
+        unread = [
+            BlindSpot(kind="unread_sql", entity=str(process.id), message=message)
+            for process in map(self._world.process, jobs)
+            if process.script is not None and str(process.id) not in said
+            for message in process.script.unread[:3]
+        ]
+        weak = [
+            BlindSpot(
+                kind="no_column_lineage",
+                entity=str(self._world.process(key).id),
+                message="reads what is hurt, but which columns it uses is unknown",
+            )
+            for key, result in self._hurt()
+            if result.basis == "table_edges" and result.outcome is not Outcome.DEPRECATED
+        ]
+        return [*self._proposal.blind_spots, *stated, *unread, *weak]
+
+
+def _concerns_writers(delta: Delta) -> bool:
+    kinds = (*ABSENT, DeltaKind.REQUIRED, DeltaKind.ADDED)
+    return delta.gone is not None or bool(delta.columns(*kinds))
+
+
+_WEIGHTS = {EffectSeverity.BREAKING: 0, EffectSeverity.WARNING: 1, EffectSeverity.NONE: 2}
+
+
+def _by_weight(effect: Effect) -> tuple[int, int, str]:
+    return (_WEIGHTS[effect.severity], effect.hops, effect.name)

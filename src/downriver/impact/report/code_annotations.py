@@ -1,0 +1,101 @@
+"""A verdict as annotations of code lines: GitHub workflow commands and SARIF 2.1.0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from downriver.model.verdicts import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from downriver.model.verdicts import Effect, Verdict
+
+_COMMANDS = {"breaking": "error", "warning": "warning", "none": "notice"}
+_DECISIONS = {"BLOCKED": "error", "CAUTION": "warning", "APPROVED": "notice"}
+
+
+def render_github(verdict: Verdict) -> str:
+    """Return one annotation for the verdict and one for each place in the code."""
+    head = f"{verdict.decision.value}: {verdict.reason} {verdict.recommendation}"
+    lines = [_command(_DECISIONS[verdict.decision.value], {"title": "downriver"}, head)]
+    for effect in verdict.impact.effects:
+        lines += _annotations(effect)
+    return "\n".join(lines) + "\n"
+
+
+def _annotations(effect: Effect) -> Iterator[str]:
+    command = _COMMANDS[effect.severity.value]
+    message = f"{effect.name}: {effect.reason}"
+    placed = [reference for reference in effect.references if reference.path]
+    if not placed:
+        yield _command(command, {"title": effect.name}, message)
+    for reference in placed:
+        where = {"file": reference.path, "title": effect.name}
+        if reference.line:
+            where["line"] = str(reference.line)
+        yield _command(command, where, message)
+
+
+def _command(name: str, properties: dict[str, str], message: str) -> str:
+    told = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+    return f"::{name} {told}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+_LEVELS = {"breaking": "error", "warning": "warning", "none": "note"}
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_MEANINGS = {
+    Outcome.FAILS: "A consumer fails",
+    Outcome.LOSES: "A consumer loses a column it reads",
+    Outcome.MAY_FAIL: "A consumer may fail",
+    Outcome.CHANGES: "A consumer's values or columns change",
+    Outcome.STALE: "A consumer receives old data",
+    Outcome.DEPRECATED: "A consumer uses what is to go",
+}
+
+
+def render_sarif(verdict: Verdict, version: str) -> dict[str, Any]:
+    """Return the SARIF log: one result for each place in the code of each consumer."""
+    results = [result for effect in verdict.impact.effects for result in _results(effect)]
+    driver = {
+        "name": "downriver",
+        "version": version,
+        "rules": [
+            {"id": outcome.value, "shortDescription": {"text": meaning}}
+            for outcome, meaning in _MEANINGS.items()
+        ],
+    }
+    properties = {
+        "decision": verdict.decision.value,
+        "risk": verdict.risk.value,
+        "reason": verdict.reason,
+    }
+    run = {"tool": {"driver": driver}, "results": results, "properties": properties}
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _results(effect: Effect) -> list[dict[str, Any]]:
+    base = {
+        "ruleId": effect.outcome.value,
+        "level": _LEVELS[effect.severity.value],
+        "message": {"text": f"{effect.name}: {effect.reason}"},
+    }
+    placed = [reference for reference in effect.references if reference.path]
+    if not placed:
+        logical = {"logicalLocations": [{"fullyQualifiedName": effect.consumer}]}
+        return [{**base, "locations": [logical]}]
+    results = []
+    for reference in placed:
+        physical: dict[str, Any] = {"artifactLocation": {"uri": reference.path}}
+        if reference.line:
+            physical["region"] = {"startLine": reference.line}
+        results.append({**base, "locations": [{"physicalLocation": physical}]})
+    return results

@@ -1,0 +1,228 @@
+"""The SQL of one process, resolved against the catalog, with places in its file."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from downriver.impact.simulate.delta import CatalogColumn, shape_of
+from downriver.impact.simulate.job_script import RESULT, ScriptOutput, TableShape
+from downriver.model.verdicts import Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from downriver.columns.dependencies import TableName
+    from downriver.impact.simulate.catalog import CatalogView, Process
+    from downriver.impact.simulate.column_types import ColumnType
+    from downriver.impact.simulate.delta import Delta
+    from downriver.impact.simulate.job_script import ScriptReading
+    from downriver.impact.simulate.resolution import ColumnLookup
+
+_CLAUSES: tuple[tuple[type[exp.Expression], str], ...] = (
+    (exp.Where, "filter"),
+    (exp.Having, "filter"),
+    (exp.Qualify, "filter"),
+    (exp.Join, "join"),
+    (exp.Group, "group"),
+    (exp.Order, "order"),
+    (exp.Merge, "write"),
+    (exp.Update, "write"),
+    (exp.Schema, "write"),
+)
+
+
+def clause_of(node: exp.Expression) -> str:
+    """Return the clause a node stands in: select, join, filter, group, order, write or read."""
+    if isinstance(node, exp.Table):
+        return "read"
+    current: exp.Expression | None = node
+    while current is not None:
+        for kind, clause in _CLAUSES:
+            if isinstance(current, kind):
+                return clause
+        if isinstance(current, exp.Query):
+            return "select"
+        current = current.parent
+    return "other"
+
+
+def identifier_of(node: exp.Expression) -> exp.Expression:
+    """Return the name inside a node, which knows its place in the text."""
+    if isinstance(node, exp.Identifier):
+        return node
+    if isinstance(node, (exp.Column, exp.Table)) and isinstance(node.this, exp.Identifier):
+        return node.this
+    return next((i for i in node.find_all(exp.Identifier) if "line" in i.meta), node)
+
+
+def locate_reference(
+    process: Process, node: exp.Expression, dataset: str, column: str
+) -> Reference:
+    """Return the place of a node in the file its SQL came from, as far as that is known."""
+    script = process.script
+    name = identifier_of(node)
+    line = int(name.meta.get("line", 0))
+    text = ""
+    if script is not None and line:
+        text, line = _in_file(process, script.texts, name, line)
+    return Reference(
+        dataset=dataset,
+        column=column,
+        clause=clause_of(node),
+        path=process.path,
+        line=line,
+        text=text,
+    )
+
+
+def _in_file(
+    process: Process, texts: list[str], name: exp.Expression, line: int
+) -> tuple[str, int]:
+    start = int(name.meta.get("start", 0))
+    source = texts[-1] if len(texts) == 1 else _text_with(texts, name, start)
+    raw = process.code.raw if process.code is not None else ""
+    sql = process.script.sql if process.script is not None else source
+    original = raw or sql
+    if original != source:
+        line = _matching_line(source, original, str(name.name), start) or 0
+    lines = original.splitlines()
+    text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
+    first = process.code.line if process.code is not None else 0
+    return text, line + max(first - 1, 0) if line else 0
+
+
+def _text_with(texts: list[str], name: exp.Expression, start: int) -> str:
+    wanted = str(name.name).casefold()
+    for text in texts:
+        if text[start : start + len(wanted) + 1].casefold().strip('"`[').startswith(wanted):
+            return text
+    return texts[0]
+
+
+def _matching_line(rendered: str, original: str, name: str, start: int) -> int | None:
+    """Find a word of rendered text in its template: as the same one in a row of its kind."""
+    pattern = re.compile(rf"\b{re.escape(name)}\b", re.IGNORECASE)
+    before = sum(1 for _ in pattern.finditer(rendered[:start]))
+    places = [match.start() for match in pattern.finditer(original)]
+    if not places:
+        return None
+    at = places[min(before, len(places) - 1)]
+    return original.count("\n", 0, at) + 1
+
+
+class BoundTables:
+    """The shapes of the tables a process names, after what happened to their datasets."""
+
+    def __init__(
+        self,
+        process: Process,
+        world: CatalogView,
+        deltas: Mapping[int, Delta],
+        before: BoundTables | None = None,
+    ) -> None:
+        self._process = process
+        self._world = world
+        self._deltas = deltas
+        # What the tables are called does not change, nor the shape of those nothing happened to.
+        self._before = before
+        self._nodes: dict[TableName, int | None] = {} if before is None else before._nodes
+        self._shapes: dict[TableName, TableShape] = {}
+
+    def node(self, table: TableName) -> int | None:
+        """Return the dataset a table is."""
+        if table not in self._nodes:
+            self._nodes[table] = self._world.bind(self._process, table)
+        return self._nodes[table]
+
+    def shape(self, table: TableName) -> TableShape:
+        """Return the columns of a table."""
+        known = self._shapes.get(table)
+        if known is None:
+            known = self._shapes[table] = self._find_shape(table)
+        return known
+
+    def _find_shape(self, table: TableName) -> TableShape:
+        node = self.node(table)
+        if node is None:
+            return TableShape(open=True)
+        delta = self._deltas.get(node)
+        if delta is None and self._before is not None:
+            return self._before.shape(table)
+        return shape_of(self._world.fields(node), delta)
+
+
+class BoundScript:
+    """A process's SQL read under the schemas of today, indexed by dataset and column."""
+
+    def __init__(self, process: Process, world: CatalogView) -> None:
+        assert process.script is not None  # noqa: S101
+        self.process = process
+        self.script = process.script
+        self.tables = BoundTables(process, world, {})
+        self.found: ScriptReading = process.script.read(self.tables)
+        self._types_checked = False
+        self.lookups: dict[tuple[int, str], list[ColumnLookup]] = defaultdict(list)
+        for lookup in self.found.heard.lookups:
+            for table, column in lookup.bases:
+                node = self.tables.node(table)
+                if node is not None:
+                    self.lookups[(node, column.casefold())].append(lookup)
+        starred = (self.tables.node(table) for table in self.found.heard.starred)
+        self.starred = {node for node in starred if node is not None}
+        named = (self.tables.node(table) for table in self.found.inputs)
+        self.inputs = {node for node in named if node is not None}
+        self.used = {(node, column) for node, column in self.lookups}
+        for output in self.found.outputs:
+            for deps in (output.rows, *(column.deps for column in output.columns)):
+                for table, column, _, _ in deps:
+                    node = self.tables.node(table)
+                    if node is not None:
+                        self.used.add((node, column.casefold()))
+
+    def output_node(self, output: ScriptOutput) -> int | None:
+        """Return the dataset an output goes to: the one a query's result is kept in, if any."""
+        if output.table == RESULT:
+            outputs = self.process.outputs
+            return outputs[0] if len(outputs) == 1 else None
+        return self.tables.node(output.table)
+
+    def columns_of(self, node: int) -> tuple[CatalogColumn, ...] | None:
+        """Return the columns this fills a dataset with, when it alone decides them."""
+        for output in self.found.outputs:
+            if output.replaces and not output.open and self.output_node(output) == node:
+                return tuple(CatalogColumn(c.name, type_text(c.type)) for c in output.columns)
+        return None
+
+    def check_types(self) -> None:
+        """Note what is wrong with types already, so that only what is new counts."""
+        if not self._types_checked:
+            self.found.heard.check_types(self.script.nodes)
+            self._types_checked = True
+
+    @property
+    def understood(self) -> bool:
+        """True when every statement could be read."""
+        return bool(self.script.statements) and not self.found.heard.unread
+
+
+def type_text(kind: ColumnType) -> str:
+    """Return a type as text that parses to the same type again."""
+    match kind.family:
+        case "number" if kind.name == "integer":
+            return "hugeint" if kind.whole > 19 else "bigint" if kind.whole > 10 else "integer"
+        case "number" if kind.name == "float":
+            return "double"
+        case "number":
+            return f"decimal({kind.whole + kind.scale},{kind.scale})"
+        case "text":
+            return "text"
+        case "other":
+            return kind.name
+        case "unknown":
+            return ""
+        case _:
+            return kind.family

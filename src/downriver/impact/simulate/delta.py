@@ -1,0 +1,328 @@
+"""How a dataset differs after a change, and the deltas of the proposed changes."""
+
+from __future__ import annotations
+
+import difflib
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+import msgspec
+
+from downriver.errors import EntityNotFoundError, InvalidRequestError
+from downriver.impact.simulate.column_types import compare_types
+from downriver.impact.simulate.job_script import TableShape
+from downriver.model.answers import BlindSpot
+from downriver.model.changes import (
+    Change,
+    ColumnAdd,
+    ColumnDrop,
+    ColumnRename,
+    Deprecation,
+    LogicChange,
+    NullabilityChange,
+    SchemaChange,
+    TableDrop,
+    TableRename,
+    TypeChange,
+)
+from downriver.model.verdicts import Basis, Outcome, Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from downriver.impact.simulate.catalog import CatalogView
+
+
+def assert_never(value: NoReturn) -> NoReturn:
+    """Fail: the type checker proves that no value gets here (Python 3.10 has no such function)."""
+    raise AssertionError(f"unhandled: {value!r}")
+
+
+Trail = tuple[str, ...]  # the columns that lead from the change to here
+
+
+class DeltaKind(str, Enum):
+    """What has become of a column."""
+
+    LOST = "lost"  # it is no longer there
+    RENAMED = "renamed"  # it is there under another name
+    UNAVAILABLE = "unavailable"  # the job that fills it fails, because of what is lost upstream
+    RETYPED = "retyped"
+    CHANGED = "changed"  # other values than before
+    NULLABLE = "nullable"
+    ADDED = "added"
+    REQUIRED = "required"  # writers must fill it
+
+
+ABSENT = (DeltaKind.LOST, DeltaKind.RENAMED)
+MISSING = (*ABSENT, DeltaKind.UNAVAILABLE)
+VALUES = (DeltaKind.RETYPED, DeltaKind.CHANGED, DeltaKind.NULLABLE)
+
+
+class ColumnDelta(NamedTuple):
+    """What happened to a column: its new name or type, and the way that led here."""
+
+    to: str = ""
+    trail: Trail = ()
+
+
+class CatalogColumn(NamedTuple):
+    """A column as the catalog knows it."""
+
+    name: str
+    type: str = ""
+
+
+class Delta(msgspec.Struct):
+    """Everything that is different about one dataset; columns go by their case-folded names.
+
+    The trails say: it is `gone`; its `rows` are others; it is `stale`, because who fills it fails;
+    it `may` be hurt, but no one knows which columns carry that here; it is `deprecated`.
+    """
+
+    touches: dict[tuple[str, DeltaKind], ColumnDelta] = {}
+    gone: Trail | None = None
+    rows: Trail | None = None
+    stale: Trail | None = None
+    may: Trail | None = None
+    deprecated: Trail | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.touches) or any(
+            trail is not None
+            for trail in (self.gone, self.rows, self.stale, self.may, self.deprecated)
+        )
+
+    def find(self, column: str, *kinds: DeltaKind) -> ColumnDelta | None:
+        """Return what happened to a column, of these kinds the first that did."""
+        folded = column.casefold()
+        for kind in kinds:
+            touch = self.touches.get((folded, kind))
+            if touch is not None:
+                return touch
+        return None
+
+    def columns(self, *kinds: DeltaKind) -> dict[str, ColumnDelta]:
+        """Return the columns that something of these kinds happened to."""
+        return {name: touch for (name, kind), touch in self.touches.items() if kind in kinds}
+
+    def put(self, column: str, kind: DeltaKind, touch: ColumnDelta) -> None:
+        """Note what happened to a column."""
+        self.touches.setdefault((column.casefold(), kind), touch)
+
+    def mark(self, flag: str, trail: Trail) -> None:
+        """Note something about the dataset as a whole, unless it is known already."""
+        if getattr(self, flag) is None:
+            setattr(self, flag, trail)
+
+    def merge(self, other: Delta) -> None:
+        """Add what another change or job does to the same dataset."""
+        self.touches = {**other.touches, **self.touches}
+        for name in ("gone", "rows", "stale", "may", "deprecated"):
+            if getattr(other, name) is not None:
+                self.mark(name, getattr(other, name))
+
+    def same_as(self, other: Delta) -> bool:
+        """Tell whether readers would notice a difference between two states; trails are no news."""
+        return self._state() == other._state()
+
+    def _state(self) -> tuple[object, ...]:
+        flags = (self.gone, self.rows, self.stale, self.may, self.deprecated)
+        touched = frozenset((key, touch.to) for key, touch in self.touches.items())
+        return (touched, *(trail is None for trail in flags))
+
+
+def shape_of(fields: tuple[CatalogColumn, ...] | None, delta: Delta | None = None) -> TableShape:
+    """Return the columns a dataset has, after what happened to it."""
+    if delta is not None and delta.gone is not None:
+        return TableShape(gone=True)
+    if fields is None:
+        return _open_shape(delta)
+    if delta is None or not delta.touches:
+        return TableShape(
+            [field.name for field in fields],
+            {field.name.casefold(): field.type for field in fields},
+        )
+    return _changed_shape(fields, delta)
+
+
+def _open_shape(delta: Delta | None) -> TableShape:
+    if delta is None:
+        return TableShape(open=True)
+    absent = delta.columns(*ABSENT)
+    spellings = {spelling for name in absent for spelling in (name, name.upper())}
+    types = {name: touch.to for name, touch in delta.columns(DeltaKind.RETYPED).items()}
+    return TableShape((), types, open=True, without=frozenset(spellings))
+
+
+def _changed_shape(fields: tuple[CatalogColumn, ...], delta: Delta) -> TableShape:
+    columns: list[str] = []
+    types: dict[str, str] = {}
+    for field in fields:
+        if delta.find(field.name, DeltaKind.LOST) is not None:
+            continue
+        renamed = delta.find(field.name, DeltaKind.RENAMED)
+        retyped = delta.find(field.name, DeltaKind.RETYPED)
+        name = field.name if renamed is None else renamed.to
+        columns.append(name)
+        types[name.casefold()] = field.type if retyped is None else retyped.to
+    for name, touch in delta.columns(DeltaKind.ADDED).items():
+        if name not in types:
+            columns.append(name)
+            types[name] = touch.to
+    required = frozenset(delta.columns(DeltaKind.REQUIRED))
+    return TableShape(columns, types, required)
+
+
+_ORDER = {outcome: place for place, outcome in enumerate(Outcome)}
+
+
+class ProcessResult(msgspec.Struct):
+    """The worst that happens to a process, why, where in its code, and what it passes on."""
+
+    outcome: Outcome = Outcome.UNTOUCHED
+    basis: Basis = "simulated"
+    reason: str = ""
+    trail: Trail = ()
+    references: list[Reference] = []
+    outputs: dict[int, Delta] = {}
+
+    def worsen(
+        self, outcome: Outcome, reason: str, trail: Trail, basis: Basis | None = None
+    ) -> None:
+        """Note something that happens; of several the worst is told."""
+        if _ORDER[outcome] < _ORDER[self.outcome]:
+            self.outcome, self.reason, self.trail = outcome, reason, trail
+            self.basis = basis or self.basis
+
+    def output(self, node: int) -> Delta:
+        """Return what becomes of a dataset this process fills, to be added to."""
+        return self.outputs.setdefault(node, Delta())
+
+    def refer(self, references: list[Reference]) -> None:
+        """Add places in the code, each once."""
+        self.references = list(dict.fromkeys([*self.references, *references]))
+
+
+def extend_trail(trail: Trail, step: str) -> Trail:
+    """Return a trail with one more step."""
+    return trail if trail and trail[-1] == step else (*trail, step)
+
+
+class ResolvedChange(NamedTuple):
+    """A change to a dataset that exists."""
+
+    change: Change
+    node: int
+
+
+class InitialDeltas(NamedTuple):
+    """What changes do to the datasets they are made to, and what is not known of these."""
+
+    deltas: dict[int, Delta]
+    blind_spots: list[BlindSpot]
+
+
+def initial_deltas(changes: Sequence[ResolvedChange], world: CatalogView) -> InitialDeltas:
+    """Return the state of each changed dataset; a column that no one knows is an error."""
+    deltas: dict[int, Delta] = {}
+    spots: list[BlindSpot] = []
+    for change, node in changes:
+        before = world.fields(node)
+        if before is None:
+            spots.append(_unknown_schema(world, node))
+        _apply(change, node, deltas.setdefault(node, Delta()), world)
+    return InitialDeltas(deltas, list({spot.entity: spot for spot in spots}.values()))
+
+
+def _unknown_schema(world: CatalogView, node: int) -> BlindSpot:
+    return BlindSpot(
+        kind="no_schema",
+        entity=str(world.dataset(node).id),
+        message="its columns are not all known: no event has told its schema",
+    )
+
+
+def _apply(change: Change, node: int, delta: Delta, world: CatalogView) -> None:
+    name = world.dataset(node).id.name
+    match change:
+        case ColumnRename():
+            _check_free(change.to, node, delta, world)
+            column = _existing(change.column, node, world)
+            delta.put(column, DeltaKind.RENAMED, ColumnDelta(change.to, (f"{name}.{column}",)))
+        case ColumnDrop():
+            column = _existing(change.column, node, world)
+            delta.put(column, DeltaKind.LOST, ColumnDelta("", (f"{name}.{column}",)))
+        case ColumnAdd():
+            _add(change, node, delta, world)
+        case TypeChange():
+            column = _existing(change.column, node, world)
+            old = change.old or _type_of(column, node, world)
+            if not old or compare_types(old, change.to) != "same":
+                delta.put(column, DeltaKind.RETYPED, ColumnDelta(change.to, (f"{name}.{column}",)))
+        case NullabilityChange():
+            column = _existing(change.column, node, world)
+            kind = DeltaKind.NULLABLE if change.nullable else DeltaKind.REQUIRED
+            delta.put(column, kind, ColumnDelta("", (f"{name}.{column}",)))
+        case TableRename() | TableDrop():
+            delta.gone = (name,)
+        case Deprecation():
+            _deprecate(change, node, delta, world)
+        case LogicChange():
+            _recompute(change, node, delta, world)
+        case SchemaChange():
+            delta.may = (name,)
+        case _:
+            assert_never(change)
+
+
+def _add(change: ColumnAdd, node: int, delta: Delta, world: CatalogView) -> None:
+    _check_free(change.column, node, delta, world)
+    trail = (f"{world.dataset(node).id.name}.{change.column}",)
+    delta.put(change.column, DeltaKind.ADDED, ColumnDelta(change.data_type, trail))
+    if change.required:
+        delta.put(change.column, DeltaKind.REQUIRED, ColumnDelta("", trail))
+
+
+def _recompute(change: LogicChange, node: int, delta: Delta, world: CatalogView) -> None:
+    name = world.dataset(node).id.name
+    for given in change.columns:
+        column = _existing(given, node, world)
+        delta.put(column, DeltaKind.CHANGED, ColumnDelta("", (f"{name}.{column}",)))
+    if not change.columns:
+        delta.rows = (name,)
+
+
+def _deprecate(change: Deprecation, node: int, delta: Delta, world: CatalogView) -> None:
+    name = world.dataset(node).id.name
+    if change.column:
+        column = _existing(change.column, node, world)
+        delta.put(column, DeltaKind.CHANGED, ColumnDelta("", (f"{name}.{column}",)))
+    else:
+        delta.deprecated = (name,)
+
+
+def _type_of(column: str, node: int, world: CatalogView) -> str:
+    types = {field.name.casefold(): field.type for field in world.fields(node) or ()}
+    return types.get(column.casefold(), "")
+
+
+def _check_free(column: str, node: int, delta: Delta, world: CatalogView) -> None:
+    taken = {field.name.casefold() for field in world.fields(node) or ()}
+    taken -= delta.columns(DeltaKind.LOST, DeltaKind.RENAMED).keys()
+    if column.casefold() in taken:
+        name = world.dataset(node).id.name
+        raise InvalidRequestError("changes", f"{name} already has a column {column!r}")
+
+
+def _existing(column: str, node: int, world: CatalogView) -> str:
+    """Return a column as the catalog writes it; where it knows some columns, it must be one."""
+    known = world.known_columns(node)
+    for name in known:
+        if name.casefold() == column.casefold():
+            return name
+    if known:
+        dataset = world.dataset(node).id.name
+        near = difflib.get_close_matches(column, known, 3, 0.6)
+        raise EntityNotFoundError(f"{dataset}.{column}", [f"{dataset}.{name}" for name in near])
+    return column

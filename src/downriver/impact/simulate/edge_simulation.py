@@ -1,0 +1,307 @@
+"""Evaluates processes without known SQL: by column edges and code, else by table edges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from downriver.graph.index.column_graph import INDIRECT
+from downriver.impact.simulate.delta import (
+    ABSENT,
+    MISSING,
+    ColumnDelta,
+    Delta,
+    DeltaKind,
+    ProcessResult,
+    extend_trail,
+)
+from downriver.model.ids import EVERY_FIELD
+from downriver.model.verdicts import Basis, Outcome, Reference
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from downriver.graph import GraphSnapshot
+    from downriver.impact.simulate.catalog import CatalogView, Process
+    from downriver.impact.simulate.delta import Trail
+    from downriver.openlineage.facets.code import CodeReference
+    from downriver.store import CatalogReader
+
+
+class JobColumnEdge(NamedTuple):
+    """One column edge of a job: an input's field feeds an output's field."""
+
+    field: str
+    output: int
+    target: str
+    direct: bool
+
+
+class ColumnEdgeLoader:
+    """Loads the column edges of a process when they are first asked for."""
+
+    def __init__(self, graph: GraphSnapshot) -> None:
+        self._graph = graph
+        self._known: dict[tuple[int, int], list[JobColumnEdge]] = {}
+
+    def of(self, process: int, source: int, reader: CatalogReader) -> list[JobColumnEdge]:
+        """Return how one input feeds a process, by its key, as was last told."""
+        key = (process, source)
+        if key not in self._known:
+            self._known[key] = self._load(process, source, reader)
+        return self._known[key]
+
+    def _load(self, process: int, source: int, reader: CatalogReader) -> list[JobColumnEdge]:
+        columns = self._graph.columns
+        identities = self._graph.nodes.identities
+        datasets = identities.group(source)
+        ids = np.concatenate([columns.of(dataset) for dataset in datasets])
+        if not len(ids):
+            return []
+        edges = columns.flow.leaving.of(ids.astype(np.int32))
+        claims = columns.claim.view[edges]
+        mine = columns.claim_job.view[claims] == max(process, 0)
+        edges, claims = edges[mine], claims[mine]
+        froms = columns.flow.source.view[edges].tolist()
+        tos = columns.flow.target.view[edges].tolist()
+        current = _current_claims(claims.tolist(), columns.dataset.view[tos].tolist(), reader)
+        ranks = columns.rank.view[edges].tolist()
+        names = reader.fields(columns.places({*froms, *tos}))
+        found = []
+        for claim, one, other, rank in zip(claims.tolist(), froms, tos, ranks, strict=True):
+            dataset, target = names[other]
+            output = identities.canonical(dataset)
+            if claim in current and (process > 0 or output == -process):
+                found.append(JobColumnEdge(names[one][1], output, target, rank < INDIRECT))
+        return found
+
+
+def _current_claims(claims: list[int], datasets: list[int], reader: CatalogReader) -> set[int]:
+    """Of what a job has said about one dataset, only what it said last still counts."""
+    spans = reader.claim_spans(set(claims))
+    latest: dict[int, int] = {}
+    for claim, dataset in zip(claims, datasets, strict=True):
+        latest[dataset] = max(latest.get(dataset, 0), spans[claim].last.at)
+    return {
+        claim
+        for claim, dataset in zip(claims, datasets, strict=True)
+        if spans[claim].last.at == latest[dataset]
+    }
+
+
+def simulate_reader(
+    process: Process, world: CatalogView, deltas: Mapping[int, Delta]
+) -> ProcessResult:
+    """Return what happens to a process of which only edges, or references in code, are known."""
+    weighing = _EdgeSimulation(process, world)
+    for node in process.inputs:
+        delta = deltas.get(node)
+        if delta is not None:
+            weighing.receive(node, delta)
+    return weighing.result
+
+
+class _EdgeSimulation:
+    def __init__(self, process: Process, world: CatalogView) -> None:
+        self._process = process
+        self._world = world
+        self.result = ProcessResult(basis="column_edges")
+
+    def receive(self, node: int, delta: Delta) -> None:
+        """Take in what happened to one input."""
+        use = _InputUse(self._process, self._world, node)
+        basis: Basis = "column_edges" if use.known else "table_edges"
+        if delta.gone is not None:
+            reason = f"reads {use.name}, which is no longer there"
+            self.result.worsen(Outcome.FAILS, reason, delta.gone, basis)
+            self.result.refer(use.references(EVERY_FIELD, ""))
+            self._fail_outputs(use, delta.gone, ())
+        for (column, kind), touch in delta.touches.items():
+            if not use.known:
+                self._guess(use, column, kind, touch)
+            else:
+                self._apply(use, column, kind, touch)
+        self._receive_whole(use, delta, basis)
+
+    def _receive_whole(self, use: _InputUse, delta: Delta, basis: Basis) -> None:
+        told: tuple[tuple[Trail | None, Outcome, str, str], ...] = (
+            (delta.may, Outcome.MAY_FAIL, "may", "which may be hurt"),
+            (delta.rows, Outcome.CHANGES, "rows", "which has other rows"),
+            (delta.stale, Outcome.STALE, "stale", "which is no longer renewed"),
+            (delta.deprecated, Outcome.DEPRECATED, "deprecated", "which is to go"),
+        )
+        for trail, outcome, name, words in told:
+            if trail is None:
+                continue
+            weak: Basis = "table_edges" if name == "may" else basis
+            self.result.worsen(outcome, f"reads {use.name}, {words}", trail, weak)
+            for output in use.outputs:
+                self.result.output(output).mark(name, trail)
+
+    def _guess(self, use: _InputUse, column: str, kind: DeltaKind, touch: ColumnDelta) -> None:
+        """No one knows which columns it uses: say what may be."""
+        if kind in MISSING:
+            reason = f"reads {use.name}; whether it uses {column} is unknown"
+            self.result.worsen(Outcome.MAY_FAIL, reason, touch.trail, "table_edges")
+            for output in use.outputs:
+                self.result.output(output).merge(Delta(may=touch.trail))
+        elif kind in (DeltaKind.RETYPED, DeltaKind.CHANGED, DeltaKind.NULLABLE):
+            reason = f"reads {use.name}; whether it uses {column}, which changes, is unknown"
+            self.result.worsen(Outcome.CHANGES, reason, touch.trail, "table_edges")
+            for output in use.outputs:
+                self.result.output(output).merge(Delta(rows=touch.trail))
+
+    def _apply(self, use: _InputUse, column: str, kind: DeltaKind, touch: ColumnDelta) -> None:
+        named = use.references(column, column)
+        fed = use.derives(column)
+        firm = [reference for reference in named if not reference.conditional]
+        through = use.takes_all or len(firm) < len(named)
+        if kind in (DeltaKind.REQUIRED, DeltaKind.ADDED):
+            if kind is DeltaKind.ADDED and use.takes_all:
+                self._pass_on(use, column, kind, touch)
+            return
+        if not (firm or fed or through):
+            return
+        self.result.refer(named or [use.reference(column)])
+        trail = touch.trail
+        if kind in MISSING and (firm or (fed and not through)):
+            outcome = Outcome.LOSES if kind is DeltaKind.UNAVAILABLE else Outcome.FAILS
+            self.result.worsen(outcome, f"uses {use.name}.{column}, {_GONE[kind]}", trail)
+            self._fail_outputs(use, trail, fed)
+            return
+        reason = f"takes {use.name}.{column} along, {_WORDS[kind]}"
+        self.result.worsen(Outcome.CHANGES, reason, trail)
+        if not fed:
+            self._pass_on(use, column, kind, touch)
+        for derives in fed:
+            self._change(derives, trail)
+
+    def _change(self, derives: JobColumnEdge, trail: Trail) -> None:
+        delta = self.result.output(derives.output)
+        if not derives.direct or derives.target == EVERY_FIELD:
+            delta.rows = delta.rows if delta.rows is not None else trail
+            return
+        step = self._world.column_name(derives.output, derives.target)
+        delta.put(derives.target, DeltaKind.CHANGED, ColumnDelta("", extend_trail(trail, step)))
+
+    def _pass_on(self, use: _InputUse, column: str, kind: DeltaKind, touch: ColumnDelta) -> None:
+        """All columns are taken over as they are: the same happens to the output."""
+        self.result.worsen(Outcome.CHANGES, f"takes every column of {use.name} along", touch.trail)
+        for output in use.copies:
+            step = self._world.column_name(output, column)
+            delta = self.result.output(output)
+            delta.put(column, kind, ColumnDelta(touch.to, extend_trail(touch.trail, step)))
+
+    def _fail_outputs(
+        self, use: _InputUse, trail: Trail, fed: list[JobColumnEdge] | tuple[()]
+    ) -> None:
+        for output in use.outputs:
+            delta = self.result.output(output)
+            delta.stale = delta.stale if delta.stale is not None else trail
+            if not use.known:
+                delta.may = delta.may if delta.may is not None else trail
+        for derives in fed:
+            if derives.direct and derives.target != EVERY_FIELD:
+                step = self._world.column_name(derives.output, derives.target)
+                touch = ColumnDelta("", extend_trail(trail, step))
+                self.result.output(derives.output).put(derives.target, DeltaKind.UNAVAILABLE, touch)
+
+
+_GONE = {
+    DeltaKind.LOST: "which is no longer there",
+    DeltaKind.RENAMED: "which has another name now",
+    DeltaKind.UNAVAILABLE: "which its job can no longer fill",
+}
+_WORDS = {
+    **_GONE,
+    DeltaKind.RETYPED: "which has another type",
+    DeltaKind.CHANGED: "which has other values",
+    DeltaKind.NULLABLE: "which may be null",
+}
+
+
+class _InputUse:
+    """How a process uses one input."""
+
+    def __init__(self, process: Process, world: CatalogView, node: int) -> None:
+        self._process = process
+        self._dataset = world.dataset(node)
+        self._derives = world.derives(process, node)
+        code = process.code
+        self._references = [
+            reference
+            for reference in (code.references or () if code is not None else ())
+            if _names(reference, self._dataset.id.namespace, self._dataset.names)
+        ]
+        self.name = self._dataset.id.name
+        self.known = bool(self._derives or self._references)
+        self.takes_all = any(
+            d.field == EVERY_FIELD and d.target == EVERY_FIELD and d.direct for d in self._derives
+        ) or any(r.field == EVERY_FIELD for r in self._references)
+        fed = {derives.output for derives in self._derives}
+        self.outputs = tuple(fed) if fed else process.outputs
+        self.copies = process.outputs if self.takes_all else ()
+
+    def derives(self, column: str) -> list[JobColumnEdge]:
+        """Return the column edges that begin at a column."""
+        return [d for d in self._derives if d.field.casefold() == column.casefold()]
+
+    def references(self, column: str, shown: str) -> list[Reference]:
+        """Return the places in the code that name a column."""
+        return [
+            Reference(
+                dataset=str(self._dataset.id),
+                column=shown,
+                clause=found.clause,
+                path=self._process.path,
+                line=found.line,
+                text=found.text,
+                conditional=found.conditional,
+            )
+            for found in self._references
+            if found.field.casefold() == column.casefold()
+        ]
+
+    def reference(self, column: str) -> Reference:
+        """Return a reference without a place, known by an edge alone."""
+        return Reference(dataset=str(self._dataset.id), column=column, path=self._process.path)
+
+
+def _names(reference: CodeReference, namespace: str, names: tuple[str, ...]) -> bool:
+    """Tell whether a reference in code means a dataset, whose namespace code may not know."""
+    if reference.namespace and reference.namespace != namespace:
+        return False
+    wanted = reference.name.casefold()
+    return any(
+        name.casefold() == wanted or name.casefold().endswith((f".{wanted}", f"/{wanted}"))
+        for name in names
+    )
+
+
+def simulate_writer(process: Process, world: CatalogView, node: int, delta: Delta) -> ProcessResult:
+    """Return what happens to a process that fills a dataset which is changed under its hands."""
+    result = ProcessResult(basis="column_edges")
+    name = world.dataset(node).id.name
+    filled = {
+        derives.target.casefold()
+        for source in process.inputs
+        for derives in world.derives(process, source)
+        if derives.output == node
+    }
+    basis: Basis = "column_edges" if filled else "table_edges"
+    # A derivation that names no job goes with its dataset.
+    if delta.gone is not None and process.key > 0:
+        result.worsen(Outcome.FAILS, f"writes {name}, which is no longer there", delta.gone, basis)
+    for column, touch in delta.columns(DeltaKind.REQUIRED).items():
+        if column in filled or EVERY_FIELD in filled:
+            continue
+        outcome = Outcome.FAILS if filled else Outcome.MAY_FAIL
+        reason = f"writes {name} and is not known to fill {column}, which is required"
+        result.worsen(outcome, reason, touch.trail, basis)
+    for column, touch in delta.columns(*ABSENT).items():
+        if column in filled:
+            reason = f"fills {name}.{column}, which has another name or is gone"
+            result.worsen(Outcome.MAY_FAIL, reason, touch.trail, basis)
+            result.refer([Reference(dataset=str(world.dataset(node).id), column=column)])
+    return result

@@ -1,0 +1,412 @@
+"""Compares a query's outputs before and after a change: columns, types, values, rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlglot import exp
+
+from downriver.columns.dependencies import DependencyKind as DepKind
+from downriver.impact.simulate.bound_script import type_text
+from downriver.impact.simulate.column_types import compare_types
+from downriver.impact.simulate.delta import ABSENT, ColumnDelta, Delta, DeltaKind, extend_trail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from downriver.columns.dependencies import Deps, TableName
+    from downriver.impact.simulate.bound_script import BoundScript
+    from downriver.impact.simulate.catalog import CatalogView
+    from downriver.impact.simulate.delta import Trail
+    from downriver.impact.simulate.job_script import (
+        JobScript,
+        ScriptColumn,
+        ScriptOutput,
+        ScriptReading,
+    )
+
+    Renamed = Callable[[TableName, str], str]
+
+# the name a base column goes by after the changes
+
+_STEERING = ("where", "having", "qualify", "distinct", "limit", "offset", "order")
+_DEEPEST = 40  # expressions inside expressions through which names are followed
+
+
+class QueryNormalForm:
+    """The columns of each output as expressions over base tables, and what decides its rows."""
+
+    def __init__(self, script: JobScript, reading: ScriptReading, renamed: Renamed) -> None:
+        self._heard = reading.heard
+        self._renamed = renamed
+        self._constants = dict(_constants(script))
+        self._rows = tuple(sorted(self._conditions(script)))
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """Every condition, key and limit, with names followed to base tables."""
+        return self._rows
+
+    def columns(self, output: ScriptOutput) -> dict[str, str]:
+        """Return what each column of an output is computed by."""
+        return {
+            name: self._heard.told(column.deps, self.tell, self._renamed)
+            if column.deps
+            else self._constants.get(name, "")
+            for column in output.columns
+            for name in (column.name.casefold(),)
+        }
+
+    def _conditions(self, script: JobScript) -> Iterator[str]:
+        for statement in script.statements:
+            for node in statement.tree.walk():
+                yield from self._condition(node)
+
+    def _condition(self, node: exp.Expression) -> Iterator[str]:
+        if isinstance(node, exp.Join):
+            kind = f"{node.args.get('side') or ''} {node.args.get('kind') or ''}".upper().strip()
+            on = node.args.get("on")
+            using = sorted(str(name.name).casefold() for name in node.args.get("using") or ())
+            yield f"JOIN {kind} {self.tell(on) if on is not None else using}"
+        elif isinstance(node, exp.SetOperation):
+            yield f"{type(node).__name__} {bool(node.args.get('distinct'))}"
+        elif isinstance(node, exp.Group):
+            yield from (f"GROUP {self.tell(part)}" for part in node.expressions)
+        elif isinstance(node, exp.Select):
+            for part in _STEERING:
+                clause = node.args.get(part)
+                # The order of rows means something only where it decides which ones remain.
+                if clause is None or (part == "order" and not node.args.get("limit")):
+                    continue
+                yield f"{part} {self.tell(clause)}"
+        elif isinstance(node, exp.Table) and self._heard.is_base(str(node.name)):
+            yield f"FROM {node.name.casefold()}"
+
+    def tell(self, node: object, depth: int = 0) -> str:
+        """Return an expression as text in which every column is followed to what it is made of."""
+        if isinstance(node, list):
+            return f"[{', '.join(self.tell(part, depth) for part in node)}]"
+        if not isinstance(node, exp.Expression):
+            return "" if node in (None, False) else str(node).casefold()
+        if depth > _DEEPEST:
+            return str(node.sql()).casefold()
+        if isinstance(node, exp.Column):
+            return self._heard.told_column(
+                node, lambda inner: self.tell(inner, depth + 1), self._renamed
+            )
+        if isinstance(node, exp.Literal):
+            return repr(node.this)
+        if isinstance(node, (exp.Paren, exp.Alias)) and not isinstance(node, exp.Subquery):
+            return self.tell(node.this, depth)
+        if isinstance(node, exp.Identifier):
+            return str(node.this).casefold()
+        if isinstance(node, exp.Subquery):
+            return self.tell(node.this, depth)
+        inner = "; ".join(
+            f"{name}={told}"
+            for name, part in node.args.items()
+            if name not in ("comments", "with_") and (told := self.tell(part, depth))
+        )
+        return f"{type(node).__name__}({inner})"
+
+
+def _constants(script: JobScript) -> Iterator[tuple[str, str]]:
+    """Yield the columns that depend on nothing, which dependencies cannot tell apart."""
+    for statement in script.statements:
+        for select in statement.tree.find_all(exp.Select):
+            for item in select.expressions:
+                if item.find(exp.Column) is None:
+                    yield str(item.alias_or_name).casefold(), item.unalias().sql().casefold()
+
+
+class ChangedDependencies:
+    """Follows the dependencies of one process's SQL to what happened to their columns."""
+
+    def __init__(
+        self, reading: BoundScript, world: CatalogView, deltas: Mapping[int, Delta]
+    ) -> None:
+        self._reading = reading
+        self._process = reading.process
+        self._world = world
+        self._deltas = deltas
+
+    def new_name(self, table: TableName, column: str) -> str:
+        """Return the name a base column goes by after the changes."""
+        node = self._reading.tables.node(table)
+        delta = self._deltas.get(node) if node is not None else None
+        touch = delta.find(column, DeltaKind.RENAMED) if delta is not None else None
+        return column if touch is None else touch.to
+
+    def output_name(self, node: int | None) -> str:
+        """Return what an output is called: its dataset, else the process itself."""
+        return self._process.id.name if node is None else self.dataset_name(node)
+
+    def dataset_name(self, node: int) -> str:
+        """Return the name of a dataset."""
+        return self._world.dataset(node).id.name
+
+    def renamed_deps(self, deps: Deps) -> set[object]:
+        """Return dependencies as they are after columns they begin at were renamed."""
+        found: set[object] = set()
+        for table, column, kind, masked in deps:
+            node = self._reading.tables.node(table)
+            delta = self._deltas.get(node) if node is not None else None
+            touch = delta.find(column, DeltaKind.RENAMED) if delta is not None else None
+            found.add((table, touch.to if touch else column, kind, masked))
+        return found
+
+    def is_converted(self, deps: Deps) -> bool:
+        """Tell whether a type a value comes from is now one that may hold something else."""
+        for table, column, kind, _ in deps:
+            node = self._reading.tables.node(table)
+            delta = self._deltas.get(node) if node is not None else None
+            touch = delta.find(column, DeltaKind.RETYPED) if delta is not None else None
+            if node is None or touch is None or kind >= DepKind.JOIN:
+                continue
+            types = {f.name.casefold(): f.type for f in self._world.fields(node) or ()}
+            if compare_types(types.get(column.casefold(), ""), touch.to) != "widening":
+                return True
+        return False
+
+    def touched(
+        self, deps: Deps, kinds: tuple[DeltaKind, ...], *, direct: bool = False, rows: bool = False
+    ) -> ColumnDelta | None:
+        """Return what happened to the first of these columns that anything happened to."""
+        for table, column, kind, _ in deps:
+            if direct and kind >= DepKind.JOIN:
+                continue
+            node = self._reading.tables.node(table)
+            delta = self._deltas.get(node) if node is not None else None
+            if delta is None:
+                continue
+            touch = delta.find(column, *kinds)
+            if touch is not None and not (rows and self.is_harmless(node, column, touch, delta)):
+                return touch
+        if rows:
+            return self.other_rows()
+        return None
+
+    def other_rows(self) -> ColumnDelta | None:
+        """Return what makes an input have other rows, if anything does."""
+        for node in self._reading.inputs:
+            delta = self._deltas.get(node)
+            if delta is not None and delta.rows is not None:
+                return ColumnDelta("", delta.rows)
+        return None
+
+    def is_harmless(self, node: int | None, column: str, touch: ColumnDelta, delta: Delta) -> bool:
+        """A wider type selects the same rows."""
+        if node is None or delta.find(column, DeltaKind.CHANGED, DeltaKind.NULLABLE) is not None:
+            return False
+        types = {f.name.casefold(): f.type for f in self._world.fields(node) or ()}
+        return compare_types(types.get(column.casefold(), ""), touch.to) in ("same", "widening")
+
+    def any_trail(self, node: int | None, column: str) -> Trail:
+        """Return the way that led to a column, else any that led here."""
+        for source in self._reading.inputs:
+            delta = self._deltas.get(source)
+            touch = delta.find(column, *DeltaKind) if delta is not None else None
+            if touch is not None:
+                return extend_trail(touch.trail, self.column_id(node, column))
+        for source in self._reading.inputs:
+            delta = self._deltas.get(source)
+            for touch in delta.touches.values() if delta is not None else ():
+                return touch.trail
+        return ()
+
+    def column_id(self, node: int | None, column: str) -> str:
+        """Return a column that is filled here, as people write it."""
+        if node is None:
+            return f"{self._process.id.name}.{column}"
+        return self._world.column_name(node, column)
+
+
+class OutputDifference(NamedTuple):
+    """How one output differs; an output that is added to must `fit` the table that is there."""
+
+    node: int | None
+    delta: Delta
+    fits: bool
+
+
+class OutputComparison:
+    """Compares the outputs of one process. `head` is the SQL it will have, where that changes."""
+
+    def __init__(
+        self,
+        reading: BoundScript,
+        influence: ChangedDependencies,
+        deltas: Mapping[int, Delta],
+        head: JobScript | None,
+    ) -> None:
+        self._reading = reading
+        self._process = reading.process
+        self._influence = influence
+        self._deltas = deltas
+        self._head = head
+        self._script = head or reading.script
+
+    def differences(self, after: ScriptReading) -> Iterator[OutputDifference]:
+        """Yield the outputs that are not as before."""
+        for before, now in self._pairs(after):
+            node = self._reading.output_node(before)
+            if now is None:
+                name = self._influence.output_name(node)
+                yield OutputDifference(node, Delta(gone=(name,)), fits=True)
+                continue
+            delta = self._difference(before, now, after, node)
+            if self._head is not None:
+                self._compare_meaning(before, now, after, node, delta)
+            if delta:
+                added_to = before.replaces and self._process.incremental
+                yield OutputDifference(node, delta, fits=not (added_to and delta.columns(*ABSENT)))
+
+    def _pairs(self, after: ScriptReading) -> Iterator[tuple[ScriptOutput, ScriptOutput | None]]:
+        """Yield each output with what has become of it."""
+        if self._head is None:
+            yield from zip(self._reading.found.outputs, after.outputs, strict=False)
+            return
+        now = {output.table: output for output in after.outputs}
+        for output in self._reading.found.outputs:
+            yield output, now.get(output.table)
+
+    def _compare_meaning(
+        self,
+        before: ScriptOutput,
+        now: ScriptOutput,
+        after: ScriptReading,
+        node: int | None,
+        delta: Delta,
+    ) -> None:
+        """Find what new SQL computes in another way, though from the same columns."""
+        old = QueryNormalForm(self._reading.script, self._reading.found, self._influence.new_name)
+        new = QueryNormalForm(self._script, after, _same_name)
+        columns = new.columns(now)
+        for name, told in old.columns(before).items():
+            changed = name in columns and columns[name] != told
+            if changed and delta.find(name, DeltaKind.CHANGED, DeltaKind.RETYPED) is None:
+                delta.put(
+                    name,
+                    DeltaKind.CHANGED,
+                    ColumnDelta("", (self._influence.column_id(node, name),)),
+                )
+        if old.rows != new.rows and delta.rows is None:
+            delta.rows = (self._influence.output_name(node),)
+
+    def _difference(
+        self, before: ScriptOutput, now: ScriptOutput, after: ScriptReading, node: int | None
+    ) -> Delta:
+        delta = Delta()
+        old = {column.name.casefold(): column for column in before.columns}
+        new = {column.name.casefold(): column for column in now.columns}
+        replaces = before.replaces and not self._process.incremental
+        vanished = [column for name, column in old.items() if name not in new]
+        appeared = [column for name, column in new.items() if name not in old]
+        for column in vanished:
+            self._vanish(column, appeared, node, delta)
+        for column in appeared if replaces else ():
+            trail = self._influence.any_trail(node, column.name)
+            delta.put(column.name, DeltaKind.ADDED, ColumnDelta(type_text(column.type), trail))
+        for name in [name for name in old if name in new]:
+            self._compare_column(old[name], new[name], node, delta, replaces=replaces)
+        if before.open:
+            self._compare_star(before, node, delta)
+        rows = self._influence.touched(
+            before.rows, (DeltaKind.CHANGED, DeltaKind.RETYPED, DeltaKind.NULLABLE), rows=True
+        )
+        if rows is not None:
+            delta.rows = rows.trail
+        elif after.heard.natural != self._reading.found.heard.natural:
+            delta.rows = self._influence.any_trail(node, "")
+        return delta
+
+    def _vanish(
+        self, column: ScriptColumn, appeared: list[ScriptColumn], node: int | None, delta: Delta
+    ) -> None:
+        touch = self._influence.touched(column.deps, ABSENT, direct=True)
+        trail = extend_trail(
+            touch.trail if touch else (), self._influence.column_id(node, column.name)
+        )
+        renamed = self._influence.renamed_deps(column.deps)
+        for other in appeared:
+            if renamed and set(other.deps) == renamed:
+                appeared.remove(other)
+                delta.put(column.name, DeltaKind.RENAMED, ColumnDelta(other.name, trail))
+                return
+        delta.put(column.name, DeltaKind.LOST, ColumnDelta("", trail))
+
+    def _compare_column(
+        self,
+        old: ScriptColumn,
+        new: ScriptColumn,
+        node: int | None,
+        delta: Delta,
+        *,
+        replaces: bool,
+    ) -> None:
+        step = self._influence.column_id(node, old.name)
+        changed = self._influence.touched(old.deps, (DeltaKind.CHANGED, DeltaKind.NULLABLE))
+        retyped = self._influence.touched(old.deps, (DeltaKind.RETYPED,))
+        if changed is not None:
+            delta.put(
+                old.name, DeltaKind.CHANGED, ColumnDelta("", extend_trail(changed.trail, step))
+            )
+        elif set(new.deps) != self._influence.renamed_deps(old.deps):
+            trail = extend_trail(self._influence.any_trail(node, old.name), step)
+            delta.put(
+                old.name, DeltaKind.CHANGED, ColumnDelta("", trail)
+            )  # it means another column now
+        if retyped is None:
+            return
+        trail = extend_trail(retyped.trail, step)
+        if replaces and old.type != new.type:
+            delta.put(old.name, DeltaKind.RETYPED, ColumnDelta(type_text(new.type), trail))
+        elif self._influence.is_converted(old.deps):
+            delta.put(old.name, DeltaKind.CHANGED, ColumnDelta("", trail))
+
+    def _compare_star(self, before: ScriptOutput, node: int | None, delta: Delta) -> None:
+        """Of tables whose columns we do not know, what is known to change passes through."""
+        for table in before.stars:
+            source = self._reading.tables.node(table)
+            touched = self._deltas.get(source) if source is not None else None
+            for (column, kind), touch in touched.touches.items() if touched else ():
+                if kind is not DeltaKind.REQUIRED and kind is not DeltaKind.UNAVAILABLE:
+                    trail = extend_trail(touch.trail, self._influence.column_id(node, column))
+                    delta.put(column, kind, ColumnDelta(touch.to, trail))
+
+
+def _same_name(table: TableName, column: str) -> str:
+    return column
+
+
+def describe_delta(delta: Delta) -> str:
+    """Return in words what is different about an output."""
+    parts = []
+    for kinds, words in _CHANGED_WORDS:
+        names = delta.columns(*kinds)
+        if names:
+            listed = ", ".join(
+                f"{name} to {touch.to}" if DeltaKind.RENAMED in kinds else name
+                for name, touch in names.items()
+            )
+            parts.append(f"{words} {listed}")
+    if delta.rows is not None:
+        parts.append("may have other rows")
+    return "; ".join(parts) or "changes"
+
+
+def first_trail(delta: Delta) -> Trail:
+    """Return a way that led to a difference."""
+    for touch in delta.touches.values():
+        if touch.trail:
+            return touch.trail
+    return delta.rows or ()
+
+
+_CHANGED_WORDS = (
+    ((DeltaKind.LOST,), "loses"),
+    ((DeltaKind.RENAMED,), "renames"),
+    ((DeltaKind.ADDED,), "gains"),
+    ((DeltaKind.RETYPED,), "changes the type of"),
+    ((DeltaKind.CHANGED,), "changes the values of"),
+)

@@ -1,0 +1,357 @@
+"""SQL under changed schemas: does it still resolve, and what becomes of what it fills?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from downriver.impact.simulate.bound_script import BoundScript, BoundTables, locate_reference
+from downriver.impact.simulate.delta import (
+    ABSENT,
+    MISSING,
+    VALUES,
+    ColumnDelta,
+    Delta,
+    DeltaKind,
+    ProcessResult,
+    extend_trail,
+)
+from downriver.impact.simulate.output_diff import (
+    ChangedDependencies,
+    OutputComparison,
+    describe_delta,
+    first_trail,
+)
+from downriver.impact.simulate.resolution import SqlProblem
+from downriver.model.verdicts import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from downriver.impact.simulate.catalog import CatalogView
+    from downriver.impact.simulate.delta import Trail
+    from downriver.impact.simulate.job_script import JobScript, ScriptReading
+    from downriver.model.verdicts import Reference
+
+# What makes a table have other columns, or columns of other types.
+_RESHAPING = frozenset({*ABSENT, DeltaKind.ADDED, DeltaKind.RETYPED, DeltaKind.REQUIRED})
+_RENAMING = _RESHAPING - {DeltaKind.RETYPED}
+_WHY = {
+    "missing_column": "no longer finds {name}",
+    "ambiguous": "names {name}, which two of its tables have now",
+    "missing_table": "reads {name}, which is gone or no longer works",
+    "arity": "no longer fits: {name}",
+    "required": "does not fill {name}, which is required now",
+    "natural": "joins by what both sides have, and {name}",
+    "duplicate": "has two columns called {name} now",
+    "type": "no longer makes sense for the new type: {name}",
+}
+
+
+def simulate_script(
+    reading: BoundScript,
+    world: CatalogView,
+    deltas: Mapping[int, Delta],
+    head: JobScript | None = None,
+) -> ProcessResult:
+    """Return what happens to a process whose SQL is known, when its tables are changed so.
+
+    `head` is the SQL it will have by then, where that is to change too.
+    """
+    return _Simulation(reading, world, deltas, head).run()
+
+
+class _Simulation:
+    def __init__(
+        self,
+        reading: BoundScript,
+        world: CatalogView,
+        deltas: Mapping[int, Delta],
+        head: JobScript | None,
+    ) -> None:
+        self._reading = reading
+        self._world = world
+        self._head = head
+        self._script = head or reading.script
+        self._process = reading.process._replace(script=self._script)
+        self._deltas = deltas
+        self._result = ProcessResult()
+        self._influence = ChangedDependencies(reading, world, deltas)
+
+    def run(self) -> ProcessResult:
+        self._receive()
+        if self._is_concerned():
+            after, problems = self._foresee()
+            if problems:
+                self._fail(problems)
+            self._lose()
+            if self._result.outcome in (Outcome.FAILS, Outcome.LOSES):
+                self._outputs_fail({problem.kind for problem in problems})
+            else:
+                self._compare(after)
+        self._pass_on_staleness()
+        return self._result
+
+    def _foresee(self) -> tuple[ScriptReading, list[SqlProblem]]:
+        """Return what the SQL will say and what will be wrong; read again only if it may differ."""
+        near = self._near()
+        kinds = {kind for delta in near for _, kind in delta.touches}
+        gone = any(delta.gone is not None for delta in near)
+        if self._head is None and not gone:
+            if not kinds.intersection(_RESHAPING):
+                return self._reading.found, []
+            if kinds.issubset(MISSING):
+                missing = self._certainly_missing()
+                if missing:
+                    return self._reading.found, missing
+        after = self._read_again()
+        return after, self._new_problems(after)
+
+    def _certainly_missing(self) -> list[SqlProblem]:
+        """Return the names that are gone, where nothing else can be meant by them.
+
+        In one plain SELECT over tables that are all known, a name means a column of one of them.
+        """
+        if not self._script.plain or any(
+            self._reading.tables.shape(table).open for table in self._reading.found.inputs
+        ):
+            return []
+        found: dict[int, SqlProblem] = {}
+        for node in self._reading.inputs:
+            delta = self._deltas.get(node)
+            for column in delta.columns(*ABSENT) if delta is not None else ():
+                if self._has_elsewhere(column, node):
+                    return []
+                for lookup in self._reading.lookups.get((node, column), ()):
+                    problem = SqlProblem("missing_column", lookup.node, lookup.name)
+                    found.setdefault(id(lookup.node), problem)
+        return list(found.values())
+
+    def _has_elsewhere(self, column: str, but: int) -> bool:
+        tables = self._reading.tables
+        return any(
+            column in tables.shape(table).types
+            for table in self._reading.found.inputs
+            if tables.node(table) != but
+        )
+
+    def _new_problems(self, after: ScriptReading) -> list[SqlProblem]:
+        """Return what does not work any more; what never did says more of us than of the SQL."""
+        known = self._reading.found.problems
+        if self._head is None:
+            return [problem for key, problem in after.problems.items() if key not in known]
+        names = {(problem.kind, problem.name) for problem in known.values()}
+        return [p for p in after.problems.values() if (p.kind, p.name) not in names]
+
+    # What every reader of a dataset receives, whatever its columns
+
+    def _receive(self) -> None:
+        for node in self._reading.inputs:
+            delta = self._deltas.get(node)
+            if delta is None:
+                continue
+            name = self._world.dataset(node).id.name
+            if delta.may is not None:
+                self._result.worsen(
+                    Outcome.MAY_FAIL,
+                    f"reads {name}, which may be hurt: no one knows which columns fill it",
+                    delta.may,
+                    "table_edges",
+                )
+            if delta.stale is not None:
+                reason = f"reads {name}, which is no longer renewed"
+                self._result.worsen(Outcome.STALE, reason, delta.stale)
+            if delta.deprecated is not None:
+                self._result.worsen(Outcome.DEPRECATED, f"uses {name}", delta.deprecated)
+
+    def _pass_on_staleness(self) -> None:
+        flags = {
+            name: trail
+            for node in self._reading.inputs
+            if (delta := self._deltas.get(node)) is not None
+            for name in ("stale", "may", "deprecated")
+            if (trail := getattr(delta, name)) is not None
+        }
+        for output in self._reading.found.outputs if flags else ():
+            node = self._reading.output_node(output)
+            if node is not None:
+                for name, trail in flags.items():
+                    self._result.output(node).mark(name, trail)
+
+    def _is_concerned(self) -> bool:
+        """Tell whether anything this SQL says can mean something else now."""
+        if self._head is not None:
+            return True
+        nodes = {*self._reading.inputs, *self._process.outputs}
+        return any(
+            self._concerns(node, delta)
+            for node in nodes
+            if (delta := self._deltas.get(node)) is not None
+        )
+
+    def _near(self) -> list[Delta]:
+        """Return what happened to the datasets this SQL names."""
+        nodes = {*self._reading.inputs, *self._process.outputs}
+        return [delta for node in nodes if (delta := self._deltas.get(node)) is not None]
+
+    def _concerns(self, node: int, delta: Delta) -> bool:
+        if delta.gone is not None or delta.rows is not None:
+            return True
+        if not delta.touches:
+            return False
+        if node in self._reading.starred or node in self._process.outputs:
+            return True
+        if any((node, column) in self._reading.used for column, _ in delta.touches):
+            return True
+        plain = self._reading.found.heard.plain_names
+        appeared = [touch.to for touch in delta.columns(DeltaKind.RENAMED).values()]
+        appeared += delta.columns(DeltaKind.ADDED)
+        return any(name.casefold() in plain for name in appeared)
+
+    def _read_again(self) -> ScriptReading:
+        before = self._reading.tables if self._head is None else None
+        tables = BoundTables(self._process, self._world, self._deltas, before)
+        near = self._near()
+        kinds = {kind for delta in near for _, kind in delta.touches}
+        retyped = DeltaKind.RETYPED in kinds
+        same_names = not kinds.intersection(_RENAMING) and all(d.gone is None for d in near)
+        if retyped and same_names and self._head is None:
+            after = self._reading.found.under(tables)
+        else:
+            by_nature = bool(self._reading.found.heard.natural)
+            after = self._script.read(tables, typed=retyped or by_nature or self._head is not None)
+        if retyped:
+            self._reading.check_types()
+            after.heard.check_types(self._script.nodes)
+        if not retyped and after.heard.natural != self._reading.found.heard.natural:
+            after.heard.check_joins()
+        return after
+
+    # It fails, or loses what it reads
+
+    def _fail(self, problems: list[SqlProblem]) -> None:
+        first = problems[0]
+        alike = dict.fromkeys(problem.name for problem in problems if problem.kind == first.kind)
+        reason = _WHY[first.kind].format(name=", ".join(alike))
+        self._result.worsen(Outcome.FAILS, reason, self._trail_of(first))
+        for problem in problems:
+            self._result.refer(list(self._references(problem)))
+
+    def _references(self, problem: SqlProblem) -> Iterator[Reference]:
+        if problem.kind == "missing_table":
+            wanted = problem.name.rpartition(".")[2].casefold()
+            for statement in self._script.statements:
+                for table in statement.tree.find_all(exp.Table):
+                    if str(table.name).casefold() == wanted:
+                        yield locate_reference(self._process, table, problem.name, "")
+            return
+        node = problem.node
+        if node is None:
+            return
+        if problem.kind == "type":
+            for column in node.find_all(exp.Column):
+                yield from self._lookup_references(column)
+            return
+        name = problem.name if problem.kind != "arity" else ""
+        dataset = self._dataset_of(problem.name)
+        yield locate_reference(self._process, node, dataset, name)
+
+    def _lookup_references(self, column: exp.Expression) -> Iterator[Reference]:
+        for (node, name), lookups in self._reading.lookups.items():
+            delta = self._deltas.get(node)
+            if delta is None or delta.find(name, DeltaKind.RETYPED) is None:
+                continue
+            if any(lookup.node is column for lookup in lookups):
+                dataset = str(self._world.dataset(node).id)
+                yield locate_reference(self._process, column, dataset, name)
+
+    def _dataset_of(self, column: str) -> str:
+        for node, delta in self._deltas.items():
+            if delta.find(column, *DeltaKind) is not None:
+                return str(self._world.dataset(node).id)
+        return ""
+
+    def _trail_of(self, problem: SqlProblem) -> Trail:
+        """Return the way that led to a problem: that of the column it names, else of any."""
+        concerned = [
+            delta
+            for node, delta in self._deltas.items()
+            if node in self._reading.inputs or node in self._process.outputs
+        ]
+        for delta in concerned:
+            touch = delta.find(problem.name, *DeltaKind)
+            if touch is not None:
+                return touch.trail
+        for delta in concerned:
+            if delta.gone is not None:
+                return delta.gone
+            for touch in delta.touches.values():
+                return touch.trail
+        return ()
+
+    def _lose(self) -> None:
+        """Columns that a failed job no longer fills are as good as gone for those who name them."""
+        for node in self._reading.inputs:
+            delta = self._deltas.get(node)
+            for column, touch in delta.columns(DeltaKind.UNAVAILABLE).items() if delta else ():
+                lookups = self._reading.lookups.get((node, column), ())
+                dataset = self._world.dataset(node).id
+                if lookups or node in self._reading.starred:
+                    reason = f"reads {dataset.name}.{column}, which its job can no longer fill"
+                    self._result.worsen(Outcome.LOSES, reason, touch.trail)
+                self._result.refer(
+                    [
+                        locate_reference(self._process, lookup.node, str(dataset), column)
+                        for lookup in lookups
+                    ]
+                )
+
+    def _outputs_fail(self, problems: set[str]) -> None:
+        kinds = (*MISSING, DeltaKind.RETYPED) if "type" in problems else MISSING
+        for output in self._reading.found.outputs:
+            node = self._reading.output_node(output)
+            if node is None:
+                continue
+            delta = self._result.output(node)
+            delta.stale = delta.stale if delta.stale is not None else self._result.trail
+            if output.view and self._result.outcome is Outcome.FAILS:
+                delta.gone = self._result.trail
+            for column in output.columns:
+                touch = self._influence.touched(column.deps, kinds, direct=True)
+                if touch is not None:
+                    trail = extend_trail(touch.trail, self._influence.column_id(node, column.name))
+                    delta.put(column.name, DeltaKind.UNAVAILABLE, ColumnDelta("", trail))
+
+    # It runs: what comes out?
+
+    def _compare(self, after: ScriptReading) -> None:
+        comparison = OutputComparison(self._reading, self._influence, self._deltas, self._head)
+        for node, delta, fits in comparison.differences(after):
+            if not fits:
+                self._stop_incremental(delta)
+                delta = Delta(stale=self._result.trail)
+            else:
+                self._result.worsen(Outcome.CHANGES, describe_delta(delta), first_trail(delta))
+            if node is not None:
+                self._result.output(node).merge(delta)
+        if self._result.outcome is Outcome.CHANGES:
+            self._refer_to_values()
+
+    def _stop_incremental(self, delta: Delta) -> None:
+        """A table that is added to keeps its columns: a query that lost one no longer fits."""
+        (column, touch), *_ = delta.columns(*ABSENT).items()
+        reason = f"adds to a table that has {column}, and no longer has it to give"
+        self._result.worsen(Outcome.FAILS, reason, touch.trail)
+
+    # Telling
+
+    def _refer_to_values(self) -> None:
+        for (node, column), lookups in self._reading.lookups.items():
+            delta = self._deltas.get(node)
+            if delta is None or delta.find(column, *VALUES) is None:
+                continue
+            dataset = str(self._world.dataset(node).id)
+            self._result.refer(
+                [locate_reference(self._process, found.node, dataset, column) for found in lookups]
+            )

@@ -1,0 +1,103 @@
+"""A Kafka topic as a source of events. A message holds one event or several."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from downriver.errors import InvalidRequestError, LakeError
+from downriver.lake import schemas
+from downriver.lake.bronze.event_files import event_batch
+from downriver.lake.storage.tables import is_unknown_format
+from downriver.openlineage.files import EventRecord, read_events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+SCHEME = "kafka://"
+_FORMAT = "kafka"
+
+
+class KafkaTopic(NamedTuple):
+    """A topic: `kafka://host:9092,other:9092/topic?kafka.option=value`."""
+
+    servers: str
+    name: str
+    options: dict[str, str]
+
+    @property
+    def source(self) -> str:
+        """What its events are said to come from; options may be secret."""
+        return f"{SCHEME}{self.servers}/{self.name}"
+
+
+def parse_topic(url: str) -> KafkaTopic:
+    """Read a URL of a topic."""
+    parts = urlsplit(url)
+    name = parts.path.strip("/")
+    if not url.startswith(SCHEME) or not parts.netloc or not name or "/" in name:
+        raise InvalidRequestError("SRC", f"{url} is not of the form kafka://host:9092/topic")
+    return KafkaTopic(parts.netloc, name, dict(parse_qsl(parts.query)))
+
+
+def stream_topic(spark: SparkSession, topic: KafkaTopic) -> DataFrame:
+    """Return a topic as a stream, from its beginning: rows of `tables.FOUND`."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    options = {
+        "startingOffsets": "earliest",
+        "kafka.bootstrap.servers": topic.servers,
+        "subscribe": topic.name,
+        # What Kafka has thrown away before it was read is lost: that is to be an error.
+        "failOnDataLoss": "true",
+        **topic.options,
+    }
+    try:
+        messages = spark.readStream.format(_FORMAT).options(**options).load()
+    except (PySparkException, Py4JError) as exc:
+        if is_unknown_format(exc):
+            raise LakeError(_NO_KAFKA) from exc
+        raise
+    return _event_records(messages, topic)
+
+
+_NO_KAFKA = (
+    "this Spark cannot read Kafka; add its package by --packages "
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION, VERSION being that of your Spark"
+)
+
+
+def _event_records(messages: DataFrame, topic: KafkaTopic) -> DataFrame:
+    source = topic.source
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from read_messages(batch, source)
+
+    return messages.select("partition", "offset", "value").mapInArrow(
+        read, schemas.EVENT_RECORDS.ddl
+    )
+
+
+def read_messages(batch: pa.RecordBatch, source: str) -> Iterator[pa.RecordBatch]:
+    """Turn messages into what was found in them, partition by partition."""
+    found: dict[int, list[EventRecord]] = {}
+    for row in batch.to_pylist():
+        message = _read_message(row["value"], f"{source}/{row['partition']}", row["offset"])
+        found.setdefault(row["partition"], []).extend(message)
+    for partition, records in found.items():
+        yield event_batch(f"{source}/{partition}", records)
+
+
+def _read_message(value: bytes | None, source: str, offset: int) -> Iterator[EventRecord]:
+    """Yield the events of a message, all at its offset; one without any is a bad record."""
+    position = -1
+    for position, found in enumerate(read_events(io.BytesIO(value or b""), source)):
+        yield found._replace(offset=offset, position=position)
+    if position < 0:
+        yield EventRecord(source, None, "an empty message", b"", offset)

@@ -1,0 +1,101 @@
+"""Copy events between the lake and the log of a server's store, in both directions."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from downriver.errors import InvalidEventError
+from downriver.lake.bronze.event_files import FileState, event_batch
+from downriver.lake.storage.versions import read_current_version
+from downriver.openlineage import parse_event
+from downriver.openlineage.files import EventRecord
+from downriver.store.catalog.encoding import decompress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from downriver.lake.storage.files import Folder
+    from downriver.store import Store
+    from downriver.store.port import LogEntry
+
+_LOG_ENTRIES_PER_FILE = 1000
+
+
+def export_log(
+    store: Store, before: Mapping[str, FileState], folder: Folder, path: str
+) -> FileState | None:
+    """Write the entries that are new into a folder, as rows of `tables.FOUND`.
+
+    Returns what is known then, or None when nothing is new.
+    """
+    source = f"log of {store.url}"
+    after = before[source].resume if source in before else 0
+    with store.reader() as reader:
+        last = reader.state().seq
+        if last <= after:
+            return None
+        entries = reader.log(after)
+        for number in range(last):
+            found = [_read_entry(source, entry) for entry in islice(entries, _LOG_ENTRIES_PER_FILE)]
+            if not found:
+                break
+            after = found[-1].offset
+            folder.write_batch(f"{path}/part-{number:06d}.parquet", event_batch(source, found))
+    return FileState(source, after, 0, after)
+
+
+def _read_entry(source: str, entry: LogEntry) -> EventRecord:
+    raw = decompress(entry.body)
+    if raw is None:
+        return EventRecord(source, None, "the stored bytes are damaged", entry.body, entry.seq)
+    try:
+        return EventRecord(source, parse_event(raw), None, raw, entry.seq)
+    except InvalidEventError as exc:
+        return EventRecord(source, None, exc.message, raw, entry.seq)
+
+
+_EVENTS_PER_TRANSACTION = (
+    2000  # events a transaction: their facts are merged before they are written
+)
+
+
+class PublishReport(msgspec.Struct):
+    """What came of publishing."""
+
+    events: int = 0
+    duplicates: int = 0
+
+
+def publish(
+    folder: Folder,
+    store: Store,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    after: int = 0,
+) -> PublishReport:
+    """Append to a store every event of the lake that it does not hold; `progress(done, total)`.
+
+    With `after`, only those of later batches than the one of this number.
+
+    The store's log stays the truth: its catalog can be rebuilt from it. Interrupted, it can be run
+    again, as the store recognises what it has.
+    """
+    snapshot = read_current_version(folder)
+    batches = [batch for batch in snapshot.batches if batch.number > after]
+    total = sum(batch.events for batch in batches)
+    published = PublishReport()
+    for batch in batches:
+        for bodies in folder.scan_column(f"{batch.path}/events", "body", _EVENTS_PER_TRANSACTION):
+            _append(store, bodies, published)
+            progress(published.events + published.duplicates, total)
+    return published
+
+
+def _append(store: Store, bodies: list[bytes], published: PublishReport) -> None:
+    receipts = store.append([parse_event(body) for body in bodies])
+    repeated = sum(receipt.duplicate for receipt in receipts)
+    published.duplicates += repeated
+    published.events += len(receipts) - repeated

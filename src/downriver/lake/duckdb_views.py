@@ -1,0 +1,184 @@
+"""DuckDB views over the lake's Parquet files, and a Grafana dashboard that queries them.
+
+Needs no Spark. Superset, Metabase and Grafana can all connect to a DuckDB file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from downriver.errors import LakeError
+from downriver.lake import schemas
+from downriver.lake.storage.files import Folder
+from downriver.lake.storage.versions import read_current_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LAYERS = ("silver", "gold")
+
+
+class Panel(NamedTuple):
+    """A question of the dashboard: how it is shown, and the SQL that answers it."""
+
+    title: str
+    kind: str  # as Grafana calls it
+    width: int  # of 24
+    sql: str
+
+
+def render_views(lake: Folder) -> str:
+    """Return statements that make a view of each table of the current version."""
+    snapshot = read_current_version(lake)
+    if not snapshot.tables:
+        raise LakeError(f"{lake.place} has not been built yet; run `downriver lake build`")
+    statements = [
+        _view(name, lake.of(stored.path))
+        for name, stored in sorted(snapshot.tables.items())
+        if name.partition(".")[0] in _LAYERS and name in schemas.BY_NAME
+    ]
+    head = f"-- The tables of version {snapshot.version}. Make them again after a build.\n"
+    return head + "\n".join([*statements, *(f"{text};" for text in _DERIVED)]) + "\n"
+
+
+def _view(name: str, place: str) -> str:
+    files = f"{place}/*.parquet".replace("'", "''")
+    reading = f"SELECT * FROM read_parquet('{files}')"  # noqa: S608 (quoted above)
+    return f"CREATE OR REPLACE VIEW {name.replace('.', '_')} AS {reading};"
+
+
+# What dashboards ask for again and again.
+_DERIVED = (
+    """\
+CREATE OR REPLACE VIEW lineage_hotspots AS
+SELECT r.namespace, r.name, r.downstream_datasets, r.downstream_jobs, r.downstream_depth,
+       h.readers, h.has_owner, h.has_schema
+FROM gold_reach r JOIN gold_dataset_health h USING (namespace, name)""",
+    """\
+CREATE OR REPLACE VIEW lineage_late AS
+SELECT namespace, name, last_written, usual_seconds, late_seconds
+FROM gold_freshness WHERE late_seconds > 0""",
+    """\
+CREATE OR REPLACE VIEW lineage_coverage AS
+SELECT datasets, jobs,
+       100.0 * with_schema / greatest(datasets, 1) AS percent_with_schema,
+       100.0 * with_owner / greatest(datasets, 1) AS percent_with_owner,
+       100.0 * written_with_column_lineage / greatest(written, 1) AS percent_with_column_lineage,
+       orphans, dead
+FROM gold_coverage""",
+)
+
+PANELS = (
+    Panel("Datasets", "stat", 4, "SELECT datasets FROM lineage_coverage"),
+    Panel("Jobs", "stat", 4, "SELECT jobs FROM lineage_coverage"),
+    Panel("% with schema", "stat", 4, "SELECT percent_with_schema FROM lineage_coverage"),
+    Panel("% with owner", "stat", 4, "SELECT percent_with_owner FROM lineage_coverage"),
+    Panel(
+        "% of written datasets with column lineage",
+        "stat",
+        4,
+        "SELECT percent_with_column_lineage FROM lineage_coverage",
+    ),
+    Panel("Orphans and dead", "stat", 4, "SELECT orphans, dead FROM lineage_coverage"),
+    Panel(
+        "Growth",
+        "timeseries",
+        12,
+        "SELECT CAST(day AS TIMESTAMP) AS time, datasets, jobs, edges, column_edges "
+        "FROM gold_daily_kpis ORDER BY 1",
+    ),
+    Panel(
+        "Runs and failures",
+        "timeseries",
+        12,
+        "SELECT CAST(day AS TIMESTAMP) AS time, runs, failed_runs, failed_checks "
+        "FROM gold_daily_kpis ORDER BY 1",
+    ),
+    Panel(
+        "Largest blast radius",
+        "table",
+        12,
+        "SELECT name, downstream_datasets, downstream_jobs, readers, has_owner "
+        "FROM lineage_hotspots ORDER BY downstream_datasets DESC, name LIMIT 20",
+    ),
+    Panel(
+        "Late",
+        "table",
+        12,
+        "SELECT name, last_written, late_seconds / 3600 AS hours_late "
+        "FROM lineage_late ORDER BY late_seconds DESC, name LIMIT 20",
+    ),
+    Panel(
+        "Failing jobs",
+        "table",
+        12,
+        "SELECT job_name, runs, failed, failure_rate, last_error FROM gold_failure_rates "
+        "WHERE failed > 0 ORDER BY failure_rate DESC, failed DESC, job_name LIMIT 20",
+    ),
+    Panel(
+        "Schema changes",
+        "table",
+        12,
+        "SELECT seen_at, name, added, removed, retyped FROM gold_schema_drift "
+        "ORDER BY seen_at DESC, name LIMIT 20",
+    ),
+    Panel(
+        "Certified, but resting on what is not",
+        "table",
+        12,
+        "SELECT name, upstream_uncertified, upstream_failing, uncertified_inputs "
+        "FROM gold_certified_paths WHERE NOT intact ORDER BY upstream_uncertified DESC, name",
+    ),
+    Panel(
+        "Where personal data goes",
+        "table",
+        12,
+        "SELECT name, field, tagged, pii_columns, pii_influences FROM gold_pii_reach "
+        "ORDER BY pii_columns DESC, name, field LIMIT 50",
+    ),
+)
+_ROW = 24
+_HEIGHTS = {"stat": 4, "timeseries": 8, "table": 8}
+
+
+def render_dashboard() -> str:
+    """Return the dashboard as Grafana imports it, asking for its data source then."""
+    source = {"type": "motherduck-duckdb-datasource", "uid": "${DS_DUCKDB}"}
+    document = {
+        "__inputs": [
+            {
+                "name": "DS_DUCKDB",
+                "label": "DuckDB",
+                "type": "datasource",
+                "pluginId": source["type"],
+                "pluginName": "DuckDB",
+            }
+        ],
+        "uid": "downriver-lake",
+        "title": "Lineage",
+        "tags": ["downriver"],
+        "schemaVersion": 39,
+        "time": {"from": "now-90d", "to": "now"},
+        "panels": list(_placed(source)),
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _placed(source: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the panels from left to right and from top to bottom."""
+    x = y = 0
+    for number, panel in enumerate(PANELS, 1):
+        height = _HEIGHTS[panel.kind]
+        yield {
+            "id": number,
+            "title": panel.title,
+            "type": panel.kind,
+            "datasource": source,
+            "gridPos": {"x": x, "y": y, "w": panel.width, "h": height},
+            "targets": [{"refId": "A", "datasource": source, "rawSql": panel.sql, "format": 1}],
+        }
+        x += panel.width
+        if x >= _ROW:
+            x, y = 0, y + height

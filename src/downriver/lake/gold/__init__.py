@@ -1,0 +1,1 @@
+"""Gold tables: the graph, its health, and governance."""

@@ -1,0 +1,130 @@
+"""Gold: nodes, edges and column edges of the graph, and the difference between two versions."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from downriver.lake import schemas
+from downriver.lake.pipeline import TableTransform
+from downriver.lake.silver.facts import JOB
+from downriver.lake.silver.transforms import enum_name, with_seen_times
+from downriver.model.facts import EdgeKind
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_DAY = 86_400_000_000
+_FROM_JOB = (EdgeKind.WRITES, EdgeKind.EXPLICIT, EdgeKind.PARENT, EdgeKind.PRECEDES)
+_TO_JOB = (EdgeKind.READS, EdgeKind.PARENT, EdgeKind.PRECEDES)
+_FLOW = (EdgeKind.READS, EdgeKind.WRITES, EdgeKind.DERIVES)
+
+
+def gold_nodes(nodes: DataFrame) -> DataFrame:
+    """Return every dataset and job."""
+    kind = f.when(f.col("kind") == JOB, "job").otherwise("dataset")
+    return schemas.GRAPH_NODES.select(with_seen_times(nodes).withColumn("kind", kind))
+
+
+def gold_edges(edges: DataFrame, stale_days: int) -> DataFrame:
+    """Return how nodes are joined, by which job, and whether that still holds.
+
+    An edge is stale when its job was seen to read or write days after the edge was last seen.
+    """
+    behind = _with_job(edges)
+    flows = behind.where(_is_one_of("kind", _FLOW) & f.col("job_name").isNotNull())
+    last = flows.groupBy("job_namespace", "job_name").agg(f.max("last_at").alias("job_last_at"))
+    aged = behind.join(last, ["job_namespace", "job_name"], "left")
+    stale = f.col("job_last_at") - f.col("last_at") > stale_days * _DAY
+    found = with_seen_times(aged).withColumns(
+        {
+            "status": f.when(stale, "stale").otherwise("active"),
+            "source_kind": _job_or_dataset(_FROM_JOB),
+            "target_kind": _job_or_dataset(_TO_JOB),
+        }
+    )
+    return schemas.GRAPH_EDGES.select(found.withColumn("kind", enum_name("kind", EdgeKind)))
+
+
+def _with_job(edges: DataFrame) -> DataFrame:
+    kind = f.col("kind")
+    of = {
+        part: f.when(kind == int(EdgeKind.READS), f.col(f"target_{part}"))
+        .when(kind == int(EdgeKind.WRITES), f.col(f"source_{part}"))
+        .otherwise(f.col(f"via_{part}"))
+        for part in ("namespace", "name")
+    }
+    return edges.withColumns({"job_namespace": of["namespace"], "job_name": of["name"]})
+
+
+def _is_one_of(column: str, kinds: tuple[EdgeKind, ...]) -> Column:
+    return f.col(column).isin(*map(int, kinds))
+
+
+def _job_or_dataset(jobs: tuple[EdgeKind, ...]) -> Column:
+    return f.when(_is_one_of("kind", jobs), "job").otherwise("dataset")
+
+
+def gold_column_edges(derives: DataFrame) -> DataFrame:
+    """Return which column feeds which, in all the ways known together."""
+    kind = f.when(f.col("subtype") != "", f.col("subtype")).otherwise(
+        f.when(f.col("direct"), "DIRECT").otherwise("INDIRECT")
+    )
+    ends = schemas.COLUMN_EDGES.column_names[:6]
+    job = f.struct("job_namespace", "job_name")
+    merged = derives.groupBy(*ends).agg(
+        f.array_sort(f.collect_set(kind)).alias("kinds"),
+        f.max("direct").alias("direct"),
+        f.min("masking").alias("masking"),
+        f.countDistinct(f.when(f.col("job_name").isNotNull(), job)).alias("jobs"),
+        f.min("first_seen").alias("first_seen"),
+        f.max("last_seen").alias("last_seen"),
+        f.max("observed").alias("observed"),
+    )
+    return schemas.COLUMN_EDGES.select(merged)
+
+
+def graph_transforms(stale_days: int) -> tuple[TableTransform, ...]:
+    """Return how the graph is made; `stale_days` as in `gold_edges`."""
+    return (
+        TableTransform(schemas.GRAPH_NODES, ("facts.nodes",), gold_nodes),
+        TableTransform(
+            schemas.GRAPH_EDGES, ("facts.edges",), partial(gold_edges, stale_days=stale_days)
+        ),
+        TableTransform(schemas.COLUMN_EDGES, ("silver.derives",), gold_column_edges),
+    )
+
+
+_ENDS = ["source_namespace", "source_name", "target_namespace", "target_name"]
+
+
+def diff_edges(before: DataFrame, after: DataFrame) -> DataFrame:
+    """Return the edges that came, went, or changed between active and stale."""
+    key = ["kind", *_ENDS, "job_namespace", "job_name"]
+    one = before.select(*key, f.col("status").alias("was"))
+    other = after.select(*key, f.col("status").alias("status"))
+    changed = _full_join(one, other, key).where(~f.col("was").eqNullSafe(f.col("status")))
+    change = f.when(f.col("was").isNull(), "came").when(f.col("status").isNull(), "went")
+    found = changed.withColumn("change", change.otherwise(f.col("status")))
+    return schemas.EDGE_CHANGES.select(found)
+
+
+def diff_column_edges(before: DataFrame, after: DataFrame) -> DataFrame:
+    """Return the column edges that came or went."""
+    key = schemas.COLUMN_EDGES.column_names[:6]
+    one = before.select(*key, f.lit(True).alias("was"))
+    other = after.select(*key, f.lit(True).alias("is"))
+    changed = _full_join(one, other, key).where("was IS NULL OR is IS NULL")
+    change = f.when(f.col("was").isNull(), "came").otherwise("went")
+    return schemas.COLUMN_EDGE_CHANGES.select(changed.withColumn("change", change))
+
+
+def _full_join(one: DataFrame, other: DataFrame, key: list[str]) -> DataFrame:
+    a, b = one.alias("a"), other.alias("b")
+    same = [f.col(f"a.{name}").eqNullSafe(f.col(f"b.{name}")) for name in key]
+    # A job may be null on both sides, so either side's name will do, and it may be neither's.
+    named = [f.coalesce(f"a.{name}", f"b.{name}").alias(name) for name in key]
+    values = [c for c in (*one.columns, *other.columns) if c not in key]
+    return a.join(b, same, "full").select(*named, *values)

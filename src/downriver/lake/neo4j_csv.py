@@ -1,0 +1,183 @@
+"""The graph as CSV files for `neo4j-admin database import`."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import io
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from downriver.model.ids import EVERY_FIELD, ColumnId, DatasetId, JobId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+Row = dict[str, Any]
+_SEEN = ("first_seen:datetime", "last_seen:datetime", "observed:boolean")
+_ARRAY = ";"  # what neo4j-admin takes to be between the values of a list
+
+
+class Neo4jFile(NamedTuple):
+    """A file: its header, the table it is made of, and how a row becomes lines, if any."""
+
+    name: str
+    header: tuple[str, ...]
+    table: str
+    lines: Callable[[Row], Iterator[tuple[Any, ...]]]
+
+
+def write_csv(file: Neo4jFile, rows: Iterable[Row], stream: IO[bytes]) -> int:
+    """Write a file, and return how many lines it has besides its header."""
+    text = io.TextIOWrapper(stream, "utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(file.header)
+    count = 0
+    for row in rows:
+        for line in file.lines(row):
+            writer.writerow([_plain(value) for value in line])
+            count += 1
+    text.flush()
+    text.detach()
+    return count
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case dt.datetime():
+            moment = value if value.tzinfo else value.replace(tzinfo=dt.timezone.utc)
+            return moment.isoformat()
+        case list():
+            return _ARRAY.join(str(item).replace(_ARRAY, ",") for item in value)
+        case _:
+            return value
+
+
+def _dataset(row: Row, prefix: str = "") -> str:
+    return str(DatasetId(row[f"{prefix}namespace"], row[f"{prefix}name"]))
+
+
+def _end(row: Row, end: str) -> str:
+    kind = JobId if row[f"{end}_kind"] == "job" else DatasetId
+    return str(kind(row[f"{end}_namespace"], row[f"{end}_name"]))
+
+
+def _seen(row: Row) -> tuple[Any, ...]:
+    return (row["first_seen"], row["last_seen"], row["observed"])
+
+
+def _dataset_lines(row: Row) -> Iterator[tuple[Any, ...]]:
+    about = (row["namespace"], row["name"], row["description"], row["owners"])
+    yield (_dataset(row), *about, row["lifecycle"], *_seen(row), "Dataset")
+
+
+def _job_lines(row: Row) -> Iterator[tuple[Any, ...]]:
+    about = (row["namespace"], row["name"], row["description"], row["owners"])
+    yield (
+        str(JobId(row["namespace"], row["name"])),
+        *about,
+        row["integration"],
+        row["job_type"],
+        *_seen(row),
+        "Job",
+    )
+
+
+def _column_lines(row: Row) -> Iterator[tuple[Any, ...]]:
+    about = (row["namespace"], row["name"], row["field"], row["type"], row["description"])
+    yield (_column(row), *about, row["current"], "Column")
+
+
+def _column(row: Row) -> str:
+    return str(ColumnId(DatasetId(row["namespace"], row["name"]), row["field"]))
+
+
+def _has_column_lines(row: Row) -> Iterator[tuple[Any, ...]]:
+    yield (_dataset(row), _column(row), "HAS_COLUMN")
+
+
+def _edge_lines(row: Row) -> Iterator[tuple[Any, ...]]:
+    job = str(JobId(row["job_namespace"], row["job_name"])) if row["job_name"] else None
+    ends = (_end(row, "source"), _end(row, "target"))
+    yield (*ends, row["status"], job, *_seen(row), row["kind"].upper())
+
+
+def _feeds_lines(row: Row) -> Iterator[tuple[Any, ...]]:
+    """An edge from or to a dataset as a whole begins or ends at the dataset itself."""
+    ends = [
+        _dataset(row, f"{end}_")
+        if row[f"{end}_field"] == EVERY_FIELD
+        else str(
+            ColumnId(DatasetId(row[f"{end}_namespace"], row[f"{end}_name"]), row[f"{end}_field"])
+        )
+        for end in ("source", "target")
+    ]
+    yield (*ends, row["kinds"], row["direct"], row["masking"], *_seen(row), "FEEDS")
+
+
+FILES = (
+    Neo4jFile(
+        "datasets.csv",
+        (
+            *("id:ID", "namespace", "name", "description", "owners:string[]", "lifecycle"),
+            *(*_SEEN, ":LABEL"),
+        ),
+        "silver.datasets",
+        _dataset_lines,
+    ),
+    Neo4jFile(
+        "jobs.csv",
+        (
+            *("id:ID", "namespace", "name", "description", "owners:string[]", "integration"),
+            *("job_type", *_SEEN, ":LABEL"),
+        ),
+        "silver.jobs",
+        _job_lines,
+    ),
+    Neo4jFile(
+        "columns.csv",
+        (
+            *("id:ID", "namespace", "dataset", "name", "type", "description"),
+            *("current:boolean", ":LABEL"),
+        ),
+        "silver.columns",
+        _column_lines,
+    ),
+    Neo4jFile(
+        "has_column.csv", (":START_ID", ":END_ID", ":TYPE"), "silver.columns", _has_column_lines
+    ),
+    Neo4jFile(
+        "edges.csv",
+        (":START_ID", ":END_ID", "status", "job", *_SEEN, ":TYPE"),
+        "gold.edges",
+        _edge_lines,
+    ),
+    Neo4jFile(
+        "feeds.csv",
+        (
+            *(":START_ID", ":END_ID", "kinds:string[]", "direct:boolean", "masking:boolean"),
+            *(*_SEEN, ":TYPE"),
+        ),
+        "gold.column_edges",
+        _feeds_lines,
+    ),
+)
+
+SCRIPTS = {
+    "import.sh": """\
+#!/bin/sh
+# Imports the files beside this one into an empty database of a Neo4j that is not running.
+cd "$(dirname "$0")" || exit 1
+exec neo4j-admin database import full "${1:-neo4j}" --multiline-fields=true \\
+  --nodes=datasets.csv --nodes=jobs.csv --nodes=columns.csv \\
+  --relationships=has_column.csv --relationships=edges.csv --relationships=feeds.csv
+""",
+    "constraints.cypher": """\
+CREATE CONSTRAINT dataset_id IF NOT EXISTS FOR (n:Dataset) REQUIRE n.id IS UNIQUE;
+CREATE CONSTRAINT job_id IF NOT EXISTS FOR (n:Job) REQUIRE n.id IS UNIQUE;
+CREATE CONSTRAINT column_id IF NOT EXISTS FOR (n:Column) REQUIRE n.id IS UNIQUE;
+""",
+}

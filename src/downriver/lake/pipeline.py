@@ -1,0 +1,65 @@
+"""The parts of a pipeline: a table with its transform, and the report of a stage."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import DataFrame
+
+    from downriver.lake.schemas import LakeTable
+
+
+class TableTransform(NamedTuple):
+    """A table and the pure transform that makes it of others, named `layer.table`."""
+
+    table: LakeTable
+    inputs: tuple[str, ...]
+    make: Callable[..., DataFrame]
+
+
+class StageReport(msgspec.Struct):
+    """What a stage did. In bronze a row in is out, a duplicate, or rejected."""
+
+    stage: str
+    rows_in: int = 0
+    rows_out: int = 0
+    rejected: int = 0
+    duplicates: int = 0
+    seconds: float = 0.0
+
+    def add(self, other: StageReport) -> None:
+        """Count what the same stage did at another time."""
+        self.rows_in += other.rows_in
+        self.rows_out += other.rows_out
+        self.rejected += other.rejected
+        self.duplicates += other.duplicates
+        self.seconds += other.seconds
+
+
+class Stages:
+    """Tells of each stage when it begins and when it is done."""
+
+    def __init__(
+        self,
+        begin: Callable[[str], None] = lambda stage: None,
+        report: Callable[[StageReport], None] = lambda stage: None,
+    ) -> None:
+        self._begin = begin
+        self._report = report
+
+    @contextmanager
+    def running(self, name: str) -> Iterator[StageReport]:
+        """Run a stage, whose report is to be filled in."""
+        stage = StageReport(name)
+        self._begin(name)
+        began = time.perf_counter()
+        yield stage
+        stage.seconds = round(time.perf_counter() - began, 3)
+        self._report(stage)

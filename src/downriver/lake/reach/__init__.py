@@ -1,0 +1,1 @@
+"""Counts of everything upstream and downstream of each dataset and column."""

@@ -1,0 +1,1 @@
+"""Facts folded from events, and silver tables made from them."""

@@ -1,0 +1,290 @@
+"""Facts: events folded on the workers with the server's `fold`, then merged by key.
+
+A task merges facts before it emits them, so a pipeline that ran a million times costs the shuffle
+about as much as a pipeline that ran once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+
+from downriver.lake import schemas
+from downriver.model.facts import (
+    ClaimSeen,
+    EdgeSeen,
+    FacetRole,
+    FacetSeen,
+    Facts,
+    NodeSeen,
+    RunFact,
+    RunState,
+    Sighting,
+    Span,
+)
+from downriver.model.ids import JobId, NodeId, RunId
+from downriver.openlineage import fold, parse_event
+from downriver.openlineage.facets.base import schema_paths
+from downriver.openlineage.facets.column_lineage import read_derivations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+DATASET, JOB = 0, 1
+
+_MAX_FACTS = 50_000
+_MAX_BODY_BYTES = 32 * 2**20
+_MAX_EMITTED_KEYS = 500_000
+_ROWS_PER_BATCH = 10_000
+
+# The columns of a fact: one for each kind, of which a row fills one.
+FACT_KINDS = ("node", "edge", "run", "facet", "claim", "column", "derivation", "body")
+
+Row = tuple[Any, ...]
+
+
+def fold_bodies(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Turn events, as sent, into rows of facts."""
+    import pyarrow as pa
+
+    schema = facts_schema()
+    task = FactAccumulator()
+    for batch in batches:
+        for body in batch.column(0):
+            task.add(body.as_py())
+            if task.is_full:
+                yield from _record_batches(task.take(), schema, pa)
+    yield from _record_batches(task.take(), schema, pa)
+
+
+class FactAccumulator:
+    """The facts of one task, merged as the server merges a batch."""
+
+    def __init__(self) -> None:
+        self._facts = Facts.empty()
+        self._size = 0
+        self._told: set[Row | bytes] = set()  # what never changes and has been sent
+
+    def add(self, body: bytes) -> None:
+        """Fold an event in. Bronze holds only events that can be read."""
+        facts = fold(parse_event(body))
+        self._facts.update(facts)
+        self._size += sum(map(len, facts.bodies.values()))
+
+    @property
+    def is_full(self) -> bool:
+        """True when it is time to hand on what was merged."""
+        return len(self._facts.sightings) > _MAX_FACTS or self._size > _MAX_BODY_BYTES
+
+    def take(self) -> Iterator[tuple[str, Row]]:
+        """Yield (kind, row) of all that was merged, and begin anew."""
+        facts, self._facts, self._size = self._facts, Facts.empty(), 0
+        if len(self._told) > _MAX_EMITTED_KEYS:
+            self._told.clear()
+        for sighting, span in facts.sightings.items():
+            yield _sighting_row(sighting, _span(span))
+        for run, fact in facts.runs.items():
+            yield "run", _run_row(run, fact)
+        yield from self._unchanging(facts)
+
+    def _unchanging(self, facts: Facts) -> Iterator[tuple[str, Row]]:
+        for digest, body in facts.bodies.items():
+            if self._is_news(digest):
+                yield "body", (digest, body)
+        for sighting in facts.sightings:
+            if isinstance(sighting, ClaimSeen):
+                yield from self._derivations(sighting, facts.bodies)
+            elif isinstance(sighting, FacetSeen) and _is_schema(sighting):
+                yield from self._columns(sighting.node, sighting.digest, facts.bodies)
+
+    def _derivations(
+        self, claim: ClaimSeen, bodies: dict[bytes, bytes]
+    ) -> Iterator[tuple[str, Row]]:
+        key = (*_optional(claim.job), *_name(claim.dataset), claim.facet, claim.digest)
+        if not self._is_news(key):
+            return
+        for found in read_derivations(claim.facet, bodies[claim.digest], claim.dataset):
+            how = (
+                found.direct,
+                found.subtype,
+                found.description,
+                found.masking,
+                found.confidence,
+            )
+            source = (*_name(found.source.dataset), found.source.field)
+            target = (*_name(found.target.dataset), found.target.field)
+            said = (*_optional(claim.job), claim.facet, claim.digest)
+            yield "derivation", (*said, *source, *target, *how)
+            for end in (source, target):
+                if self._is_news((DATASET, *end)):
+                    yield "column", (DATASET, *end)
+
+    def _columns(
+        self, node: NodeId, digest: bytes, bodies: dict[bytes, bytes]
+    ) -> Iterator[tuple[str, Row]]:
+        if not self._is_news((*_kind_and_name(node), digest)):
+            return
+        for path in schema_paths(bodies[digest]):
+            column = (*_kind_and_name(node), path)
+            if self._is_news(column):
+                yield "column", column
+
+    def _is_news(self, key: Row | bytes) -> bool:
+        if key in self._told:
+            return False
+        self._told.add(key)
+        return True
+
+
+def _sighting_row(sighting: Sighting, span: Row) -> tuple[str, Row]:
+    match sighting:
+        case NodeSeen(node):
+            return "node", (*_kind_and_name(node), *span)
+        case EdgeSeen(kind, source, target, via):
+            return "edge", (int(kind), *_name(source), *_name(target), *_optional(via), *span)
+        case FacetSeen(role, node, run, name, digest):
+            of_run = (None, None, None) if run is None else (*_name(run.job), run.run)
+            return "facet", (int(role), *_kind_and_name(node), *of_run, name, digest, *span)
+        case ClaimSeen(job, dataset, facet, digest):
+            return "claim", (*_optional(job), *_name(dataset), facet, digest, *span)
+
+
+def _run_row(run: RunId, fact: RunFact) -> Row:
+    state = (int(fact.state), fact.state_at, fact.started_at)
+    return (*_name(run.job), run.run, *state, *_span(fact.span))
+
+
+def _is_schema(facet: FacetSeen) -> bool:
+    return facet.name == "schema" and facet.role is FacetRole.NODE
+
+
+def _name(node: NodeId) -> tuple[str, str]:
+    return (node.namespace, node.name)
+
+
+def _optional(job: JobId | None) -> tuple[str | None, str | None]:
+    return (None, None) if job is None else _name(job)
+
+
+def _kind_and_name(node: NodeId) -> tuple[int, str, str]:
+    return (JOB if isinstance(node, JobId) else DATASET, node.namespace, node.name)
+
+
+def _span(span: Span) -> Row:
+    return (span.first.at, span.first.digest, span.last.at, span.last.digest, span.observed)
+
+
+def facts_schema() -> pa.Schema:
+    """Return the type of rows of facts: a column a kind, each holding that table's columns."""
+    import pyarrow as pa
+
+    from downriver.lake import schemas
+
+    types = {
+        "INT": pa.int32(),
+        "BIGINT": pa.int64(),
+        "STRING": pa.string(),
+        "BINARY": pa.binary(),
+        "BOOLEAN": pa.bool_(),
+    }
+    return pa.schema(
+        [
+            (kind, pa.struct([(name, types[of]) for name, of in table.columns]))
+            for kind, table in zip(FACT_KINDS, schemas.FACTS, strict=True)
+        ]
+    )
+
+
+def _record_batches(
+    rows: Iterable[tuple[str, Row]], schema: pa.Schema, pa: Any
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows in batches, each of one kind."""
+    waiting: dict[str, list[Row]] = {kind: [] for kind in FACT_KINDS}
+    for kind, row in rows:
+        waiting[kind].append(row)
+        if len(waiting[kind]) == _ROWS_PER_BATCH:
+            yield _record_batch(kind, waiting[kind], schema, pa)
+            waiting[kind] = []
+    for kind, remaining in waiting.items():
+        if remaining:
+            yield _record_batch(kind, remaining, schema, pa)
+
+
+def _record_batch(kind: str, rows: list[Row], schema: pa.Schema, pa: Any) -> pa.RecordBatch:
+    fields = list(schema.field(kind).type)
+    columns = [
+        pa.array(values, field.type)
+        for field, values in zip(fields, zip(*rows, strict=True), strict=True)
+    ]
+    of_kind = pa.StructArray.from_arrays(columns, fields=fields)
+    empty = {other: pa.nulls(len(rows), schema.field(other).type) for other in FACT_KINDS}
+    return pa.RecordBatch.from_arrays(
+        [of_kind if other == kind else empty[other] for other in FACT_KINDS], schema=schema
+    )
+
+
+_KIND_OF = {table.name: kind for kind, table in zip(FACT_KINDS, schemas.FACTS, strict=True)}
+
+# What events tell: a column a kind of fact, of which each row fills one.
+FOLDED = schemas.LakeTable(
+    "told",
+    tuple((kind, table.struct) for kind, table in zip(FACT_KINDS, schemas.FACTS, strict=True)),
+)
+
+
+def fold_events(events: DataFrame) -> DataFrame:
+    """Return what events tell, as rows of FOLDED."""
+    return events.select("body").mapInArrow(fold_bodies, FOLDED.ddl)
+
+
+def merge_facts(told: DataFrame, before: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """Return the tables of facts by name: those of `before`, with what was told merged in."""
+    return {table.name: _merge(table, told, before.get(table.name)) for table in schemas.FACTS}
+
+
+def _merge(table: schemas.LakeTable, told: DataFrame, before: DataFrame | None) -> DataFrame:
+    kind = _KIND_OF[table.name]
+    rows = told.where(f.col(kind).isNotNull()).select(f"{kind}.*")
+    if before is not None:
+        rows = rows.unionByName(table.select(before))
+    return table.select(_merged(table, rows))
+
+
+def _merged(table: schemas.LakeTable, rows: DataFrame) -> DataFrame:
+    if table is schemas.RUNS:
+        return _merged_runs(rows)
+    if table is schemas.BODIES:
+        return rows.groupBy("digest").agg(f.first("body").alias("body"))
+    if "first_at" not in table.column_names:
+        return rows.distinct()
+    return _with_span(rows.groupBy(*table.key).agg(*_merged_span()))
+
+
+def _merged_runs(rows: DataFrame) -> DataFrame:
+    """An end beats any beginning whatever their times; then the later one, then the graver."""
+    ended = f.col("state") >= int(RunState.COMPLETE)
+    tier = f.when(ended, int(RunState.COMPLETE)).otherwise(f.col("state"))
+    merged = rows.groupBy(*schemas.RUNS.key).agg(
+        f.max(f.struct(tier.alias("tier"), "state_at", "state")).alias("won"),
+        f.min("started_at").alias("started_at"),
+        *_merged_span(),
+    )
+    return _with_span(merged).withColumns(
+        {"state": f.col("won.state"), "state_at": f.col("won.state_at")}
+    )
+
+
+def _merged_span() -> tuple[Column, ...]:
+    return (
+        f.min(f.struct("first_at", "first_event")).alias("first"),
+        f.max(f.struct("last_at", "last_event")).alias("last"),
+        f.max("observed").alias("observed"),
+    )
+
+
+def _with_span(merged: DataFrame) -> DataFrame:
+    return merged.select("*", "first.*", "last.*")

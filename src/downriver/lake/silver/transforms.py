@@ -1,0 +1,307 @@
+"""Silver: datasets, jobs, runs, schema_rows, columns, edges, checks, statistics and tags."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as f
+
+from downriver.lake import schemas
+from downriver.lake.pipeline import TableTransform
+from downriver.lake.schemas import SCHEMA_FIELDS
+from downriver.lake.silver.facts import DATASET, JOB
+from downriver.model.facts import EdgeKind, FacetRole, RunState
+from downriver.model.ids import EVERY_FIELD
+from downriver.openlineage.facets.base import schema_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+
+def read_schemas(bodies: DataFrame) -> DataFrame:
+    """Return the columns of schema facets by digest: nesting has no depth that SQL could name."""
+    return bodies.select("digest", "body").mapInArrow(
+        _read_batches, f"digest BINARY, fields {SCHEMA_FIELDS}"
+    )
+
+
+def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    field = pa.struct([(name, pa.string()) for name in ("path", "type", "description")])
+    for batch in batches:
+        read = [
+            [
+                {"path": column.path, "type": column.type, "description": column.description}
+                for column in schema_columns(body.as_py())
+            ]
+            for body in batch.column("body")
+        ]
+        yield pa.RecordBatch.from_arrays(
+            [batch.column("digest").cast(pa.binary()), pa.array(read, pa.list_(field))],
+            names=["digest", "fields"],
+        )
+
+
+_OF_NODE = ("kind", "namespace", "name")
+_LATEST = ("last_at", "last_event", "digest")
+_OWNERS = "STRUCT<owners: ARRAY<STRUCT<name: STRING>>>"
+_ASSERTIONS = (
+    "STRUCT<assertions: ARRAY<STRUCT<assertion: STRING, `column`: STRING, success: BOOLEAN>>>"
+)
+TAGS_TYPE = (
+    "STRUCT<tags: ARRAY<STRUCT<`key`: STRING, value: STRING, source: STRING, `field`: STRING>>>"
+)
+_STATISTICS = (
+    "STRUCT<rowCount: BIGINT, size: BIGINT, fileCount: BIGINT, rowsOutput: BIGINT, bytes: BIGINT>"
+)
+
+
+def with_seen_times(frame: DataFrame) -> DataFrame:
+    """Return facts with the times at which they were first and last seen, for people."""
+    return frame.withColumns(
+        {"first_seen": timestamp_of("first_at"), "last_seen": timestamp_of("last_at")}
+    )
+
+
+def timestamp_of(micros: str) -> Column:
+    """Return a time in µs as a timestamp."""
+    return f.timestamp_micros(f.col(micros))
+
+
+def enum_name(number: str, words: type[EdgeKind | FacetRole | RunState]) -> Column:
+    """Return the name of a stored number."""
+    names = [f.lit(part) for member in words for part in (int(member), member.name.lower())]
+    return f.create_map(*names)[f.col(number)]
+
+
+def current_facets(facets: DataFrame, bodies: DataFrame) -> DataFrame:
+    """Return the facets of nodes as they stand: of each name the one seen last, unless deleted."""
+    of_nodes = facets.where(f.col("role") == int(FacetRole.NODE))
+    latest = of_nodes.groupBy(*_OF_NODE, "facet").agg(f.max(f.struct(*_LATEST)).alias("latest"))
+    bodied = with_text(latest.withColumn("digest", f.col("latest.digest")), bodies)
+    deleted = f.get_json_object("text", "$._deleted")
+    return bodied.where(deleted.isNull() | (deleted != "true")).drop("latest")
+
+
+def with_text(facets: DataFrame, bodies: DataFrame) -> DataFrame:
+    """Return facets with the JSON that was sent."""
+    return facets.join(bodies.withColumn("text", f.decode("body", "UTF-8")), "digest").drop("body")
+
+
+def _nodes_with_facets(
+    nodes: DataFrame, facets: DataFrame, bodies: DataFrame, kind: int
+) -> DataFrame:
+    """Return nodes of a kind, each with its current facets in a map of texts."""
+    current = current_facets(facets.where(f.col("kind") == kind), bodies)
+    texts = current.groupBy(*_OF_NODE).agg(
+        f.map_from_entries(f.collect_list(f.struct("facet", "text"))).alias("facets")
+    )
+    return with_seen_times(nodes.where(f.col("kind") == kind).join(texts, [*_OF_NODE], "left"))
+
+
+def _text(facet: str, path: str) -> Column:
+    return f.get_json_object(f.col("facets")[facet], path)
+
+
+def _owners() -> Column:
+    return f.from_json(f.col("facets")["ownership"], _OWNERS)["owners"]["name"]
+
+
+def silver_datasets(nodes: DataFrame, facets: DataFrame, bodies: DataFrame) -> DataFrame:
+    """Return one row a dataset, with what its current facets say of it."""
+    found = _nodes_with_facets(nodes, facets, bodies, DATASET).withColumns(
+        {
+            "description": _text("documentation", "$.description"),
+            "owners": _owners(),
+            "lifecycle": _text("lifecycleStateChange", "$.lifecycleStateChange"),
+        }
+    )
+    return schemas.DATASETS.select(found)
+
+
+def silver_jobs(nodes: DataFrame, facets: DataFrame, bodies: DataFrame) -> DataFrame:
+    """Return one row a job, with what its current facets say of it."""
+    found = _nodes_with_facets(nodes, facets, bodies, JOB).withColumns(
+        {
+            "description": _text("documentation", "$.description"),
+            "owners": _owners(),
+            "integration": _text("jobType", "$.integration"),
+            "job_type": _text("jobType", "$.jobType"),
+            "sql": _text("sql", "$.query"),
+        }
+    )
+    return schemas.JOBS.select(found)
+
+
+def silver_schema_versions(facets: DataFrame, bodies: DataFrame) -> DataFrame:
+    """Return every schema a dataset has had, numbered from the first."""
+    of_node = Window.partitionBy("namespace", "name")
+    schema_rows = facets.where(
+        (f.col("role") == int(FacetRole.NODE))
+        & (f.col("kind") == DATASET)
+        & (f.col("facet") == "schema")
+    )
+    numbered = with_seen_times(schema_rows).withColumns(
+        {
+            "version": f.row_number().over(of_node.orderBy("first_at", "first_event", "digest")),
+            "latest": f.max(f.struct(*_LATEST)).over(of_node),
+        }
+    )
+    current = f.struct(*_LATEST) == f.col("latest")
+    read = read_schemas(bodies.join(schema_rows.select("digest").distinct(), "digest", "left_semi"))
+    return schemas.SCHEMA_VERSIONS.select(
+        numbered.withColumn("current", current).join(read, "digest")
+    )
+
+
+def silver_columns(columns: DataFrame, facets: DataFrame, bodies: DataFrame) -> DataFrame:
+    """Return every column known; type and place are those of the current schema."""
+    of_datasets = columns.where((f.col("kind") == DATASET) & (f.col("field") != EVERY_FIELD))
+    schema_rows = silver_schema_versions(facets, bodies).where("current")
+    entry = schema_rows.select("namespace", "name", f.posexplode("fields").alias("pos", "of"))
+    described = entry.select(
+        "namespace", "name", f.col("of.path").alias("field"), "of.type", "of.description", "pos"
+    ).dropDuplicates(["namespace", "name", "field"])
+    found = of_datasets.join(described, ["namespace", "name", "field"], "left").withColumns(
+        {"ordinal": f.col("pos") + 1, "current": f.col("pos").isNotNull()}
+    )
+    return schemas.DATASET_COLUMNS.select(found)
+
+
+def silver_runs(runs: DataFrame, facets: DataFrame, bodies: DataFrame) -> DataFrame:
+    """Return one row a run: its state, when it began and ended, and its error."""
+    errors = facets.where(
+        (f.col("role") == int(FacetRole.RUN)) & (f.col("facet") == "errorMessage")
+    ).select("job_namespace", "job_name", "run", "digest", "last_at", "last_event")
+    said = (
+        with_text(errors, bodies)
+        .groupBy(*schemas.RUNS.key)
+        .agg(
+            f.max_by(
+                f.get_json_object("text", "$.message"), f.struct("last_at", "last_event", "digest")
+            ).alias("error")
+        )
+    )
+    ended = f.when(f.col("state") >= int(RunState.COMPLETE), f.col("state_at"))
+    found = with_seen_times(runs.join(said, [*schemas.RUNS.key], "left")).withColumns(
+        {
+            "seconds": (ended - f.col("started_at")) / 1_000_000,
+            "started_at": timestamp_of("started_at"),
+            "ended_at": f.timestamp_micros(ended),
+            "state": enum_name("state", RunState),
+        }
+    )
+    return schemas.JOB_RUNS.select(found)
+
+
+def silver_reads(edges: DataFrame) -> DataFrame:
+    """Return which job reads which dataset."""
+    return schemas.READS.select(_ends(edges, EdgeKind.READS, dataset="source", job="target"))
+
+
+def silver_writes(edges: DataFrame) -> DataFrame:
+    """Return which job writes which dataset."""
+    return schemas.WRITES.select(_ends(edges, EdgeKind.WRITES, dataset="target", job="source"))
+
+
+def _ends(edges: DataFrame, kind: EdgeKind, *, dataset: str, job: str) -> DataFrame:
+    return with_seen_times(edges.where(f.col("kind") == int(kind))).withColumnsRenamed(
+        {
+            f"{dataset}_namespace": "namespace",
+            f"{dataset}_name": "name",
+            f"{job}_namespace": "job_namespace",
+            f"{job}_name": "job_name",
+        }
+    )
+
+
+def silver_derives(derivations: DataFrame, claims: DataFrame) -> DataFrame:
+    """Return which column derives from which, by which job, how, and when that was claimed."""
+    claimed = claims.withColumnsRenamed({"namespace": "target_namespace", "name": "target_name"})
+    on = ["job_namespace", "job_name", "target_namespace", "target_name", "facet", "digest"]
+    said, claim = derivations.alias("d"), claimed.alias("c")
+    same = [f.col(f"d.{name}").eqNullSafe(f.col(f"c.{name}")) for name in on]
+    kept = [
+        c for c in schemas.DERIVES.column_names if c not in ("first_seen", "last_seen", "observed")
+    ]
+    joined = said.join(claim, same).select(
+        *(f.col(f"d.{name}") for name in kept), "c.first_at", "c.last_at", "c.observed"
+    )
+    merged = joined.groupBy(*kept).agg(
+        f.min("first_at").alias("first_at"),
+        f.max("last_at").alias("last_at"),
+        f.max("observed").alias("observed"),
+    )
+    return schemas.DERIVES.select(with_seen_times(merged))
+
+
+def silver_quality(facets: DataFrame, bodies: DataFrame) -> DataFrame:
+    """Return every assertion a run has checked of a dataset, and how it went."""
+    checked = _of_facets(facets, bodies, "dataQualityAssertions")
+    each = checked.select(
+        "*", f.explode(f.from_json("text", _ASSERTIONS)["assertions"]).alias("of")
+    ).select("*", "of.*")
+    return schemas.QUALITY.select(each)
+
+
+def silver_statistics(facets: DataFrame, bodies: DataFrame) -> DataFrame:
+    """Return how much each run read of its inputs and wrote to its outputs."""
+    found = _of_facets(facets, bodies, "outputStatistics", "inputStatistics")
+    counted = found.withColumn("of", f.from_json("text", _STATISTICS)).withColumns(
+        {
+            "role": enum_name("role", FacetRole),
+            "rows": f.coalesce("of.rowCount", "of.rowsOutput"),
+            "bytes": f.coalesce("of.size", "of.bytes"),
+            "files": f.col("of.fileCount"),
+        }
+    )
+    return schemas.STATISTICS.select(counted)
+
+
+def _of_facets(facets: DataFrame, bodies: DataFrame, *names: str) -> DataFrame:
+    wanted = facets.where(f.col("facet").isin(*names) & (f.col("kind") == DATASET))
+    return with_text(wanted, bodies).withColumn("seen_at", timestamp_of("last_at"))
+
+
+def silver_tags(facets: DataFrame, bodies: DataFrame) -> DataFrame:
+    """Return the tags of datasets, their columns, jobs and runs, wherever they were put on."""
+    tagged = with_text(facets.where(f.col("facet") == "tags"), bodies)
+    each = tagged.select("*", f.explode(f.from_json("text", TAGS_TYPE)["tags"]).alias("of"))
+    kind = (
+        f.when(f.col("role") == int(FacetRole.RUN), "run")
+        .when(f.col("kind") == JOB, "job")
+        .otherwise(f.when(f.col("of.field").isNull(), "dataset").otherwise("column"))
+    )
+    named = each.withColumn("kind", kind).select("*", "of.*")
+    merged = named.groupBy("kind", "namespace", "name", "field", "key", "value", "source").agg(
+        f.min("first_at").alias("first_at"),
+        f.max("last_at").alias("last_at"),
+        f.max("observed").alias("observed"),
+    )
+    return schemas.TAGS.select(with_seen_times(merged))
+
+
+SILVER_TRANSFORMS = (
+    TableTransform(
+        schemas.DATASETS, ("facts.nodes", "facts.facets", "facts.bodies"), silver_datasets
+    ),
+    TableTransform(schemas.JOBS, ("facts.nodes", "facts.facets", "facts.bodies"), silver_jobs),
+    TableTransform(
+        schemas.SCHEMA_VERSIONS, ("facts.facets", "facts.bodies"), silver_schema_versions
+    ),
+    TableTransform(
+        schemas.DATASET_COLUMNS, ("facts.columns", "facts.facets", "facts.bodies"), silver_columns
+    ),
+    TableTransform(schemas.JOB_RUNS, ("facts.runs", "facts.facets", "facts.bodies"), silver_runs),
+    TableTransform(schemas.READS, ("facts.edges",), silver_reads),
+    TableTransform(schemas.WRITES, ("facts.edges",), silver_writes),
+    TableTransform(schemas.DERIVES, ("facts.derivations", "facts.claims"), silver_derives),
+    TableTransform(schemas.QUALITY, ("facts.facets", "facts.bodies"), silver_quality),
+    TableTransform(schemas.STATISTICS, ("facts.facets", "facts.bodies"), silver_statistics),
+    TableTransform(schemas.TAGS, ("facts.facets", "facts.bodies"), silver_tags),
+)

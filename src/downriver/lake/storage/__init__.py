@@ -1,0 +1,1 @@
+"""Files, versions and tables of a lake."""

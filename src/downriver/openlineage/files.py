@@ -1,0 +1,121 @@
+"""Events in files: JSON lines, arrays or single documents, plain or gzip; whole directories."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
+
+import msgspec
+
+from downriver.errors import InvalidEventError, InvalidRequestError
+from downriver.openlineage.wire import Event, decode, parse_event, split_events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+EVENT_FILES = (".json", ".jsonl", ".ndjson", ".json.gz", ".jsonl.gz", ".ndjson.gz")
+GZIP = b"\x1f\x8b"
+
+
+class EventRecord(NamedTuple):
+    """An event, or why there is none, at a place in a file.
+
+    `offset` is the byte of the (unpacked) stream at which its line begins, or its document;
+    `position` its place among the events there.
+    """
+
+    where: str
+    event: Event | None
+    problem: str | None
+    raw: bytes = b""
+    offset: int = 0
+    position: int = 0
+
+
+def list_event_files(names: Iterable[str]) -> list[Path]:
+    """Return the files meant: each named one, and those with events in each named directory."""
+    files: list[Path] = []
+    for name in names:
+        path = Path(name)
+        if path.is_dir():
+            files += sorted(
+                p for p in path.rglob("*") if p.name.endswith(EVENT_FILES) and p.is_file()
+            )
+        elif path.exists():
+            files.append(path)
+        else:
+            raise InvalidRequestError("FILE", f"{name}: no such file or directory")
+    return files
+
+
+def read_event_file(path: Path) -> Iterator[tuple[EventRecord, int]]:
+    """Yield the events of a file, each with how many bytes of the file have been read."""
+    try:
+        with path.open("rb") as raw:
+            packed = raw.read(2) == GZIP
+            raw.seek(0)
+            stream = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if packed else raw
+            for found in read_events(stream, str(path)):
+                yield found, raw.tell()
+    except (OSError, EOFError, zlib.error) as exc:
+        yield EventRecord(str(path), None, f"cannot be read: {exc}"), 0
+
+
+def read_events(
+    stream: IO[bytes], name: str, *, offset: int = 0, lines: bool = False
+) -> Iterator[EventRecord]:
+    """Yield the events of a stream: one or an array on each line, or all of it one document.
+
+    `offset` is where in its file the stream begins. `lines`: it is known not to be one document.
+    """
+    for number, line in enumerate(stream, 1):
+        if not lines and line.strip():
+            if not is_whole(line):
+                yield from _document(line + stream.read(), name, number, offset)
+                return
+            lines = True
+        if line.strip():
+            yield from _line(line.strip(), f"{name}:{number}", offset)
+        offset += len(line)
+
+
+def is_whole(line: bytes) -> bool:
+    """Tell a line that is JSON by itself from one that only begins it."""
+    try:
+        decode(line, msgspec.Raw)
+    except InvalidEventError:
+        return line.lstrip()[:1] not in (b"[", b"{")
+    return True
+
+
+def _document(body: bytes, name: str, first_line: int, offset: int) -> Iterator[EventRecord]:
+    """Read a body that is one JSON document, or else line by line: only its first one is bad."""
+    if is_whole(body):
+        events = split_events(body.strip())
+        for index, raw in enumerate(events):
+            where = f"{name}:{first_line}" if len(events) == 1 else f"{name}[{index}]"
+            yield _found(raw, where, offset, index)
+        return
+    for number, line in enumerate(body.splitlines(keepends=True), first_line):
+        if line.strip():
+            yield from _line(line.strip(), f"{name}:{number}", offset)
+        offset += len(line)
+
+
+def _line(line: bytes, where: str, offset: int) -> Iterator[EventRecord]:
+    try:
+        events = split_events(line)
+    except InvalidEventError as exc:
+        yield EventRecord(where, None, exc.message, line, offset)
+        return
+    for index, raw in enumerate(events):
+        yield _found(raw, where, offset, index)
+
+
+def _found(raw: bytes, where: str, offset: int, index: int) -> EventRecord:
+    try:
+        return EventRecord(where, parse_event(raw), None, raw, offset, index)
+    except InvalidEventError as exc:
+        return EventRecord(where, None, exc.message, raw, offset, index)

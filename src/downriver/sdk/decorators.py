@@ -1,0 +1,227 @@
+"""Functions as jobs: the decorators, and what else code says of its own lineage."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from downriver.capture.dataset_names import new_node
+from downriver.capture.emit import Emitter, guarded
+from downriver.capture.functions import (
+    Dataset,
+    DatasetUse,
+    FrameShape,
+    TrackingOptions,
+    track_function,
+)
+from downriver.capture.functions.events import render_documented
+from downriver.capture.functions.runs import fill_template
+from downriver.errors import InvalidRequestError
+from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId, JobId, NodeId
+from downriver.sdk.delivery import open_emitter, shared_emitter
+
+if TYPE_CHECKING:
+    from downriver.capture.functions import ColumnLineage
+
+F = TypeVar("F", bound=Callable[..., Any])
+DatasetName: TypeAlias = str | Dataset
+DatasetNames: TypeAlias = DatasetName | Sequence[DatasetName] | None
+NameResolver: TypeAlias = Callable[[str], NodeId]
+
+
+class EventEmitter(Protocol):
+    """Whatever takes an OpenLineage event as a dictionary."""
+
+    def emit(self, event: dict[str, Any]) -> None:
+        """Take an event."""
+
+
+class LineageEmitter:
+    """Sends events to a collector. Never raises and never waits: what cannot be sent is spooled."""
+
+    def __init__(self, marquez_url: str | None = None) -> None:
+        self._emitter = open_emitter(marquez_url)
+
+    def emit(self, event: Mapping[str, Any]) -> None:
+        """Take an OpenLineage event."""
+        with guarded("reading an event to be sent"):
+            self._emitter.close_at_exit()  # of this process, which may be forked from another
+            self._emitter.emit(msgspec.json.encode(event))
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Wait until what was taken is sent or spooled; False when that takes too long."""
+        return self._emitter.flush(timeout)
+
+
+def track_lineage(
+    inputs: Sequence[DatasetName] = (),
+    outputs: Sequence[DatasetName] = (),
+    job_namespace: str = DEFAULT_NAMESPACE,
+    emitter: EventEmitter | LineageEmitter | Emitter | None = None,
+    *,
+    auto: bool = False,
+    job_name: str | None = None,
+    description: str = "",
+    columns: Sequence[ColumnLineage] = (),
+) -> Callable[[F], F]:
+    """Record every call of a function as a run: START, then COMPLETE, FAIL or ABORT.
+
+    Text in braces is taken from the call's arguments. With `auto`, what pandas, polars, pyarrow
+    and duckdb read and write inside is added. Events go to `emitter`, else to DOWNRIVER_URL, else
+    to the store; a collector that is down costs the function neither an error nor time.
+    """
+    return track_calls(
+        inputs,
+        outputs,
+        emit=_sending_to(emitter),
+        names=resolve_offline,
+        namespace=job_namespace,
+        auto=auto,
+        job_name=job_name,
+        description=description,
+        columns=columns,
+    )
+
+
+def track_calls(
+    sources: DatasetNames,
+    targets: DatasetNames,
+    *,
+    emit: Callable[[bytes], None],
+    names: NameResolver,
+    namespace: str = DEFAULT_NAMESPACE,
+    auto: bool = False,
+    job_name: str | None = None,
+    description: str = "",
+    columns: Sequence[ColumnLineage] = (),
+) -> Callable[[F], F]:
+    """Return the decorator that records a function's calls."""
+
+    def table(name: str) -> DatasetId:
+        return _dataset(name, names)
+
+    tracking = TrackingOptions(
+        sources=lambda values: _filled(sources, values, names),
+        targets=lambda values: _filled(targets, values, names),
+        emit=emit,
+        names=table,
+        namespace=namespace,
+        description=description,
+        columns=tuple(columns),
+        auto=auto,
+        job_name=job_name,
+    )
+
+    def decorate(function: F) -> F:
+        found: F = track_function(function, tracking)
+        return found
+
+    return decorate
+
+
+def resolve_offline(text: str) -> NodeId:
+    """Return what a name means where no catalog can be asked."""
+    return new_node(text, DEFAULT_NAMESPACE)
+
+
+def _filled(ends: DatasetNames, values: Mapping[str, Any], names: NameResolver) -> list[DatasetUse]:
+    given = [ends] if isinstance(ends, str | Dataset) else list(ends or ())
+    return [_end(end, values, names) for end in given]
+
+
+def _end(end: DatasetName, values: Mapping[str, Any], names: NameResolver) -> DatasetUse:
+    if not isinstance(end, Dataset):
+        return DatasetUse(_dataset(fill_template(end, values), names))
+    fields = [(str(f.get("name", "")), str(f.get("type", ""))) for f in end.schema_fields]
+    found = DatasetId(fill_template(end.namespace, values), fill_template(end.name, values))
+    return DatasetUse(found, FrameShape(tuple(fields)))
+
+
+def _dataset(text: str, names: NameResolver) -> DatasetId:
+    node = names(text)
+    if not isinstance(node, DatasetId):
+        raise InvalidRequestError("source", f"{text!r} is a job; a function reads datasets")
+    return node
+
+
+def _sending_to(
+    emitter: EventEmitter | LineageEmitter | Emitter | None,
+) -> Callable[[bytes], None]:
+    if emitter is None:
+        return lambda event: shared_emitter().emit(event)
+    if isinstance(emitter, Emitter):
+        return emitter.emit
+    given = emitter
+
+    def send(event: bytes) -> None:
+        with guarded("sending an event by the emitter that was given"):
+            given.emit(msgspec.json.decode(event))
+
+    return send
+
+
+def document_column_lineage(
+    job_name: str,
+    lineage: Sequence[ColumnLineage],
+    output_path: str | Path | None = None,
+    *,
+    output: str | None = None,
+    job_namespace: str = DEFAULT_NAMESPACE,
+    emitter: EventEmitter | LineageEmitter | Emitter | None = None,
+) -> None:
+    """Say how a job makes the columns of a dataset; with `output_path`, into a file too.
+
+    The dataset is `output`, else what the output columns name before their last dot, else one
+    called like the job.
+    """
+    emit_documentation(
+        job_name,
+        lineage,
+        output,
+        namespace=job_namespace,
+        emit=_sending_to(emitter),
+        names=resolve_offline,
+    )
+    if output_path is not None:
+        _append_records(job_name, lineage, Path(output_path))
+
+
+def emit_documentation(
+    job_name: str,
+    lineage: Sequence[ColumnLineage],
+    output: str | None,
+    *,
+    namespace: str,
+    emit: Callable[[bytes], None],
+    names: NameResolver,
+) -> None:
+    """Emit one event for each dataset that columns are told of."""
+    by_output: dict[str, list[ColumnLineage]] = {}
+    for column in lineage:
+        owner = output or column.output_column.rpartition(".")[0] or job_name
+        by_output.setdefault(owner, []).append(column)
+    job = JobId(namespace, job_name)
+    for owner, columns in by_output.items():
+        dataset = _dataset(owner, names)
+        emit(render_documented(job, dataset, columns, lambda name: _dataset(name, names)))
+
+
+def _append_records(job_name: str, lineage: Sequence[ColumnLineage], path: Path) -> None:
+    recorded_at = dt.datetime.now(dt.timezone.utc).isoformat()
+    records = [
+        {
+            "job": job_name,
+            "output_column": column.output_column,
+            "input_columns": column.input_columns,
+            "transformation": column.transformation,
+            "recorded_at": recorded_at,
+        }
+        for column in lineage
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        file.writelines(msgspec.json.encode(record) + b"\n" for record in records)

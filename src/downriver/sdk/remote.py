@@ -1,0 +1,229 @@
+"""Lineage that a server holds, asked over HTTP."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from downriver import errors
+from downriver.capture.dataset_names import new_node
+from downriver.capture.emit import HttpSender
+from downriver.fork_safety import renew_in_child
+from downriver.impact import Fix, find_yaml_mentions
+from downriver.model.answers import Paths
+from downriver.model.flows import (
+    ColumnDerivation,
+    EntityDetails,
+    EntityLineage,
+    EntityPage,
+    ExportAnswer,
+    Flow,
+    RegisteredFlow,
+    RegisteredPipeline,
+)
+from downriver.model.governance import Diagnosis, Incident, Kpis
+from downriver.model.ids import DatasetId
+from downriver.model.verdicts import ImpactAnswer, ImpactRequest
+from downriver.openlineage.wire import parse_event
+from downriver.sdk.connection import READ_TIMEOUT, Connection
+from downriver.service import DEFAULT_NAMESPACE, SqlCapture
+from downriver.service.capture import read_sql
+from downriver.service.flows import prepare_flows, prepare_pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from downriver.capture.emit import Spool
+    from downriver.impact import Policy, SourceFiles
+    from downriver.model.answers import Direction
+    from downriver.model.ids import NodeId
+    from downriver.openlineage import Event
+
+T = TypeVar("T")
+log = logging.getLogger("downriver")
+
+_AT_ONCE = 16
+
+
+class _Flows(msgspec.Struct):
+    flows: list[RegisteredFlow]
+
+
+class _Derivations(msgspec.Struct):
+    derivations: list[ColumnDerivation]
+
+
+class RemoteLineage:
+    """Asks one server, and spools what it cannot be told. Safe to share between threads."""
+
+    def __init__(self, url: str, key: str, spool: Spool) -> None:
+        self._spool = spool
+        self._sender = HttpSender(url, key)
+        self._server = Connection(url, key)
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin with connections and threads of a process's own."""
+        self._server.renew()
+        self._sending = threading.Lock()
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "downriver-remote")  # threads start when needed
+
+    def send(self, events: list[bytes]) -> None:
+        """Put events into the server's log, or raise when that cannot be done now."""
+        with self._sending:
+            self._sender(events)
+
+    def name_entity(self, text: str) -> NodeId:
+        """Return what a name means where no catalog is asked: a function must not wait for one."""
+        return new_node(text, DEFAULT_NAMESPACE)
+
+    def register_flows(self, flows: Sequence[Flow]) -> list[RegisteredFlow]:
+        """Register flows; where the server is down they are spooled, and say so."""
+        try:
+            return self._server.post("/v1/flows", {"flows": flows}, _Flows).flows
+        except errors.ServerUnreachableError as exc:
+            registered, events = prepare_flows(flows, _offline)
+            self._keep(events, exc)
+            return [_spooled(flow) for flow in registered]
+
+    def submit_flow(self, flow: Flow) -> Future[RegisteredFlow]:
+        """Take a flow; a few requests are under way at once, and the server joins their commits."""
+        return self._pool.submit(lambda: self.register_flows([flow])[0])
+
+    def register_pipeline(
+        self, name: str, flows: Sequence[Flow], *, schedule: str | None, description: str
+    ) -> RegisteredPipeline:
+        """Register a pipeline and every step of it."""
+        body = {"name": name, "steps": flows, "schedule": schedule, "description": description}
+        try:
+            return self._server.post("/v1/pipelines", body, RegisteredPipeline)
+        except errors.ServerUnreachableError as exc:
+            done, events = prepare_pipeline(name, flows, schedule, description, node_for=_offline)
+            self._keep(events, exc)
+            done.flows = [_spooled(flow) for flow in done.flows]
+            return done
+
+    def capture_sql(
+        self, sql: str, *, dialect: str | None, description: str, ran: bool
+    ) -> SqlCapture:
+        """Read lineage from SQL and register it."""
+        body = {"sql": sql, "dialect": dialect, "description": description, "ran": ran}
+        try:
+            return self._server.post("/v1/sql", body, SqlCapture)
+        except errors.ServerUnreachableError as exc:
+            capture, event = read_sql(
+                sql, dialect=dialect, description=description, ran=ran, names=resolve_table_offline
+            )
+            self._keep([parse_event(event)] if capture.registered else [], exc)
+            return capture
+
+    def _keep(self, events: list[Event], failure: errors.ServerUnreachableError) -> None:
+        """Spool events that could not be sent: whoever registers them may be a job at work."""
+        log.warning("%s; %d events are kept to be sent later", failure.message, len(events))
+        self._spool.add([event.raw for event in events])
+
+    def related(
+        self, entity: str, direction: Direction | str, *, depth: int | None, limit: int
+    ) -> EntityLineage:
+        """Answer what feeds an entity and what it feeds."""
+        asked = {"entity": entity, "direction": direction, "depth": depth, "limit": limit}
+        return self._server.get("/v1/related", asked, EntityLineage)
+
+    def paths(self, source: str, target: str, *, limit: int) -> Paths:
+        """Answer by which routes data gets from one entity to another."""
+        return self._server.get(
+            "/v1/paths", {"source": source, "target": target, "limit": limit}, Paths
+        )
+
+    def analyze_impact(self, request: ImpactRequest, policy: Policy | None = None) -> ImpactAnswer:
+        """Answer what a change does, and what a policy, the default one for None, says of it."""
+        body = {**msgspec.to_builtins(request), "policy": policy}
+        return self._server.post("/v1/impact", body, ImpactAnswer, READ_TIMEOUT)
+
+    def suggest_fix(self, request: ImpactRequest, code: SourceFiles | None) -> Fix:
+        """Write the patch for a change. Of files that are only here, those are sent it asks for."""
+        files = None if code is None else find_yaml_mentions(code, request)
+        while True:
+            body = {**msgspec.to_builtins(request), "files": files}
+            found = self._server.post("/v1/fix", body, Fix, READ_TIMEOUT)
+            if code is None or files is None:
+                return found
+            asked_for = {path: code.read(path) for path in found.absent if path not in files}
+            here = {path: text for path, text in asked_for.items() if text is not None}
+            if not here:
+                return found
+            files.update(here)
+
+    def kpis(self) -> Kpis:
+        """Answer how the whole graph is doing."""
+        return self._server.get("/v1/kpis", {}, Kpis)
+
+    def incident_report(self, entity: str, at: str | None) -> Incident:
+        """Answer what is wrong with an entity, where from, and whom it concerns."""
+        return self._server.get("/v1/incidents", {"entity": entity, "at": at}, Incident)
+
+    def export(
+        self,
+        entity: str,
+        output_format: str,
+        direction: Direction | str,
+        *,
+        depth: int | None,
+        as_of: str | None,
+        focus: str | None,
+        diff: str | None,
+    ) -> ExportAnswer:
+        """Write a piece of the graph down in another format."""
+        asked = {
+            "entity": entity,
+            "format": output_format,
+            "direction": direction,
+            "depth": depth,
+            "as_of": as_of,
+            "focus": focus,
+            "diff": diff,
+        }
+        return self._server.get("/v1/export", asked, ExportAnswer)
+
+    def search(self, text: str, *, limit: int, cursor: str | None) -> EntityPage:
+        """Find entities by the words in their names."""
+        return self._server.get(
+            "/v1/search", {"text": text, "limit": limit, "cursor": cursor}, EntityPage
+        )
+
+    def details(self, entity: str) -> EntityDetails:
+        """Answer with all that is known of one entity."""
+        return self._server.get("/v1/entity", {"entity": entity}, EntityDetails)
+
+    def column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
+        """Answer from which columns a column is made."""
+        asked = {"dataset": dataset, "column": column}
+        return self._server.get("/v1/column-lineage", asked, _Derivations).derivations
+
+    def diagnose(self, dataset: str, column: str) -> Diagnosis:
+        """Trace a metric that looks wrong back to its sources."""
+        return self._server.get("/v1/diagnosis", {"dataset": dataset, "column": column}, Diagnosis)
+
+    def close(self) -> None:
+        """Finish what is under way and close every connection."""
+        self._pool.shutdown()
+        self._sender.close()
+        self._server.close()
+
+
+def _offline(text: str, field: str) -> NodeId:
+    return new_node(text, DEFAULT_NAMESPACE, field)
+
+
+def resolve_table_offline(table: str) -> DatasetId:
+    """Return the table that SQL names, where no catalog can be asked."""
+    return DatasetId(DEFAULT_NAMESPACE, table)
+
+
+def _spooled(flow: RegisteredFlow) -> RegisteredFlow:
+    return msgspec.structs.replace(flow, status="spooled")

@@ -1,0 +1,88 @@
+"""Looking after the store: its state, its chain, and who may use it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from downriver.openlineage.wire import render_time
+from downriver.service.session import StoreSession
+from downriver.store import (
+    ApiKey,
+    CatalogCounts,
+    KeyRole,
+    Verification,
+    key_digest,
+    parse_role,
+    verify_chain,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Status(msgspec.Struct, kw_only=True):
+    """What a store holds and where it stands."""
+
+    store: str
+    counts: CatalogCounts
+    head: int
+    last_received: str | None
+
+
+class AdminApi(StoreSession):
+    """Verifies and rebuilds a store, and keeps the keys to it."""
+
+    def status(self) -> Status:
+        """Say what the store holds."""
+        with self.store.reader() as reader:
+            received = reader.last_received_at()
+            return Status(
+                store=self.store.url,
+                counts=reader.counts(),
+                head=reader.state().seq,
+                last_received=None if received is None else render_time(received),
+            )
+
+    def verify(
+        self,
+        *,
+        expected: tuple[int, bytes] | None = None,
+        progress: Callable[[int], None] = lambda done: None,
+    ) -> Verification:
+        """Recompute the log's hash chain and name the first entry that was altered."""
+        with self.store.reader() as reader:
+            found = verify_chain(reader.log(), expected=expected, progress=progress)
+            projected = reader.state().seq
+        if found.ok and found.entries < projected:  # the catalog remembers what the log lost
+            found.ok, found.altered_seq = False, found.entries + 1
+            found.reason = "is missing: the log was cut"
+        return found
+
+    def rebuild(self, progress: Callable[[int, int], None] = lambda done, total: None) -> int:
+        """Drop the projections and fold the log again, to the identical catalog."""
+        return self.store.rebuild(progress)
+
+    def create_key(self, name: str, role: str) -> str:
+        """Make an API key and return it: the only time it can be seen."""
+        return self.store.add_key(name, parse_role(role))
+
+    def revoke_key(self, name: str) -> None:
+        """Make an API key worthless from now on."""
+        self.store.revoke_key(name)
+
+    def list_keys(self) -> list[ApiKey]:
+        """Return every key, revoked ones too, without the keys themselves."""
+        with self.store.reader() as reader:
+            return reader.list_keys()
+
+    def has_keys(self) -> bool:
+        """Tell whether requests need a key: once one was made, always."""
+        return bool(self.list_keys())
+
+    def find_role(self, key: str) -> KeyRole | None:
+        """Return what a key allows, or None when it is unknown or revoked."""
+        with self.store.reader() as reader:
+            found = reader.find_key(key_digest(key))
+        return None if found is None else parse_role(found.role)

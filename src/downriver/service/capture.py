@@ -1,0 +1,223 @@
+"""Lineage in: what scripts, projects, repositories and people say."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from downriver.capture.dbt import DbtCapture, capture_dbt, read_artifacts, relation_names
+from downriver.capture.scan import (
+    AssetRegistration,
+    Repository,
+    ScanCatalog,
+    ScanResult,
+    scan_repository,
+)
+from downriver.capture.sql import SqlLineage, parse_sql_lineage
+from downriver.capture.sql.events import SqlJob, render_sql_event
+from downriver.graph.names.assets import Assets
+from downriver.graph.names.table_names import CatalogNames, DbtNames
+from downriver.model.assets import RegisteredAsset
+from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId, JobId
+from downriver.service.registration import Registrar, render_registration
+from downriver.service.session import StoreSession, now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from downriver.store import CatalogReader
+
+DBT_NAMESPACE = "dbt"
+
+
+class SqlCapture(msgspec.Struct, kw_only=True):
+    """What was read from a script, and whether it was registered under a job."""
+
+    job: str
+    lineage: SqlLineage
+    registered: bool
+
+
+class CaptureApi(StoreSession):
+    """Registers lineage that is read from SQL, dbt, code, or said by hand."""
+
+    def capture_sql(
+        self,
+        sql: str,
+        *,
+        dialect: str | None = None,
+        schema: Mapping[str, Sequence[str]] | None = None,
+        job: str | None = None,
+        namespace: str = DEFAULT_NAMESPACE,
+        description: str = "",
+        path: str = "",
+        ran: bool = False,
+        dry_run: bool = False,
+    ) -> SqlCapture:
+        """Read lineage from SQL and register it, as declared or, with `ran`, as seen to happen.
+
+        The catalog tells the schemas of tables that `schema` does not.
+        """
+        with self.reading() as reader:
+            names = CatalogNames(reader, self._graph.nodes.identities, namespace)
+
+            def columns_of(table: str) -> Sequence[str] | None:
+                given = (schema or {}).get(table)
+                return names.columns_of(table) if given is None else given
+
+            capture, event = read_sql(
+                sql,
+                dialect=dialect,
+                schema=columns_of,
+                job=job,
+                namespace=namespace,
+                description=description,
+                path=path,
+                ran=ran,
+                names=names.dataset_for,
+            )
+        capture.registered = capture.registered and not dry_run
+        if capture.registered:
+            self.ingest([event])
+        return capture
+
+    def capture_dbt(
+        self,
+        target: Path,
+        *,
+        namespace: str | None = None,
+        job_namespace: str = DBT_NAMESPACE,
+        project_dir: Path | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> DbtCapture:
+        """Read what dbt left in a target directory and register it.
+
+        Without a namespace, tables go where the catalog knows tables of these names.
+        """
+        artifacts = read_artifacts(target)
+        found = capture_dbt(
+            artifacts,
+            namespace=namespace or self._known_namespace(relation_names(artifacts)),
+            job_namespace=job_namespace,
+            project_dir=project_dir,
+            now=now(),
+            progress=progress,
+        )
+        if not dry_run:
+            self._ingest_many(found.events)
+        return found
+
+    def capture_scan(
+        self,
+        path: Path,
+        *,
+        dialect: str | None = None,
+        namespace: str = DEFAULT_NAMESPACE,
+        dry_run: bool = False,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> ScanResult:
+        """Read a repository without running it, and register what its code says it does."""
+        repository = Repository(path)
+        with self.reading() as reader:
+            names = self._names(reader, namespace, repository)
+            names = msgspec.structs.replace(names, dialect=dialect)
+            found = scan_repository(repository, names, progress=progress)
+        if not dry_run:
+            self._ingest_many(list(found.events(now())))
+        return found
+
+    def register_asset(
+        self,
+        asset_type: str,
+        name: str,
+        *,
+        source_ref: str = "",
+        upstream_assets: Sequence[str] = (),
+        source: str | None = None,
+        namespace: str = DEFAULT_NAMESPACE,
+    ) -> RegisteredAsset:
+        """Register a dataset or job by hand; what its code reads and writes is found there.
+
+        The code is `source`, or the file that `source_ref` names in the repository, if there is
+        one.
+        """
+        with self.reading() as reader:
+            identities = self._graph.nodes.identities
+            names = self._names(reader, namespace)
+            registrar = Registrar(reader, identities, names, self.repository)
+            asset = AssetRegistration(
+                asset_type=asset_type,
+                name=name,
+                source_ref=source_ref,
+                upstream=registrar.upstream(upstream_assets),
+                source=source,
+            )
+            done = registrar.register(asset, now())
+        self.ingest(done.events)
+        with self.reading() as reader:
+            return render_registration(done, Assets(reader, self._graph.nodes.identities))
+
+    def _names(
+        self, reader: CatalogReader, namespace: str, repository: Repository | None = None
+    ) -> ScanCatalog:
+        known = CatalogNames(reader, self._graph.nodes.identities, namespace)
+        dbt = DbtNames(reader, DBT_NAMESPACE)
+        if repository is not None:
+            dbt.learn(repository, self._known_namespace)
+        return ScanCatalog(
+            namespace=namespace,
+            find=lambda table: dbt.find(table) or known.find(table),
+            columns_of=known.columns_of_dataset,
+            job_at=dbt.job_at,
+            tests_of=dbt.tests_of,
+            exposure=dbt.exposure,
+        )
+
+    def _known_namespace(self, tables: Sequence[str]) -> str | None:
+        """Return the one namespace in which the catalog has datasets of these whole names."""
+        with self.store.reader() as reader:
+            known = {
+                node.namespace
+                for table in tables
+                for node in reader.nodes_named(table).values()
+                if isinstance(node, DatasetId) and node.name == table
+            }
+        return known.pop() if len(known) == 1 else None
+
+
+def read_sql(
+    sql: str,
+    *,
+    names: Callable[[str], DatasetId],
+    dialect: str | None = None,
+    schema: Callable[[str], Sequence[str] | None] | None = None,
+    job: str | None = None,
+    namespace: str = DEFAULT_NAMESPACE,
+    description: str = "",
+    path: str = "",
+    ran: bool = False,
+) -> tuple[SqlCapture, bytes]:
+    """Return what SQL says, and the event that registers it; `names` finds its tables."""
+    found = parse_sql_lineage(sql, dialect=dialect, schema=schema)
+    job_id = JobId(namespace, job or _job_name(found, sql))
+    event = render_sql_event(
+        found,
+        SqlJob(job_id, sql, description, path),
+        now(),
+        names,
+        run=str(uuid.uuid4()) if ran else None,
+    )
+    told = bool(found.inputs or found.outputs)
+    return SqlCapture(job=str(job_id), lineage=found, registered=told), event
+
+
+def _job_name(found: SqlLineage, sql: str) -> str:
+    """Name a script after what it writes, else after its text."""
+    if found.outputs:
+        return f"sql.{'+'.join(found.outputs)}"
+    return f"sql.{hashlib.sha256(sql.encode()).hexdigest()[:12]}"

@@ -1,0 +1,182 @@
+"""Entities and what lies around them, as lists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.errors import InvalidRequestError
+from downriver.graph import Entity, Question, trace, trace_numbered
+from downriver.graph.answers.diagnosis import DiagnosisBuilder
+from downriver.graph.answers.entity_lists import list_derivations, relate
+from downriver.graph.answers.job_runs import last_filled, list_last_runs, writers_of_all
+from downriver.graph.names.assets import Assets
+from downriver.graph.names.entity_ids import entity_id
+from downriver.impact.labels import read_owners, read_string, read_tags
+from downriver.model.answers import Direction
+from downriver.model.flows import (
+    ColumnDerivation,
+    ColumnInfo,
+    EntityDetails,
+    EntityLineage,
+    EntityPage,
+    EntitySummary,
+)
+from downriver.model.governance import Diagnosis
+from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId, JobId
+from downriver.openlineage.produce import read_flows
+from downriver.openlineage.wire import render_time
+from downriver.service.session import now
+from downriver.service.trace import TraceApi, parse_question
+
+if TYPE_CHECKING:
+    from downriver.model.ids import NodeId
+    from downriver.store import CatalogReader
+
+MOST_RELATED = 1_000_000
+_NEIGHBOURS = 200
+_RUNS = 5
+_WAY = 2000  # nodes on the way back from a metric
+
+
+class EntityApi(TraceApi):
+    """Answers with entities rather than with nodes and edges."""
+
+    def related(
+        self,
+        entity: str,
+        direction: Direction | str = Direction.BOTH,
+        *,
+        depth: int | None = None,
+        as_of: str | None = None,
+        limit: int = MOST_RELATED,
+    ) -> EntityLineage:
+        """Answer what feeds an entity and what it feeds, nearest first, and how."""
+        question = parse_question(direction, depth, as_of, limit)
+        with self.reading() as reader:
+            return self._related(self.resolve(entity, reader), question, reader)
+
+    def _related(self, entity: Entity, question: Question, reader: CatalogReader) -> EntityLineage:
+        answer, numbers = trace_numbered(self._graph, reader, entity, question)
+        return relate(
+            answer,
+            numbers,
+            question.direction.value,
+            reader=reader,
+            identities=self._graph.nodes.identities,
+            namespace=DEFAULT_NAMESPACE,
+        )
+
+    def search(self, text: str, *, limit: int = 20, cursor: str | None = None) -> EntityPage:
+        """Find datasets and jobs whose names hold all the words of `text`."""
+        if limit < 1:
+            raise InvalidRequestError("limit", f"{limit} is below one")
+        start = _offset(cursor)
+        with self.reading() as reader:
+            found, total = reader.search_nodes(text.split(), limit, start)
+            assets = Assets(reader, self._graph.nodes.identities)
+            entities = [_summary(node, number, assets) for number, node in found.items()]
+        after = start + len(entities)
+        return EntityPage(
+            entities=entities,
+            total=total,
+            cursor=str(after) if after < total else None,
+            complete=after >= total,
+        )
+
+    def details(self, entity: str) -> EntityDetails:
+        """Answer with all that is known of one dataset or job."""
+        with self.reading() as reader:
+            found = self.resolve(entity, reader)
+            if isinstance(found.id, ColumnId):
+                raise InvalidRequestError("entity_id", f"{found.id} is a column; name its dataset")
+            near = self._related(
+                found, parse_question(Direction.BOTH, 1, None, _NEIGHBOURS), reader
+            )
+            return self._details(found.id, found.node, near, reader)
+
+    def _details(
+        self, node: NodeId, number: int, near: EntityLineage, reader: CatalogReader
+    ) -> EntityDetails:
+        identities = self._graph.nodes.identities
+        facets: dict[str, bytes] = {}
+        for name in identities.group(number):
+            facets.update(reader.facets(name))
+        summary = _summary(node, number, Assets(reader, identities))
+        tags, _ = read_tags(facets.get("tags"))
+        span = reader.node_span(number)
+        names = identities.group(number)
+        jobs = [node] if isinstance(node, JobId) else writers_of_all(reader, names)
+        filled = None if isinstance(node, JobId) else last_filled(reader, jobs)
+        spoken = identities.speak([number], reader)[number]
+        return EntityDetails(
+            entity_id=summary.entity_id,
+            id=summary.id,
+            name=summary.name,
+            kind=summary.kind,
+            type=summary.type,
+            namespace=summary.namespace,
+            description=read_string(facets.get("documentation"), "description"),
+            columns=[
+                ColumnInfo(name=column.path, type=column.type, description=column.description)
+                for name in identities.group(number)
+                for column in reader.schema(name)
+            ],
+            owners=list(read_owners(facets.get("ownership"))),
+            tags=sorted(tags),
+            aliases=[str(alias) for alias in spoken.aliases],
+            upstream=near.upstream,
+            downstream=near.downstream,
+            flows=[flow.flow() for flow in read_flows(facets)],
+            runs=list_last_runs(reader, jobs, _RUNS),
+            first_seen=render_time(span.first.at),
+            last_seen=render_time(span.last.at),
+            last_updated=None if filled is None else render_time(filled),
+            complete=not [spot for spot in near.blind_spots if spot.kind != "depth_limit"],
+            blind_spots=[spot for spot in near.blind_spots if spot.kind != "depth_limit"],
+        )
+
+    def column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
+        """Answer from which columns a column is made, one answer for each job that makes it."""
+        with self.reading() as reader:
+            found = self.find_column(dataset, column, reader)
+            answer = trace(
+                self._graph, reader, found, parse_question(Direction.UPSTREAM, 1, None, 10_000)
+            )
+            return list_derivations(answer)
+
+    def diagnose(self, dataset: str, column: str) -> Diagnosis:
+        """Trace a metric that looks wrong back to its sources, and say where to look first."""
+        upstream = parse_question(Direction.UPSTREAM, None, None, _WAY)
+        with self.reading() as reader:
+            found = self.find_column(dataset, column, reader)
+            whole = Entity(found.id, found.node)
+            diagnosing = DiagnosisBuilder(
+                trace(self._graph, reader, found, upstream),
+                trace(self._graph, reader, whole, upstream),
+                reader,
+                self._graph.nodes.identities,
+                now(),
+            )
+            metric = found.id
+            if not isinstance(metric, ColumnId):
+                raise InvalidRequestError("column", f"{column!r} is no column")
+            return diagnosing.diagnose(metric, metric.dataset.name)
+
+
+def _summary(node: NodeId, number: int, assets: Assets) -> EntitySummary:
+    return EntitySummary(
+        entity_id=entity_id(node, DEFAULT_NAMESPACE),
+        id=str(node),
+        name=node.name,
+        kind="job" if isinstance(node, JobId) else "dataset",
+        type=assets.type_of(node, number),
+        namespace=node.namespace,
+    )
+
+
+def _offset(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdigit()) or len(cursor) > 9:
+        raise InvalidRequestError("cursor", f"{cursor!r} is none that an answer gave")
+    return int(cursor)

@@ -1,0 +1,146 @@
+"""Pieces of the graph, written down for others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from downriver.export import DerivedColumn, ExportedGraph, compare_traces, push_cypher, render
+from downriver.graph import trace
+from downriver.graph.answers.entity_lists import list_derivations
+from downriver.graph.answers.job_runs import list_last_runs
+from downriver.graph.names.resolution import find_entity
+from downriver.impact.labels import read_tags
+from downriver.model.answers import Direction
+from downriver.model.flows import ExportAnswer
+from downriver.model.ids import ColumnId, DatasetId, JobId
+from downriver.service.trace import TraceApi, parse_question
+
+if TYPE_CHECKING:
+    from downriver.export.cypher import CypherDriver
+    from downriver.model.answers import Trace, TraceNode
+    from downriver.store import CatalogReader
+
+MOST_EXPORTED = 100_000
+_TAGS = ("certified", "pii")
+_FAILED = frozenset({"FAIL", "ABORT"})
+
+
+class ExportApi(TraceApi):
+    """Writes what lies around an entity in the formats of other tools."""
+
+    def export(
+        self,
+        entity: str,
+        output_format: str = "mermaid",
+        direction: Direction | str = Direction.BOTH,
+        *,
+        depth: int | None = None,
+        as_of: str | None = None,
+        focus: str | None = None,
+        diff: str | None = None,
+        limit: int = MOST_EXPORTED,
+    ) -> ExportAnswer:
+        """Return the graph around an entity in a format.
+
+        `focus` is a column of the entity: only what makes it, or is made of it, is shown. `diff`
+        is a moment to compare with: what came since is marked, and what went.
+        """
+        found = self.piece(
+            entity, direction, depth=depth, as_of=as_of, focus=focus, diff=diff, limit=limit
+        )
+        piece = ExportedGraph(found, self.find_event, self._columns_of)
+        return ExportAnswer(
+            entity_id=entity,
+            format=output_format,
+            diagram=render(piece, output_format),
+            node_count=len(found.nodes),
+            edge_count=len(found.edges),
+            complete=found.complete,
+            blind_spots=found.blind_spots,
+        )
+
+    def push_to_neo4j(self, found: Trace, driver: CypherDriver, database: str | None = None) -> int:
+        """Write a piece of the graph into a Neo4j database; return how many nodes it has."""
+        return push_cypher(found, driver, database)[0]
+
+    def piece(
+        self,
+        entity: str,
+        direction: Direction | str = Direction.BOTH,
+        *,
+        depth: int | None = None,
+        as_of: str | None = None,
+        focus: str | None = None,
+        diff: str | None = None,
+        limit: int = MOST_EXPORTED,
+    ) -> Trace:
+        """Return the graph around an entity with what is worth marking, as exports show it."""
+        if focus is not None:
+            entity = self._column_id(entity, focus)
+        found = self.trace(entity, direction, depth=depth, as_of=as_of, limit=limit)
+        if diff is not None:
+            before = self.trace(entity, direction, depth=depth, as_of=diff, limit=limit)
+            found = compare_traces(before, found)
+        with self.reading() as reader:
+            return self._marked(found, reader)
+
+    def _column_id(self, entity: str, column: str) -> str:
+        with self.reading() as reader:
+            return str(self.find_column(entity, column, reader).id)
+
+    def _marked(self, found: Trace, reader: CatalogReader) -> Trace:
+        marked = {
+            node.id: msgspec.structs.replace(node, marks=[*node.marks, *self._marks(node, reader)])
+            for node in found.nodes
+        }
+        nodes = list(marked.values())
+        return msgspec.structs.replace(found, nodes=nodes, root=marked[found.root.id])
+
+    def _marks(self, node: TraceNode, reader: CatalogReader) -> list[str]:
+        if node.kind == "job":
+            return self._if_broken([JobId(node.namespace, node.name)], reader)
+        number = reader.get_node(DatasetId(node.namespace, node.name))
+        whole, by_column = read_tags(reader.facets(number).get("tags"))
+        tags = whole if node.field is None else by_column.get(node.field.casefold(), frozenset())
+        writers = [job for job in reader.writers_of(number) if isinstance(job, JobId)]
+        broken = [] if node.kind == "column" else self._if_broken(writers, reader)
+        return [*(tag for tag in _TAGS if tag in tags), *broken]
+
+    def _if_broken(self, jobs: list[JobId], reader: CatalogReader) -> list[str]:
+        """Return the mark of what a job makes whose last run failed."""
+        last = [list_last_runs(reader, [job], 1) for job in jobs]
+        return ["broken"] if any(runs and runs[0].state in _FAILED for runs in last) else []
+
+    def _columns_of(self, node: TraceNode) -> list[DerivedColumn]:
+        """Return how each column of a dataset is made."""
+        dataset = DatasetId(node.namespace, node.name)
+        with self.reading() as reader:
+            fields = reader.list_fields(reader.get_node(dataset))
+            return [found for field in fields for found in self._derived(dataset, field, reader)]
+
+    def _derived(
+        self, dataset: DatasetId, field: str, reader: CatalogReader
+    ) -> list[DerivedColumn]:
+        identities = self._graph.nodes.identities
+        column = find_entity(str(ColumnId(dataset, field)), reader, identities)
+        if column is None:
+            return []
+        near = trace(
+            self._graph, reader, column, parse_question(Direction.UPSTREAM, 1, None, 10_000)
+        )
+        direct = {
+            (edge.job, edge.source)
+            for edge in near.edges
+            if edge.target == near.root.id and edge.type != "INDIRECT"
+        }
+        places = {n.id: (DatasetId(n.namespace, n.name), n.field or "") for n in near.nodes}
+        return [
+            DerivedColumn(
+                field,
+                found,
+                sorted(places[source] for job, source in direct if job == found.job),
+            )
+            for found in list_derivations(near)
+        ]

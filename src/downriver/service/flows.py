@@ -1,0 +1,241 @@
+"""Flows that people register, alone or in batches. Each ends as an event in the log."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from downriver.errors import DownriverError, InvalidRequestError, StoreError
+from downriver.graph.names.entity_ids import EntityNames
+from downriver.model.flows import Flow, RegisteredFlow, RegisteredPipeline
+from downriver.model.ids import DEFAULT_NAMESPACE, JobId
+from downriver.openlineage.produce import render_flow_event, render_pipeline_event
+from downriver.openlineage.wire import parse_event, render_time
+from downriver.service.session import StoreSession, now
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from downriver.capture.scan import Repository
+    from downriver.model.ids import NodeId
+    from downriver.openlineage import Event
+    from downriver.store import Receipt, Store
+
+    Waiting: TypeAlias = tuple[Flow, Future[RegisteredFlow]]
+    Prepare: TypeAlias = Callable[[list[Flow]], tuple[list[RegisteredFlow], list[Event]]]
+    Submit: TypeAlias = Callable[[list[Event]], list[Future[Receipt]]]
+
+_LARGEST_BATCH = 512
+
+
+class FlowQueue:
+    """Takes flows from any thread; what waits is looked up and written as one batch."""
+
+    def __init__(self, prepare: Prepare, submit: Submit) -> None:
+        self._prepare = prepare
+        self._submit = submit
+        self._waiting: deque[Waiting] = deque()
+        self._closing = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="downriver-flows", daemon=True)
+        self._thread.start()
+
+    def put(self, flow: Flow) -> Future[RegisteredFlow]:
+        """Queue a flow; the future resolves once it is on disk."""
+        future: Future[RegisteredFlow] = Future()
+        future.set_running_or_notify_cancel()  # a caller who gives up cannot take it back
+        with self._changed:
+            if self._closing:
+                raise StoreError("the store is closing")
+            self._waiting.append((flow, future))
+            self._changed.notify()
+        return future
+
+    def close(self) -> None:
+        """Hand over what is queued, then stop."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while batch := self._next_batch():
+            self._hand_over(batch)
+
+    def _next_batch(self) -> list[Waiting]:
+        with self._changed:
+            while not self._waiting and not self._closing:
+                self._changed.wait()
+            count = min(len(self._waiting), _LARGEST_BATCH)
+            return [self._waiting.popleft() for _ in range(count)]
+
+    def _hand_over(self, batch: list[Waiting]) -> None:
+        try:
+            registered, events = self._prepare([flow for flow, _ in batch])
+            receipts = self._submit(events)
+        except DownriverError as exc:
+            self._hand_over_apart(batch, exc)
+            return
+        for (_, future), done, receipt in zip(batch, registered, receipts, strict=True):
+            receipt.add_done_callback(partial(_settle, future, done))
+
+    def _hand_over_apart(self, batch: list[Waiting], failure: DownriverError) -> None:
+        """Try each alone, so that one that makes no sense costs no one else."""
+        if len(batch) == 1:
+            batch[0][1].set_exception(failure)
+            return
+        for one in batch:
+            self._hand_over([one])
+
+
+def _settle(future: Future[RegisteredFlow], done: RegisteredFlow, receipt: Future[Receipt]) -> None:
+    failure = receipt.exception()
+    if failure is None:
+        future.set_result(done)
+    else:
+        future.set_exception(failure)
+
+
+class FlowApi(StoreSession):
+    """Registers flows, one by one or many at once."""
+
+    def __init__(self, store: Store, repository: Repository | None = None) -> None:
+        super().__init__(store, repository)
+        self._queue: FlowQueue | None = None
+        self._starting_queue = threading.Lock()
+
+    def renew(self) -> None:
+        """Begin anew in a forked process, where no thread registers."""
+        super().renew()
+        self._queue = None
+        self._starting_queue = threading.Lock()
+
+    def register_flows(
+        self, flows: Sequence[Flow], *, namespace: str = DEFAULT_NAMESPACE
+    ) -> list[RegisteredFlow]:
+        """Register flows; all of them are on disk when this returns."""
+        registered, events = self._prepare_flows(flows, namespace)
+        self._ingest_many(events)
+        return registered
+
+    def submit_flow(self, flow: Flow) -> Future[RegisteredFlow]:
+        """Queue a flow to be written with others that are registered meanwhile."""
+        with self._starting_queue:
+            if self._queue is None:
+                prepare = partial(self._prepare_flows, namespace=DEFAULT_NAMESPACE)
+                self._queue = FlowQueue(prepare, self.submit)
+        return self._queue.put(flow)
+
+    def close(self) -> None:
+        """Write what is waiting and release the store."""
+        if self._queue is not None:
+            self._queue.close()
+            self._queue = None
+        super().close()
+
+    def name_entity(self, text: str, *, namespace: str = DEFAULT_NAMESPACE) -> NodeId:
+        """Return what a name means, or would mean if it were new."""
+        with self.reading() as reader:
+            names = EntityNames(reader, self._graph.nodes.identities, namespace)
+            return names.node_for(text, "entity_id")
+
+    def register_pipeline(
+        self,
+        name: str,
+        flows: Sequence[Flow],
+        *,
+        schedule: str | None = None,
+        description: str = "",
+        namespace: str = DEFAULT_NAMESPACE,
+    ) -> RegisteredPipeline:
+        """Register a pipeline and every step of it."""
+        with self.reading() as reader:
+            names = EntityNames(reader, self._graph.nodes.identities, namespace)
+            done, events = prepare_pipeline(
+                name, flows, schedule, description, node_for=names.node_for, namespace=namespace
+            )
+        self._ingest_many(events)
+        return done
+
+    def _prepare_flows(
+        self, flows: Sequence[Flow], namespace: str
+    ) -> tuple[list[RegisteredFlow], list[Event]]:
+        with self.reading() as reader:
+            names = EntityNames(reader, self._graph.nodes.identities, namespace)
+            return prepare_flows(flows, names.node_for)
+
+
+def prepare_flows(
+    flows: Sequence[Flow], node_for: Callable[[str, str], NodeId]
+) -> tuple[list[RegisteredFlow], list[Event]]:
+    """Return what registering flows answers, and the events to store for it.
+
+    `node_for` finds what a name means, and is told which field it stands in.
+    """
+    at = now()
+    registered: list[RegisteredFlow] = []
+    events: list[Event] = []
+    for flow in flows:
+        source = node_for(flow.source_id, "source_id")
+        target = node_for(flow.target_id, "target_id")
+        if source == target:
+            raise InvalidRequestError("target_id", f"{flow.target_id!r} is the source too")
+        event = parse_event(render_flow_event(flow, source, target, at))
+        events.append(event)
+        registered.append(_registered(flow, str(source), str(target), at, event))
+    return registered, events
+
+
+def prepare_pipeline(
+    name: str,
+    flows: Sequence[Flow],
+    schedule: str | None,
+    description: str,
+    *,
+    node_for: Callable[[str, str], NodeId],
+    namespace: str = DEFAULT_NAMESPACE,
+) -> tuple[RegisteredPipeline, list[Event]]:
+    """Return what registering a pipeline answers, and the events to store for it."""
+    if not name.strip():
+        raise InvalidRequestError("name", "empty")
+    if not flows:
+        raise InvalidRequestError("steps", "a pipeline has at least one step")
+    steps = [_step(flow, name, schedule) for flow in flows]
+    registered, events = prepare_flows(steps, node_for)
+    job = JobId(namespace, name.strip())
+    itself = parse_event(render_pipeline_event(job, now(), steps, schedule, description))
+    done = RegisteredPipeline(
+        pipeline_name=name, steps_registered=len(steps), schedule=schedule, flows=registered
+    )
+    return done, [*events, itself]
+
+
+def _step(flow: Flow, pipeline: str, schedule: str | None) -> Flow:
+    return Flow(
+        source_id=flow.source_id,
+        target_id=flow.target_id,
+        flow_type=flow.flow_type,
+        transformation=flow.transformation,
+        schedule=flow.schedule or schedule,
+        metadata=flow.metadata,
+        pipeline=pipeline,
+    )
+
+
+def _registered(flow: Flow, source: str, target: str, at: int, event: Event) -> RegisteredFlow:
+    return RegisteredFlow(
+        flow_id=f"flow:{event.ref.digest.hex()}",
+        source_id=flow.source_id,
+        target_id=flow.target_id,
+        flow_type=flow.flow_type,
+        transformation=flow.transformation,
+        schedule=flow.schedule,
+        pipeline=flow.pipeline,
+        source=source,
+        target=target,
+        registered_at=render_time(at),
+    )

@@ -1,0 +1,160 @@
+"""Watching over the graph: its figures, incidents, tags and what the monitor found."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from downriver import settings
+from downriver.errors import InvalidEventError, InvalidRequestError
+from downriver.govern import incidents, kpis
+from downriver.govern.certification import certified_paths
+from downriver.govern.drift import DriftLimits, Inspector
+from downriver.govern.drift.schedule import parse_period
+from downriver.govern.entity_context import EntityContext
+from downriver.govern.tags import reach_of_tag
+from downriver.govern.watch import Monitor
+from downriver.lake.bronze.store_log import publish
+from downriver.lake.reach.closure import VertexItems, count_reached
+from downriver.lake.storage.files import Folder
+from downriver.lake.storage.versions import read_current_version
+from downriver.model.findings import FindingKind, Severity
+from downriver.openlineage.wire import parse_time
+from downriver.service.session import StoreSession, now
+from downriver.store.findings import FindingFilter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from downriver.govern.kpis import Ints
+    from downriver.govern.watch import WatchConfig
+    from downriver.model.findings import Findings
+    from downriver.model.governance import CertifiedPaths, Incident, Kpis, TagReach
+    from downriver.store import CatalogReader
+    from downriver.store.findings import ChannelBacklog
+
+DEFAULT_FINDINGS = 100
+
+
+class GovernApi(StoreSession):
+    """Answers how the graph is doing, what broke, and where a tag leads."""
+
+    def kpis(self) -> Kpis:
+        """Return the figures of the whole graph: coverage, blast radius, failures and the like."""
+        with self.reading() as reader:
+            around = self._around(reader)
+            view = kpis.KpiInputs(
+                self._graph, reader, around, _count_reached, around.stale_days, now()
+            )
+            return kpis.measure_kpis(view)
+
+    def incident_report(
+        self, entity: str, at: str | None = None, *, limits: DriftLimits | None = None
+    ) -> Incident:
+        """Return what is wrong with a dataset, column or job, where from, and whom it concerns.
+
+        `at` is the moment to look from, now if left out: what happened after it is not known.
+        """
+        moment = now() if at is None else parse_moment(at, "at")
+        with self.reading() as reader:
+            found = self.resolve(entity, reader)
+            inspector = Inspector(self._graph, reader, limits or DriftLimits(), moment)
+            scene = incidents.IncidentInputs(reader, inspector, self._around(reader), moment)
+            return incidents.report_incident(found, scene)
+
+    def tag_reach(self, tag: str) -> TagReach:
+        """Return where a tag such as `pii` was set, and where data took it."""
+        if not tag.strip():
+            raise InvalidRequestError("tag", "empty")
+        with self.reading() as reader:
+            around = self._around(reader)
+            wanted = tag.strip().lower()
+            return reach_of_tag(self._graph, reader, wanted, around, around.stale_days)
+
+    def certified_paths(self) -> CertifiedPaths:
+        """Return every certified dataset with what is not known of all that feeds it."""
+        with self.reading() as reader:
+            return certified_paths(self._graph, reader, self._around(reader))
+
+    def findings(
+        self,
+        *,
+        status: str | None = "open",
+        entity: str | None = None,
+        kind: str | None = None,
+        severity: str | None = None,
+        since: str | None = None,
+        limit: int = DEFAULT_FINDINGS,
+    ) -> Findings:
+        """Return what the monitor has recorded, the latest news first; status None is all."""
+        with self.reading() as reader:
+            named = None if entity is None else str(self.resolve(entity, reader).id)
+            wanted = FindingFilter(
+                _one_of(status, ("open", "resolved"), "status"),
+                named,
+                _one_of(kind, [k.value for k in FindingKind], "kind"),
+                None if severity is None else Severity(_one_of(severity, _SEVERITIES, "severity")),
+                None if since is None else parse_since(since, now()),
+                limit,
+            )
+            return reader.recorded.find(wanted)
+
+    def waiting_alerts(self) -> list[ChannelBacklog]:
+        """Return what the channels have still to be told."""
+        with self.store.reader() as reader:
+            return reader.recorded.waiting()
+
+    def monitor(self, watch: WatchConfig) -> Monitor:
+        """Return a monitor that looks at this store."""
+        stale_days = settings.read_number(settings.STALE_DAYS)
+        return Monitor(self.store, self._graph, self.reading, watch, stale_days)
+
+    def take_from_lake(self, place: str) -> int:
+        """Append what a lake took in since this was last asked; return how many events are new."""
+        folder = Folder(place)
+        name = f"lake {folder.place}"
+        with self.store.reader() as reader:
+            after = int(reader.recorded.state(name) or b"0")
+        last = max((batch.number for batch in read_current_version(folder).batches), default=0)
+        if last <= after:
+            return 0
+        published = publish(folder, self.store, after=after)
+        with self.store.ledger() as ledger:
+            ledger.keep(name, str(last).encode())
+        return published.events
+
+    def _around(self, reader: CatalogReader) -> EntityContext:
+        return EntityContext(self._graph, reader, settings.read_number(settings.STALE_DAYS))
+
+
+def _count_reached(
+    size: int, source: Ints, target: Ints, of: Ints, kind: Ints
+) -> tuple[Ints, Ints]:
+    counted = count_reached(size, source, target, VertexItems(of, kind))
+    none = np.zeros(size, np.int64)  # where there are no datasets, or no jobs
+    datasets, jobs = (*counted, none, none)[:2]
+    return datasets, jobs
+
+
+_SEVERITIES = [severity.value for severity in Severity]
+
+
+def _one_of(text: str | None, known: Sequence[str], field: str) -> str | None:
+    if text is not None and text not in known:
+        raise InvalidRequestError(field, f"{text!r} is not one of {', '.join(known)}")
+    return text
+
+
+def parse_since(text: str, moment: int) -> int:
+    """Return the moment that a time means, or a period such as `24h` before `moment`."""
+    period = parse_period(text)
+    return parse_moment(text, "since") if period is None else moment - period
+
+
+def parse_moment(text: str, field: str) -> int:
+    """Return the moment that an ISO 8601 time means."""
+    try:
+        return parse_time(text, field)
+    except InvalidEventError as exc:
+        raise InvalidRequestError(field, exc.reason) from exc

@@ -1,0 +1,202 @@
+"""Registering an asset: who it is, what its code tells, and the events that say so."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from downriver.capture.code import CodeBlindSpot, render_dataset_facets, render_job
+from downriver.capture.dataset_names import dataset_from
+from downriver.capture.scan import (
+    AssetRegistration,
+    Repository,
+    ScanCatalog,
+    can_be_at,
+    candidate_names,
+    make_asset_job,
+    read_asset_code,
+)
+from downriver.errors import AmbiguousNameError, EntityNotFoundError, InvalidAssetError
+from downriver.graph.names.assets import Assets, find_asset, is_taken
+from downriver.graph.names.resolution import find_entity
+from downriver.model.answers import BlindSpot
+from downriver.model.assets import ASSET_TYPES, RegisteredAsset, asset_id
+from downriver.model.ids import DatasetId, JobId, short_name
+from downriver.openlineage.facets.base import ASSET, AssetFacet
+from downriver.openlineage.produce import Facets, asset_facet, dataset, facet, render_dataset_event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from downriver.capture.code import CodeJob
+    from downriver.capture.scan import ScanResult
+    from downriver.graph.index.identities import Identities
+    from downriver.model.ids import NodeId
+    from downriver.store import CatalogReader
+
+
+_UNREAD = CodeBlindSpot(
+    "code_not_read", "its code was not at hand: which columns it uses is unknown"
+)
+
+
+class RegistrationEvents(NamedTuple):
+    """The events of a registration, and what to answer once they are stored."""
+
+    events: list[bytes]
+    asset: AssetFacet
+    job: CodeJob
+    was_read: bool
+
+
+class Registrar:
+    """Registers assets in one view of the catalog."""
+
+    def __init__(
+        self,
+        reader: CatalogReader,
+        identities: Identities,
+        names: ScanCatalog,
+        repository: Repository | None,
+    ) -> None:
+        self._reader = reader
+        self._identities = identities
+        self._names = names
+        self._repository = repository
+
+    def upstream(self, wanted: Sequence[str]) -> dict[str, DatasetId | JobId]:
+        """Return what an asset says it depends on; an unknown name is an error, not a new asset."""
+        found: dict[str, DatasetId | JobId] = {}
+        for name in wanted:
+            try:
+                entity = find_asset(name, self._reader, self._identities)
+            except (EntityNotFoundError, AmbiguousNameError) as exc:
+                raise InvalidAssetError("upstream_assets", exc.message) from exc
+            if not isinstance(entity.id, DatasetId | JobId):
+                raise InvalidAssetError("upstream_assets", f"{name!r} is a column, not an asset")
+            found[name] = entity.id
+        return found
+
+    def register(self, asset: AssetRegistration, at: int) -> RegistrationEvents:
+        """Return what registering an asset comes to."""
+        check_asset(asset)
+        table = None if asset.is_job else self._dataset(asset)
+        node: NodeId = table or self._job(asset.name)
+        found = read_asset_code(asset, self._repository, self._own_names(asset, table))
+        if found is not None and found.problems:
+            problem = found.problems[0]
+            raise InvalidAssetError("source_ref", f"{problem.path}:{problem.line} {problem.reason}")
+        job = make_asset_job(asset, self._job(asset.name), found)
+        if found is None and job.inputs:
+            job.cannot_see(_UNREAD)
+        facet_ = AssetFacet(
+            id=self._id(node),
+            assetType=asset.asset_type,
+            name=asset.name,
+            sourceRef=asset.source_ref,
+        )
+        events = list(self._events(asset, table, job, found, facet_, at))
+        return RegistrationEvents(events, facet_, job, found is not None)
+
+    def _id(self, node: NodeId) -> str:
+        """Return an asset's id, longer where the short one is another's."""
+        short = asset_id(node)
+        return asset_id(node, 16) if is_taken(short, node, self._reader) else short
+
+    # Who it is
+
+    def _dataset(self, asset: AssetRegistration) -> DatasetId:
+        for name in candidate_names(asset.source_ref):
+            found = self._names.find(name)
+            if found is not None and can_be_at(found, asset.source_ref):
+                return found
+        named = dataset_from(asset.source_ref)
+        if named is not None:
+            return named
+        found = self._names.find(asset.name)
+        if found is not None and _is_called(found, asset.name):
+            return found
+        return DatasetId(self._names.namespace, asset.name)
+
+    def _job(self, name: str) -> JobId:
+        entity = find_entity(f"job:{name}", self._reader, self._identities)
+        if entity is not None and isinstance(entity.id, JobId) and _is_called(entity.id, name):
+            return entity.id
+        return JobId(self._names.namespace, name)
+
+    def _own_names(self, asset: AssetRegistration, table: DatasetId | None) -> ScanCatalog:
+        """Return how names are found in the code of an asset: its own first."""
+        find = self._names.find
+        called = {asset.name.casefold(), PurePosixPath(asset.source_ref).stem.casefold()}
+
+        def found(name: str) -> DatasetId | None:
+            own = table is not None and short_name(name) in called
+            return table if own else find(name)
+
+        return msgspec.structs.replace(self._names, find=found)
+
+    # What is said
+
+    def _events(
+        self,
+        asset: AssetRegistration,
+        table: DatasetId | None,
+        job: CodeJob,
+        found: ScanResult | None,
+        registered: AssetFacet,
+        at: int,
+    ) -> Iterator[bytes]:
+        if table is None:
+            yield render_job(job, at, facets={ASSET: asset_facet(registered)})
+            return
+        facets: Facets = {ASSET: asset_facet(registered), **self._alias(asset, table)}
+        for note in found.notes if found is not None else []:
+            if note.id == table:
+                facets.update(render_dataset_facets(note))
+        yield render_dataset_event(table, at, facets)
+        if job.inputs or job.after:
+            job.writes(table)
+            yield render_job(job, at)
+
+    def _alias(self, asset: AssetRegistration, table: DatasetId) -> Facets:
+        """A table registered under another name than its own goes by both."""
+        if _is_called(table, asset.name):
+            return {}
+        other = DatasetId(self._names.namespace, asset.name)
+        identifiers = [{**dataset(other), "type": "TABLE"}]
+        return {"symlinks": facet("SymlinksDatasetFacet", "1-0-1", identifiers=identifiers)}
+
+
+def check_asset(asset: AssetRegistration) -> None:
+    """Refuse what is no asset, saying what is wrong."""
+    if asset.asset_type not in ASSET_TYPES:
+        wanted = ", ".join(ASSET_TYPES)
+        raise InvalidAssetError("asset_type", f"{asset.asset_type!r} is not one of {wanted}")
+    if not asset.name.strip():
+        raise InvalidAssetError("name", "empty")
+
+
+def _is_called(node: NodeId, name: str) -> bool:
+    return node.name.casefold() == name.casefold() or short_name(node.name) == name.casefold()
+
+
+def render_registration(done: RegistrationEvents, assets: Assets) -> RegisteredAsset:
+    """Return what a registration came to, once it is stored."""
+    nodes: list[NodeId] = [*done.job.inputs, *done.job.after]
+    spots = [
+        BlindSpot(kind=spot.kind, entity=done.asset.id, message=f"line {spot.line}: {spot.message}")
+        for spot in done.job.spots
+    ]
+    return RegisteredAsset(
+        id=done.asset.id,
+        name=done.asset.name,
+        asset_type=done.asset.assetType,
+        source_ref=done.asset.sourceRef,
+        upstream=[assets.ref(node) for node in nodes],
+        read=done.was_read,
+        columns=sorted({reference.field for reference in done.job.references}),
+        complete=not spots,
+        blind_spots=spots,
+    )

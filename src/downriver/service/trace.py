@@ -1,0 +1,138 @@
+"""Lineage out: traces, paths and trees."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver import settings
+from downriver.errors import EntityNotFoundError, InvalidEventError, InvalidRequestError
+from downriver.graph import FOREVER, Question, paths, trace
+from downriver.graph.names.assets import Assets, build_tree, find_asset
+from downriver.model.answers import Direction, Paths, Trace
+from downriver.model.assets import AssetTree, split_prefix
+from downriver.model.ids import ColumnId, DatasetId
+from downriver.openlineage.wire import parse_time
+from downriver.service.session import StoreSession
+
+if TYPE_CHECKING:
+    from downriver.graph import Entity
+    from downriver.store import CatalogReader
+
+DEFAULT_LIMIT = 1000
+
+
+class TraceApi(StoreSession):
+    """Answers where data goes to and comes from."""
+
+    def trace(
+        self,
+        entity: str,
+        direction: Direction | str = Direction.DOWNSTREAM,
+        *,
+        depth: int | None = None,
+        as_of: str | None = None,
+        limit: int = DEFAULT_LIMIT,
+    ) -> Trace:
+        """Answer where an entity's data goes to or comes from, and how complete that is."""
+        question = parse_question(direction, depth, as_of, limit)
+        with self.reading() as reader:
+            found = self.resolve(entity, reader)
+            return trace(self._graph, reader, found, question)
+
+    def paths(self, source: str, target: str, *, limit: int = 10) -> Paths:
+        """Answer by which routes data gets from one entity to another, shortest first."""
+        question = parse_question(Direction.DOWNSTREAM, None, None, limit)
+        with self.reading() as reader:
+            start, end = self.resolve(source, reader), self.resolve(target, reader)
+            if (start.column is None) != (end.column is None):
+                raise InvalidRequestError("target", "give two columns, or none")
+            return paths(self._graph, reader, start, end, question)
+
+    def asset_tree(
+        self, asset: str, direction: Direction | str = Direction.DOWNSTREAM, *, depth: int | None
+    ) -> AssetTree:
+        """Answer with the assets below and above one, nested."""
+        question = parse_question(direction, depth, None, DEFAULT_LIMIT)
+        with self.reading() as reader:
+            identities = self._graph.nodes.identities
+            found = find_asset(asset, reader, identities)
+            traced = trace(self._graph, reader, found, question)
+            root = build_tree(traced, Assets(reader, identities), reader)
+        return AssetTree(
+            id=root.id,
+            direction=question.direction.value,
+            depth=depth,
+            graph=root,
+            complete=traced.complete,
+            blind_spots=traced.blind_spots,
+        )
+
+    def split_entity(self, entity: str) -> tuple[str, str | None]:
+        """Return the dataset, by its full id, and the column that a name means, if it means one.
+
+        A column that no schema has told of may be meant where its dataset is known.
+        """
+        with self.reading() as reader:
+            try:
+                found = self.resolve(entity, reader).id
+            except EntityNotFoundError:
+                dataset, dot, column = entity.rpartition(".")
+                if not dot:
+                    raise
+                found = self.resolve(dataset, reader).id
+                if not isinstance(found, DatasetId):
+                    raise
+                return str(found), column
+        if isinstance(found, ColumnId):
+            return str(found.dataset), found.field
+        return str(found), None
+
+    def find_column(self, dataset: str, column: str, reader: CatalogReader) -> Entity:
+        """Return a column of a dataset, or raise an error that says what it might have been."""
+        word, name = split_prefix(dataset)
+        owner = self.resolve(f"{word}:{name}", reader).id
+        if not isinstance(owner, DatasetId):
+            raise InvalidRequestError("dataset", f"{owner} is no dataset")
+        return self.resolve(str(ColumnId(owner, column)), reader)
+
+    def find_event(self, digest: str) -> bytes:
+        """Return an event as it was sent, by the SHA-256 that evidence names it by."""
+        try:
+            wanted = bytes.fromhex(digest)
+        except ValueError as exc:
+            raise InvalidRequestError("event", f"{digest!r} is not hexadecimal") from exc
+        with self.store.reader() as reader:
+            found = reader.find_event(wanted)
+        if found is None:
+            raise EntityNotFoundError(digest)
+        return found
+
+
+def parse_question(
+    direction: Direction | str, depth: int | None, as_of: str | None, limit: int
+) -> Question:
+    """Return a question that makes sense, or raise an error that says what does not."""
+    if depth is not None and depth < 0:
+        raise InvalidRequestError("depth", f"{depth} is below zero")
+    if limit < 1:
+        raise InvalidRequestError("limit", f"{limit} is below one")
+    try:
+        wanted = Direction(direction)
+    except ValueError as exc:
+        raise InvalidRequestError(
+            "direction", f"{direction!r} is not one of upstream, downstream, both"
+        ) from exc
+    return Question(
+        wanted,
+        depth,
+        FOREVER if as_of is None else _moment(as_of),
+        limit,
+        settings.read_number(settings.STALE_DAYS),
+    )
+
+
+def _moment(as_of: str) -> int:
+    try:
+        return parse_time(as_of, "as_of")
+    except InvalidEventError as exc:
+        raise InvalidRequestError("as_of", exc.reason) from exc

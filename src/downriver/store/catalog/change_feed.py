@@ -1,0 +1,65 @@
+"""Rows that the graph index is built from and kept in step by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.store.catalog.encoding import unpack_fields, unpack_ids, unpack_kinds
+from downriver.store.catalog.rows import CatalogQueries
+from downriver.store.catalog.tables import CHANGES_KEPT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from downriver.model.facts import ColumnTransformation
+    from downriver.store.port import Row
+
+_MOST_TOUCHED = 100_000  # that are looked up one by one
+
+
+class ChangeFeed(CatalogQueries):
+    """Everything of a kind, or what came or was touched after a point."""
+
+    def edges(self, changed_after: int) -> Iterator[Row]:
+        """Yield (id, kind, source, target, via, first_at, last_at), touched after a log entry."""
+        sql = "SELECT id, kind, source, target, via, first_at, last_at FROM edges"
+        return self._touched("edges", sql, changed_after)
+
+    def claims(self, changed_after: int) -> Iterator[Row]:
+        """Yield (id, job, dataset, first_at, last_at), touched after a log entry."""
+        sql = "SELECT id, job, dataset, first_at, last_at FROM claims"
+        return self._touched("claims", sql, changed_after)
+
+    def _touched(self, kind: str, sql: str, after: int) -> Iterator[Row]:
+        """Yield the rows touched after a log entry, or all if they are many, ordered by id."""
+        ids = self._touched_ids(kind, after)
+        if ids is None:
+            return self._scan(f"{sql} ORDER BY id")
+        return iter(sorted(self._by_ids(f"{sql} WHERE id IN", ids)))
+
+    def _touched_ids(self, kind: str, after: int) -> set[int] | None:
+        if not after or self._one("SELECT projected FROM meta")[0] - after > CHANGES_KEPT:
+            return None
+        ids: set[int] = set()
+        for (told,) in self._scan(f"SELECT {kind} FROM changes WHERE seq > ?", (after,)):
+            ids.update(unpack_ids(bytes(told)))
+            if len(ids) > _MOST_TOUCHED:
+                return None
+        return ids
+
+    def columns(self, id_after: int) -> Iterator[Row]:
+        """Yield (id, dataset, field) of columns numbered after an id."""
+        sql = """
+            SELECT first_id, dataset, fields FROM column_sets WHERE first_id > ? ORDER BY first_id
+        """
+        for first, dataset, stored in self._scan(sql, (id_after,)):
+            for column, field in enumerate(unpack_fields(bytes(stored)), first):
+                yield column, dataset, field
+
+    def derivations(
+        self, claim_after: int
+    ) -> Iterator[tuple[int, bytes, list[ColumnTransformation]]]:
+        """Yield (claim, edges, kinds) of claims numbered after another; see `store.packed`."""
+        sql = "SELECT claim, edges, kinds FROM derivations WHERE claim > ? ORDER BY claim"
+        for claim, edges, kinds in self._scan(sql, (claim_after,)):
+            yield claim, bytes(edges), unpack_kinds(bytes(kinds))

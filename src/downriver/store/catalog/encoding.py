@@ -1,0 +1,113 @@
+"""How values are encoded in rows.
+
+Bodies are compressed with zstd. Many column names or column edges share one row, because they
+arrive together and never change.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from array import array
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import msgspec
+import zstandard
+
+from downriver.model.facts import ColumnTransformation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+_MAGIC = b"\x28\xb5\x2f\xfd"
+_WORTH_PACKING = 200
+_per_thread = threading.local()  # zstd contexts are not thread-safe
+
+
+def compress(raw: bytes) -> bytes:
+    """Return the bytes to store for `raw`."""
+    if len(raw) < _WORTH_PACKING:
+        return raw
+    packed: bytes = _compressor().compress(raw)
+    return packed
+
+
+def decompress(stored: bytes) -> bytes | None:
+    """Return what was packed, or None when the stored bytes are damaged."""
+    if not stored.startswith(_MAGIC):
+        return stored
+    try:
+        raw: bytes = _decompressor().decompress(stored)
+    except zstandard.ZstdError:
+        return None
+    return raw
+
+
+def _compressor() -> zstandard.ZstdCompressor:
+    if not hasattr(_per_thread, "compressor"):
+        _per_thread.compressor = zstandard.ZstdCompressor(level=1)
+    compressor: zstandard.ZstdCompressor = _per_thread.compressor
+    return compressor
+
+
+def _decompressor() -> zstandard.ZstdDecompressor:
+    if not hasattr(_per_thread, "decompressor"):
+        _per_thread.decompressor = zstandard.ZstdDecompressor()
+    decompressor: zstandard.ZstdDecompressor = _per_thread.decompressor
+    return decompressor
+
+
+EDGE_BYTES = 12  # source, target and kind, four bytes each
+
+
+def pack_fields(fields: Sequence[str]) -> bytes:
+    """Return the names of columns as they are stored."""
+    return msgspec.json.encode(fields)
+
+
+def unpack_fields(stored: bytes) -> list[str]:
+    """Return the names of columns in the order of their ids."""
+    return _read_fields(stored)
+
+
+def pack_ids(ids: Iterable[int]) -> bytes:
+    """Return ids as they are stored."""
+    numbers = array("i", ids)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def unpack_ids(stored: bytes) -> array[int]:
+    """Return ids in the order they were packed."""
+    numbers = array("i", stored)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
+def pack_edges(
+    sources: Iterable[int],
+    targets: Iterable[int],
+    kinds: Iterable[int],
+    said: Sequence[ColumnTransformation],
+) -> tuple[bytes, bytes]:
+    """Return column edges as they are stored: the ids of their ends, and what is said of them."""
+    return pack_ids(chain(sources, targets, kinds)), msgspec.json.encode(said)
+
+
+def unpack_edges(stored: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield source, target and kind of column edges, one by one."""
+    numbers = unpack_ids(stored)
+    size = len(numbers) // 3
+    return zip(numbers[:size], numbers[size : 2 * size], numbers[2 * size :], strict=True)
+
+
+def unpack_kinds(stored: bytes) -> list[ColumnTransformation]:
+    """Return the different things a claim says of its edges."""
+    return _read_kinds(stored)
+
+
+_read_fields = msgspec.json.Decoder(list[str]).decode
+_read_kinds = msgspec.json.Decoder(list[ColumnTransformation]).decode

@@ -1,0 +1,135 @@
+"""Nodes and columns by name, and their names by number."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from downriver.errors import EntityNotFoundError
+from downriver.model.facts import EdgeKind
+from downriver.model.ids import EVERY_FIELD, JobId, NodeId, bounded, short_name
+from downriver.store.catalog.encoding import unpack_fields
+from downriver.store.catalog.rows import CatalogQueries, read_node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+
+class NodeQueries(CatalogQueries):
+    """Finds things, whatever people call them."""
+
+    def nodes(self, ids: Iterable[int]) -> dict[int, NodeId]:
+        """Return the identities behind ids."""
+        rows = self._by_ids("SELECT id, kind, namespace, name FROM nodes WHERE id IN", ids)
+        return {number: read_node(kind, namespace, name) for number, kind, namespace, name in rows}
+
+    def fields(self, columns: Mapping[int, int]) -> dict[int, tuple[int, str]]:
+        """Return (dataset id, field) of columns, given with the ids of their datasets."""
+        found: dict[int, tuple[int, str]] = {}
+        for first, dataset, fields in self._column_sets(set(columns.values())):
+            for column, field in enumerate(fields, first):
+                if column in columns:
+                    found[column] = (dataset, field)
+        return found
+
+    def _column_sets(self, datasets: Iterable[int]) -> Iterator[tuple[int, int, list[str]]]:
+        sql = "SELECT first_id, dataset, fields FROM column_sets WHERE dataset IN"
+        for first, dataset, stored in self._by_ids(sql, datasets):
+            yield first, dataset, unpack_fields(bytes(stored))
+
+    def find_node(self, node: NodeId) -> int | None:
+        """Return the id of exactly this node."""
+        kind = 1 if isinstance(node, JobId) else 0
+        rows = self._query(
+            "SELECT id FROM nodes WHERE kind = ? AND namespace = ? AND name = ?",
+            (kind, _as_stored(node.namespace), _as_stored(node.name)),
+        )
+        return rows[0][0] if rows else None
+
+    def get_node(self, node: NodeId) -> int:
+        """Return the id of exactly this node, which must exist."""
+        number = self.find_node(node)
+        if number is None:
+            raise EntityNotFoundError(str(node))
+        return number
+
+    def children_of(self, job: int) -> list[NodeId]:
+        """Return the jobs a job was seen to run."""
+        return self._neighbours(
+            "SELECT target FROM edges WHERE kind = ? AND source = ?", EdgeKind.PARENT, job
+        )
+
+    def inputs_of(self, job: int) -> list[NodeId]:
+        """Return the datasets a job reads."""
+        return self._neighbours(
+            "SELECT source FROM edges WHERE kind = ? AND target = ?", EdgeKind.READS, job
+        )
+
+    def outputs_of(self, job: int) -> list[NodeId]:
+        """Return the datasets a job writes."""
+        return self._neighbours(
+            "SELECT target FROM edges WHERE kind = ? AND source = ?", EdgeKind.WRITES, job
+        )
+
+    def writers_of(self, dataset: int) -> list[NodeId]:
+        """Return the jobs that write a dataset."""
+        return self._neighbours(
+            "SELECT source FROM edges WHERE kind = ? AND target = ?", EdgeKind.WRITES, dataset
+        )
+
+    def _neighbours(self, sql: str, kind: EdgeKind, node: int) -> list[NodeId]:
+        ids = [row[0] for row in self._query(sql, (int(kind), node))]
+        return sorted(self.nodes(ids).values(), key=str)
+
+    def nodes_named(self, name: str) -> dict[int, NodeId]:
+        """Return every node whose name ends in the last part of `name`, whatever the case."""
+        rows = self._query(
+            "SELECT id, kind, namespace, name FROM nodes WHERE short = ?",
+            (short_name(_as_stored(name)),),
+        )
+        return {row[0]: read_node(*row[1:]) for row in rows}
+
+    def search_nodes(
+        self, words: Sequence[str], limit: int, offset: int
+    ) -> tuple[dict[int, NodeId], int]:
+        """Return nodes whose names hold all these words, the shortest first, and how many do."""
+        condition = " AND ".join(["lower(name) LIKE ? ESCAPE '!'"] * len(words)) or "1 = 1"
+        patterns = ["%" + _LIKE.sub(r"!\g<0>", word.lower()) + "%" for word in words]
+        (total,) = self._one(f"SELECT count(*) FROM nodes WHERE {condition}", patterns)
+        rows = self._query(
+            f"SELECT id, kind, namespace, name FROM nodes WHERE {condition}"
+            " ORDER BY kind, length(name), name, id LIMIT ? OFFSET ?",
+            (*patterns, limit, offset),
+        )
+        return {row[0]: read_node(*row[1:]) for row in rows}, total
+
+    def find_column(self, dataset: int, field: str) -> tuple[int, str] | None:
+        """Return a column's id and name: the exact one, or the only one that differs in case."""
+        rows = [
+            (column, name)
+            for first, _, names in self._column_sets([dataset])
+            for column, name in enumerate(names, first)
+        ]
+        field = _as_stored(field)
+        exact = [row for row in rows if row[1] == field]
+        folded = exact or [row for row in rows if row[1].casefold() == field.casefold()]
+        return folded[0] if len(folded) == 1 else None
+
+    def list_names(self, limit: int) -> list[str]:
+        """Return the names of the nodes seen last, for near matches."""
+        rows = self._query("SELECT name FROM nodes ORDER BY last_at DESC LIMIT ?", (limit,))
+        return [row[0] for row in rows]
+
+    def list_fields(self, dataset: int) -> list[str]:
+        """Return the known columns of a dataset, whether a schema or an edge told of them."""
+        names = {name for *_, fields in self._column_sets([dataset]) for name in fields}
+        return sorted(names - {EVERY_FIELD})
+
+
+def _as_stored(name: str) -> str:
+    """Return a name as the catalog holds it: what no store can hold was read as U+FFFD."""
+    return bounded(_UNSTORABLE.sub("\ufffd", name))
+
+
+_LIKE = re.compile("[!%_]")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")

@@ -1,0 +1,140 @@
+"""Group commit: many callers, one writing thread, one fsync for all who wait."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from downriver.errors import StoreBusyError, StoreError
+
+if TYPE_CHECKING:
+    from downriver.openlineage import Event
+    from downriver.store.port import PreparedEvent, Receipt, Store
+
+    _Waiting = tuple[PreparedEvent, Future[Receipt]]
+
+_LARGEST_BATCH = 512
+_LARGEST_BATCH_BYTES = 16 * 2**20
+_LULL = 0.002  # seconds without an event, after which no one is waited for
+
+
+class GroupCommit:
+    """Writes events in the order they are submitted; a future resolves once its event is on disk.
+
+    While one batch commits the next gathers, so the batch grows with the load. Whoever was just
+    answered is likely to come again, and is waited for: until no one comes, and no longer than
+    writing took; one who always comes alone waits for no one. What is queued is bounded: past
+    `capacity_bytes`, submit refuses with StoreBusyError.
+    """
+
+    def __init__(self, store: Store, capacity_bytes: int) -> None:
+        self._store = store
+        self._capacity = capacity_bytes
+        self._waiting: deque[_Waiting] = deque()
+        self._waiting_bytes = 0
+        self._wanted = 1  # so many must wait before the writing thread is woken
+        self._expected = 1  # to come, or here already, once the batch before is answered
+        self._took = 0.0  # seconds to write it
+        self._closing = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="downriver-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, events: list[Event]) -> list[Future[Receipt]]:
+        """Queue events, all or none."""
+        # Here, where others prepare theirs while a batch commits; the writing thread only writes.
+        prepared = [self._store.prepare(event) for event in events]
+        size = sum(len(event.raw) for event in events)
+        futures: list[Future[Receipt]] = [Future() for _ in events]
+        for future in futures:
+            future.set_running_or_notify_cancel()  # a caller who gives up cannot take it back
+        with self._changed:
+            if self._closing:
+                raise StoreError("the store is closing")
+            if self._waiting and self._waiting_bytes + size > self._capacity:
+                raise StoreBusyError(f"{len(self._waiting)} events are waiting to be written")
+            self._waiting.extend(zip(prepared, futures, strict=True))
+            self._waiting_bytes += size
+            if len(self._waiting) >= self._wanted or self._waiting_bytes >= _LARGEST_BATCH_BYTES:
+                self._changed.notify()
+        return futures
+
+    @property
+    def waiting(self) -> int:
+        """How many events are queued."""
+        return len(self._waiting)
+
+    def close(self) -> None:
+        """Write what is queued, then stop."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while batch := self._next_batch():
+            started = time.monotonic()
+            self._write(batch)
+            self._took = time.monotonic() - started
+
+    def _next_batch(self) -> list[_Waiting]:
+        batch: list[_Waiting] = []
+        size = 0
+        with self._changed:
+            self._gather()
+            while self._waiting and len(batch) < _LARGEST_BATCH and size < _LARGEST_BATCH_BYTES:
+                batch.append(self._waiting.popleft())
+                size += len(batch[-1][0].event.raw)
+            self._waiting_bytes -= size
+        return batch
+
+    def _gather(self) -> None:
+        """Wait for an event, and then for those who are about to come again."""
+        self._wanted = 1
+        while not self._waiting and not self._closing:
+            self._changed.wait()
+        # Writing meanwhile would gain nothing: two threads that need the interpreter by turns take
+        # longer than one after the other.
+        self._wanted = self._expected
+        until = time.monotonic() + self._took
+        before = 0
+        while (
+            before < len(self._waiting) < self._expected
+            and self._waiting_bytes < _LARGEST_BATCH_BYTES
+            and not self._closing
+        ):
+            before = len(self._waiting)
+            self._changed.wait(max(0.0, min(_LULL, until - time.monotonic())))
+
+    def _write(self, batch: list[_Waiting]) -> None:
+        try:
+            receipts = self._store.write([prepared for prepared, _ in batch])
+        except BaseException as exc:  # noqa: BLE001 — handed to whoever waits for the batch
+            self._write_apart(batch, exc)
+            return
+        self._expected = min(len(batch) + len(self._waiting), _LARGEST_BATCH)
+        for (_, future), receipt in zip(batch, receipts, strict=True):
+            future.set_result(receipt)
+
+    def _write_apart(self, batch: list[_Waiting], failure: BaseException) -> None:
+        """Try each alone, so that one bad event costs no one else; unless it is not the event."""
+        if len(batch) == 1 or self._is_out(failure):
+            for _, future in batch:
+                future.set_exception(failure)
+            return
+        for one in batch:
+            self._write([one])
+
+    def _is_out(self, failure: BaseException) -> bool:
+        """Tell whether the store itself fails: every event alone would wait for it in vain."""
+        if isinstance(failure, StoreBusyError):
+            return True
+        try:
+            with self._store.reader() as reader:
+                reader.state()
+        except StoreError:
+            return True
+        return False

@@ -1,0 +1,46 @@
+"""A version is made all at once, by one writer."""
+
+from __future__ import annotations
+
+import pytest
+
+from downriver.errors import InvalidRequestError, LakeBusyError
+from downriver.lake.storage.files import Folder
+from downriver.lake.storage.versions import (
+    BronzeBatch,
+    LakeVersion,
+    VersionOrTime,
+    commit_version,
+    parse_version_or_time,
+    read_current_version,
+)
+
+
+def test_of_two_that_write_at_once_one_is_told_to_try_again(tmp_path):
+    folder = Folder(str(tmp_path))
+    base = commit_version(folder, LakeVersion(), LakeVersion())
+    commit_version(folder, base, LakeVersion(folded=1))
+    with pytest.raises(LakeBusyError, match="try again"):
+        commit_version(folder, base, LakeVersion(folded=2))
+    assert read_current_version(folder).folded == 1
+
+
+def test_a_batch_knows_of_which_times_it_may_hold_events():
+    batch = BronzeBatch(1, "bronze/1", 3, 0, 0, first_at=10, last_at=20)
+    assert [batch.may_hold(*span) for span in ((1, 9), (1, 10), (15, 16), (20, 30), (21, 30))] == [
+        *(False, True, True, True, False),
+    ]
+    assert BronzeBatch(1, "bronze/1", 3, 0, 0).may_hold(1, 2), (
+        "one of an older version may hold any"
+    )
+
+
+def test_a_point_is_a_version_or_a_time():
+    assert parse_version_or_time("12") == VersionOrTime(12, 0)
+    assert parse_version_or_time("1970-01-01T00:00:01Z") == VersionOrTime(None, 1_000_000)
+    assert parse_version_or_time("1970-01-01T01:00:01+01:00") == VersionOrTime(None, 1_000_000)
+    assert parse_version_or_time("1970-01-01") == VersionOrTime(None, 86_400_000_000 - 1), (
+        "a day means its end"
+    )
+    with pytest.raises(InvalidRequestError, match="neither a version nor a time"):
+        parse_version_or_time("yesterday")

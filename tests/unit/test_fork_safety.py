@@ -1,0 +1,87 @@
+"""A fork waits for threads to come out of a library with locks of its own."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from downriver.fork_safety import ForkGate, renew_in_child
+
+SECONDS = 10.0
+
+
+@pytest.fixture
+def crossing() -> ForkGate:
+    return ForkGate()
+
+
+def test_closing_off_waits_for_a_thread_that_is_inside(crossing: ForkGate) -> None:
+    entered, may_leave = threading.Event(), threading.Event()
+    closed = threading.Event()
+
+    def stay() -> None:
+        with crossing:
+            entered.set()
+            may_leave.wait(SECONDS)
+
+    def close_off() -> None:
+        crossing.close_off()
+        closed.set()
+
+    inside, closing = threading.Thread(target=stay), threading.Thread(target=close_off)
+    inside.start()
+    assert entered.wait(SECONDS)
+    closing.start()
+    assert not closed.wait(0.1)
+    may_leave.set()
+    assert closed.wait(SECONDS)
+    inside.join(SECONDS)
+    closing.join(SECONDS)
+
+
+def test_no_thread_gets_in_until_the_fork_is_over(crossing: ForkGate) -> None:
+    entered = threading.Event()
+
+    def enter() -> None:
+        with crossing:
+            entered.set()
+
+    crossing.close_off()
+    thread = threading.Thread(target=enter)
+    thread.start()
+    assert not entered.wait(0.1)
+    crossing.open_up()
+    assert entered.wait(SECONDS)
+    thread.join(SECONDS)
+
+
+def test_a_thread_that_is_inside_may_go_further_in_and_fork(crossing: ForkGate) -> None:
+    with crossing:
+        crossing.close_off()  # it does not wait for itself
+        with crossing:
+            pass
+        crossing.open_up()
+
+
+class Renewing:
+    """Counts how often it begins anew, and fails at it when told to."""
+
+    def __init__(self, *, fails: bool) -> None:
+        self.fails, self.renewed = fails, 0
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        self.renewed += 1
+        if self.fails:
+            raise RuntimeError("cannot begin anew")
+
+
+def test_one_that_cannot_be_renewed_keeps_no_other_from_it() -> None:
+    held = [Renewing(fails=number % 2 == 0) for number in range(8)]
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if all(one.renewed == 1 for one in held) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert not any(one.renewed for one in held)
