@@ -22,17 +22,17 @@ from downriver.impact.policy.rules import Policy, parse_policy, read_policy
 from downriver.impact.policy.verdict import decide
 from downriver.impact.propagate import propagate_changes
 from downriver.impact.report.impact_answer import answer_impact
-from downriver.impact.simulate.catalog import CatalogView
+from downriver.impact.simulate.catalog import SimulationCatalog
 from downriver.impact.simulate.delta import ResolvedChange
 
 __all__ = [
-    "CatalogView",
     "CommitTrees",
     "FileEdits",
     "FilePair",
     "Fix",
     "Policy",
     "ResolvedChange",
+    "SimulationCatalog",
     "SourceFiles",
     "SourceFolder",
     "UploadedFiles",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from downriver.impact.changes.file_edits import ScriptEdit
-    from downriver.impact.simulate.catalog import CatalogView, Process
+    from downriver.impact.simulate.catalog import Process, SimulationCatalog
     from downriver.model.changes import Change
 
 _MANY = 50  # waiting at once: from here on, finding the order costs less than looking twice
@@ -34,7 +34,7 @@ _MANY = 50  # waiting at once: from here on, finding the order costs less than l
 class Worklist:
     """Processes that wait, each once. Few are taken by hops, many in the order data flows."""
 
-    def __init__(self, world: CatalogView) -> None:
+    def __init__(self, world: SimulationCatalog) -> None:
         self._world = world
         self._heap: list[tuple[int, int]] = []
         self._waiting: set[int] = set()
@@ -66,7 +66,7 @@ class Worklist:
         heapq.heapify(self._heap)
 
 
-def _finished_last_first(world: CatalogView, starts: Iterable[int]) -> list[int]:
+def _finished_last_first(world: SimulationCatalog, starts: Iterable[int]) -> list[int]:
     """Walk downstream in depth. What is finished later is upstream of what was before it."""
     finished: list[int] = []
     seen: set[int] = set()
@@ -103,7 +103,7 @@ _SEVERITIES = {
 
 def propagate_changes(
     changes: Sequence[ResolvedChange],
-    world: CatalogView,
+    world: SimulationCatalog,
     edits: Mapping[int, ScriptEdit] | None = None,
     rewritten: Mapping[int, Process] | None = None,
 ) -> Impact:
@@ -121,7 +121,7 @@ class Propagation:
     def __init__(
         self,
         changes: Sequence[ResolvedChange],
-        world: CatalogView,
+        world: SimulationCatalog,
         edits: Mapping[int, ScriptEdit],
         rewritten: Mapping[int, Process] | None = None,
     ) -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from downriver.errors import InvalidRequestError
 from downriver.impact import (
-    CatalogView,
     ResolvedChange,
+    SimulationCatalog,
     SourceFolder,
     answer_impact,
     changes_from_request,
@@ -40,7 +40,7 @@ class ImpactApi(CaptureApi, TraceApi):
 
     def __init__(self, store: Store, repository: Repository | None = None) -> None:
         super().__init__(store, repository)
-        self._world: tuple[StoreState, CatalogView] | None = None
+        self._world: tuple[StoreState, SimulationCatalog] | None = None
 
     def impact(self, changes: Sequence[Change]) -> Impact:
         """Answer what changes do to everyone downstream, and to those who write there."""
@@ -123,12 +123,12 @@ class ImpactApi(CaptureApi, TraceApi):
         named = with_dataset(change, entity.id.name)
         return named, self._graph.nodes.identities.canonical(entity.node)
 
-    def _world_of(self, reader: CatalogReader) -> CatalogView:
+    def _world_of(self, reader: CatalogReader) -> SimulationCatalog:
         """Return the catalog as simulations see it; what was parsed is kept while it holds."""
         state = reader.state()
         if self._world is None or self._world[0] != state:
             before = None if self._world is None else self._world[1]
-            self._world = (state, CatalogView(self._graph, before))
+            self._world = (state, SimulationCatalog(self._graph, before))
         world = self._world[1]
         world.reader = reader
         return world

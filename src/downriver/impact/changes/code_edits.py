@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from downriver.capture.code import CodeJob
     from downriver.capture.scan import ScanResult
-    from downriver.impact.simulate.catalog import CatalogView, Process
+    from downriver.impact.simulate.catalog import Process, SimulationCatalog
     from downriver.model.ids import DatasetId
 
 
@@ -63,7 +63,7 @@ class CodeEdits(NamedTuple):
     unknown: list[str]
 
 
-def compare_code(base: ScanResult, head: ScanResult, world: CatalogView) -> CodeEdits:
+def compare_code(base: ScanResult, head: ScanResult, world: SimulationCatalog) -> CodeEdits:
     """Compare what the scanner read in the edited files of two commits."""
     comparing = _Comparing(base, head, world)
     for job in base.jobs:
@@ -73,7 +73,7 @@ def compare_code(base: ScanResult, head: ScanResult, world: CatalogView) -> Code
 
 
 class _Comparing:
-    def __init__(self, base: ScanResult, head: ScanResult, world: CatalogView) -> None:
+    def __init__(self, base: ScanResult, head: ScanResult, world: SimulationCatalog) -> None:
         self._base = base
         self._head = head
         self._world = world
@@ -232,7 +232,7 @@ def only_in(one: Iterable[str], other: Iterable[str]) -> list[str]:
     return [name for name in dict.fromkeys(one) if name.casefold() not in there]
 
 
-def find_process(job: CodeJob, world: CatalogView) -> Process | None:
+def find_process(job: CodeJob, world: SimulationCatalog) -> Process | None:
     """Return the process of the catalog whose code a job was read from."""
     candidates = [
         (node, world.process(number))

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from downriver.impact.changes.commits import CodeReader, FilePair
-    from downriver.impact.simulate.catalog import CatalogView, Process
+    from downriver.impact.simulate.catalog import Process, SimulationCatalog
 
 
-def compare_seed(pair: FilePair, world: CatalogView) -> Iterator[ResolvedChange]:
+def compare_seed(pair: FilePair, world: SimulationCatalog) -> Iterator[ResolvedChange]:
     """Yield what an edited seed changes; a new one feeds no one."""
     nodes = world.nodes_named(PurePosixPath(pair.path).stem)
     for node in {world.canonical(n) for n, name in nodes.items() if isinstance(name, DatasetId)}:
@@ -71,7 +71,7 @@ class ScriptEdit(NamedTuple):
     base: JobScript
     head: JobScript
 
-    def reading(self, world: CatalogView) -> BoundScript:
+    def reading(self, world: SimulationCatalog) -> BoundScript:
         """Return what the SQL says before the edit."""
         return BoundScript(self.process._replace(script=self.base), world)
 
@@ -86,7 +86,7 @@ class FileEdits(NamedTuple):
     rewritten: dict[int, Process]
 
 
-def find_edits(pairs: Iterable[FilePair], world: CatalogView, read: CodeReader) -> FileEdits:
+def find_edits(pairs: Iterable[FilePair], world: SimulationCatalog, read: CodeReader) -> FileEdits:
     """Match files with the jobs whose code they are. What no job is known for, feeds no one.
 
     SQL is compared query by query; `read` tells what all other code of either commit does.
@@ -136,7 +136,7 @@ def _take_unknown(pair: FilePair, found: FileEdits) -> None:
         found.unknown.append(f"{pair.path}: no job in the catalog has this code")
 
 
-def _processes(pair: FilePair, world: CatalogView) -> Iterator[Process]:
+def _processes(pair: FilePair, world: SimulationCatalog) -> Iterator[Process]:
     path = PurePosixPath(pair.path)
     candidates = [
         world.process(number)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from downriver.impact.fix.source_files import SourceFiles, TextEdit
-    from downriver.impact.simulate.catalog import CatalogView, Process
+    from downriver.impact.simulate.catalog import Process, SimulationCatalog
     from downriver.impact.simulate.delta import ResolvedChange
     from downriver.model.changes import Change
     from downriver.model.verdicts import Effect
@@ -97,14 +97,16 @@ class Fix(MappingStruct, kw_only=True):
         return "".join(patch.diff for patch in self.patches)
 
 
-def write_fix(changes: Sequence[ResolvedChange], world: CatalogView, code: SourceFiles) -> Fix:
+def write_fix(
+    changes: Sequence[ResolvedChange], world: SimulationCatalog, code: SourceFiles
+) -> Fix:
     """Return the patch for changes to these files."""
     return _Fixing(changes, world, code).fix()
 
 
 class _Fixing:
     def __init__(
-        self, changes: Sequence[ResolvedChange], world: CatalogView, code: SourceFiles
+        self, changes: Sequence[ResolvedChange], world: SimulationCatalog, code: SourceFiles
     ) -> None:
         self._changes = changes
         self._world = world

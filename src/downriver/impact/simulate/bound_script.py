@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from downriver.columns.dependencies import TableName
-    from downriver.impact.simulate.catalog import CatalogView, Process
+    from downriver.impact.simulate.catalog import Process, SimulationCatalog
     from downriver.impact.simulate.column_types import ColumnType
     from downriver.impact.simulate.delta import Delta
     from downriver.impact.simulate.job_script import ScriptReading
@@ -120,7 +120,7 @@ class BoundTables:
     def __init__(
         self,
         process: Process,
-        world: CatalogView,
+        world: SimulationCatalog,
         deltas: Mapping[int, Delta],
         before: BoundTables | None = None,
     ) -> None:
@@ -158,7 +158,7 @@ class BoundTables:
 class BoundScript:
     """A process's SQL read under the schemas of today, indexed by dataset and column."""
 
-    def __init__(self, process: Process, world: CatalogView) -> None:
+    def __init__(self, process: Process, world: SimulationCatalog) -> None:
         assert process.script is not None  # noqa: S101
         self.process = process
         self.script = process.script

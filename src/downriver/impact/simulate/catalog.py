@@ -78,10 +78,10 @@ class ConsumerSummary(NamedTuple):
     last_run: str | None
 
 
-class CatalogView:
+class SimulationCatalog:
     """One state of a store. Set `reader` to an open view of that state before asking."""
 
-    def __init__(self, graph: GraphSnapshot, before: CatalogView | None = None) -> None:
+    def __init__(self, graph: GraphSnapshot, before: SimulationCatalog | None = None) -> None:
         self._graph = graph
         # Parsed SQL outlives the state of a store: most of it is the same in the next one.
         self._scripts: dict[tuple[str, str], JobScript] = before._scripts if before else {}

@@ -30,7 +30,7 @@ from downriver.model.verdicts import Basis, Outcome, Reference
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from downriver.impact.simulate.catalog import CatalogView
+    from downriver.impact.simulate.catalog import SimulationCatalog
 
 
 def assert_never(value: NoReturn) -> NoReturn:
@@ -223,7 +223,7 @@ class InitialDeltas(NamedTuple):
     blind_spots: list[BlindSpot]
 
 
-def initial_deltas(changes: Sequence[ResolvedChange], world: CatalogView) -> InitialDeltas:
+def initial_deltas(changes: Sequence[ResolvedChange], world: SimulationCatalog) -> InitialDeltas:
     """Return the state of each changed dataset; a column that no one knows is an error."""
     deltas: dict[int, Delta] = {}
     spots: list[BlindSpot] = []
@@ -235,7 +235,7 @@ def initial_deltas(changes: Sequence[ResolvedChange], world: CatalogView) -> Ini
     return InitialDeltas(deltas, list({spot.entity: spot for spot in spots}.values()))
 
 
-def _unknown_schema(world: CatalogView, node: int) -> BlindSpot:
+def _unknown_schema(world: SimulationCatalog, node: int) -> BlindSpot:
     return BlindSpot(
         kind="no_schema",
         entity=str(world.dataset(node).id),
@@ -243,7 +243,7 @@ def _unknown_schema(world: CatalogView, node: int) -> BlindSpot:
     )
 
 
-def _apply(change: Change, node: int, delta: Delta, world: CatalogView) -> None:
+def _apply(change: Change, node: int, delta: Delta, world: SimulationCatalog) -> None:
     name = world.dataset(node).id.name
     match change:
         case ColumnRename():
@@ -276,7 +276,7 @@ def _apply(change: Change, node: int, delta: Delta, world: CatalogView) -> None:
             assert_never(change)
 
 
-def _add(change: ColumnAdd, node: int, delta: Delta, world: CatalogView) -> None:
+def _add(change: ColumnAdd, node: int, delta: Delta, world: SimulationCatalog) -> None:
     _check_free(change.column, node, delta, world)
     trail = (f"{world.dataset(node).id.name}.{change.column}",)
     delta.put(change.column, DeltaKind.ADDED, ColumnDelta(change.data_type, trail))
@@ -284,7 +284,7 @@ def _add(change: ColumnAdd, node: int, delta: Delta, world: CatalogView) -> None
         delta.put(change.column, DeltaKind.REQUIRED, ColumnDelta("", trail))
 
 
-def _recompute(change: LogicChange, node: int, delta: Delta, world: CatalogView) -> None:
+def _recompute(change: LogicChange, node: int, delta: Delta, world: SimulationCatalog) -> None:
     name = world.dataset(node).id.name
     for given in change.columns:
         column = _existing(given, node, world)
@@ -293,7 +293,7 @@ def _recompute(change: LogicChange, node: int, delta: Delta, world: CatalogView)
         delta.rows = (name,)
 
 
-def _deprecate(change: Deprecation, node: int, delta: Delta, world: CatalogView) -> None:
+def _deprecate(change: Deprecation, node: int, delta: Delta, world: SimulationCatalog) -> None:
     name = world.dataset(node).id.name
     if change.column:
         column = _existing(change.column, node, world)
@@ -302,12 +302,12 @@ def _deprecate(change: Deprecation, node: int, delta: Delta, world: CatalogView)
         delta.deprecated = (name,)
 
 
-def _type_of(column: str, node: int, world: CatalogView) -> str:
+def _type_of(column: str, node: int, world: SimulationCatalog) -> str:
     types = {field.name.casefold(): field.type for field in world.fields(node) or ()}
     return types.get(column.casefold(), "")
 
 
-def _check_free(column: str, node: int, delta: Delta, world: CatalogView) -> None:
+def _check_free(column: str, node: int, delta: Delta, world: SimulationCatalog) -> None:
     taken = {field.name.casefold() for field in world.fields(node) or ()}
     taken -= delta.columns(DeltaKind.LOST, DeltaKind.RENAMED).keys()
     if column.casefold() in taken:
@@ -315,7 +315,7 @@ def _check_free(column: str, node: int, delta: Delta, world: CatalogView) -> Non
         raise InvalidRequestError("changes", f"{name} already has a column {column!r}")
 
 
-def _existing(column: str, node: int, world: CatalogView) -> str:
+def _existing(column: str, node: int, world: SimulationCatalog) -> str:
     """Return a column as the catalog writes it; where it knows some columns, it must be one."""
     known = world.known_columns(node)
     for name in known:

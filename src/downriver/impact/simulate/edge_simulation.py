@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from downriver.graph import GraphSnapshot
-    from downriver.impact.simulate.catalog import CatalogView, Process
+    from downriver.impact.simulate.catalog import Process, SimulationCatalog
     from downriver.impact.simulate.delta import Trail
     from downriver.openlineage.facets.code import CodeReference
     from downriver.store import CatalogReader
@@ -91,7 +91,7 @@ def _current_claims(claims: list[int], datasets: list[int], reader: CatalogReade
 
 
 def simulate_reader(
-    process: Process, world: CatalogView, deltas: Mapping[int, Delta]
+    process: Process, world: SimulationCatalog, deltas: Mapping[int, Delta]
 ) -> ProcessResult:
     """Return what happens to a process of which only edges, or references in code, are known."""
     weighing = _EdgeSimulation(process, world)
@@ -103,7 +103,7 @@ def simulate_reader(
 
 
 class _EdgeSimulation:
-    def __init__(self, process: Process, world: CatalogView) -> None:
+    def __init__(self, process: Process, world: SimulationCatalog) -> None:
         self._process = process
         self._world = world
         self.result = ProcessResult(basis="column_edges")
@@ -224,7 +224,7 @@ _WORDS = {
 class _InputUse:
     """How a process uses one input."""
 
-    def __init__(self, process: Process, world: CatalogView, node: int) -> None:
+    def __init__(self, process: Process, world: SimulationCatalog, node: int) -> None:
         self._process = process
         self._dataset = world.dataset(node)
         self._derives = world.derives(process, node)
@@ -279,7 +279,9 @@ def _names(reference: CodeReference, namespace: str, names: tuple[str, ...]) -> 
     )
 
 
-def simulate_writer(process: Process, world: CatalogView, node: int, delta: Delta) -> ProcessResult:
+def simulate_writer(
+    process: Process, world: SimulationCatalog, node: int, delta: Delta
+) -> ProcessResult:
     """Return what happens to a process that fills a dataset which is changed under its hands."""
     result = ProcessResult(basis="column_edges")
     name = world.dataset(node).id.name

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from downriver.columns.dependencies import Deps, TableName
     from downriver.impact.simulate.bound_script import BoundScript
-    from downriver.impact.simulate.catalog import CatalogView
+    from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.delta import Trail
     from downriver.impact.simulate.job_script import (
         JobScript,
@@ -123,7 +123,7 @@ class ChangedDependencies:
     """Follows the dependencies of one process's SQL to what happened to their columns."""
 
     def __init__(
-        self, reading: BoundScript, world: CatalogView, deltas: Mapping[int, Delta]
+        self, reading: BoundScript, world: SimulationCatalog, deltas: Mapping[int, Delta]
     ) -> None:
         self._reading = reading
         self._process = reading.process

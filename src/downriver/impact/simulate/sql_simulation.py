@@ -29,7 +29,7 @@ from downriver.model.verdicts import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from downriver.impact.simulate.catalog import CatalogView
+    from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.delta import Trail
     from downriver.impact.simulate.job_script import JobScript, ScriptReading
     from downriver.model.verdicts import Reference
@@ -51,7 +51,7 @@ _WHY = {
 
 def simulate_script(
     reading: BoundScript,
-    world: CatalogView,
+    world: SimulationCatalog,
     deltas: Mapping[int, Delta],
     head: JobScript | None = None,
 ) -> ProcessResult:
@@ -66,7 +66,7 @@ class _Simulation:
     def __init__(
         self,
         reading: BoundScript,
-        world: CatalogView,
+        world: SimulationCatalog,
         deltas: Mapping[int, Delta],
         head: JobScript | None,
     ) -> None:
