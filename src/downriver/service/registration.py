@@ -90,7 +90,7 @@ class Registrar:
             raise InvalidAssetError("source_ref", f"{problem.path}:{problem.line} {problem.reason}")
         job = make_asset_job(asset, self._job(asset.name), found)
         if found is None and job.inputs:
-            job.cannot_see(_UNREAD)
+            job.add_blind_spot(_UNREAD)
         facet_ = AssetFacet(
             id=self._id(node),
             assetType=asset.asset_type,
@@ -157,7 +157,7 @@ class Registrar:
                 facets.update(render_dataset_facets(note))
         yield render_dataset_event(table, at, facets)
         if job.inputs or job.after:
-            job.writes(table)
+            job.add_output(table)
             yield render_job(job, at)
 
     def _alias(self, asset: AssetRegistration, table: DatasetId) -> Facets:

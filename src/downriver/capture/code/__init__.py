@@ -1,4 +1,4 @@
-"""What every reader of code ends in: jobs with their data, columns and places in files."""
+"""Jobs read from code: inputs, outputs, column lineage and references to columns."""
 
 from downriver.capture.code.job import (
     CodeBlindSpot,

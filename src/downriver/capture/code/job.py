@@ -21,7 +21,10 @@ Clause = Literal[
 
 
 class CodeEdge(msgspec.Struct, frozen=True, order=True, kw_only=True):
-    """One column is made from another; `target_field` is `*` when it decides about whole rows."""
+    """Column lineage from one column to another.
+
+    `target_field` is `*` when the source column decides which rows are written.
+    """
 
     source: DatasetId
     source_field: str
@@ -34,7 +37,7 @@ class CodeEdge(msgspec.Struct, frozen=True, order=True, kw_only=True):
 
     @property
     def type(self) -> str:
-        """DIRECT when the value is carried over, INDIRECT when it only steers."""
+        """DIRECT when the value flows into the target, INDIRECT when it only influences it."""
         return "DIRECT" if self.subtype in _DIRECT else "INDIRECT"
 
 
@@ -42,7 +45,7 @@ _DIRECT = frozenset({"IDENTITY", "TRANSFORMATION", "AGGREGATION"})
 
 
 class ColumnReference(msgspec.Struct, frozen=True, order=True, kw_only=True):
-    """A place that names a column of a dataset; `*` is every column."""
+    """A line of code that names a column of a dataset; `*` is every column."""
 
     dataset: DatasetId
     field: str
@@ -53,7 +56,7 @@ class ColumnReference(msgspec.Struct, frozen=True, order=True, kw_only=True):
 
 
 class CodeBlindSpot(msgspec.Struct, frozen=True, order=True):
-    """Something that could not be seen through."""
+    """A part of a job whose lineage is unknown."""
 
     kind: str
     message: str
@@ -61,7 +64,7 @@ class CodeBlindSpot(msgspec.Struct, frozen=True, order=True):
 
 
 class DocumentedColumn(msgspec.Struct, frozen=True):
-    """A column as a schema or its documentation tells it."""
+    """A column of a schema or of its documentation."""
 
     name: str
     type: str = ""
@@ -69,7 +72,7 @@ class DocumentedColumn(msgspec.Struct, frozen=True):
 
 
 class DatasetNote(msgspec.Struct, kw_only=True):
-    """What code tells of a dataset besides who reads and writes it."""
+    """Schema, documentation, owners and tags of a dataset, found in code."""
 
     id: DatasetId
     columns: list[DocumentedColumn] = []
@@ -81,9 +84,9 @@ class DatasetNote(msgspec.Struct, kw_only=True):
 
 
 class DerivationStep(msgspec.Struct, frozen=True, order=True):
-    """One step of how data is made, as text in which names are followed to what they mean.
+    """One operation that derives an output, as text in which variables are replaced by values.
 
-    It makes `columns`; a step that makes none of them decides about rows.
+    It computes `columns`. A step without columns decides which rows there are.
     """
 
     columns: tuple[str, ...]
@@ -91,9 +94,10 @@ class DerivationStep(msgspec.Struct, frozen=True, order=True):
 
 
 class OutputShape(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job writes: the columns it names, those it leaves out, and how all is made.
+    """The columns a job writes to a dataset, and the steps that derive them.
 
-    An `open` one carries over the columns of a dataset whose schema is unknown besides.
+    `without` are columns that are dropped. `open` is true when columns of a dataset with an
+    unknown schema are written too.
     """
 
     dataset: DatasetId
@@ -104,7 +108,10 @@ class OutputShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CodeJob(msgspec.Struct, kw_only=True):
-    """A job as its code declares it. `path` is relative to what was read; `line` its first."""
+    """A job as its code declares it, with the file and the first line of that code.
+
+    `path` is relative to the repository.
+    """
 
     id: JobId
     integration: str
@@ -126,34 +133,34 @@ class CodeJob(msgspec.Struct, kw_only=True):
     spots: list[CodeBlindSpot] = []
     written: list[OutputShape] = []
 
-    def reads(self, dataset: DatasetId) -> None:
-        """Note an input, once."""
+    def add_input(self, dataset: DatasetId) -> None:
+        """Add an input unless it is there already."""
         if dataset not in self.inputs:
             self.inputs.append(dataset)
 
-    def writes(self, dataset: DatasetId) -> None:
-        """Note an output, once."""
+    def add_output(self, dataset: DatasetId) -> None:
+        """Add an output unless it is there already."""
         if dataset not in self.outputs:
             self.outputs.append(dataset)
 
-    def refers(self, reference: ColumnReference) -> None:
-        """Note a reference, once."""
+    def add_reference(self, reference: ColumnReference) -> None:
+        """Add a reference unless it is there already."""
         if reference not in self.references:
             self.references.append(reference)
 
-    def cannot_see(self, spot: CodeBlindSpot) -> None:
-        """Note a blind spot, once."""
+    def add_blind_spot(self, spot: CodeBlindSpot) -> None:
+        """Add a blind spot unless it is there already."""
         if spot not in self.spots:
             self.spots.append(spot)
 
 
 def set_query(job: CodeJob, sql: str, template: Template | None = None) -> None:
-    """Keep a job's query: as it runs, and as the template it is rendered from, if it is one."""
+    """Set a job's query: the SQL that runs, and the template it is rendered from, if any."""
     if template is None or not any(mark in sql for mark in ("{{", "{%", "{#")):
         job.sql = sql
         return
     job.raw = sql
-    # Of two renderings the second answers yes to what only a run can tell: it has all there is.
+    # Of two renderings the second takes the branches that only a run can decide: it has all SQL.
     job.sql = render_template(sql, template, Budget(SqlLimits())).texts[-1]
 
 
@@ -165,22 +172,24 @@ def add_sql(
     result: DatasetId | None = None,
     first_line: int = 1,
 ) -> None:
-    """Add what a script reads, writes and derives; what a query returns goes to `result`.
+    """Add the lineage of a script to a job. The rows that a query returns go to `result`.
 
-    `first_line` is the line of the file that the script begins on.
+    `first_line` is the line of the file where the script begins.
     """
     for table in lineage.inputs:
-        job.reads(dataset_for(table))
+        job.add_input(dataset_for(table))
     for table in lineage.outputs:
-        job.writes(dataset_for(table))
+        job.add_output(dataset_for(table))
     if result is not None:
-        job.writes(result)
+        job.add_output(result)
     for edge in [*lineage.column_edges, *lineage.dataset_edges]:
         target = dataset_for(edge.target.table) if edge.target.table else result
         if target is not None:
             job.edges.append(_edge(edge, dataset_for(edge.source.table), target))
     for spot in lineage.blind_spots:
-        job.cannot_see(CodeBlindSpot(spot.kind, spot.message, max(spot.line, 1) + first_line - 1))
+        job.add_blind_spot(
+            CodeBlindSpot(spot.kind, spot.message, max(spot.line, 1) + first_line - 1)
+        )
 
 
 def _edge(edge: ColumnEdge, source: DatasetId, target: DatasetId) -> CodeEdge:

@@ -1,7 +1,7 @@
-"""Where a SQL text names columns: each place with its line and its clause.
+"""Finds the lines of a SQL text that name columns, each with its clause.
 
-The lineage says which columns of which tables a text uses; this finds where it does. It reads the
-text as people wrote it, a template with its tags too, so a line is the line in their file.
+Lineage says which columns of which tables a text uses. This module finds the lines. It reads the
+text before a template is rendered, so that a line number is the line in the file.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ _SET_OPERATIONS = frozenset({"union", "except", "intersect", "minus"})
 
 
 class TableNames(NamedTuple):
-    """How the tables of a lineage are known: as ids, and by what templates call them.
+    """How table names of a lineage become dataset ids, and what template functions refer to.
 
-    `called` maps what a `ref('model')` or a `source('raw', 'orders')` (as `raw.orders`) says, case
-    folded, to the table it means, where that is not called the same; `this` is what `this` means.
+    `called` maps the argument of `ref('model')` or `source('raw', 'orders')` (as `raw.orders`), in
+    lower case, to its table where the table has another name. `this` is the table of `{{ this }}`.
     """
 
     dataset_for: Callable[[str], DatasetId]
@@ -64,20 +64,20 @@ class TableNames(NamedTuple):
 
 
 class _Token(NamedTuple):
-    """A piece of the text. `query` numbers the query it stands in: those of a UNION are several."""
+    """A token. `query` is the number of its query; each part of a UNION is a query of its own."""
 
     kind: str
     text: str
     line: int
     query: int
     clause: Clause
-    opener: str = ""  # the word that opened the clause
+    opener: str = ""  # the keyword that begins the clause
 
 
 def find_references(
     text: str, lineage: SqlLineage, names: TableNames, *, first_line: int = 1
 ) -> list[ColumnReference]:
-    """Return the places in a text that name the columns its lineage uses, in order."""
+    """Return the references in a text to the columns its lineage uses, in order."""
     found = _Finder(text, lineage, names).find()
     return [
         ColumnReference(
@@ -100,7 +100,7 @@ class _Place(NamedTuple):
 
 
 class _Finder:
-    """One text being searched."""
+    """Searches one text."""
 
     def __init__(self, text: str, lineage: SqlLineage, names: TableNames) -> None:
         self._lines = text.splitlines()
@@ -112,7 +112,9 @@ class _Finder:
         self._targets = _tables_by_field([edge.target for edge in edges])
         self._ctes = self._find_ctes()
         self._aliases: dict[str, str] = {}
-        self._read_by: dict[int, list[str | None]] = {}  # by query; None is a CTE or a subquery
+        self._read_by: dict[
+            int, list[str | None]
+        ] = {}  # by query; None stands for a CTE or a subquery
         self._find_tables()
 
     def find(self) -> Iterator[_Place]:
@@ -130,7 +132,7 @@ class _Finder:
         if token.clause == "write" and (token.opener != "set" or self._text(at + 1) == "="):
             yield from self._written(field, token)
             return
-        if token.clause == "write":  # what SET computes
+        if token.clause == "write":  # the expression after SET column =
             token = token._replace(clause="select")
         tables = self._fields.get(field)
         if not tables or self._text(at + 1) in ("(", ".") or self._text(at - 1).lower() == "as":
@@ -143,12 +145,12 @@ class _Finder:
             yield self._place(table, tables[table], token)
 
     def _written(self, field: str, token: _Token) -> Iterator[_Place]:
-        """A column that is written to, by name."""
+        """Yield the references to a column that a statement writes."""
         for table, spelled in self._targets.get(field, {}).items():
             yield self._place(table, spelled, token)
 
     def _in_tag(self, token: _Token) -> Iterator[_Place]:
-        """Macros are given columns as strings: `surrogate_key(['order_id'])`."""
+        """Yield the columns passed to a macro as strings: `surrogate_key(['order_id'])`."""
         if _TABLE_TAG.match(token.text) or _SILENT_TAG.match(token.text):
             return
         for word in _WORD.finditer(token.text):
@@ -157,12 +159,12 @@ class _Finder:
                 yield self._place(table, field, token._replace(line=line))
 
     def _meant_by(self, qualifier: str, tables: dict[str, str]) -> dict[str, str]:
-        """Keep the tables a qualifier can mean; a CTE stands for all that feed it."""
+        """Keep the tables a qualifier can mean; a CTE can mean every table it reads."""
         table = self._aliases.get(qualifier.casefold())
         return {table: tables[table]} if table in tables else tables
 
     def _of_query(self, query: int, tables: dict[str, str]) -> dict[str, str]:
-        """Keep the tables a query reads, when it reads nothing but tables."""
+        """Keep the tables a query reads, if it reads no CTE and no subquery."""
         read = self._read_by.get(query, [None])
         if None in read:
             return tables
@@ -179,10 +181,10 @@ class _Finder:
         read = self._read_by.get(self._tokens[at].query, [])
         return [table for table in read if table is not None]
 
-    # Which name is which table
+    # Tables and their aliases
 
     def _find_ctes(self) -> dict[str, int]:
-        """Return the names of CTEs with where each ends: within itself the name is a table's."""
+        """Return the index of the last token of each CTE. Inside a CTE its name means a table."""
         ctes: dict[str, int] = {}
         for at, token in enumerate(self._tokens):
             opens = [self._text(at + ahead).lower() for ahead in (1, 2, 3)]
@@ -219,7 +221,7 @@ class _Finder:
             self._aliases[_bare(self._text(at)).casefold()] = table
 
     def _table_at(self, at: int) -> tuple[str | None, int]:
-        """Return the table of the lineage that is named here, and where its name has ended."""
+        """Return the table named at a token, and the index after its name."""
         if self._kind(at) == "tag":
             return self._table_of_tag(self._text(at)), at + 1
         start, parts = at, list[str]()
@@ -266,7 +268,7 @@ class _Finder:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """Yield names, tags and punctuation, each with the clause and the query it stands in."""
+    """Yield names, tags and punctuation, each with its clause and the number of its query."""
     line = last = queries = 0
     open_: list[tuple[Clause, int, str]] = [("other", 0, "")]
     before = ""
@@ -305,7 +307,7 @@ def _by_last_part(tables: list[str]) -> dict[str, list[str]]:
 
 
 def _tables_by_field(columns: list[ColumnRef]) -> dict[str, dict[str, str]]:
-    """Return, of each column name whatever its case, the tables with it and how they spell it."""
+    """Return the tables that have a column, by its name in lower case, with their spelling."""
     found: dict[str, dict[str, str]] = {}
     for column in columns:
         if column.column != "*" and column.table:

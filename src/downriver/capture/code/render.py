@@ -1,4 +1,4 @@
-"""Jobs and datasets read from code, as OpenLineage events."""
+"""Renders jobs and datasets read from code as OpenLineage events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def render_job(
     notes: Mapping[DatasetId, DatasetNote] | None = None,
     facets: Facets | None = None,
 ) -> bytes:
-    """Return the event that declares a job: what its code says it does."""
+    """Return the event that declares a job with the lineage of its code."""
     return render_job_event(
         job.id,
         at,
@@ -45,7 +45,7 @@ def render_job(
 
 
 def render_run(job: CodeJob, run: str, state: str, at: int) -> bytes:
-    """Return the event of a run of a job that did what its code says."""
+    """Return the event of one run of a job, with the lineage of its code."""
     return render_run_event(
         job.id,
         run,
@@ -57,12 +57,12 @@ def render_run(job: CodeJob, run: str, state: str, at: int) -> bytes:
 
 
 def render_dataset_note(note: DatasetNote, at: int) -> bytes:
-    """Return the event that tells what code says of a dataset."""
+    """Return the event with the schema, documentation and tags that code gives a dataset."""
     return render_dataset_event(note.id, at, render_dataset_facets(note))
 
 
 def render_dataset_facets(note: DatasetNote) -> Facets:
-    """Return the facets of a dataset that code tells of."""
+    """Return the facets of a dataset note."""
     facets: Facets = {}
     if note.columns:
         facets["schema"] = facet(
@@ -113,7 +113,7 @@ def _job_facets(job: CodeJob) -> Facets:
             processingType="BATCH", integration=job.integration, jobType=job.kind,
         ),
         CODE: code_facet(_code(job)),
-        # Also when there are none: what was stated of an earlier text must not go on.
+        # Also without blind spots: an empty facet replaces the one of an earlier version.
         BLIND_SPOTS: facet(
             "DownriverBlindSpots", "1-0-0",
             spots=[{"kind": s.kind, "message": s.message, "line": s.line} for s in job.spots],
@@ -144,7 +144,7 @@ def _job_facets(job: CodeJob) -> Facets:
             "JobDependenciesRunFacet", "1-0-0", upstream=[{"job": _job_name(j)} for j in job.after]
         )
     if len(job.outputs) > 1 and job.edges:
-        # Several outputs: say which input feeds which, or all would seem to feed all.
+        # Without this facet every input would seem to feed every output.
         facets["lineage"] = facet("LineageJobFacet", "1-0-0", entries=_entries(job))
     return facets
 
@@ -154,9 +154,14 @@ def _job_name(job: JobId) -> dict[str, str]:
 
 
 def _code(job: CodeJob) -> CodeFacet:
-    kept = sorted(job.references, key=lambda r: (r.line, r.dataset, r.field))[:_MOST_REFERENCES]
+    references = sorted(job.references, key=lambda r: (r.line, r.dataset, r.field))[
+        :_MOST_REFERENCES
+    ]
     return CodeFacet(
-        path=job.path, line=job.line, references=[_reference(r) for r in kept], raw=job.raw or ""
+        path=job.path,
+        line=job.line,
+        references=[_reference(r) for r in references],
+        raw=job.raw or "",
     )
 
 
@@ -173,23 +178,23 @@ def _reference(reference: ColumnReference) -> CodeReference:
 
 
 def _outputs(job: CodeJob, notes: Mapping[DatasetId, DatasetNote]) -> list[dict[str, Any]]:
-    found = []
+    outputs = []
     for target in job.outputs:
         edges = [edge for edge in job.edges if edge.target == target]
         facets = render_dataset_facets(notes[target]) if target in notes else {}
         if edges:
             facets["columnLineage"] = _column_lineage(edges)
-        found.append(dataset(target, facets))
-    return found
+        outputs.append(dataset(target, facets))
+    return outputs
 
 
 def _column_lineage(edges: list[CodeEdge]) -> dict[str, Any]:
-    fields, wide = _by_field(edges)
+    fields, of_dataset = _by_field(edges)
     return facet(
         "ColumnLineageDatasetFacet",
         "1-2-0",
         fields={name: {"inputFields": inputs} for name, inputs in fields.items()},
-        dataset=wide,
+        dataset=of_dataset,
     )
 
 
@@ -197,14 +202,14 @@ def _entries(job: CodeJob) -> list[dict[str, Any]]:
     entries = []
     for target in job.outputs:
         edges = [edge for edge in job.edges if edge.target == target]
-        fields, wide = _by_field(edges)
+        fields, of_dataset = _by_field(edges)
         sources = sorted({edge.source for edge in edges})
         entries.append(
             {
                 "type": "DATASET",
                 **dataset(target),
                 "inputs": [{"type": "DATASET", **dataset(s)} for s in sources]
-                + [{"type": "DATASET", **source} for source in wide],
+                + [{"type": "DATASET", **source} for source in of_dataset],
                 "fields": {
                     name: {"inputs": [{"type": "DATASET", **i} for i in inputs]}
                     for name, inputs in fields.items()
@@ -217,13 +222,13 @@ def _entries(job: CodeJob) -> list[dict[str, Any]]:
 def _by_field(
     edges: list[CodeEdge],
 ) -> tuple[dict[str, list[dict[str, Any]]], list[dict[str, Any]]]:
-    """Return the sources of each column, and those that decide about whole rows."""
+    """Return the sources of each column, and the sources that decide which rows there are."""
     fields: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    wide: list[dict[str, Any]] = []
+    of_dataset: list[dict[str, Any]] = []
     for edge in sorted(set(edges)):
         of_rows = edge.target_field == EVERY_FIELD and edge.type == "INDIRECT"
-        (wide if of_rows else fields[edge.target_field]).append(_input_field(edge))
-    return fields, wide
+        (of_dataset if of_rows else fields[edge.target_field]).append(_input_field(edge))
+    return fields, of_dataset
 
 
 def _input_field(edge: CodeEdge) -> dict[str, Any]:

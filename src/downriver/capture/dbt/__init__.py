@@ -1,4 +1,4 @@
-"""Lineage from the files dbt leaves in its target directory, without dbt."""
+"""Lineage from the files in dbt's target directory. dbt itself is not needed."""
 
 from downriver.capture.dbt.artifacts import read_artifacts
 from downriver.capture.dbt.nodes import DbtNaming

@@ -15,7 +15,7 @@ _VERSION = re.compile(r"/v(\d+)(?:\.json)?$")
 
 
 class Artifacts(msgspec.Struct, kw_only=True):
-    """What dbt wrote; what it did not write is empty."""
+    """The artifacts of a target directory. A file that is missing is an empty object."""
 
     manifest: dict[str, Any]
     catalog: dict[str, Any]
@@ -24,13 +24,13 @@ class Artifacts(msgspec.Struct, kw_only=True):
 
     @property
     def version(self) -> int:
-        """The version of the manifest's format, 0 when it does not say."""
+        """The version of the manifest's format, 0 when it is not given."""
         found = _VERSION.search(text(self.metadata.get("dbt_schema_version")))
         return int(found[1]) if found else 0
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the manifest says of itself."""
+        """The manifest's metadata."""
         return mapping(self.manifest.get("metadata"))
 
     def resources(self, kind: str) -> dict[str, dict[str, Any]]:
@@ -40,17 +40,17 @@ class Artifacts(msgspec.Struct, kw_only=True):
 
 
 def read_artifacts(target: Path) -> Artifacts:
-    """Read a target directory; only the manifest must be there."""
+    """Read a target directory. Only the manifest is required."""
     manifest = target / "manifest.json" if target.is_dir() else target
     if not manifest.is_file():
         raise InvalidRequestError(
             "TARGET_DIR",
-            f"{target}: there is no manifest.json; give dbt's target directory, "
-            "which `dbt compile` or `dbt build` fills",
+            f"{target}: no manifest.json. Give dbt's target directory, which `dbt compile` or "
+            "`dbt build` writes.",
         )
     read = _read(manifest)
     if not isinstance(read.get("nodes"), dict):
-        raise InvalidRequestError("TARGET_DIR", f"{manifest}: is no dbt manifest: it has no nodes")
+        raise InvalidRequestError("TARGET_DIR", f"{manifest}: not a dbt manifest: it has no nodes")
     folder = manifest.parent
     return Artifacts(
         manifest=read,
@@ -70,45 +70,48 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as exc:
         raise InvalidRequestError("TARGET_DIR", f"{path}: {exc.strerror}") from exc
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        raise InvalidRequestError("TARGET_DIR", f"{path}: is not valid JSON: {exc}") from exc
+        raise InvalidRequestError("TARGET_DIR", f"{path}: not valid JSON: {exc}") from exc
     if not isinstance(content, dict):
-        raise InvalidRequestError("TARGET_DIR", f"{path}: is no dbt artifact: it holds no object")
+        raise InvalidRequestError(
+            "TARGET_DIR", f"{path}: not a dbt artifact: it is not a JSON object"
+        )
     return content
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """Return a value that should be an object, or an empty one."""
+    """Return a value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def entries(value: object) -> list[dict[str, Any]]:
-    """Return the objects of a value that should be a list of them."""
+    """Return the objects of a list; an empty list for any other value."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def text(value: object) -> str:
-    """Return a value that should be text, or nothing."""
+    """Return a value if it is text, else an empty text."""
     return value if isinstance(value, str) else ""
 
 
 def texts(value: object) -> list[str]:
-    """Return the texts of a value that should be one or a list of them."""
+    """Return the texts of a list, or a text as a list of one."""
     if isinstance(value, str):
         return [value] if value else []
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 class PropertyLines:
-    """Finds lines in the files of one project."""
+    """Finds the lines of names in the YAML files of one project, if the files are available."""
 
     def __init__(self, project: Path | None) -> None:
         self._project = project
         self._lines = cache(self._read)
 
     def line(self, path: str, *names: str) -> int:
-        """Return the line that gives the last of some names, each looked for after the one before.
+        """Return the line of `name: NAME` for the last of several names.
 
-        It is 1 when the file or the name is not there.
+        Each name is searched after the line of the one before it. The line is 1 when the file or
+        the name is missing.
         """
         at = found = 0
         lines = self._lines(path)
@@ -122,7 +125,7 @@ class PropertyLines:
         return found or 1
 
     def text(self, path: str, line: int) -> str:
-        """Return a line of a file, or nothing."""
+        """Return a line of a file, or an empty text."""
         lines = self._lines(path)
         return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
@@ -131,5 +134,5 @@ class PropertyLines:
             return []
         file = (self._project / path).resolve()
         if not file.is_relative_to(self._project.resolve()) or not file.is_file():
-            return []  # a manifest must not make us read other files
+            return []  # a manifest must not point to files outside the project
         return file.read_text("utf-8", errors="replace").splitlines()

@@ -1,4 +1,4 @@
-"""Exposures, semantic models, metrics and saved queries: what reads tables and is none."""
+"""Exposures, semantic models, metrics and saved queries as jobs that read tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _METRIC_CALL = re.compile(r"\bmetric\(\s*['\"](\w+)['\"]\s*\)")
 
 
 class DbtConsumers:
-    """Reads what a project says of those who use its tables."""
+    """Reads the consumers of a project's tables."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class DbtConsumers:
         self._dimensions: dict[str, DatasetId] = {}
 
     def read(self, naming: DbtNaming) -> Iterator[CodeJob]:
-        """Yield a job for each, semantic models before the metrics made of them."""
+        """Yield one job for each consumer, semantic models before metrics."""
         for key, raw in self._artifacts.resources("semantic_models").items():
             yield self._semantic_model(key, raw, naming)
         for key, raw in self._artifacts.resources("metrics").items():
@@ -75,22 +75,22 @@ class DbtConsumers:
         if node is not None:
             stored = [node] if node.is_stored else self._models.parents(node)
             for parent in stored:
-                job.reads(naming.dataset(parent))
+                job.add_input(naming.dataset(parent))
             return
         folder = {"metric": "metrics", "semantic_model": "semantic_models"}.get(key.split(".")[0])
         if folder is not None:
-            job.reads(naming.consumer(folder, key.rpartition(".")[2]))
+            job.add_input(naming.consumer(folder, key.rpartition(".")[2]))
 
     def _exposure(self, key: str, raw: dict[str, Any], naming: DbtNaming) -> CodeJob:
         job = self._job(key, raw, "EXPOSURE", naming)
         folder = _FOLDERS.get(text(raw.get("type")), "exposures")
-        job.writes(naming.consumer(folder, text(raw.get("name"))))
+        job.add_output(naming.consumer(folder, text(raw.get("name"))))
         return job
 
     def _semantic_model(self, key: str, raw: dict[str, Any], naming: DbtNaming) -> CodeJob:
         job = self._job(key, raw, "SEMANTIC_MODEL", naming)
         target = naming.consumer("semantic_models", text(raw.get("name")))
-        job.writes(target)
+        job.add_output(target)
         table = self._table(raw)
         for kind in ("entities", "dimensions", "measures"):
             for part in entries(raw.get(kind)):
@@ -102,7 +102,7 @@ class DbtConsumers:
         return job
 
     def _table(self, raw: dict[str, Any]) -> str:
-        """Return the table a semantic model or an old metric is over."""
+        """Return the table of a semantic model, or of a metric of an old manifest."""
         relation = mapping(raw.get("node_relation"))
         named = (relation.get(part) for part in ("database", "schema_name", "alias"))
         table = ".".join(part for part in map(text, named) if part)
@@ -122,9 +122,9 @@ class DbtConsumers:
         agg: str = "",
         clause: str = "select",
     ) -> None:
-        """Add the columns an expression is made of."""
+        """Add the columns that an expression uses."""
         quoted = ".".join(f'"{part}"' for part in table.split("."))
-        # Read, never run.
+        # This SQL is parsed and never executed.
         found = parse_sql_lineage(
             f"select {expression} as made from {quoted}",  # noqa: S608
             dialect="postgres",
@@ -142,7 +142,7 @@ class DbtConsumers:
                     confidence=edge.resolution, expression=expression,
                 )
             )  # fmt: skip
-            job.refers(
+            job.add_reference(
                 ColumnReference(
                     dataset=source, field=edge.source.column, line=job.line,
                     clause="filter" if clause == "filter" else "select", text=expression,
@@ -155,7 +155,7 @@ class DbtConsumers:
         job = self._job(key, raw, "METRIC", naming)
         name = text(raw.get("name"))
         target = naming.consumer("metrics", name)
-        job.writes(target)
+        job.add_output(target)
         if "type_params" in raw:
             self._semantic_metric(job, raw, name, target, naming)
         else:
@@ -165,7 +165,7 @@ class DbtConsumers:
     def _old_metric(
         self, job: CodeJob, raw: dict[str, Any], name: str, target: DatasetId, naming: DbtNaming
     ) -> None:
-        """A metric of manifests before semantic models: an expression over a model."""
+        """Read a metric of a manifest without semantic models: an expression over a model."""
         table, expression = self._table(raw), text(raw.get("expression")) or text(raw.get("sql"))
         for other in _METRIC_CALL.findall(expression):
             self._from(job, naming.consumer("metrics", other), other, target, name)
@@ -186,13 +186,13 @@ class DbtConsumers:
         params = mapping(raw.get("type_params"))
         for measure in _measure_names(params):
             if measure in self._measures:
-                job.reads(self._measures[measure])
+                job.add_input(self._measures[measure])
                 self._from(job, self._measures[measure], measure, target, name)
         inputs = [params.get("numerator"), params.get("denominator"), *_list(params.get("metrics"))]
         for metric in map(mapping, inputs):
             other = text(metric.get("name"))
             if other:
-                job.reads(naming.consumer("metrics", other))
+                job.add_input(naming.consumer("metrics", other))
                 self._from(job, naming.consumer("metrics", other), other, target, name)
         for where in _filters(raw):
             for dimension in _DIMENSION.findall(where):
@@ -214,14 +214,16 @@ class DbtConsumers:
                 subtype="AGGREGATION",
             )
         )  # fmt: skip
-        job.refers(ColumnReference(dataset=source, field=field, line=job.line, clause="select"))
+        job.add_reference(
+            ColumnReference(dataset=source, field=field, line=job.line, clause="select")
+        )
 
     def _saved_query(self, key: str, raw: dict[str, Any], naming: DbtNaming) -> CodeJob:
         job = self._job(key, raw, "SAVED_QUERY", naming)
         target = naming.consumer("saved_queries", text(raw.get("name")))
-        job.writes(target)
+        job.add_output(target)
         for metric in texts(mapping(raw.get("query_params")).get("metrics")):
-            job.reads(naming.consumer("metrics", metric))
+            job.add_input(naming.consumer("metrics", metric))
             self._from(job, naming.consumer("metrics", metric), metric, target, metric)
         return job
 

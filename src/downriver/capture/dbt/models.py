@@ -34,7 +34,7 @@ _SNAPSHOT_COLUMNS = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_vali
 
 
 class DbtModels:
-    """Reads the SQL of one project, parents first, so that inferred schemas flow down."""
+    """Reads the SQL of one project, parents first: their inferred schemas are used by children."""
 
     def __init__(
         self, artifacts: Artifacts, nodes: Mapping[str, DbtNode], naming: DbtNaming
@@ -53,48 +53,48 @@ class DbtModels:
             for key, raw in artifacts.resources("macros").items()
             if isinstance(raw.get("depends_on"), dict)
         }
-        self.columns: dict[str, list[DocumentedColumn]] = {}  # by relation, case folded
-        self._ephemeral: dict[str, SqlLineage] = {}  # by name, case folded
+        self.columns: dict[str, list[DocumentedColumn]] = {}  # by relation in lower case
+        self._ephemeral: dict[str, SqlLineage] = {}  # by name in lower case
         for node in self._stored:
             known = catalog_columns(artifacts, node) or (node.columns if node.contract else [])
             if known:
                 self.columns[node.relation.casefold()] = known
 
     def read(self, node: DbtNode) -> CodeJob:
-        """Return the job of a node; an ephemeral model writes nothing, readers look through it."""
+        """Return the job of a node. Readers of an ephemeral model read its inputs."""
         job = self._job(node)
         if node.kind == "seed":
-            job.writes(self._naming.dataset(node))
+            job.add_output(self._naming.dataset(node))
         elif node.language != "sql":
-            self._read_opaque(node, job, f"a model in {node.language}: its columns are not read")
+            self._read_opaque(node, job, f"the columns of a model in {node.language} are not read")
         elif node.compiled or node.raw:
             self._read_sql(node, job)
         else:
-            self._read_opaque(node, job, "the manifest holds no SQL of it")
+            self._read_opaque(node, job, "the manifest has no SQL for this model")
         return job
 
     def dataset_for(self, table: str) -> DatasetId:
-        """Return the dataset a table name in SQL means."""
+        """Return the dataset of a table name in SQL."""
         return self._ids.get(table.casefold()) or DatasetId(self._naming.namespace, table)
 
     def columns_of(self, table: str) -> Sequence[str] | None:
-        """Return the columns of a table, as far as they are known."""
+        """Return the columns of a table; None when they are unknown."""
         known = self.columns.get(table.casefold())
         return None if known is None else [column.name for column in known]
 
     def parents(self, node: DbtNode) -> list[DbtNode]:
-        """Return the tables a node depends on, ephemeral models looked through."""
+        """Return the tables a node depends on, directly or through ephemeral models."""
         found: dict[str, DbtNode] = {}
-        waiting, seen = list(node.depends_on), set[str]()
-        while waiting:
-            parent = self._nodes.get(waiting.pop(0))
+        stack, seen = list(node.depends_on), set[str]()
+        while stack:
+            parent = self._nodes.get(stack.pop(0))
             if parent is None or parent.id in seen:
                 continue
             seen.add(parent.id)
             if parent.is_stored:
                 found[parent.id] = parent
             else:
-                waiting += parent.depends_on
+                stack += parent.depends_on
         return list(found.values())
 
     def _job(self, node: DbtNode) -> CodeJob:
@@ -108,12 +108,12 @@ class DbtModels:
             tags=node.tags,
         )
 
-    def _read_opaque(self, node: DbtNode, job: CodeJob, why: str) -> None:
+    def _read_opaque(self, node: DbtNode, job: CodeJob, reason: str) -> None:
         for parent in self.parents(node):
-            job.reads(self._naming.dataset(parent))
+            job.add_input(self._naming.dataset(parent))
         if node.is_stored:
-            job.writes(self._naming.dataset(node))
-        job.cannot_see(CodeBlindSpot("not_read", why, 1))
+            job.add_output(self._naming.dataset(node))
+        job.add_blind_spot(CodeBlindSpot("not_read", reason, 1))
 
     def _read_sql(self, node: DbtNode, job: CodeJob) -> None:
         target = self._naming.dataset(node) if node.is_stored else None
@@ -134,25 +134,25 @@ class DbtModels:
             job.outputs, job.edges = [], []
         if lineage.blind_spots:
             for parent in self.parents(node):
-                job.reads(self._naming.dataset(parent))
+                job.add_input(self._naming.dataset(parent))
         unstored = {self.dataset_for(name) for name in lineage.inputs if self._is_ephemeral(name)}
         for reference in find_references(written, lineage, self.table_names(node)):
             if reference.dataset != target and reference.dataset not in unstored:
-                job.refers(reference)
+                job.add_reference(reference)
         if node.kind == "snapshot" and target is not None:
             _add_snapshot_columns(node, job, target)
 
     def table_names(self, node: DbtNode) -> TableNames:
-        """Return how tables are called in a node's code."""
+        """Return the names of tables in a node's code."""
         return TableNames(self.dataset_for, self._called_folded, node.relation)
 
     def _is_ephemeral(self, table: str) -> bool:
         return table.casefold() in self._ephemeral
 
-    # From a node to its lineage
+    # Lineage of one node
 
     def _parse(self, node: DbtNode) -> SqlLineage:
-        """Return the lineage of a node's query: as compiled, else as its template renders."""
+        """Return the lineage of a node's compiled query, or of its rendered template."""
         if not node.compiled:
             return self._parse_text(node, node.raw)
         found = self._parse_text(node, node.compiled)
@@ -169,32 +169,32 @@ class DbtModels:
         )
 
     def template(self, node: DbtNode) -> Template:
-        """Return what is known of a node's surroundings."""
+        """Return the names and macros that a node's template uses."""
         return Template(this=node.relation, names=self.called, macros=self._macro_texts(node))
 
     def _macro_texts(self, node: DbtNode) -> tuple[str, ...]:
-        """Return the macros a node needs, without those of dbt itself, whose names we know."""
+        """Return the macros a node needs, except dbt's own, which are built in."""
         found: dict[str, str] = {}
-        waiting = list(node.macros)
-        while waiting:
-            key = waiting.pop()
+        stack = list(node.macros)
+        while stack:
+            key = stack.pop()
             package = key.split(".")[1] if key.count(".") >= 2 else ""
             own = not (package.startswith("dbt_") or package == "dbt")
             if key not in found and own and key in self._macros:
                 found[key] = self._macros[key]
-                waiting += self._needed.get(key, ())
+                stack += self._needed.get(key, ())
         return tuple(found.values())
 
     def _look_through(self, lineage: SqlLineage, target: str) -> SqlLineage:
-        """Return a lineage that reaches real tables in place of ephemeral models."""
+        """Return lineage with the inputs of ephemeral models in place of these models."""
         statements = list(lineage.statements)
-        waiting, used = list(lineage.inputs), dict[str, SqlLineage]()
-        while waiting:
-            name = waiting.pop()
+        stack, used = list(lineage.inputs), dict[str, SqlLineage]()
+        while stack:
+            name = stack.pop()
             found = self._ephemeral.get(name.casefold())
             if found is not None and name not in used and name.casefold() != target.casefold():
                 used[name] = _into(found, name)
-                waiting += found.inputs
+                stack += found.inputs
         if not used:
             return lineage
         for ephemeral in used.values():
@@ -212,7 +212,7 @@ class DbtModels:
         ).end_to_end()
 
     def _infer(self, node: DbtNode, lineage: SqlLineage) -> None:
-        """Remember the columns a query makes, unless the database or a contract told them."""
+        """Keep the columns a query returns, unless the catalog or a contract lists them."""
         key = node.relation.casefold()
         if key in self.columns or not node.is_stored:
             return
@@ -231,7 +231,7 @@ class DbtModels:
 
 
 def _called(nodes: Mapping[str, DbtNode]) -> dict[str, str]:
-    """Return the table that each `ref` and `source` means, as templates write them."""
+    """Return the table of each `ref` and `source`, by their arguments."""
     called: dict[str, str] = {}
     for node in nodes.values():
         if node.kind == "source":
@@ -245,7 +245,7 @@ def _called(nodes: Mapping[str, DbtNode]) -> dict[str, str]:
 
 
 def _into(lineage: SqlLineage, table: str) -> SqlLineage:
-    """Return the lineage of a query as that of filling a table with its result."""
+    """Return the lineage of a query with a table as the target of its result."""
 
     def filled(edges: list[ColumnEdge]) -> list[ColumnEdge]:
         return [
@@ -273,7 +273,7 @@ def _into(lineage: SqlLineage, table: str) -> SqlLineage:
 
 
 def _with_increments(full: SqlLineage, template: SqlLineage) -> SqlLineage:
-    """Add what an incremental run reads besides, when the template could be rendered."""
+    """Add the inputs of an incremental run, if the template could be rendered."""
     if any(spot.kind == "template" for spot in template.blind_spots):
         return full
     return msgspec.structs.replace(
@@ -285,7 +285,7 @@ def _with_increments(full: SqlLineage, template: SqlLineage) -> SqlLineage:
 
 
 def _without_itself(lineage: SqlLineage, table: str) -> SqlLineage:
-    """An incremental model looks at what it holds already: that is no lineage from elsewhere."""
+    """Return lineage without the reads of an incremental model from its own table."""
     own = table.casefold()
     return msgspec.structs.replace(
         lineage,
@@ -297,7 +297,7 @@ def _without_itself(lineage: SqlLineage, table: str) -> SqlLineage:
 
 
 def _add_snapshot_columns(node: DbtNode, job: CodeJob, target: DatasetId) -> None:
-    """A snapshot adds columns of its own, made from the key and the column that tells changes."""
+    """Add the columns of a snapshot, derived from its key and its `updated_at` column."""
     config = node.config
     watched = texts(config.get("updated_at")) or texts(config.get("check_cols"))
     if watched in (["all"], []):
@@ -306,7 +306,7 @@ def _add_snapshot_columns(node: DbtNode, job: CodeJob, target: DatasetId) -> Non
         for edge in [e for e in job.edges if e.target_field.casefold() == column.casefold()]:
             made = _SNAPSHOT_COLUMNS if column in watched else _SNAPSHOT_COLUMNS[:1]
             job.edges += [_made(edge, name, target) for name in made]
-            job.refers(
+            job.add_reference(
                 ColumnReference(
                     dataset=edge.source, field=edge.source_field, line=1, clause="other",
                     text=f"snapshot config: {column}",

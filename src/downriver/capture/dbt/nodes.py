@@ -17,7 +17,7 @@ _STORED = frozenset({"model", "seed", "snapshot", "source"})
 
 
 class DbtNode(msgspec.Struct, kw_only=True):
-    """One thing of a dbt project."""
+    """One node of a dbt project: a model, seed, snapshot, source, test or analysis."""
 
     id: str
     kind: str
@@ -49,17 +49,17 @@ class DbtNode(msgspec.Struct, kw_only=True):
 
     @property
     def is_stored(self) -> bool:
-        """Whether it is a table or view of its own."""
+        """Whether the node is a table or view in the database."""
         return self.kind in _STORED and self.materialized != "ephemeral"
 
     @property
     def relation(self) -> str:
-        """Its full name in the database."""
+        """The full name of its table in the database."""
         return ".".join(part for part in (self.database, self.schema, self.table) if part)
 
 
 def list_nodes(artifacts: Artifacts) -> Iterator[DbtNode]:
-    """Yield what the manifest holds of nodes and sources."""
+    """Yield the nodes and sources of a manifest."""
     groups = {
         text(group.get("name")): _owner_names(group.get("owner"))
         for group in artifacts.resources("groups").values()
@@ -124,7 +124,7 @@ def _group(raw: dict[str, Any], config: dict[str, Any]) -> str:
 
 
 def _tags(raw: dict[str, Any], config: dict[str, Any], meta: dict[str, Any]) -> list[str]:
-    """Return tags, and the two that projects say in `meta`: certified and pii."""
+    """Return tags, and `certified` and `pii` if `meta` sets them."""
     found = [*texts(raw.get("tags")), *texts(config.get("tags"))]
     found += ["certified"] * (meta.get("certified") is True)
     found += ["pii"] * (meta.get("pii") is True or meta.get("contains_pii") is True)
@@ -132,7 +132,7 @@ def _tags(raw: dict[str, Any], config: dict[str, Any], meta: dict[str, Any]) -> 
 
 
 def _owner_names(owner: object) -> list[str]:
-    """Return the owners someone wrote down: a name, a list, or a name with an address."""
+    """Return owners from a name, a list of names, or an object with a name and an email."""
     if isinstance(owner, dict):
         named = text(owner.get("name")) or next(iter(texts(owner.get("email"))), "")
         return [named] if named else []
@@ -155,7 +155,7 @@ def tags_of(raw: dict[str, Any]) -> list[str]:
 
 
 def catalog_columns(artifacts: Artifacts, node: DbtNode) -> list[DocumentedColumn]:
-    """Return the columns the database had when the catalog was written, in their order."""
+    """Return the columns of a node in catalog.json, in their order."""
     kind = "sources" if node.kind == "source" else "nodes"
     found = mapping(mapping(artifacts.catalog.get(kind)).get(node.id))
     described = {column.name.casefold(): column.description for column in node.columns}
@@ -178,7 +178,7 @@ def _index(column: dict[str, Any]) -> int:
 
 
 def sort_nodes(nodes: Mapping[str, DbtNode]) -> list[DbtNode]:
-    """Return nodes after their parents. A cycle, which dbt forbids, is cut where it is met."""
+    """Return nodes, parents first. A cycle, which dbt forbids, is cut."""
     done: dict[str, DbtNode] = {}
     for key in nodes:
         _visit(key, nodes, done)
@@ -186,26 +186,26 @@ def sort_nodes(nodes: Mapping[str, DbtNode]) -> list[DbtNode]:
 
 
 def _visit(key: str, nodes: Mapping[str, DbtNode], done: dict[str, DbtNode]) -> None:
-    waiting = [(key, False)]
-    begun: set[str] = set()
-    while waiting:
-        current, parents_done = waiting.pop()
+    stack = [(key, False)]
+    visited: set[str] = set()
+    while stack:
+        current, parents_done = stack.pop()
         if current in done or current not in nodes:
             continue
         if parents_done:
             done[current] = nodes[current]
-        elif current not in begun:
-            begun.add(current)
-            waiting.append((current, True))
-            waiting += [(parent, False) for parent in nodes[current].depends_on]
+        elif current not in visited:
+            visited.add(current)
+            stack.append((current, True))
+            stack += [(parent, False) for parent in nodes[current].depends_on]
 
 
-# The scheme of a namespace where it is not the adapter's own name.
+# Schemes of namespaces that differ from the name of the adapter.
 _SCHEMES = {
     "sqlserver": "mssql", "synapse": "mssql", "fabric": "fabric-warehouse", "athena": "awsathena",
     "alloydb": "postgres",
 }  # fmt: skip
-# sqlglot's name of a dialect where it is not the adapter's.
+# Names of sqlglot dialects that differ from the name of the adapter.
 _DIALECTS = {
     "sqlserver": "tsql", "synapse": "tsql", "fabric": "tsql", "alloydb": "postgres",
     "glue": "spark", "starburst": "trino", "impala": "hive", "materialize": "postgres",
@@ -221,7 +221,7 @@ _KNOWN_DIALECTS = frozenset(
 
 
 class DbtNaming(msgspec.Struct, frozen=True, kw_only=True):
-    """The names of one project."""
+    """The names of one project's datasets and jobs, equal to those of OpenLineage's dbt client."""
 
     project: str
     adapter: str
@@ -230,39 +230,39 @@ class DbtNaming(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def dialect(self) -> str | None:
-        """The SQL dialect of the adapter, None to guess."""
+        """The SQL dialect of the adapter; None when it must be guessed."""
         name = _DIALECTS.get(self.adapter, self.adapter)
         return name if name in _KNOWN_DIALECTS else None
 
     def dataset(self, node: DbtNode) -> DatasetId:
-        """Return the table of a model, seed, snapshot or source."""
+        """Return the dataset of a model, seed, snapshot or source."""
         return DatasetId(self.namespace, node.relation)
 
     def job(self, node: DbtNode, suffix: str = "") -> JobId:
-        """Return what builds or tests a node."""
+        """Return the job that builds a node, or tests it when a suffix is given."""
         own = node.id.partition(".")[2]
         parts = [part for part in (node.database, node.schema, own) if part]
         ending = suffix or (".snapshot" if node.kind == "snapshot" else "")
         return JobId(self.job_namespace, ".".join(parts) + ending)
 
     def alias(self, node: DbtNode) -> DatasetId | None:
-        """Return the name OpenLineage's integration gives a source whose table is called else."""
+        """Return the name OpenLineage's client gives a source whose table has another name."""
         if node.kind != "source" or node.table == node.name:
             return None
         parts = [part for part in (node.database, node.schema, node.name) if part]
         return DatasetId(self.namespace, ".".join(parts))
 
     def consumer(self, folder: str, name: str) -> DatasetId:
-        """Return what is no table: an exposure, a metric, a semantic model."""
+        """Return the dataset of an exposure, metric or semantic model."""
         return DatasetId(f"dbt://{self.project}", f"{folder}/{name}")
 
     def consumer_job(self, key: str) -> JobId:
-        """Return the job behind an exposure, metric, semantic model or test, by its unique id."""
+        """Return the job of an exposure, metric, semantic model or test, by its unique id."""
         return JobId(self.job_namespace, key)
 
 
 def default_namespace(adapter: str, project: str) -> str:
-    """Return a namespace for a connection the manifest does not tell: the adapter's, and ours."""
+    """Return the namespace of an adapter and project; a manifest does not name its database."""
     if adapter == "bigquery":
         return "bigquery"
     return f"{_SCHEMES.get(adapter, adapter) or 'dbt'}://{project}"

@@ -1,4 +1,4 @@
-"""A whole dbt project as events: what is declared, what ran, and how its tests came out."""
+"""A whole dbt project as events: declared lineage, runs and test results."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _STATES = {"success": "COMPLETE", "pass": "COMPLETE", "error": "FAIL", "fail": "
 
 
 class DbtBlindSpot(msgspec.Struct, frozen=True):
-    """Something of a project that could not be seen through."""
+    """A part of a project whose lineage is unknown."""
 
     path: str
     line: int
@@ -57,7 +57,7 @@ class DbtBlindSpot(msgspec.Struct, frozen=True):
 
 
 class DbtCapture(msgspec.Struct, kw_only=True):
-    """What was read from a target directory."""
+    """The jobs and events read from a target directory."""
 
     project: str
     dbt_version: str
@@ -72,12 +72,12 @@ class DbtCapture(msgspec.Struct, kw_only=True):
 
 
 def relation_names(artifacts: Artifacts) -> list[str]:
-    """Return the full names of a project's tables, for finding out where they are known."""
+    """Return the full names of a project's tables, to find their namespace in the catalog."""
     return [node.relation for node in list_nodes(artifacts) if node.is_stored]
 
 
 class DbtName(NamedTuple):
-    """A model, seed, snapshot or source: its file, what makes or tests it, and its table."""
+    """A model, seed, snapshot or source: its file, job and dataset."""
 
     path: str
     job: JobId
@@ -89,7 +89,7 @@ def list_names(
     namespace_of: Callable[[list[str]], str | None],
     job_namespace: str,
 ) -> list[DbtName]:
-    """Return what a project's tables and their jobs are called."""
+    """Return the names of a project's tables and of their jobs."""
     naming = make_naming(artifacts, namespace_of(relation_names(artifacts)), job_namespace)
     return [
         DbtName(
@@ -103,7 +103,7 @@ def list_names(
 
 
 def list_exposures(artifacts: Artifacts, job_namespace: str) -> dict[str, tuple[JobId, DatasetId]]:
-    """Return what a project's exposures are called, by their own names."""
+    """Return the job and the dataset of each exposure, by its name."""
     naming = make_naming(artifacts, None, job_namespace)
     names = {key: text(raw.get("name")) for key, raw in artifacts.resources("exposures").items()}
     return {
@@ -121,7 +121,7 @@ def capture_dbt(
     now: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> DbtCapture:
-    """Read a project. `now` dates what the files do not date themselves."""
+    """Read a project. `now` is the time of events for which the files give none."""
     naming = make_naming(artifacts, namespace, job_namespace)
     reading = _Reading(artifacts, naming, PropertyLines(project_dir))
     reading.read(progress)
@@ -145,7 +145,7 @@ def capture_dbt(
 
 
 def make_naming(artifacts: Artifacts, namespace: str | None, job_namespace: str) -> DbtNaming:
-    """Return the names of a project, in a namespace of its own unless one is given."""
+    """Return the naming of a project; its namespace is the project's own unless one is given."""
     adapter = text(artifacts.metadata.get("adapter_type"))
     project = text(artifacts.metadata.get("project_name")) or _first_package(artifacts)
     return DbtNaming(
@@ -157,7 +157,7 @@ def make_naming(artifacts: Artifacts, namespace: str | None, job_namespace: str)
 
 
 def _first_package(artifacts: Artifacts) -> str:
-    """Return the project's name from a manifest that does not say: that of most of its models."""
+    """Return the package of most models, for a manifest without a project name."""
     packages = Counter(
         text(raw.get("package_name"))
         for raw in artifacts.resources("nodes").values()
@@ -167,7 +167,7 @@ def _first_package(artifacts: Artifacts) -> str:
 
 
 class _Reading:
-    """One project being read."""
+    """Reads one project."""
 
     def __init__(self, artifacts: Artifacts, naming: DbtNaming, places: PropertyLines) -> None:
         self._artifacts = artifacts
@@ -199,7 +199,7 @@ class _Reading:
     # Events
 
     def declared(self, at: int) -> Iterator[bytes]:
-        """Yield what the code declares: sources, then every job with what it fills."""
+        """Yield the declared lineage: sources, then every job with its outputs."""
         notes = {
             self._naming.dataset(n): self._note(n) for n in self._nodes.values() if n.is_stored
         }
@@ -210,7 +210,7 @@ class _Reading:
             yield render_job(job, at, notes)
 
     def observed(self, at: int) -> Iterator[bytes]:
-        """Yield what a run was seen to do, when the directory tells of one."""
+        """Yield the run in run_results.json, its test results and freshness checks."""
         results = list_results(self._artifacts)
         metadata = mapping(self._artifacts.run_results.get("metadata"))
         ran_at = _time(text(metadata.get("generated_at")), at)
@@ -257,7 +257,7 @@ class _Reading:
 
     def _note(self, node: DbtNode) -> DatasetNote:
         alias = self._naming.alias(node)
-        # Only if these are all: those that a project documents are often a few of many.
+        # Only complete lists: documentation often has a few columns of many.
         columns = self._models.columns.get(node.relation.casefold(), [])
         spelled = {column.name.casefold(): column.name for column in columns}
         return DatasetNote(
@@ -272,13 +272,13 @@ class _Reading:
 
 
 def _has_failed(test: DbtNode, results: dict[str, NodeResult]) -> bool:
-    """Tell whether a test failed; one that only warns does not fail what it tests."""
+    """Tell whether a test failed. A warning is not a failure."""
     result = results.get(test.id)
     return result is not None and result.status not in {*PASSED, "warn", "skipped"}
 
 
 def _run_id(invocation: str, key: str, at: int) -> str:
-    """Return the id of a run: the same whenever the same files are read."""
+    """Return the id of a run: reading the same files again gives the same id."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"dbt:{invocation or at}:{key}"))
 
 

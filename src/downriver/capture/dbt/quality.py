@@ -1,4 +1,4 @@
-"""Tests and freshness: what a project asserts of its tables, and how that came out."""
+"""Tests and freshness checks of a project's tables, and their results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PASSED = frozenset({"pass", "success"})
 
 
 class DbtTests:
-    """The tests of one project, by the table they are of."""
+    """The tests of one project, by the table they check."""
 
     def __init__(
         self, nodes: Mapping[str, DbtNode], models: DbtModels, places: PropertyLines
@@ -41,7 +41,7 @@ class DbtTests:
                     self.of[tested.id].append(node)
 
     def tested(self, test: DbtNode) -> DbtNode | None:
-        """Return the table a test is of: where it is attached, else the last it depends on."""
+        """Return the table a test checks: the attached one, else the last one it depends on."""
         if test.attached_to in self._nodes:
             return self._nodes[test.attached_to]
         stored = [self._nodes[k] for k in test.depends_on if k in self._nodes]
@@ -53,7 +53,7 @@ class DbtTests:
         return stored[-1] if stored else None
 
     def jobs(self, naming: DbtNaming) -> Iterator[CodeJob]:
-        """Yield a job for the tests of each table, and one for each test that is a query."""
+        """Yield one job for the tests of each table, and one for each singular test."""
         for key, tests in self.of.items():
             yield self._job(self._nodes[key], tests, naming)
         for node in self._nodes.values():
@@ -83,19 +83,19 @@ class DbtTests:
         line = self._places.line(test.path, tested.name, column)
         shown = self._places.text(test.path, line) or text(test.test.get("name"))
         if column:
-            job.refers(
+            job.add_reference(
                 ColumnReference(dataset=table, field=column, line=line, clause="test", text=shown)
             )
         other = self._related(text(arguments.get("to")))
         field = text(arguments.get("field"))
         if other is not None and field:
-            job.reads(other)
-            job.refers(
+            job.add_input(other)
+            job.add_reference(
                 ColumnReference(dataset=other, field=field, line=line, clause="test", text=shown)
             )
 
     def _related(self, to: str) -> DatasetId | None:
-        """Return the table a relationships test compares with."""
+        """Return the other table of a relationships test."""
         ref, source = _REF.search(to), _SOURCE.search(to)
         key = ref[1] if ref is not None else ".".join(source.groups()) if source else ""
         table = self._models.called.get(key)
@@ -119,12 +119,12 @@ class DbtTests:
         add_sql(job, lineage, self._models.dataset_for)
         names = self._models.table_names(node)
         for reference in find_references(node.raw or job.sql, lineage, names):
-            job.refers(reference)
+            job.add_reference(reference)
         return job
 
 
 class NodeResult:
-    """How one node of a run came out."""
+    """The result of one node of a run."""
 
     def __init__(self, raw: dict[str, Any]) -> None:
         self.id = text(raw.get("unique_id"))
@@ -138,14 +138,14 @@ class NodeResult:
 
 
 def list_results(artifacts: Artifacts) -> list[NodeResult]:
-    """Return the results of the run the target directory tells of."""
+    """Return the results in run_results.json."""
     return [NodeResult(raw) for raw in entries(artifacts.run_results.get("results"))]
 
 
 def assertions_input(
     table: DatasetId, tests: list[DbtNode], results: Mapping[str, NodeResult]
 ) -> dict[str, Any] | None:
-    """Return a tested table with how its tests came out, None when none of them ran."""
+    """Return a tested table with the results of its tests; None when none ran."""
     ran = [(test, results[test.id]) for test in tests if test.id in results]
     ran = [(test, result) for test, result in ran if result.status != "skipped"]
     if not ran:
@@ -175,7 +175,7 @@ def _assertion(test: DbtNode, result: NodeResult) -> dict[str, Any]:
 
 
 def freshness_input(table: DatasetId, raw: dict[str, Any]) -> dict[str, Any]:
-    """Return a source with how fresh its data was found to be."""
+    """Return a source with the result of its freshness check."""
     status = text(raw.get("status"))
     assertion = {
         "assertion": "freshness",

@@ -1,4 +1,4 @@
-"""A repository read without running it: SQL, Python, notebooks, dbt and Feast files."""
+"""Reads a repository without running it: SQL, Python, notebooks, dbt and Feast files."""
 
 from downriver.capture.scan.dbt_project import find_projects, project_of
 from downriver.capture.scan.registration import (

@@ -32,7 +32,7 @@ _ALIAS = re.compile(r"\balias\s*=\s*['\"](\w+)['\"]")
 
 
 class DbtProject(msgspec.Struct, kw_only=True):
-    """What a project's own files tell."""
+    """A project's folders, variables, macros and names, from its own files."""
 
     root: str
     name: str
@@ -43,7 +43,7 @@ class DbtProject(msgspec.Struct, kw_only=True):
     models: list[str] = []
 
     def kind_of(self, path: str) -> str | None:
-        """Return what a file of the project is: a model, a macro…; None when it is none of it."""
+        """Return the kind of a file: model, snapshot, test, analysis or macro, else None."""
         inside = PurePosixPath(path)
         for kind, folders in self.folders.items():
             for folder in folders:
@@ -52,7 +52,7 @@ class DbtProject(msgspec.Struct, kw_only=True):
         return None
 
     def template(self, this: str) -> Template:
-        """Return what is known of a template's surroundings."""
+        """Return the names, variables and macros for a template; `this` is its table."""
         return Template(this=this, names=self.names, variables=self.variables, macros=self.macros)
 
 
@@ -70,7 +70,7 @@ def find_projects(repository: Repository, files: list[str]) -> list[DbtProject]:
 
 
 def project_of(path: str, projects: list[DbtProject]) -> DbtProject | None:
-    """Return the project a file belongs to."""
+    """Return the project of a file."""
     return next((p for p in projects if PurePosixPath(path).is_relative_to(p.root)), None)
 
 
@@ -79,7 +79,7 @@ def _read_project(repository: Repository, path: str) -> DbtProject | None:
     try:
         content = load_yaml(text) if text is not None else None
     except YamlError:
-        return None  # reported where the file itself is read
+        return None  # reported when the file itself is read
     if not isinstance(content, dict):
         return None
     folders = {
@@ -100,7 +100,7 @@ def _read_project(repository: Repository, path: str) -> DbtProject | None:
 
 
 def _read_names(project: DbtProject, repository: Repository, files: list[str]) -> None:
-    """Read the macros of a project, and what its sources and models are called."""
+    """Read the macros of a project and the names of its sources and models."""
     macros: list[str] = []
     for path in files:
         if not PurePosixPath(path).is_relative_to(project.root):
@@ -119,7 +119,7 @@ def _read_names(project: DbtProject, repository: Repository, files: list[str]) -
 
 
 def model_names(path: str, sql: str) -> tuple[str, str]:
-    """Return what a model or snapshot is called in `ref` and as a table."""
+    """Return the name of a model or snapshot in `ref`, and the name of its table."""
     snapshot = _SNAPSHOT.search(sql)
     name = snapshot[1] if snapshot else PurePosixPath(path).stem
     alias = _ALIAS.search(sql)
@@ -140,7 +140,7 @@ def _source_names(text: str) -> dict[str, str]:
 
 
 def source_tables(source: dict[str, Any]) -> dict[str, str]:
-    """Return the tables of a source by what `source('name', 'table')` says."""
+    """Return the tables of a source, by `name.table` of `source('name', 'table')`."""
     name = str(source.get("name", ""))
     place = [source.get("database"), source.get("schema") or name]
     parts = [str(part) for part in place if isinstance(part, str) and "{{" not in part]
@@ -179,9 +179,9 @@ class PropertyFile:
         tests_of: Callable[[DatasetId], JobId | None],
         exposed: Callable[[str], tuple[JobId, DatasetId] | None],
     ) -> Iterator[CodeJob]:
-        """Yield a job for the tests and documents of the file, and one for each exposure.
+        """Yield one job for the tests and documentation of the file, and one for each exposure.
 
-        A table whose tests dbt has told of already has a job of its own for them.
+        Tests of a table are put into the job that the catalog has for them, if there is one.
         """
         own = JobId(self._namespace, self._path.rpartition(".")[0])
         found: dict[JobId, CodeJob] = {}
@@ -196,7 +196,7 @@ class PropertyFile:
             yield self._exposure(exposure, exposed(_text(exposure.get("name"))))
 
     def notes(self) -> Iterator[DatasetNote]:
-        """Yield what the file says of tables."""
+        """Yield the documentation of tables."""
         for dataset, entry in self._tables():
             columns = [
                 DocumentedColumn(
@@ -237,12 +237,12 @@ class PropertyFile:
             tests = _list(column.get("tests")) + _list(column.get("data_tests"))
             self._note(job, dataset, name, "test" if tests else "doc")
             if tests:
-                job.reads(dataset)
+                job.add_input(dataset)
             for test in tests:
                 self._related(job, test)
 
     def _related(self, job: CodeJob, test: Any) -> None:
-        """A relationships test names a column of another table."""
+        """Add the column of another table that a relationships test names."""
         for arguments in test.values() if isinstance(test, dict) else ():
             given = arguments if isinstance(arguments, dict) else {}
             nested = given.get("arguments")
@@ -250,11 +250,11 @@ class PropertyFile:
             field = inner.get("field")
             other = self._named(_text(inner.get("to")))
             if isinstance(field, LocatedText) and other is not None:
-                job.reads(other)
+                job.add_input(other)
                 self._note(job, other, field, "test")
 
     def _note(self, job: CodeJob, dataset: DatasetId, name: LocatedText, clause: Clause) -> None:
-        job.refers(
+        job.add_reference(
             ColumnReference(
                 dataset=dataset,
                 field=str(name),
@@ -293,8 +293,8 @@ class PropertyFile:
         for text in _list(exposure.get("depends_on")):
             dataset = self._named(_text(text))
             if dataset is not None:
-                job.reads(dataset)
-        job.writes(dataset_id)
+                job.add_input(dataset)
+        job.add_output(dataset_id)
         return job
 
 
@@ -310,7 +310,7 @@ def is_property_file(content: Any) -> bool:
 
 
 def _is_complete(entry: dict[str, Any]) -> bool:
-    """Only a contract says that the columns listed are all there are."""
+    """Whether all columns are listed: only an enforced contract guarantees that."""
     config = entry.get("config")
     contract = config.get("contract") if isinstance(config, dict) else None
     return isinstance(contract, dict) and _text(contract.get("enforced")).lower() == "true"

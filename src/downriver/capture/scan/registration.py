@@ -1,4 +1,4 @@
-"""An asset someone registers: its identity, and what its code is found to do."""
+"""Registered assets: their names, and the jobs read from their code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SUFFIXES = (".sql", ".py", ".ipynb")
 
 
 class AssetRegistration(msgspec.Struct, kw_only=True):
-    """What is said of an asset. `upstream` are the datasets and jobs it says it depends on."""
+    """An asset to register. `upstream` are the datasets and jobs it declares as inputs."""
 
     asset_type: str
     name: str
@@ -34,12 +34,12 @@ class AssetRegistration(msgspec.Struct, kw_only=True):
 
     @property
     def is_job(self) -> bool:
-        """Whether this is something that runs rather than something that holds data."""
+        """Whether the asset is a job and not a dataset."""
         return self.asset_type in JOB_TYPES
 
 
 def candidate_names(source_ref: str) -> list[str]:
-    """Return the names under which a catalog may know what a URL names."""
+    """Return the names that the catalog may use for a URL."""
     _, separator, rest = source_ref.partition("://")
     if not separator:
         return []
@@ -48,7 +48,7 @@ def candidate_names(source_ref: str) -> list[str]:
 
 
 def can_be_at(dataset: DatasetId, source_ref: str) -> bool:
-    """Whether a dataset can be what a URL names: nothing in a bucket is a table of a database."""
+    """Whether a dataset can be at a URL: a table of a database is not in a bucket."""
     scheme = dataset.namespace.partition("://")[0]
     return "://" not in dataset.namespace or source_ref.startswith(f"{scheme}://")
 
@@ -56,9 +56,9 @@ def can_be_at(dataset: DatasetId, source_ref: str) -> bool:
 def read_asset_code(
     asset: AssetRegistration, repository: Repository | None, names: ScanCatalog
 ) -> ScanResult | None:
-    """Read the code of an asset: what came with it, or its file in the repository; None is none.
+    """Read the code of an asset: its `source`, or its file in the repository.
 
-    A file outside of the repository is never read.
+    Returns None when there is no code. A file outside of the repository is never read.
     """
     hinted = msgspec.structs.replace(names, find=_hinted(asset, names.find))
     if asset.source is not None:
@@ -81,7 +81,7 @@ def _made_up_path(asset: AssetRegistration) -> str:
 def _hinted(
     asset: AssetRegistration, find: Callable[[str], DatasetId | None]
 ) -> Callable[[str], DatasetId | None]:
-    """Return how tables in code are found: first among what the asset says is upstream of it."""
+    """Return a lookup of table names that searches the declared upstream datasets first."""
 
     def found(table: str) -> DatasetId | None:
         wanted = table.casefold()
@@ -102,7 +102,7 @@ def _may_mean(wanted: str, name: str, node: DatasetId) -> bool:
 
 
 def make_asset_job(asset: AssetRegistration, job_id: JobId, found: ScanResult | None) -> CodeJob:
-    """Return one job for an asset: all that its code does, and what it says it depends on."""
+    """Return one job with the lineage of an asset's code and its declared upstream assets."""
     integration, kind = _INTEGRATIONS.get(asset.asset_type, ("ASSET", asset.asset_type.upper()))
     job = CodeJob(id=job_id, integration=integration, kind=kind, path="", line=1)
     parts = found.jobs if found is not None else []
@@ -116,7 +116,7 @@ def make_asset_job(asset: AssetRegistration, job_id: JobId, found: ScanResult | 
         job.line = written[0].line
     for node in asset.upstream.values():
         if isinstance(node, DatasetId):
-            job.reads(node)
+            job.add_input(node)
         elif node not in job.after:
             job.after.append(node)
     return job
@@ -124,13 +124,13 @@ def make_asset_job(asset: AssetRegistration, job_id: JobId, found: ScanResult | 
 
 def _add(job: CodeJob, part: CodeJob) -> None:
     for dataset in part.inputs:
-        job.reads(dataset)
+        job.add_input(dataset)
     for dataset in part.outputs:
-        job.writes(dataset)
+        job.add_output(dataset)
     for reference in part.references:
-        job.refers(reference)
+        job.add_reference(reference)
     for spot in part.spots:
-        job.cannot_see(spot)
+        job.add_blind_spot(spot)
     job.edges += part.edges
     job.owners = list(dict.fromkeys([*job.owners, *part.owners]))
     job.tags = list(dict.fromkeys([*job.tags, *part.tags]))

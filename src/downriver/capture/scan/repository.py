@@ -1,4 +1,4 @@
-"""Which files of a repository are read, and how: never one outside of it."""
+"""The files of a repository that are read. No file outside of the folder is ever read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from downriver.errors import InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
-MAX_FILE_BYTES = 2 * 2**20  # bytes; code that people write is smaller
+MAX_FILE_BYTES = 2 * 2**20  # code written by people is smaller
 SUFFIXES = frozenset({".sql", ".py", ".ipynb", ".yml", ".yaml"})
 _SKIPPED = frozenset({
     ".git", ".hg", ".svn", ".venv", "venv", "env", ".tox", ".nox", "node_modules", "__pycache__",
@@ -35,7 +35,7 @@ class Repository:
         self._made: dict[str, tuple[object, Any]] = {}
 
     def files(self) -> Iterator[str]:
-        """Yield the files there are to read, by path relative to the root, in order."""
+        """Yield the paths of the files to read, relative to the root, in order."""
         if self.root.is_file():
             yield self.root.name
             return
@@ -51,7 +51,7 @@ class Repository:
                     yield path.as_posix()
 
     def find(self, path: str) -> Path | None:
-        """Return a file of the repository; None when there is none, or it lies outside."""
+        """Return a file of the repository; None when it is missing or outside of the folder."""
         base = self.root if self.root.is_dir() else self.root.parent
         file = (base / path).resolve()
         return file if file.is_relative_to(base) and file.is_file() else None
@@ -64,7 +64,7 @@ class Repository:
         return file.read_bytes().decode("utf-8-sig", errors="replace")
 
     def once(self, key: str, files: list[str], make: Callable[[], Made]) -> Made:
-        """Return what is made of files, made again only when one of them has changed."""
+        """Return the result of `make`, which runs again only when one of the files has changed."""
         stamp = tuple((path, *self._stamp(path)) for path in files)
         known = self._made.get(key)
         if known is None or known[0] != stamp:
@@ -80,7 +80,7 @@ class Repository:
         return (found.st_mtime_ns, found.st_size)
 
     def find_ending(self, path: str) -> str | None:
-        """Return the one file a path means: from the root, or else by the end of its own."""
+        """Return the file at a path, or the only file whose path ends with it."""
         if self.find(path) is not None:
             return path
         if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
@@ -89,7 +89,10 @@ class Repository:
         return fitting[0] if len(fitting) == 1 else None
 
     def find_near(self, path: str, beside: str) -> str | None:
-        """Return the path of a file another names: at the root, beside it, in a `sql` folder."""
+        """Return the path of a file that another file names.
+
+        It is searched at the root, beside the other file and in `sql` folders.
+        """
         folder = PurePosixPath(beside).parent
         for place in (path, f"{folder}/{path}", f"{folder}/sql/{path}", f"sql/{path}"):
             if self.find(place) is not None:
@@ -103,10 +106,10 @@ class Repository:
         return (self.root / folder).is_symlink() or self._is_ignored(folder)
 
     def _is_ignored(self, path: Path) -> bool:
-        """Whether the root's .gitignore names a path; the last pattern that fits decides."""
+        """Whether the .gitignore of the root excludes a path. The last matching pattern decides."""
         ignored = False
         for pattern in self._ignored:
-            if _fits(pattern.lstrip("!"), path):
+            if _matches(pattern.lstrip("!"), path):
                 ignored = not pattern.startswith("!")
         return ignored
 
@@ -119,7 +122,7 @@ def _ignore_patterns(root: Path) -> list[str]:
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
-def _fits(pattern: str, path: Path) -> bool:
+def _matches(pattern: str, path: Path) -> bool:
     bare = pattern.rstrip("/")
     if "/" in bare:
         return fnmatch(path.as_posix(), bare.lstrip("/"))
@@ -127,7 +130,7 @@ def _fits(pattern: str, path: Path) -> bool:
 
 
 def find_module(name: str, level: int, beside: str, files: Container[str]) -> str | None:
-    """Return which of some files is a Python module as another file imports it."""
+    """Return the file of a Python module that another file imports, if it is in the repository."""
     folder = PurePosixPath(beside).parent
     if level:
         bases = [[folder, *folder.parents][min(level - 1, len(folder.parents))]]

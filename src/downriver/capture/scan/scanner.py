@@ -1,4 +1,4 @@
-"""A repository, file by file, into jobs; what cannot be read is said, and the rest is read."""
+"""Reads a repository into jobs, file by file. Files that cannot be read are reported."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ScanProblem(msgspec.Struct, frozen=True):
 
 
 class ScanResult(msgspec.Struct, kw_only=True):
-    """What reading a repository found."""
+    """The jobs and dataset notes of a repository, and the files that could not be read."""
 
     files: int
     jobs: list[CodeJob] = []
@@ -49,7 +49,7 @@ class ScanResult(msgspec.Struct, kw_only=True):
     problems: list[ScanProblem] = []
 
     def events(self, at: int) -> Iterator[bytes]:
-        """Yield what was found as events."""
+        """Yield the jobs and dataset notes as events."""
         for note in self.notes:
             yield render_dataset_note(note, at)
         for job in self.jobs:
@@ -57,10 +57,11 @@ class ScanResult(msgspec.Struct, kw_only=True):
 
 
 class ScanCatalog(msgspec.Struct, kw_only=True):
-    """How what is found is identified: `find` knows the tables that are known already.
+    """The ids that tables and jobs already have in the catalog.
 
-    `job_at` knows the job of a dbt model by its file and name, `tests_of` that of a table's tests,
-    `exposure` the job and the dataset of an exposure.
+    `find` returns the dataset of a table name, `columns_of` its columns. `job_at` returns the job
+    of a dbt model by its file and name, `tests_of` the job of a table's tests, `exposure` the job
+    and the dataset of an exposure. New ids are in `namespace`.
     """
 
     namespace: str
@@ -80,9 +81,9 @@ def scan_repository(
     as_models: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ScanResult:
-    """Read a repository, or `only` some of its files with what the others tell about them.
+    """Read a repository, or `only` some of its files in the context of the others.
 
-    A query that writes nothing is the model of its file's name `as_models`, and a script otherwise.
+    With `as_models`, a query that writes no table is a model with the name of its file.
     """
     files = list(repository.files())
     scan = _Scan(repository, files, names, as_models=as_models)
@@ -90,7 +91,7 @@ def scan_repository(
 
 
 def scan_text(path: str, text: str, names: ScanCatalog, *, as_models: bool = False) -> ScanResult:
-    """Read one text as the file its path says it is."""
+    """Read one text. The suffix of the path decides how."""
     result = ScanResult(files=1)
     scan = _Scan(None, [], names, as_models=as_models)
     scan.read_one(path, text, result)
@@ -98,7 +99,7 @@ def scan_text(path: str, text: str, names: ScanCatalog, *, as_models: bool = Fal
 
 
 class _Scan:
-    """One repository being read."""
+    """Reads one repository."""
 
     def __init__(
         self,
@@ -132,16 +133,20 @@ class _Scan:
         return result
 
     def _is_own(self, job: CodeJob, run_by_tasks: set[str]) -> bool:
-        """A query that a task runs is that task; a helper others import is what they do with it."""
+        """Tell whether a job is one of its own.
+
+        A script that a task runs is part of the task. A module that others import, and that reads
+        and writes nothing itself, is part of them.
+        """
         if job.kind != "SCRIPT":
             return True
         is_helper = job.path in self._imported and not job.inputs and not job.outputs
         return job.path not in run_by_tasks and not is_helper
 
     def _dataset_for(self, table: str) -> DatasetId:
-        """Return what a table name means: a known dataset, a model of this repository, a new one.
+        """Return the dataset of a table name: a known one, a model of this repository, a new one.
 
-        A model has no schema in its own files, so `analytics.orders` is the model `orders`.
+        The files of a model do not name its schema, so `analytics.orders` is the model `orders`.
         """
         last = table.rpartition(".")[2]
         named = last if last.casefold() in self._models else table
@@ -160,7 +165,7 @@ class _Scan:
         return text
 
     def _ordered(self, files: list[str]) -> list[str]:
-        """Return files with dbt models after those they refer to."""
+        """Return files in an order in which a dbt model follows the models it refers to."""
         models = [p for p in files if p.endswith(".sql") and self._dbt_kind(p)[1] == "model"]
         texts = {p: (self._repository.read(p) or "") for p in models if self._repository}
         rest = [path for path in files if path not in texts]
@@ -184,7 +189,7 @@ class _Scan:
     # One file
 
     def read_one(self, path: str, text: str, result: ScanResult) -> None:
-        """Read a file into the result, or say why it cannot be read."""
+        """Add the jobs and notes of a file to the result, or the reason why it cannot be read."""
         found = ScanResult(files=1)
         self._read_into(path, text, found)
         result.jobs += [_plain(job) for job in found.jobs]
@@ -197,11 +202,11 @@ class _Scan:
             if suffix == ".sql":
                 self._read_sql(path, text, result)
             elif suffix == ".py":
-                result.jobs += read_module(path, convert_databricks(text), self._around(path))
+                result.jobs += read_module(path, convert_databricks(text), self._context(path))
             elif suffix == ".ipynb":
                 notebook = read_notebook(text)
-                around = msgspec.structs.replace(self._around(path), line_of=notebook.line_of)
-                result.jobs += read_module(path, notebook.source, around)
+                context = msgspec.structs.replace(self._context(path), line_of=notebook.line_of)
+                result.jobs += read_module(path, notebook.source, context)
             else:
                 self._read_yaml(path, text, result)
         except SyntaxError as exc:
@@ -213,7 +218,7 @@ class _Scan:
         except RecursionError:
             result.problems.append(ScanProblem(path, 1, "is nested too deeply to be followed"))
 
-    def _around(self, path: str) -> FileContext:
+    def _context(self, path: str) -> FileContext:
         repository = self._repository
 
         def read_file(other: str) -> FileText | None:
@@ -251,21 +256,22 @@ class _Scan:
             job = self._sql.read_script(path, text)
         if job.inputs or job.outputs or job.spots:
             result.jobs.append(job)
-            result.notes += self._made(job)
+            result.notes += self._inferred_notes(job)
 
-    def _made(self, job: CodeJob) -> list[DatasetNote]:
-        """Return the columns a model was seen to make, where nothing better is known."""
+    def _inferred_notes(self, job: CodeJob) -> list[DatasetNote]:
+        """Return the inferred columns of models whose columns the catalog does not know."""
         return [
             DatasetNote(id=target, columns=[DocumentedColumn(name) for name in columns])
             for target in job.outputs
-            if (columns := self._sql.made.get(target)) and not self._names.columns_of(target)
+            if (columns := self._sql.inferred_columns.get(target))
+            and not self._names.columns_of(target)
         ]
 
     def _read_yaml(self, path: str, text: str, result: ScanResult) -> None:
         project, kind = self._dbt_kind(path)
         is_settings = PurePosixPath(path).name in ("dbt_project.yml", "feature_store.yaml")
         if not is_settings and (project is None or kind is None):
-            return  # other people's YAML is none of our business
+            return  # YAML of other tools
         content = load_yaml(text)
         if project is not None and is_property_file(content):
             file = PropertyFile(
@@ -279,7 +285,7 @@ Found = TypeVar("Found", CodeJob, DatasetNote)
 
 
 def _plain(found: Found) -> Found:
-    """Return the same with plain texts in place of those that know their line."""
+    """Return a copy with plain `str` in place of `LocatedText`."""
     return msgspec.convert(msgspec.to_builtins(found, enc_hook=str), type(found))
 
 

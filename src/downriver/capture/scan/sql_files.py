@@ -1,4 +1,4 @@
-"""`.sql` files: scripts, and the models, snapshots and tests of dbt projects."""
+"""SQL files: scripts, and the models, snapshots and tests of dbt projects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OWN_DATA = frozenset({"model", "snapshot"})
 
 
 class SqlFiles:
-    """Reads SQL files; what a dbt model makes is known to those read after it."""
+    """Reads SQL files. The inferred columns of a dbt model are used by the models after it."""
 
     def __init__(
         self,
@@ -31,17 +31,17 @@ class SqlFiles:
         self._dataset_for = dataset_for
         self._columns_of = columns_of
         self._dialect = dialect
-        self.made: dict[DatasetId, list[str]] = {}
+        self.inferred_columns: dict[DatasetId, list[str]] = {}
 
     def read_script(self, path: str, text: str) -> CodeJob:
-        """Return the job of a file that is run as it is."""
+        """Return the job of a script."""
         job = self._job(path, path.rpartition(".")[0], "SQL", "SCRIPT")
         lineage = parse_sql_lineage(text, dialect=self._dialect, schema=self._schema)
         job.dialect = lineage.dialect
         set_query(job, text)
         add_sql(job, lineage, self._dataset_for)
         for reference in find_references(text, lineage, TableNames(self._dataset_for)):
-            job.refers(reference)
+            job.add_reference(reference)
         return job
 
     def read_dbt(self, path: str, text: str, project: DbtProject, kind: str) -> CodeJob:
@@ -61,13 +61,13 @@ class SqlFiles:
             job.inputs = [dataset for dataset in job.inputs if dataset != target]
             job.edges = [edge for edge in job.edges if edge.source != target]
             if lineage.statements and not any(e.target.column == "*" for e in lineage.column_edges):
-                self.made[target] = lineage.statements[-1].columns
+                self.inferred_columns[target] = lineage.statements[-1].columns
         called = {key.casefold(): meant for key, meant in project.names.items()}
         for reference in find_references(
             text, lineage, TableNames(self._dataset_for, called, table)
         ):
             if reference.dataset != target:
-                job.refers(reference)
+                job.add_reference(reference)
         return job
 
     def _job(self, path: str, name: str, integration: str, kind: str) -> CodeJob:
@@ -76,23 +76,23 @@ class SqlFiles:
 
     def _schema(self, table: str) -> Sequence[str] | None:
         dataset = self._dataset_for(table)
-        return self.made.get(dataset) or self._columns_of(dataset)
+        return self.inferred_columns.get(dataset) or self._columns_of(dataset)
 
 
 def sort_models(models: dict[str, str]) -> list[str]:
-    """Return the paths of models, each after those it refers to; given path and text of each."""
+    """Return the paths of models, given path and text of each, in order of their references."""
     by_name = {model_names(path, text)[0]: path for path, text in models.items()}
     done: dict[str, None] = {}
     for path in models:
-        waiting = [(path, False)]
-        begun: set[str] = set()
-        while waiting:
-            current, ready = waiting.pop()
+        stack = [(path, False)]
+        visited: set[str] = set()
+        while stack:
+            current, ready = stack.pop()
             if ready:
                 done[current] = None
-            elif current not in done and current not in begun:
-                begun.add(current)
-                waiting.append((current, True))
+            elif current not in done and current not in visited:
+                visited.add(current)
+                stack.append((current, True))
                 named = _REF.findall(models[current])
-                waiting += [(by_name[name], False) for name in named if name in by_name]
+                stack += [(by_name[name], False) for name in named if name in by_name]
     return list(done)

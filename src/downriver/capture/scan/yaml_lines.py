@@ -1,4 +1,4 @@
-"""YAML with the line each value is on."""
+"""Reads YAML with the line number of each value."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import yaml
 
 from downriver.capture.scan.python.interpreter.values import LocatedText
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times as fast
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times faster
 
 
 class YamlError(Exception):
-    """A file that is no YAML: where, and why."""
+    """A file that is not YAML: line and reason."""
 
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(reason)
@@ -21,15 +21,15 @@ class YamlError(Exception):
 
 
 def load_yaml(text: str) -> Any:
-    """Return the first document of a file: dictionaries and lists of texts that know their line.
+    """Return the first document of a file as dictionaries and lists of `LocatedText`.
 
-    Anchors are followed; numbers and truths are texts too. Raises `YamlError`.
+    Anchors are resolved. Numbers and booleans are texts too. Raises `YamlError`.
     """
     try:
         node = _compose(text)
     except yaml.MarkedYAMLError as exc:
         line = exc.problem_mark.line + 1 if exc.problem_mark is not None else 1
-        raise YamlError(line, str(exc.problem or "is no YAML")) from exc
+        raise YamlError(line, str(exc.problem or "not YAML")) from exc
     except yaml.YAMLError as exc:
         raise YamlError(1, str(exc).splitlines()[0]) from exc
     return None if node is None else _value(node, 0)
@@ -39,7 +39,7 @@ def _compose(text: str) -> yaml.Node | None:
     try:
         return yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError:
-        # Its own loader says the same of an error wherever it runs.
+        # The messages of the Python loader do not depend on the version of libyaml.
         return yaml.compose(text, Loader=yaml.SafeLoader)
 
 

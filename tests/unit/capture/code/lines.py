@@ -1,4 +1,4 @@
-"""A job read from code as lines that people can check."""
+"""Renders a job read from code as readable lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def job_lines(job: CodeJob, home: str) -> Iterator[str]:
-    """Yield everything a job holds; datasets outside the namespace `home` are shown with theirs."""
+    """Yield all fields of a job. A dataset outside of the namespace `home` has its namespace."""
 
     def name(dataset: DatasetId) -> str:
         return dataset.name if dataset.namespace == home else f"{dataset.namespace}|{dataset.name}"
@@ -28,16 +28,16 @@ def job_lines(job: CodeJob, home: str) -> Iterator[str]:
     if job.outputs:
         yield f"  writes {', '.join(map(name, job.outputs))}"
     for edge in sorted(set(job.edges)):
-        sure = "" if edge.confidence == "exact" else f" {edge.confidence}"
+        confidence = "" if edge.confidence == "exact" else f" {edge.confidence}"
         yield (
             f"  {name(edge.source)}.{edge.source_field} -> "
-            f"{name(edge.target)}.{edge.target_field}: {edge.subtype}{sure}"
+            f"{name(edge.target)}.{edge.target_field}: {edge.subtype}{confidence}"
         )
     for reference in sorted(job.references, key=lambda r: (r.line, r.dataset, r.field, r.clause)):
-        maybe = " conditional" if reference.conditional else ""
+        conditional = " conditional" if reference.conditional else ""
         yield (
             f"  :{reference.line} {reference.clause} "
-            f"{name(reference.dataset)}.{reference.field}{maybe}"
+            f"{name(reference.dataset)}.{reference.field}{conditional}"
         )
     for spot in job.spots:
         yield f"  ? {spot.kind}:{spot.line} {spot.message}"

@@ -58,11 +58,11 @@ def found(sql: str) -> list[tuple[str, str, int, str]]:
         ]),
     ],
 )  # fmt: skip
-def test_each_place_is_found(sql: str, expected: list[tuple[str, str, int, str]]) -> None:
+def test_every_reference_is_found(sql: str, expected: list[tuple[str, str, int, str]]) -> None:
     assert found(sql) == expected
 
 
-def test_a_template_is_searched_as_people_wrote_it() -> None:
+def test_lines_of_a_template_are_those_of_its_file() -> None:
     sql = """{{ config(unique_key='id') }}
 select id, {{ cents('amount') }} as amount
 from {{ source('raw', 't') }}

@@ -31,7 +31,7 @@ def facets_of(made: CodeJob) -> dict[str, bytes]:
     return {name: json.dumps(body).encode() for name, body in facets.items()}
 
 
-def test_code_and_blind_spots_can_be_read_again() -> None:
+def test_code_and_blind_spots_survive_a_round_trip() -> None:
     reference = ColumnReference(
         dataset=SOURCE, field="a", line=7, clause="filter", conditional=True, text="df.a"
     )
@@ -46,14 +46,14 @@ def test_code_and_blind_spots_can_be_read_again() -> None:
     assert [(s.kind, s.line) for s in read_blind_spots(facets[BLIND_SPOTS])] == [("opaque", 9)]
 
 
-def test_parents_and_order_are_declared_without_a_run() -> None:
+def test_parent_and_dependencies_are_job_facets() -> None:
     made = job(parent=JobId("n", "dag"), after=[JobId("n", "before")])
     seen = fold(parse_event(render_job(made, 0))).sightings
     assert EdgeSeen(EdgeKind.PARENT, JobId("n", "dag"), JobId("n", "j"), None) in seen
     assert EdgeSeen(EdgeKind.PRECEDES, JobId("n", "before"), JobId("n", "j"), None) in seen
 
 
-def test_two_outputs_are_not_joined_all_with_all() -> None:
+def test_each_of_two_outputs_has_its_own_inputs() -> None:
     edge = CodeEdge(
         source=OTHER, source_field="c", target=OTHER, target_field="c", subtype="FILTER"
     )

@@ -1,8 +1,7 @@
-"""The golden cases of `tests/golden/dbt`: what dbt wrote, and everything we read from it.
+"""The golden cases of `tests/golden/dbt`: files of a target directory and all we read from them.
 
-A case holds the files of a target directory and, as text, every job with its lines, every note of
-a dataset and every run there is; what it does not list must not be there.
-DOWNRIVER_UPDATE_GOLDEN=1 writes what is read into the cases, to be looked at before it is kept.
+A case lists, as text, every job, dataset note and run. Anything else is a failure.
+DOWNRIVER_UPDATE_GOLDEN=1 writes the actual result into the cases; review it before you commit it.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ def _assertions(dataset: dict[str, Any]) -> Iterator[str]:
 
 
 def update(path: Path, text: str) -> None:
-    """Write what was read into a case, its input as it stands."""
+    """Write the actual result into a case. Its input stays."""
     head = path.read_text("utf-8").split("expected: |\n")[0]
     body = "".join(f"  {line}\n" for line in text.splitlines())
     path.write_text(f"{head}expected: |\n{body}", "utf-8")

@@ -49,7 +49,7 @@ def test_columns_are_traced_from_the_source_to_the_mart(lineage: Lineage) -> Non
     assert {edge.confidence for edge in answer.edges} == {"exact"}  # the run results saw it run
 
 
-def test_a_job_says_where_its_code_is_and_which_columns_it_names(lineage: Lineage) -> None:
+def test_a_job_has_its_file_and_the_columns_it_references(lineage: Lineage) -> None:
     lineage.capture_dbt(ORDERS / "target", project_dir=ORDERS)
     facets = job_facets(lineage, "orders.fct_orders")
     code = code_of(facets)
@@ -69,7 +69,7 @@ def test_a_job_says_where_its_code_is_and_which_columns_it_names(lineage: Lineag
     assert [tag["key"] for tag in json.loads(facets["tags"])["tags"]] == ["certified"]
 
 
-def test_a_test_names_its_column_at_its_line_in_the_yaml(lineage: Lineage) -> None:
+def test_a_test_references_its_column_with_the_line_in_the_yaml(lineage: Lineage) -> None:
     lineage.capture_dbt(ORDERS / "target", project_dir=ORDERS)
     code = code_of(job_facets(lineage, "orders.fct_orders.test"))
     lines = (ORDERS / "models" / "marts" / "schema.yml").read_text().splitlines()
@@ -77,7 +77,7 @@ def test_a_test_names_its_column_at_its_line_in_the_yaml(lineage: Lineage) -> No
     assert tested == {"order_id": "- name: order_id", "order_total": "- name: order_total"}
 
 
-def test_the_same_files_again_add_nothing(lineage: Lineage) -> None:
+def test_reading_the_same_files_again_changes_nothing(lineage: Lineage) -> None:
     lineage.capture_dbt(ORDERS / "target")
     events = lineage.status().counts.events
     lineage.capture_dbt(ORDERS / "target")
@@ -89,7 +89,7 @@ def test_a_dry_run_registers_nothing(lineage: Lineage) -> None:
     assert lineage.status().counts.events == 0
 
 
-def test_tables_join_those_the_catalog_knows(lineage: Lineage) -> None:
+def test_tables_get_the_namespace_the_catalog_knows(lineage: Lineage) -> None:
     event = {
         "eventTime": "2026-01-01T00:00:00Z",
         "dataset": {"namespace": "postgres://db:5432", "name": "warehouse.raw.orders"},
@@ -103,13 +103,13 @@ def test_tables_join_those_the_catalog_knows(lineage: Lineage) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "there is no manifest.json"),
+        (None, "no manifest.json"),
         ("{", "not valid JSON"),
-        ("[]", "holds no object"),
+        ("[]", "not a JSON object"),
         ('{"metadata": {}}', "has no nodes"),
     ],
 )
-def test_what_is_no_manifest_is_said(
+def test_a_file_that_is_not_a_manifest_is_an_error(
     lineage: Lineage, tmp_path: Path, content: str | None, words: str
 ) -> None:
     if content is not None:
@@ -118,7 +118,9 @@ def test_what_is_no_manifest_is_said(
         lineage.capture_dbt(tmp_path)
 
 
-def test_a_manifest_cannot_make_us_read_other_files(lineage: Lineage, tmp_path: Path) -> None:
+def test_a_manifest_cannot_point_to_files_outside_of_the_project(
+    lineage: Lineage, tmp_path: Path
+) -> None:
     secret = tmp_path / "secret.yml"
     secret.write_text("- name: t\n- name: c\n")
     project = tmp_path / "project"

@@ -14,7 +14,7 @@ CASES = sorted(FOLDER.glob("*.yml"))
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_the_directory_is_read_as_written_down(path: Path, tmp_path: Path) -> None:
+def test_jobs_and_events_match_the_golden_case(path: Path, tmp_path: Path) -> None:
     case = load(path)
     found = read_case(case, tmp_path)
     if UPDATE:
@@ -23,6 +23,6 @@ def test_the_directory_is_read_as_written_down(path: Path, tmp_path: Path) -> No
         assert found == case["expected"]
 
 
-def test_the_cases_span_the_versions_of_the_manifest() -> None:
+def test_the_cases_cover_the_manifest_versions() -> None:
     versions = {path.stem.split("_")[0] for path in CASES}
     assert {"v7", "v8", "v9", "v10", "v11", "v12"} <= versions

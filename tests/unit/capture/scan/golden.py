@@ -1,9 +1,8 @@
-"""The golden cases of `tests/golden/scan`: code, and everything that is read from it.
+"""The golden cases of `tests/golden/scan`: code, and all that is read from it.
 
-A file is a topic with its cases. A case holds files by their paths (or one `code`, as `job.py`),
-schemas that are known, and as text every job, note and problem there is; what it does not list must
-not be there. DOWNRIVER_UPDATE_GOLDEN=1 writes what is read into the cases, to be looked at before
-it is kept.
+A file is a topic with its cases. A case has files by path (or one `code`, for `job.py`), known
+schemas, and as text every job, dataset note and unread file. Anything else is a failure.
+DOWNRIVER_UPDATE_GOLDEN=1 writes the actual result into the cases; review it before you commit it.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Case(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load_cases() -> dict[str, Case]:
-    """Return every golden case under its file's and its own name."""
+    """Return the golden cases by `file/name`."""
     found: dict[str, Case] = {}
     for path in sorted(FOLDER.glob("*.yml")):
         for case in msgspec.convert(yaml.safe_load(path.read_text("utf-8")), list[Case]):
@@ -78,7 +77,7 @@ def _lines(found: ScanResult) -> Iterator[str]:
 
 
 def update(name: str, text: str) -> None:
-    """Write what was read into a case, all else as it stands."""
+    """Write the actual result into a case. All else stays."""
     topic, _, case = name.partition("/")
     path = FOLDER / f"{topic}.yml"
     body = "".join(f"    {line}\n" for line in text.splitlines())

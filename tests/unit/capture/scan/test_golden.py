@@ -14,7 +14,7 @@ CASES = load_cases()
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_code_is_read_as_written_down(name: str, tmp_path: Path) -> None:
+def test_jobs_match_the_golden_case(name: str, tmp_path: Path) -> None:
     found = read_case(CASES[name], tmp_path)
     if UPDATE:
         update(name, found)
@@ -22,7 +22,7 @@ def test_the_code_is_read_as_written_down(name: str, tmp_path: Path) -> None:
         assert found == CASES[name].expected
 
 
-def test_there_are_cases_of_every_topic() -> None:
+def test_every_topic_has_cases() -> None:
     topics = {name.partition("/")[0] for name in CASES}
     assert topics >= {"airflow", "constants", "dbt", "feast", "notebooks", "pandas", "spark", "sql"}
     assert len(CASES) >= 30

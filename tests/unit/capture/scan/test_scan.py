@@ -24,7 +24,7 @@ def lineage(tmp_path: Path) -> Iterator[Lineage]:
         yield opened
 
 
-def test_a_repository_ends_as_one_graph(lineage: Lineage) -> None:
+def test_a_repository_becomes_one_graph(lineage: Lineage) -> None:
     found = lineage.capture_scan(ORDERS)
     assert not found.problems
     reached = {node.name for node in lineage.trace("fct_orders").nodes}
@@ -33,7 +33,7 @@ def test_a_repository_ends_as_one_graph(lineage: Lineage) -> None:
     assert ("customer_ltv/features", "spend") in columns
 
 
-def test_code_joins_what_dbt_has_told(lineage: Lineage) -> None:
+def test_scanned_models_have_the_names_of_capture_dbt(lineage: Lineage) -> None:
     lineage.capture_dbt(ORDERS / "target")
     lineage.capture_scan(ORDERS)
     answer = lineage.trace("warehouse.raw.orders.order_total")
@@ -41,7 +41,7 @@ def test_code_joins_what_dbt_has_told(lineage: Lineage) -> None:
     assert [node.name for node in answer.nodes if node.field == "spend"]
 
 
-def test_nothing_is_run(tmp_path: Path) -> None:
+def test_code_is_never_executed(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     code = f"open({str(mark)!r}, 'w').write('x')\nimport os\nos.remove('{mark}')\n"
     (tmp_path / "job.py").write_text(code)
@@ -52,7 +52,7 @@ def test_nothing_is_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "path", ["../outside.sql", "/etc/passwd", "link.sql", "folder/../../x.sql"]
 )
-def test_nothing_outside_is_read(tmp_path: Path, path: str) -> None:
+def test_files_outside_of_the_repository_are_never_read(tmp_path: Path, path: str) -> None:
     (tmp_path / "outside.sql").write_text("select secret from t")
     root = tmp_path / "repo"
     root.mkdir()
@@ -62,7 +62,7 @@ def test_nothing_outside_is_read(tmp_path: Path, path: str) -> None:
     assert repository.read(path) is None
 
 
-def test_a_file_that_is_too_large_is_said_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
     (tmp_path / "huge.sql").write_text("-- x\n" * 1_000_000)
     (tmp_path / "small.sql").write_text("insert into a select x from b")
     found = scan_repository(Repository(tmp_path), ScanCatalog(namespace="n"))
@@ -70,7 +70,7 @@ def test_a_file_that_is_too_large_is_said_and_the_rest_is_read(tmp_path: Path) -
     assert [job.path for job in found.jobs] == ["small.sql"]
 
 
-def test_a_path_that_is_not_there_is_an_error(lineage: Lineage, tmp_path: Path) -> None:
+def test_a_missing_path_is_an_error(lineage: Lineage, tmp_path: Path) -> None:
     with pytest.raises(InvalidRequestError, match="no such file"):
         lineage.capture_scan(tmp_path / "nope")
 
@@ -95,7 +95,7 @@ def test_a_path_that_is_not_there_is_an_error(lineage: Lineage, tmp_path: Path) 
         "'%s %(a)s' % x\n'{} {0} {a}'.format()\nf'{x!r:>{y}}'\n",
     ],
 )
-def test_code_that_makes_no_sense_is_no_fault(code: str) -> None:
+def test_odd_code_raises_no_error(code: str) -> None:
     assert scan_text("job.py", code, ScanCatalog(namespace="n")).problems == []
 
 
@@ -110,7 +110,7 @@ def test_events_of_a_scan_are_well_formed(lineage: Lineage) -> None:
     assert lineage.status().counts.events == 0
 
 
-def test_a_file_is_found_by_the_end_of_its_path_when_only_one_fits(tmp_path: Path) -> None:
+def test_a_file_is_found_by_the_end_of_its_path_if_only_one_matches(tmp_path: Path) -> None:
     for folder in ("a/models", "b/models"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "a" / "models" / "x.sql").touch()
@@ -122,7 +122,7 @@ def test_a_file_is_found_by_the_end_of_its_path_when_only_one_fits(tmp_path: Pat
     assert repository.find_ending("../a/models/x.sql") is None
 
 
-def test_what_is_made_of_files_is_made_again_when_they_change(tmp_path: Path) -> None:
+def test_a_result_is_cached_until_one_of_its_files_changes(tmp_path: Path) -> None:
     file = tmp_path / "x.sql"
     file.write_text("one")
     repository = Repository(tmp_path)
@@ -132,7 +132,7 @@ def test_what_is_made_of_files_is_made_again_when_they_change(tmp_path: Path) ->
     assert repository.once("k", ["x.sql"], lambda: object()) is not made[0]
 
 
-def test_a_query_is_kept_as_the_job_s_own_when_it_is_all_the_job_does() -> None:
+def test_a_job_that_only_runs_a_query_has_its_sql() -> None:
     def sql(code: str) -> str:
         (job,) = scan_text("job.py", code, ScanCatalog(namespace="n")).jobs
         return job.sql
@@ -142,7 +142,7 @@ def test_a_query_is_kept_as_the_job_s_own_when_it_is_all_the_job_does() -> None:
     assert sql('spark.sql("select x from b"); spark.table("c")') == ""
 
 
-def test_a_job_that_is_one_query_begins_where_its_query_does() -> None:
+def test_a_job_that_only_runs_a_query_has_the_line_of_the_query() -> None:
     code = 'X = 1\n\nQUERY = """\ninsert into a\nselect x from b"""\ncur.execute(QUERY)\n'
     (job,) = scan_text("job.py", code, ScanCatalog(namespace="n")).jobs
     (reference, *_) = [r for r in job.references if r.field == "x" and r.clause == "select"]

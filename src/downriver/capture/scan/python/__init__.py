@@ -1,4 +1,4 @@
-"""Python code read without running it: which data it reads, writes and names."""
+"""Reads Python code without running it: datasets it reads and writes, columns it names."""
 
 from downriver.capture.scan.python.module import read_module
 from downriver.capture.scan.python.recorder import FileContext, FileText

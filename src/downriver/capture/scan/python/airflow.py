@@ -1,4 +1,4 @@
-"""Airflow: DAGs, their tasks, the data these name, and the order they run in."""
+"""Airflow: DAGs, tasks, their datasets and their order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from downriver.capture.scan.python.recorder import JobRecorder
 
 _QUERIES = ("sql", "query", "hql", "bql", "select_sql", "insert_sql", "configuration", "params_sql")
-_RUN_ELSEWHERE = (
+_EXTERNAL_OPERATORS = (
     "Bash", "Docker", "Kubernetes", "SparkSubmit", "Databricks", "Dataproc", "Emr", "Glue", "SSH",
     "Ecs", "CloudRun", "Livy", "Papermill", "Lambda", "Batch", "DbtCloud",
 )  # fmt: skip
@@ -38,7 +38,7 @@ _URIS = frozenset({"Dataset", "Asset", "DatasetAlias", "AssetAlias"})
 
 
 class _Group(NamedTuple):
-    """A task group: the tasks in it carry its name."""
+    """A task group. Its name is a prefix of the names of its tasks."""
 
     prefix: str
 
@@ -52,7 +52,7 @@ class AirflowDags:
         self._groups: list[_Group] = []
         self._owners: dict[JobId, list[str]] = {}
         self._jobs: dict[JobId, CodeJob] = {}
-        self._options: dict[ast.AST, Arguments] = {}  # what decorators were given
+        self._options: dict[ast.AST, Arguments] = {}  # arguments of decorators
 
     # DAGs
 
@@ -62,10 +62,10 @@ class AirflowDags:
 
     def is_task(self, function: Function) -> bool:
         """Whether a function is decorated as a task."""
-        return any(".task" in f".{n}" and _of_airflow(n) for n in function.decorators)
+        return any(".task" in f".{n}" and _is_airflow(n) for n in function.decorators)
 
-    def defined(self, run: Interpreter, function: Function) -> Function:
-        """Take note of what a decorator was given."""
+    def keep_options(self, run: Interpreter, function: Function) -> Function:
+        """Keep the arguments of a `@dag` or `@task` decorator."""
         from downriver.capture.scan.python.interpreter.values import read_args
 
         node = function.node
@@ -83,7 +83,7 @@ class AirflowDags:
         args: Sequence[Value],
         options: Mapping[str, Value],
     ) -> Value:
-        """Follow a function that is a DAG."""
+        """Follow a function decorated with `@dag`."""
         given = self._options.get(function.node)
         name = given.get("dag_id", 0) if given is not None else None
         dag = self._dag(name if isinstance(name, str) else function.name, given, _line(function))
@@ -96,7 +96,7 @@ class AirflowDags:
 
     def _dag(self, name: str, args: Arguments | None, line: int) -> Dag:
         recorder = self._recorder
-        job_id = JobId(recorder.around.namespace, name)
+        job_id = JobId(recorder.context.namespace, name)
         if job_id not in self._jobs:
             job = self._jobs[job_id] = recorder.new_job(job_id, "AIRFLOW", "DAG", line)
             if args is not None:
@@ -105,11 +105,11 @@ class AirflowDags:
                 described = args.get("description") or args.get("doc_md")
                 job.description = str(described) if isinstance(described, str) else ""
                 for dataset in self._datasets(args.get("schedule")):
-                    job.reads(dataset)
+                    job.add_input(dataset)
         return Dag(job_id)
 
     def enter(self, value: Value) -> int:
-        """Enter a `with DAG(…)` or a task group; how many there are to leave again."""
+        """Enter `with DAG(…)` (returns 1) or a task group (-1); 0 for anything else."""
         if isinstance(value, Dag):
             self._dags.append(value)
             return 1
@@ -119,7 +119,7 @@ class AirflowDags:
         return 0
 
     def leave(self, entered: int) -> None:
-        """Leave what was entered."""
+        """Leave the DAG or task group that `enter` returned."""
         if entered > 0:
             self._dags.pop()
         elif entered < 0:
@@ -127,17 +127,17 @@ class AirflowDags:
 
     # Tasks
 
-    def made(self, run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
-        """Return a DAG, task, group or order made by a call; None when it is none of these."""
-        if target.last in ("chain", "chain_linear") and _of_airflow(target.name):
+    def create(self, run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
+        """Return the DAG, task or group that a call creates; None for any other call."""
+        if target.last in ("chain", "chain_linear") and _is_airflow(target.name):
             return self._chain(args.given)
-        if target.last == "cross_downstream" and _of_airflow(target.name):
+        if target.last == "cross_downstream" and _is_airflow(target.name):
             self.order(args.get("", 0), args.get("", 1), reverse=False)
             return UNKNOWN
         if target.last == "TaskGroup":
             name = args.get("group_id", 0)
             return _Group(f"{name}." if isinstance(name, str) else "")
-        if target.last == "DAG" and _of_airflow(target.name):
+        if target.last == "DAG" and _is_airflow(target.name):
             name = args.get("dag_id", 0)
             named = str(name) if isinstance(name, str) else _stem(self._recorder.path)
             return self._dag(named, args, args.line)
@@ -158,10 +158,12 @@ class AirflowDags:
                     {str(k): v for k, v in named.items()} if isinstance(named, dict) else {},
                 )
             self._transfer(run, kind, args)
-            elsewhere = any(word in kind for word in _RUN_ELSEWHERE)
-            if elsewhere and not job.inputs and not job.outputs:
-                self._recorder.cannot_see(
-                    "runs_elsewhere", f"what a {kind} runs is not followed", args.line
+            runs_external_code = any(word in kind for word in _EXTERNAL_OPERATORS)
+            if runs_external_code and not job.inputs and not job.outputs:
+                self._recorder.add_blind_spot(
+                    "runs_elsewhere",
+                    f"lineage of {kind} is unknown: it runs code outside of this file",
+                    args.line,
                 )
         return Task(job.id)
 
@@ -176,9 +178,9 @@ class AirflowDags:
         job.owners = _owners(args) or self._owners.get(dag.job, [])
         self._jobs[job_id] = job
         for dataset in self._datasets(args.get("inlets")):
-            job.reads(dataset)
+            job.add_input(dataset)
         for dataset in self._datasets(args.get("outlets")):
-            job.writes(dataset)
+            job.add_output(dataset)
         return job
 
     def _follow_queries(self, run: Interpreter, args: Arguments) -> None:
@@ -189,39 +191,39 @@ class AirflowDags:
                     run_sql(run, query)
 
     def _query(self, text: LocatedText, line: int) -> LocatedText | None:
-        """Return a query as it is written; one in a file makes that file the task's code."""
+        """Return the text of a query. A query in a file makes that file the task's code."""
         if not text.strip().endswith((".sql", ".hql")):
             return text
-        found = self._recorder.around.read_file(str(text).strip())
+        found = self._recorder.context.read_file(str(text).strip())
         if found is None:
-            self._recorder.cannot_see("missing_file", f"the query {text} is not here", line)
+            self._recorder.add_blind_spot("missing_file", f"the file {text} was not found", line)
             return None
         job = self._recorder.job
         if job.path != self._recorder.path and job.path != found.path:
             return LocatedText(
-                found.text, line, elsewhere=True
-            )  # several files; the first one counts
+                found.text, line, from_other_file=True
+            )  # the job keeps the path of its first file
         job.path, job.line = found.path, 1
         return LocatedText(found.text, 1)
 
     def _transfer(self, run: Interpreter, kind: str, args: Arguments) -> None:
-        """Operators that copy files into tables and tables into files."""
-        around = self._recorder.around
+        """Record the files and the table of an operator that loads files into a table."""
+        context = self._recorder.context
         if kind.startswith(("S3To", "GCSTo")):
             bucket = args.get("s3_bucket") or args.get("bucket")
             keys = args.get("s3_key") or args.get("source_objects")
             scheme = "s3" if kind.startswith("S3") else "gs"
             for key in keys if isinstance(keys, list) else [keys]:
                 if isinstance(bucket, str) and isinstance(key, str):
-                    self._recorder.reads(dataset_at(f"{scheme}://{bucket}/{key}"))
+                    self._recorder.add_input(dataset_at(f"{scheme}://{bucket}/{key}"))
             table = args.get("destination_project_dataset_table") or args.get("table")
             schema = args.get("schema")
             if isinstance(table, str):
                 whole = f"{schema}.{table}" if isinstance(schema, str) else str(table)
-                self._recorder.writes(around.dataset_for(whole), None)
+                self._recorder.add_output(context.dataset_for(whole), None)
 
     def call_task(self, run: Interpreter, function: Function, args: Arguments) -> Task:
-        """Follow a call of a function that is a task."""
+        """Follow a call of a function decorated with `@task`."""
         given = self._options.get(function.node) or args._replace(given=[], named={})
         name = given.get("task_id")
         job = self._task(name if isinstance(name, str) else function.name, given, _line(function))
@@ -234,7 +236,7 @@ class AirflowDags:
     # Order
 
     def order(self, left: Value, right: Value, *, reverse: bool) -> bool:
-        """Note that tasks run after others; False when these are no tasks."""
+        """Record that tasks run after others; False when the values are not tasks."""
         before, after = _tasks(left), _tasks(right)
         if reverse:
             before, after = after, before
@@ -251,7 +253,7 @@ class AirflowDags:
         return UNKNOWN
 
     def _datasets(self, value: Value) -> list[DatasetId]:
-        """Return the datasets inlets, outlets or a schedule name."""
+        """Return the datasets of inlets, outlets or a schedule."""
         found: list[DatasetId] = []
         for item in value if isinstance(value, (list, tuple)) else [value]:
             if isinstance(item, Object) and isinstance(item.kind, ImportedName):
@@ -268,11 +270,11 @@ class AirflowDags:
         if item.kind.last == "Table":
             parts = [item.argument(name, -1) for name in ("database", "cluster", "name")]
             table = ".".join(str(part) for part in (parts[0], parts[2]) if isinstance(part, str))
-            return [self._recorder.around.dataset_for(table)] if table else []
+            return [self._recorder.context.dataset_for(table)] if table else []
         return []
 
 
-def _of_airflow(name: str) -> bool:
+def _is_airflow(name: str) -> bool:
     return name.partition(".")[0] in ("airflow", "cosmos") or "airflow" in name or name in (
         "task", "dag", "DAG", "chain",
     )  # fmt: skip
@@ -287,7 +289,7 @@ def _tasks(value: Value) -> list[Task]:
 
 
 def _texts(value: Value) -> list[LocatedText]:
-    """Return the texts of an argument: one, several, or those called query inside."""
+    """Return the texts of an argument: a text, a list, or `query` and `sql` of a dictionary."""
     if isinstance(value, LocatedText):
         return [value]
     if isinstance(value, (list, tuple)):

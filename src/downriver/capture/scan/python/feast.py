@@ -1,4 +1,4 @@
-"""Feast: feature views as datasets made of their sources, feature services as their readers."""
+"""Feast: feature views as datasets derived from their sources, services as their readers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VIEWS = frozenset({"FeatureView", "BatchFeatureView", "StreamFeatureView"})
 
 
 def make(run: Interpreter, kind: str, args: Arguments) -> Object:
-    """Return what a call of Feast makes; feature views and services are noted as jobs."""
+    """Return the object a call of Feast creates. Feature views and services become jobs."""
     made = Object(ImportedName(f"feast.{kind}"), tuple(args.given), args.named)
     name = args.get("name", 0)
     if kind in _VIEWS and isinstance(name, LocatedText):
@@ -37,24 +37,26 @@ def make(run: Interpreter, kind: str, args: Arguments) -> Object:
 def _view(run: Interpreter, name: str, args: Arguments) -> None:
     recorder = run.recorder
     job = recorder.new_job(
-        JobId(recorder.around.namespace, f"feast.{name}"), "FEAST", "FEATURE_VIEW", args.line
+        JobId(recorder.context.namespace, f"feast.{name}"), "FEAST", "FEATURE_VIEW", args.line
     )
     job.owners = [str(args.get("owner"))] if isinstance(args.get("owner"), str) else []
     job.description = str(args.get("description") or "")
     target = _dataset(run, name)
-    job.writes(target)
+    job.add_output(target)
     with recorder.inside(job):
         source = args.get("source") or args.get("batch_source")
         frame = _source(run, source)
         if frame is None:
-            recorder.cannot_see("unknown_source", "its source is not known", args.line)
+            recorder.add_blind_spot(
+                "unknown_source", "the source of the feature view is unknown", args.line
+            )
             return
         for field, line in _fields(args):
-            recorder.names_column(frame, field, line, clause="select")
+            recorder.reference_column(frame, field, line, clause="select")
             for dep in frame.find(field):
                 job.edges.append(_edge(dep, target, field))
         for column in _times(source):
-            recorder.names_column(frame, column, column.line, clause="filter")
+            recorder.reference_column(frame, column, column.line, clause="filter")
             for dep in frame.find(column):
                 job.edges.append(_edge(dep._replace(subtype="FILTER"), target, "*"))
 
@@ -67,11 +69,11 @@ def _edge(dep: ColumnDependency, target: DatasetId, field: str) -> CodeEdge:
 
 
 def _dataset(run: Interpreter, name: str) -> DatasetId:
-    return DatasetId(f"feast://{run.recorder.around.project}", name)
+    return DatasetId(f"feast://{run.recorder.context.project}", name)
 
 
 def _fields(args: Arguments) -> list[tuple[str, int]]:
-    """Return the columns a view takes from its source: its features and its entities' keys."""
+    """Return the columns a view reads from its source: features and join keys of entities."""
     found: list[tuple[str, int]] = []
     for field in args.get("schema") or args.get("features") or []:
         name = field.argument("name") if isinstance(field, Object) else None
@@ -106,29 +108,29 @@ def _source(run: Interpreter, source: Value) -> Frame | None:
     if isinstance(query, LocatedText):
         return run_sql(run, query)
     path = source.argument("path", -1)
-    if isinstance(path, LocatedText) and not path.has_holes:
+    if isinstance(path, LocatedText) and not path.is_dynamic:
         return _read(run, dataset_at(str(path)))
     table = source.argument("table", -1) or source.argument("table_ref", -1)
-    if isinstance(table, LocatedText) and not table.has_holes:
+    if isinstance(table, LocatedText) and not table.is_dynamic:
         parts = [source.argument("database", -1), source.argument("schema", -1), table]
         whole = ".".join(str(part) for part in parts if isinstance(part, str) and part)
-        return _read(run, run.recorder.around.dataset_for(whole))
+        return _read(run, run.recorder.context.dataset_for(whole))
     return None
 
 
 def _read(run: Interpreter, dataset: DatasetId) -> Frame:
-    run.recorder.reads(dataset)
-    return read_frame(dataset, run.recorder.around.columns_of, "spark")
+    run.recorder.add_input(dataset)
+    return read_frame(dataset, run.recorder.context.columns_of, "spark")
 
 
 def _service(run: Interpreter, name: str, args: Arguments) -> None:
     recorder = run.recorder
     job = recorder.new_job(
-        JobId(recorder.around.namespace, f"feast.{name}"), "FEAST", "FEATURE_SERVICE", args.line
+        JobId(recorder.context.namespace, f"feast.{name}"), "FEAST", "FEATURE_SERVICE", args.line
     )
     features = args.get("features", 1)
     for view in features if isinstance(features, list) else []:
         view_name = view.argument("name") if isinstance(view, Object) else None
         if isinstance(view_name, str):
-            job.reads(_dataset(run, str(view_name)))
-    job.writes(_dataset(run, f"feature_services/{name}"))
+            job.add_input(_dataset(run, str(view_name)))
+    job.add_output(_dataset(run, f"feature_services/{name}"))

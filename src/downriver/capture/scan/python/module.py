@@ -15,45 +15,47 @@ from downriver.capture.scan.python.recorder import FileContext, JobRecorder
 if TYPE_CHECKING:
     from downriver.capture.code import CodeJob
 
-# Code without any of these words touches no data we could follow.
+# A file without any of these words uses none of the supported libraries.
 _CONCERNS_DATA = re.compile(
     r"spark|pandas|airflow|feast|delta|sql|select\s|insert\s|execute|cursor", re.IGNORECASE
 )
 
 
-def read_module(path: str, source: str, around: FileContext) -> list[CodeJob]:
-    """Return the jobs of a Python file; raises SyntaxError when it is not Python.
+def read_module(path: str, source: str, context: FileContext) -> list[CodeJob]:
+    """Return the jobs of a Python file. Raises SyntaxError when it does not parse.
 
-    A file without DAGs and feature views is one job, a script. What does nothing with data is no
-    job.
+    A file without DAGs and feature views is one job, a script. A script that neither reads nor
+    writes data is left out.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an odd escape in their text is none of our business
+        warnings.simplefilter("ignore")  # invalid escapes in their strings do not matter here
         tree = ast.parse(source, filename=path)
     if _CONCERNS_DATA.search(source) is None:
         return []
-    recorder = JobRecorder(path, source, around)
+    recorder = JobRecorder(path, source, context)
     Interpreter(recorder).run(tree)
     for job in recorder.jobs:
         queries = recorder.queries.get(job.id, [])
         if job.id in recorder.framed:
-            job.sql, job.raw = "", None  # the query is not all the job does
-        elif len(queries) == 1 and not queries[0].elsewhere:
-            job.line = around.line_of(queries[0].line)  # lines of the query count from here
+            job.sql, job.raw = "", None  # the job does more than run the query
+        elif len(queries) == 1 and not queries[0].from_other_file:
+            job.line = context.line_of(
+                queries[0].line
+            )  # references count lines from the start of the query
     if _uses_spark(tree):
         recorder.script.integration = "SPARK"
     described = ast.get_docstring(tree)
     if described and not recorder.script.description:
         recorder.script.description = described.splitlines()[0]
-    return [job for job in recorder.jobs if _does_something(job)]
+    return [job for job in recorder.jobs if _has_lineage(job)]
 
 
-def _does_something(job: CodeJob) -> bool:
+def _has_lineage(job: CodeJob) -> bool:
     return bool(job.inputs or job.outputs or job.spots or job.parent or job.kind == "DAG")
 
 
 def _uses_spark(tree: ast.Module) -> bool:
-    """Whether a script imports PySpark, or uses the session notebooks are given."""
+    """Whether a script imports PySpark, or uses the `spark` session of a notebook."""
     return any(
         (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pyspark"))
         or (isinstance(node, ast.Import) and any(a.name.startswith("pyspark") for a in node.names))
@@ -68,13 +70,13 @@ _DATABRICKS = "# Databricks notebook source"
 
 
 class Notebook(NamedTuple):
-    """A notebook's code as one text, and the line of the file that each of its lines is on."""
+    """A notebook's code as one text, and the line in the file of each of its lines."""
 
     source: str
     lines: list[int]
 
     def line_of(self, line: int) -> int:
-        """Return the line of the file."""
+        """Return the line in the file of a line of the code."""
         return self.lines[line - 1] if 0 < line <= len(self.lines) else line
 
 
@@ -108,7 +110,7 @@ def _source_lines(source: Any) -> list[str]:
 
 
 def _place(text: str, line: str, start: int) -> tuple[int, int]:
-    """Return where in the file a line of a cell is found, and that line's number."""
+    """Return the offset in the file after a line of a cell, and the number of the line."""
     for encoded in (_encoded(line), line):
         at = text.find(encoded, start) if encoded else -1
         if at >= 0:
@@ -121,7 +123,10 @@ def _encoded(line: str) -> str:
 
 
 def as_code(cell: list[str]) -> list[str]:
-    """Return a cell as Python of as many lines: SQL magics run, other magics are left out."""
+    """Return a cell as Python with the same number of lines.
+
+    SQL magics become calls of `spark.sql`, other magics empty lines.
+    """
     if cell and (found := _SQL_MAGIC.match(cell[0])) is not None:
         query = [found["rest"], *cell[1:]]
         return _sql_call(query)
@@ -140,7 +145,7 @@ def _sql_call(query: list[str]) -> list[str]:
 
 
 def convert_databricks(text: str) -> str:
-    """Return a Databricks notebook kept as Python, its SQL cells made into code."""
+    """Return a Databricks notebook in Python format with its SQL cells as Python code."""
     if not text.startswith(_DATABRICKS):
         return text
     made: list[str] = []

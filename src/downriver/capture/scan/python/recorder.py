@@ -1,4 +1,4 @@
-"""What a piece of code is seen to do, written down job by job."""
+"""Records the inputs, outputs and references of the jobs in one file."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _LONGEST_LINE = 200
 
 
 class FileText(NamedTuple):
-    """A file of the repository that code names."""
+    """A file of the repository that another file names."""
 
     path: str
     text: str
 
 
 class FileContext(msgspec.Struct, kw_only=True):
-    """What is known around a file: how tables are identified, their columns, other files."""
+    """The context of a file: ids and columns of tables, and other files of the repository."""
 
     namespace: str
     dataset_for: Callable[[str], DatasetId]
@@ -40,35 +40,35 @@ class FileContext(msgspec.Struct, kw_only=True):
 
 
 class JobRecorder:
-    """Writes down what a file's jobs read, write and name."""
+    """Records what the jobs of one file read, write and reference."""
 
-    def __init__(self, path: str, source: str, around: FileContext) -> None:
+    def __init__(self, path: str, source: str, context: FileContext) -> None:
         self.path = path
-        self.around = around
+        self.context = context
         self.jobs: list[CodeJob] = []
         self._lines = source.splitlines()
-        self.framed: set[JobId] = set()  # jobs that do more with data than run queries
+        self.framed: set[JobId] = set()  # jobs that use data frames and not only queries
         self.queries: dict[JobId, list[LocatedText]] = {}
-        self._guards: list[frozenset[str] | None] = []  # None guards every column
+        self._guards: list[frozenset[str] | None] = []  # None stands for every column
         self._clauses: list[Clause] = ["select"]
-        self._called_at: int | None = None  # while code of another file is followed
+        self._called_at: int | None = None  # set while code of another file is followed
         self.script = self.new_job(
-            JobId(around.namespace, _script_name(path)), "PYTHON", "SCRIPT", 1
+            JobId(context.namespace, _script_name(path)), "PYTHON", "SCRIPT", 1
         )
         self.job = self.script
 
     def new_job(self, job: JobId, integration: str, kind: str, line: int) -> CodeJob:
-        """Begin a job."""
+        """Add a job."""
         made = CodeJob(
             id=job, integration=integration, kind=kind, path=self.path,
-            line=self.around.line_of(line),
+            line=self.context.line_of(line),
         )  # fmt: skip
         self.jobs.append(made)
         return made
 
     @contextmanager
     def inside(self, job: CodeJob) -> Iterator[None]:
-        """Write down what follows under another job."""
+        """Record in another job."""
         before, self.job = self.job, job
         try:
             yield
@@ -77,7 +77,7 @@ class JobRecorder:
 
     @contextmanager
     def clause(self, clause: Clause) -> Iterator[None]:
-        """Say what columns are named for."""
+        """Record references with this clause."""
         self._clauses.append(clause)
         try:
             yield
@@ -86,7 +86,7 @@ class JobRecorder:
 
     @contextmanager
     def guarded(self, names: frozenset[str] | None) -> Iterator[None]:
-        """Say that code which follows runs on when these columns are absent; None is any."""
+        """Record references to these columns as conditional; None stands for all columns."""
         self._guards.append(names)
         try:
             yield
@@ -94,8 +94,8 @@ class JobRecorder:
             self._guards.pop()
 
     @contextmanager
-    def elsewhere(self, line: int) -> Iterator[None]:
-        """Say that what follows is in another file, called from this line of ours."""
+    def called_from(self, line: int) -> Iterator[None]:
+        """Record with the line of this file that calls code of another file."""
         before = self._called_at
         self._called_at = line if before is None else before
         try:
@@ -103,55 +103,58 @@ class JobRecorder:
         finally:
             self._called_at = before
 
-    # What was seen
+    # Records
 
-    def reads(self, dataset: DatasetId) -> None:
-        """Note an input."""
-        self.job.reads(dataset)
+    def add_input(self, dataset: DatasetId) -> None:
+        """Record an input."""
+        self.job.add_input(dataset)
 
-    def writes(self, dataset: DatasetId, frame: Frame | None) -> None:
-        """Note an output, made of a frame."""
-        self.job.writes(dataset)
+    def add_output(self, dataset: DatasetId, frame: Frame | None) -> None:
+        """Record an output that a frame is written to."""
+        self.job.add_output(dataset)
         if frame is not None:
             self.framed.add(self.job.id)
             for source in frame.datasets():
-                self.job.reads(source)
+                self.job.add_input(source)
             self.job.edges.extend(frame.edges(dataset))
             self.job.written.append(frame.written_to(dataset))
 
-    def names_column(
+    def reference_column(
         self,
         frame: Frame,
         name: str,
         line: int,
         *,
         clause: Clause | None = None,
-        maybe: bool = False,
+        optional: bool = False,
     ) -> None:
-        """Note that a column is named; what is made here has no reference to elsewhere."""
-        for origin in frame.origins(name):
-            self.refers(origin, line, clause or self._clauses[-1], maybe=maybe)
+        """Record references to the source columns of a frame's column.
 
-    def refers(
-        self, origin: ColumnDependency, line: int, clause: Clause, *, maybe: bool = False
+        A column that this code computes has no source column of its name, so no reference.
+        """
+        for origin in frame.origins(name):
+            self.add_reference(origin, line, clause or self._clauses[-1], optional=optional)
+
+    def add_reference(
+        self, origin: ColumnDependency, line: int, clause: Clause, *, optional: bool = False
     ) -> None:
-        """Note a reference to a column of a dataset."""
+        """Record a reference to a column of a dataset."""
         line = self._called_at or line
-        self.job.refers(
+        self.job.add_reference(
             ColumnReference(
                 dataset=origin.dataset,
                 field=origin.field,
-                line=self.around.line_of(line),
+                line=self.context.line_of(line),
                 clause=clause,
-                conditional=maybe or self._is_guarded(origin.field),
+                conditional=optional or self._is_guarded(origin.field),
                 text=self.text(line),
             )
         )
 
-    def cannot_see(self, kind: str, message: str, line: int) -> None:
-        """Note a blind spot."""
-        self.job.cannot_see(
-            CodeBlindSpot(kind, message, self.around.line_of(self._called_at or line))
+    def add_blind_spot(self, kind: str, message: str, line: int) -> None:
+        """Record a part of the code whose lineage is unknown."""
+        self.job.add_blind_spot(
+            CodeBlindSpot(kind, message, self.context.line_of(self._called_at or line))
         )
 
     def text(self, line: int) -> str:

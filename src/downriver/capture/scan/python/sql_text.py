@@ -1,4 +1,4 @@
-"""SQL inside Python: what a query reads and writes, and the frame it returns."""
+"""SQL inside Python: inputs and outputs of a query, and the frame it returns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from downriver.capture.scan.python.frames.frame import (
     OpenColumns,
     through,
 )
-from downriver.capture.scan.python.interpreter.values import HOLE, LocatedText
+from downriver.capture.scan.python.interpreter.values import RUNTIME_VALUE, LocatedText
 from downriver.capture.sql import parse_sql_lineage
 from downriver.model.ids import DatasetId
 
@@ -29,7 +29,7 @@ _SQL = re.compile(
     r"(?:select|insert|update|delete|merge|create|with|truncate|copy|unload|replace|alter|drop)\s",
     re.IGNORECASE | re.DOTALL,
 )
-# What Airflow fills into a query: a day, a time, a name of a run.
+# Template values of Airflow: a day, a time, the id of a run.
 _AIRFLOW_VALUE = re.compile(
     r"\{\{-?\s*(?:ds|ts|ds_nodash|ts_nodash\w*|yesterday_ds\w*|tomorrow_ds\w*|prev_ds\w*|next_ds\w*"
     r"|run_id|(?:execution_date|logical_date|data_interval_start|data_interval_end|dag_run|macros"
@@ -40,26 +40,26 @@ _PARAMETER = re.compile(r"%\((\w+)\)s|(?<![\w%])%s\b")
 
 
 def looks_like_sql(text: str) -> bool:
-    """Whether a text is a statement rather than the name of something."""
+    """Whether a text is a SQL statement and not a name."""
     return _SQL.match(text) is not None
 
 
 def run_sql(
     run: Interpreter, text: LocatedText, *, dialect: str | None = None, library: str = "spark"
 ) -> Frame:
-    """Note what a query does and return what it returns."""
+    """Record the inputs and outputs of a query and return its result as a frame."""
     readable = _PARAMETER.sub("NULL", _AIRFLOW_VALUE.sub("1970-01-01", text))
     lineage = parse_sql_lineage(
         readable, dialect=dialect, schema=lambda table: _columns_of(run, table)
     )
     _keep_text(run, text, readable, lineage)
-    _note_spots(run, text, lineage)
+    _record_blind_spots(run, text, lineage)
     for table in lineage.inputs:
-        if not _is_view(run, table) and HOLE not in table:
-            run.recorder.reads(run.recorder.around.dataset_for(table))
+        if not _is_view(run, table) and RUNTIME_VALUE not in table:
+            run.recorder.add_input(run.recorder.context.dataset_for(table))
     for table in lineage.outputs:
         _write(run, table, lineage)
-    _refer(run, text, readable, lineage)
+    _record_references(run, text, readable, lineage)
     return _result(run, lineage, library)
 
 
@@ -67,8 +67,8 @@ def _columns_of(run: Interpreter, table: str) -> Sequence[str] | None:
     view = run.views.get(table.casefold())
     if view is not None:
         return list(view.columns) if view.columns and not view.stars else None
-    around = run.recorder.around
-    return None if HOLE in table else around.columns_of(around.dataset_for(table))
+    context = run.recorder.context
+    return None if RUNTIME_VALUE in table else context.columns_of(context.dataset_for(table))
 
 
 def _is_view(run: Interpreter, table: str) -> bool:
@@ -84,27 +84,29 @@ def _keep_text(run: Interpreter, text: LocatedText, readable: str, lineage: SqlL
         job.raw = str(text)
 
 
-def _note_spots(run: Interpreter, text: LocatedText, lineage: SqlLineage) -> None:
+def _record_blind_spots(run: Interpreter, text: LocatedText, lineage: SqlLineage) -> None:
     for spot in lineage.blind_spots:
-        run.recorder.cannot_see(spot.kind, spot.message, text.line + max(spot.line, 1) - 1)
-    if any(HOLE in table for table in [*lineage.inputs, *lineage.outputs]):
-        run.recorder.cannot_see(
-            "dynamic_name", "the query names a table that only a run knows", text.line
+        run.recorder.add_blind_spot(spot.kind, spot.message, text.line + max(spot.line, 1) - 1)
+    if any(RUNTIME_VALUE in table for table in [*lineage.inputs, *lineage.outputs]):
+        run.recorder.add_blind_spot(
+            "dynamic_name", "the query uses a table whose name is only known at run time", text.line
         )
-    elif HOLE in _QUOTED.sub("''", text):  # a value that is unknown hides nothing
-        run.recorder.cannot_see(
-            "dynamic_sql", "a part of the query is known only when it runs", text.line
+    elif RUNTIME_VALUE in _QUOTED.sub(
+        "''", text
+    ):  # an unknown value in a string literal hides no name
+        run.recorder.add_blind_spot(
+            "dynamic_sql", "a part of the query is only known at run time", text.line
         )
 
 
 def _write(run: Interpreter, table: str, lineage: SqlLineage) -> None:
-    if HOLE in table:
+    if RUNTIME_VALUE in table:
         return
-    target = run.recorder.around.dataset_for(table)
+    target = run.recorder.context.dataset_for(table)
     if any(s.kind == "CREATE VIEW" and _is_temporary(s.sql) for s in lineage.statements):
-        run.views[table.casefold()] = _made(run, lineage, table, "spark")
+        run.views[table.casefold()] = _result_frame(run, lineage, table, "spark")
         return
-    run.recorder.job.writes(target)
+    run.recorder.job.add_output(target)
     for edge in [*lineage.column_edges, *lineage.dataset_edges]:
         if edge.target.table == table:
             for dep in _deps(run, edge):
@@ -126,22 +128,22 @@ def _is_temporary(sql: str) -> bool:
 
 
 def _deps(run: Interpreter, edge: ColumnEdge) -> Deps:
-    """Return the columns of datasets behind the source of an edge, views looked through."""
+    """Return the dataset columns of an edge's source; those of a temporary view are resolved."""
     view = run.views.get(edge.source.table.casefold())
     if view is not None:
         return through(view.find(edge.source.column), edge.subtype)
-    if HOLE in edge.source.table or HOLE in edge.source.column:
+    if RUNTIME_VALUE in edge.source.table or RUNTIME_VALUE in edge.source.column:
         return NOTHING
-    dataset = run.recorder.around.dataset_for(edge.source.table)
+    dataset = run.recorder.context.dataset_for(edge.source.table)
     return frozenset({ColumnDependency(dataset, edge.source.column, edge.subtype)})
 
 
 def _result(run: Interpreter, lineage: SqlLineage, library: str) -> Frame:
-    return _made(run, lineage, "", library)
+    return _result_frame(run, lineage, "", library)
 
 
-def _made(run: Interpreter, lineage: SqlLineage, target: str, library: str) -> Frame:
-    """Return what a query makes, as a frame."""
+def _result_frame(run: Interpreter, lineage: SqlLineage, target: str, library: str) -> Frame:
+    """Return the result of a query as a frame."""
     columns: dict[str, Deps] = {}
     stars: dict[OpenColumns, None] = {}
     for statement in lineage.statements:
@@ -155,8 +157,8 @@ def _made(run: Interpreter, lineage: SqlLineage, target: str, library: str) -> F
             if view is not None:
                 columns.update(view.columns)
                 stars.update(dict.fromkeys(view.stars))
-            elif HOLE not in edge.source.table:
-                stars[OpenColumns(run.recorder.around.dataset_for(edge.source.table))] = None
+            elif RUNTIME_VALUE not in edge.source.table:
+                stars[OpenColumns(run.recorder.context.dataset_for(edge.source.table))] = None
         else:
             known = columns.get(edge.target.column, NOTHING)
             columns[edge.target.column] = known | _deps(run, edge)
@@ -164,25 +166,27 @@ def _made(run: Interpreter, lineage: SqlLineage, target: str, library: str) -> F
     return Frame(columns=columns, stars=tuple(stars), rows=frozenset(rows), library=library)
 
 
-def _refer(run: Interpreter, text: LocatedText, readable: str, lineage: SqlLineage) -> None:
-    """Note the places of a query that name columns; those of a view are its sources'."""
-    names = TableNames(lambda table: _or_view(run, table))
+def _record_references(
+    run: Interpreter, text: LocatedText, readable: str, lineage: SqlLineage
+) -> None:
+    """Record the references of a query. A column of a temporary view refers to its sources."""
+    names = TableNames(lambda table: _dataset_or_view(run, table))
     for reference in find_references(readable, lineage, names, first_line=text.line):
-        if HOLE in reference.dataset.name or HOLE in reference.field:
+        if RUNTIME_VALUE in reference.dataset.name or RUNTIME_VALUE in reference.field:
             continue
-        line = text.line if text.elsewhere else reference.line
+        line = text.line if text.from_other_file else reference.line
         if reference.dataset.namespace == _VIEWS:
             view = run.views[reference.dataset.name]
-            run.recorder.names_column(view, reference.field, line, clause=reference.clause)
+            run.recorder.reference_column(view, reference.field, line, clause=reference.clause)
         else:
             dep = ColumnDependency(reference.dataset, reference.field, "IDENTITY")
-            run.recorder.refers(dep, line, reference.clause)
+            run.recorder.add_reference(dep, line, reference.clause)
 
 
-_VIEWS = "\0view"  # no namespace of a dataset
+_VIEWS = "\0view"  # cannot be the namespace of a dataset
 
 
-def _or_view(run: Interpreter, table: str) -> DatasetId:
+def _dataset_or_view(run: Interpreter, table: str) -> DatasetId:
     if _is_view(run, table):
         return DatasetId(_VIEWS, table.casefold())
-    return run.recorder.around.dataset_for(table)
+    return run.recorder.context.dataset_for(table)

@@ -1,26 +1,34 @@
-"""Where frames are read from and written to: tables, files, databases, topics."""
+"""Where frames are read and written: Spark sessions, Delta merges, tables, files, topics."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from downriver.capture.dataset_names import dataset_at, dataset_over_jdbc
+from downriver.capture.scan.python.frames.columns import condition_deps
 from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame, read_frame
 from downriver.capture.scan.python.interpreter.values import (
+    UNKNOWN,
+    DeltaMerge,
     LocatedText,
     SparkReader,
+    SparkSessionValue,
     SparkWriter,
     Value,
+    clause_args,
 )
 from downriver.capture.scan.python.sql_text import looks_like_sql, run_sql
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
+    import ast
+
     from downriver.capture.scan.python.interpreter.interpreter import Interpreter
     from downriver.capture.scan.python.interpreter.values import Arguments
 
 _FILE_FORMATS = frozenset({"parquet", "csv", "json", "orc", "text", "avro", "delta", "xml"})
-_BY_HAND = "a function of the user"
+_USER_FUNCTION = "a function of the user"
 _SETTING = frozenset({
     "mode", "partitionBy", "bucketBy", "sortBy", "outputMode", "trigger", "queryName", "schema",
     "using", "tableProperty", "partitionedBy", "clusterBy",
@@ -31,21 +39,23 @@ _WRITES_TO = frozenset({
 
 
 def dataset_of(run: Interpreter, name: LocatedText, *, is_path: bool) -> DatasetId:
-    """Return the dataset a path or the name of a table means."""
-    return dataset_at(str(name)) if is_path else run.recorder.around.dataset_for(str(name))
+    """Return the dataset of a path or of a table name."""
+    return dataset_at(str(name)) if is_path else run.recorder.context.dataset_for(str(name))
 
 
 def read_dataset(run: Interpreter, dataset: DatasetId, library: str) -> Frame:
-    """Note an input and return its data."""
-    run.recorder.reads(dataset)
+    """Record an input and return it as a frame."""
+    run.recorder.add_input(dataset)
     run.recorder.framed.add(run.recorder.job.id)
-    return read_frame(dataset, run.recorder.around.columns_of, library)
+    return read_frame(dataset, run.recorder.context.columns_of, library)
 
 
 def read_table(run: Interpreter, name: Value, line: int, library: str) -> Frame:
-    """Read a table by name; a temporary view is what it was made of."""
-    if not isinstance(name, LocatedText) or name.has_holes:
-        run.recorder.cannot_see("dynamic_name", "reads a table that only a run knows", line)
+    """Read a table, or the frame of a temporary view."""
+    if not isinstance(name, LocatedText) or name.is_dynamic:
+        run.recorder.add_blind_spot(
+            "dynamic_name", "reads a table whose name is only known at run time", line
+        )
         return UNKNOWN_FRAME
     view = run.views.get(name.casefold())
     if view is not None:
@@ -54,24 +64,26 @@ def read_table(run: Interpreter, name: Value, line: int, library: str) -> Frame:
 
 
 def read_path(run: Interpreter, path: Value, line: int, library: str) -> Frame:
-    """Read files by path; several paths are one frame."""
+    """Read files. Several paths give one frame."""
     if isinstance(path, list) and path:
         frames = [read_path(run, part, line, library) for part in path]
         result = frames[0]
         for frame in frames[1:]:
             result = result.either(frame)
         return result
-    if not isinstance(path, LocatedText) or path.has_holes:
-        run.recorder.cannot_see("dynamic_path", "reads a path that only a run knows", line)
+    if not isinstance(path, LocatedText) or path.is_dynamic:
+        run.recorder.add_blind_spot(
+            "dynamic_path", "reads a path that is only known at run time", line
+        )
         return UNKNOWN_FRAME
     return read_dataset(run, dataset_at(str(path)), library)
 
 
-# Spark's builders
+# Spark readers and writers
 
 
-def read(run: Interpreter, reader: SparkReader, name: str, args: Arguments) -> Value:
-    """Follow `spark.read.…`."""
+def _read(run: Interpreter, reader: SparkReader, name: str, args: Arguments) -> Value:
+    """Follow a method of `spark.read`."""
     first = args.get("path", 0)
     if name == "format" and isinstance(first, LocatedText):
         return reader._replace(format=str(first).lower())
@@ -107,43 +119,47 @@ def _set(args: Arguments) -> dict[str, Value]:
 def _read_jdbc(run: Interpreter, url: Value, table: Value, line: int) -> Frame:
     if isinstance(table, LocatedText) and looks_like_sql(table.lstrip("( ")):
         return run_sql(run, LocatedText(_unwrapped(table), table.line))
-    if isinstance(table, LocatedText) and not table.has_holes:
+    if isinstance(table, LocatedText) and not table.is_dynamic:
         dataset = _over_jdbc(run, url, table)
         return read_dataset(run, dataset, "spark")
-    run.recorder.cannot_see("dynamic_name", "reads a table that only a run knows", line)
+    run.recorder.add_blind_spot(
+        "dynamic_name", "reads a table whose name is only known at run time", line
+    )
     return UNKNOWN_FRAME
 
 
 def _unwrapped(query: str) -> str:
-    """`(select …) as t` is the query inside."""
+    """Return the query inside `(select …) as t`."""
     text = query.strip()
     return text[1 : text.rindex(")")] if text.startswith("(") and ")" in text else text
 
 
 def _over_jdbc(run: Interpreter, url: Value, table: LocatedText) -> DatasetId:
     known = None
-    if isinstance(url, LocatedText) and not url.has_holes:
+    if isinstance(url, LocatedText) and not url.is_dynamic:
         known = dataset_over_jdbc(str(url), str(table))
-    return known or run.recorder.around.dataset_for(str(table))
+    return known or run.recorder.context.dataset_for(str(table))
 
 
 def _read_topic(run: Interpreter, reader: SparkReader, line: int) -> Frame:
     topic = reader.options.get("subscribe") or reader.options.get("topic")
     servers = reader.options.get("kafka.bootstrap.servers")
-    if not isinstance(topic, LocatedText) or topic.has_holes:
-        run.recorder.cannot_see("dynamic_name", "reads a topic that only a run knows", line)
+    if not isinstance(topic, LocatedText) or topic.is_dynamic:
+        run.recorder.add_blind_spot(
+            "dynamic_name", "reads a topic whose name is only known at run time", line
+        )
         return UNKNOWN_FRAME
     return read_dataset(run, _topic(topic, servers), "spark")
 
 
 def _topic(topic: LocatedText, servers: Value) -> DatasetId:
-    known = isinstance(servers, LocatedText) and not servers.has_holes
+    known = isinstance(servers, LocatedText) and not servers.is_dynamic
     broker = str(servers).partition(",")[0] if known else "unknown"
     return DatasetId(f"kafka://{broker}", str(topic))
 
 
-def write(run: Interpreter, writer: SparkWriter, name: str, args: Arguments) -> Value:
-    """Follow `df.write.…`."""
+def _write(run: Interpreter, writer: SparkWriter, name: str, args: Arguments) -> Value:
+    """Follow a method of `df.write`."""
     first = args.get("path", 0)
     if name == "format" and isinstance(first, LocatedText):
         return writer._replace(format=str(first).lower())
@@ -162,52 +178,121 @@ def write(run: Interpreter, writer: SparkWriter, name: str, args: Arguments) -> 
     if name in ("save", "start") and writer.format in ("snowflake", "bigquery", "redshift"):
         table = first or writer.options.get("dbtable") or writer.options.get("table")
         return _write_table(run, writer, table, args.line)
-    if writer.format == _BY_HAND:
+    if writer.format == _USER_FUNCTION:
         return writer
     if name in ("save", "start") or name in _FILE_FORMATS:
         return _write_path(run, writer.frame, first or writer.options.get("path"), args.line)
     if name in ("foreachBatch", "foreach"):
-        run.recorder.cannot_see("opaque", f"what {name} writes is not followed", args.line)
-        return writer._replace(format=_BY_HAND)
+        run.recorder.add_blind_spot(
+            "opaque", f"lineage of {name} is unknown: it writes with a function", args.line
+        )
+        return writer._replace(format=_USER_FUNCTION)
     return writer
 
 
 def _write_table(run: Interpreter, writer: SparkWriter, name: Value, line: int) -> None:
-    if isinstance(name, LocatedText) and not name.has_holes:
-        run.recorder.writes(dataset_of(run, name, is_path=False), writer.frame)
+    if isinstance(name, LocatedText) and not name.is_dynamic:
+        run.recorder.add_output(dataset_of(run, name, is_path=False), writer.frame)
     else:
-        run.recorder.cannot_see("dynamic_name", "writes a table that only a run knows", line)
+        run.recorder.add_blind_spot(
+            "dynamic_name", "writes a table whose name is only known at run time", line
+        )
 
 
 def _write_path(run: Interpreter, frame: Frame, path: Value, line: int) -> None:
-    if isinstance(path, LocatedText) and not path.has_holes:
-        run.recorder.writes(dataset_at(str(path)), frame)
+    if isinstance(path, LocatedText) and not path.is_dynamic:
+        run.recorder.add_output(dataset_at(str(path)), frame)
     else:
-        run.recorder.cannot_see("dynamic_path", "writes a path that only a run knows", line)
+        run.recorder.add_blind_spot(
+            "dynamic_path", "writes a path that is only known at run time", line
+        )
 
 
 def _write_jdbc(run: Interpreter, writer: SparkWriter, args: Arguments) -> None:
     url = args.get("url", 0) or writer.options.get("url")
     table = args.get("table", 1) or writer.options.get("dbtable")
-    if isinstance(table, LocatedText) and not table.has_holes:
-        run.recorder.writes(_over_jdbc(run, url, table), writer.frame)
+    if isinstance(table, LocatedText) and not table.is_dynamic:
+        run.recorder.add_output(_over_jdbc(run, url, table), writer.frame)
     else:
-        run.recorder.cannot_see("dynamic_name", "writes a table that only a run knows", args.line)
+        run.recorder.add_blind_spot(
+            "dynamic_name", "writes a table whose name is only known at run time", args.line
+        )
 
 
 def _write_topic(run: Interpreter, writer: SparkWriter, line: int) -> None:
     topic = writer.options.get("topic")
-    if isinstance(topic, LocatedText) and not topic.has_holes:
+    if isinstance(topic, LocatedText) and not topic.is_dynamic:
         servers = writer.options.get("kafka.bootstrap.servers")
-        run.recorder.writes(_topic(topic, servers), writer.frame)
+        run.recorder.add_output(_topic(topic, servers), writer.frame)
     else:
-        run.recorder.cannot_see("dynamic_name", "writes a topic that only a run knows", line)
+        run.recorder.add_blind_spot(
+            "dynamic_name", "writes a topic whose name is only known at run time", line
+        )
 
 
 def write_frame(run: Interpreter, frame: Frame, name: Value, line: int, *, is_path: bool) -> None:
-    """Note that a frame is written to a path or a table."""
-    if isinstance(name, LocatedText) and not name.has_holes:
-        run.recorder.writes(dataset_of(run, name, is_path=is_path), frame)
+    """Record that a frame is written to a path or a table."""
+    if isinstance(name, LocatedText) and not name.is_dynamic:
+        run.recorder.add_output(dataset_of(run, name, is_path=is_path), frame)
     else:
         kind = "dynamic_path" if is_path else "dynamic_name"
-        run.recorder.cannot_see(kind, "writes where only a run knows", line)
+        run.recorder.add_blind_spot(kind, "writes to a name that is only known at run time", line)
+
+
+_QUALIFIER = re.compile(r"\b[^\W\d]\w*\.(?=[^\W\d])")
+
+
+def reader_method(run: Interpreter, reader: SparkReader, name: str, node: ast.Call) -> Value:
+    """Return the value of a method of `spark.read`."""
+    return _read(run, reader, name, clause_args(run, node, "read"))
+
+
+def writer_method(run: Interpreter, writer: SparkWriter, name: str, node: ast.Call) -> Value:
+    """Return the value of a method of `df.write`, and record the output."""
+    return _write(run, writer, name, clause_args(run, node, "write"))
+
+
+def session_method(
+    run: Interpreter, session: SparkSessionValue, name: str, node: ast.Call
+) -> Value:
+    """Return the value of a method of a SparkSession."""
+    args = clause_args(run, node, "read")
+    first = args.get("", 0) if args.given else next(iter(args.named.values()), None)
+    if name == "sql":
+        if isinstance(first, LocatedText):
+            return run_sql(run, first, dialect="spark")
+        run.recorder.add_blind_spot("dynamic_sql", "the query is only known at run time", args.line)
+        return UNKNOWN_FRAME
+    if name == "table":
+        return read_table(run, first, args.line, "spark")
+    if name == "createDataFrame":
+        return first if isinstance(first, Frame) else Frame()
+    return Frame() if name in ("range", "emptyDataFrame") else session
+
+
+def delta_table(run: Interpreter, how: str, args: Arguments) -> Value:
+    """Return a Delta table by name or by path."""
+    texts = [value for value in args.given if isinstance(value, LocatedText)]
+    if not texts:
+        return UNKNOWN
+    return DeltaMerge(dataset_of(run, texts[-1], is_path=how == "forPath"))
+
+
+def merge_method(run: Interpreter, merge: DeltaMerge, name: str, node: ast.Call) -> Value:
+    """Follow a merge into a Delta table."""
+    args = clause_args(run, node, "join")
+    source = args.get("source", 0)
+    if name == "toDF":
+        return read_dataset(run, merge.table, "spark")
+    if name == "merge" and isinstance(source, Frame):
+        condition = args.get("condition", 1)
+        if isinstance(condition, LocatedText):
+            bare = LocatedText(_QUALIFIER.sub("", condition), condition.line)
+            deps = condition_deps(run, bare, source, "join")
+            source = source.steered(deps, "JOIN")
+        return merge._replace(frame=source)
+    if name == "execute" and merge.frame is not None:
+        run.recorder.add_output(merge.table, merge.frame)
+    if name in ("update", "delete"):
+        run.recorder.add_output(merge.table, None)
+    return merge

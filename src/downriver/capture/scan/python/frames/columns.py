@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 
 def column_of(run: Interpreter, frame: Frame, name: LocatedText, line: int) -> ColumnExpression:
-    """Return a column of a frame, and note that it is named."""
-    run.recorder.names_column(frame, name, line, maybe=name.maybe)
+    """Return a column of a frame, and record a reference to it."""
+    run.recorder.reference_column(frame, name, line, optional=name.optional)
     return ColumnExpression(frame.find(name), (), str(name).rpartition(".")[2])
 
 
-def named_column(name: str, line: int, *, maybe: bool = False) -> ColumnExpression:
-    """Return a column by name, of the frame it will be used on."""
+def named_column(name: str, line: int, *, optional: bool = False) -> ColumnExpression:
+    """Return a column by name, to be resolved on the frame it will be used on."""
     return ColumnExpression(
-        NOTHING, (ColumnUse(name, "IDENTITY", line, maybe),), name.rpartition(".")[2]
+        NOTHING, (ColumnUse(name, "IDENTITY", line, optional),), name.rpartition(".")[2]
     )
 
 
 def combined(values: Iterable[Value], subtype: str, name: str = "") -> ColumnExpression:
-    """Return an expression made of others, each used in this way."""
+    """Return an expression over others, each used in this way."""
     deps: Deps = NOTHING
     uses: list[ColumnUse] = []
     for value in list_columns(values):
@@ -48,7 +48,7 @@ def combined(values: Iterable[Value], subtype: str, name: str = "") -> ColumnExp
 
 
 def list_columns(values: Iterable[Value]) -> list[ColumnExpression]:
-    """Return the columns among values, those inside lists too."""
+    """Return the column expressions among values, also those inside lists."""
     found: list[ColumnExpression] = []
     for value in values:
         if isinstance(value, ColumnExpression):
@@ -59,12 +59,12 @@ def list_columns(values: Iterable[Value]) -> list[ColumnExpression]:
 
 
 def transformed(run: Interpreter, values: list[Value]) -> Value:
-    """Return what an operator makes of values: a column if one of them is, else unknown."""
+    """Return the value of an operator: a column expression if an operand is one, else unknown."""
     return combined(values, "TRANSFORMATION") if list_columns(values) else UNKNOWN
 
 
-def united(values: Iterable[ColumnExpression], name: str = "") -> ColumnExpression:
-    """Return several expressions as one, each used as it is."""
+def merged(values: Iterable[ColumnExpression], name: str = "") -> ColumnExpression:
+    """Return several expressions as one, without a change of use."""
     deps: Deps = NOTHING
     uses: tuple[ColumnUse, ...] = ()
     for value in values:
@@ -74,10 +74,12 @@ def united(values: Iterable[ColumnExpression], name: str = "") -> ColumnExpressi
 
 
 def resolved(run: Interpreter, column: ColumnExpression, frame: Frame, clause: Clause) -> Deps:
-    """Return what an expression depends on, used on a frame; note the columns it names there."""
+    """Return the dependencies of an expression on a frame, and record its references."""
     found = column.deps
     for use in column.uses:
-        run.recorder.names_column(frame, use.name, use.line, clause=clause, maybe=use.maybe)
+        run.recorder.reference_column(
+            frame, use.name, use.line, clause=clause, optional=use.optional
+        )
         found |= through(frame.find(use.name), use.subtype)
     return found
 
@@ -90,9 +92,9 @@ def _stronger(inner: str, outer: str) -> str:
 
 
 def deps_of(run: Interpreter, value: Value, frame: Frame, clause: Clause) -> Deps:
-    """Return what an argument depends on: a column, its name, or several."""
+    """Return the dependencies of an argument: a column, its name, or a list of them."""
     if isinstance(value, LocatedText):
-        column = named_column(value, value.line, maybe=value.maybe)
+        column = named_column(value, value.line, optional=value.optional)
         return resolved(run, column, frame, clause)
     found: Deps = NOTHING
     for column in list_columns([value]):
@@ -105,9 +107,9 @@ def deps_of(run: Interpreter, value: Value, frame: Frame, clause: Clause) -> Dep
 
 
 def condition_deps(run: Interpreter, value: Value, frame: Frame, clause: Clause) -> Deps:
-    """Return what a condition looks at; a text is an expression, not a name."""
+    """Return the dependencies of a condition. A text is a SQL expression, not a name."""
     if isinstance(value, LocatedText):
-        return resolved(run, united(expression_columns(value)), frame, clause)
+        return resolved(run, merged(expression_columns(value)), frame, clause)
     return deps_of(run, value, frame, clause)
 
 
@@ -115,7 +117,7 @@ _FRAME = "frame_of_the_expression"
 
 
 def expression_columns(text: LocatedText) -> list[ColumnExpression]:
-    """Return the columns an expression makes, of a frame to come; `a as b` makes `b`."""
+    """Return the columns of a SQL expression on a frame; `a as b` has the name `b`."""
     found: list[ColumnExpression] = []
     for name, uses in _parsed(str(text)):
         made = tuple(ColumnUse(field, subtype, text.line) for field, subtype in uses)
@@ -127,7 +129,7 @@ def expression_columns(text: LocatedText) -> list[ColumnExpression]:
 def _parsed(text: str) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
     if text.strip() == "*":
         return (("*", (("*", "IDENTITY"),)),)
-    # Read, never run.
+    # This SQL is parsed and never executed.
     lineage = parse_sql_lineage(f"SELECT {text} FROM {_FRAME}", dialect="spark")  # noqa: S608
     names = lineage.statements[0].columns if lineage.statements else []
     return tuple(
@@ -151,8 +153,8 @@ AGGREGATES = frozenset({
     "covar_pop", "covar_samp", "skewness", "kurtosis", "bool_and", "bool_or", "every", "some",
     "count_if", "max_by", "min_by", "product", "std", "var", "nunique", "array_agg", "size",
 })  # fmt: skip
-# Functions whose text arguments are all columns, those where only the later ones are, and those
-# with none.
+# Functions whose text arguments are all names of columns, functions where all but the first are,
+# and functions without columns.
 _ALL_COLUMNS = frozenset({
     "coalesce", "concat", "greatest", "least", "struct", "array", "hash", "xxhash64", "create_map",
     "countDistinct", "count_distinct", "corr", "covar_pop", "covar_samp", "datediff", "date_diff",
@@ -164,18 +166,20 @@ _NO_COLUMNS = frozenset({"lit", "typedLit", "current_date", "current_timestamp",
 
 
 def function(run: Interpreter, name: str, args: Arguments) -> Value:
-    """Return what a function of pyspark.sql.functions makes."""
+    """Return the value of a function of pyspark.sql.functions."""
     first = args.get("col", 0)
     if name in ("col", "column"):
-        if isinstance(first, LocatedText) and not first.has_holes:
-            return named_column(first, args.line, maybe=first.maybe)
-        run.recorder.cannot_see("dynamic_column", "a column known only when it runs", args.line)
+        if isinstance(first, LocatedText) and not first.is_dynamic:
+            return named_column(first, args.line, optional=first.optional)
+        run.recorder.add_blind_spot(
+            "dynamic_column", "the name of a column is only known at run time", args.line
+        )
         return ColumnExpression(NOTHING)
     if name in _NO_COLUMNS:
         return ColumnExpression(NOTHING)
     if name == "expr":
         return (
-            united(expression_columns(first))
+            merged(expression_columns(first))
             if isinstance(first, LocatedText)
             else ColumnExpression(NOTHING)
         )
@@ -185,25 +189,25 @@ def function(run: Interpreter, name: str, args: Arguments) -> Value:
         return first
     if name == "when":
         condition = combined([first], "CONDITIONAL")
-        return united([condition, combined(list_columns(args.given[1:]), "TRANSFORMATION")])
+        return merged([condition, combined(list_columns(args.given[1:]), "TRANSFORMATION")])
     given = named_columns(name, args)
     subtype = "AGGREGATION" if name in AGGREGATES else "TRANSFORMATION"
     if name in ("desc", "asc", "partitionBy", "orderBy", "rowsBetween", "rangeBetween"):
-        return united(given)
+        return merged(given)
     made = combined(given, subtype)
     inner = ", ".join(column.name or "…" for column in given)
     return made._replace(name=f"{name}({inner})", generated=True)
 
 
 def named_columns(name: str, args: Arguments) -> list[ColumnExpression]:
-    """Return the columns a function is given: some of them by name."""
+    """Return the column arguments of a function, also those given by name."""
     found: list[ColumnExpression] = []
     for position, value in enumerate(args.all()):
         for part in value if isinstance(value, list) else [value]:
             if not isinstance(part, LocatedText):
                 found += list_columns([part])
             elif part != "*" and _is_column_name(name, position):
-                found.append(named_column(part, part.line, maybe=part.maybe))
+                found.append(named_column(part, part.line, optional=part.optional))
     return found
 
 
@@ -215,24 +219,24 @@ def _is_column_name(function: str, position: int) -> bool:
 
 
 def column_method(run: Interpreter, base: ColumnExpression, name: str, args: Arguments) -> Value:
-    """Return what a method of a column makes."""
+    """Return the value of a method of a column."""
     first = args.get("", 0)
     if name in ("alias", "name", "as_", "rename") and isinstance(first, LocatedText):
         return base._replace(name=str(first), generated=False)
     if name in ("desc", "asc", "desc_nulls_last", "asc_nulls_last", "desc_nulls_first"):
         return base
     if name == "over":
-        return united(
+        return merged(
             [combined([base], "TRANSFORMATION"), combined(list_columns(args.given), "WINDOW")],
             base.name,
         )
     if name == "when":
         condition = combined([first], "CONDITIONAL")
-        return united(
+        return merged(
             [base, condition, combined(list_columns(args.given[1:]), "TRANSFORMATION")], base.name
         )
     if name in ("partitionBy", "orderBy", "rowsBetween", "rangeBetween"):  # of a window
-        return united([base, *named_columns("partitionBy", args)])
+        return merged([base, *named_columns("partitionBy", args)])
     if name in AGGREGATES and base.deps:
         return combined([base, *args.all()], "AGGREGATION", base.name)
     keeps = base.name if name in ("cast", "astype", "fillna", "otherwise") else ""

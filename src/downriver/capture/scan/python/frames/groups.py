@@ -1,4 +1,4 @@
-"""Grouped rows, and what aggregating them makes."""
+"""Aggregates of grouped frames."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def aggregated(run: Interpreter, grouped: GroupedFrame, args: Arguments) -> Frame:
-    """Return the frame that aggregating makes: the keys and the aggregates."""
+    """Return a frame of the keys and the aggregates."""
     frame = grouped.frame
     columns: dict[str, Deps] = dict(grouped.keys)
     for name, value in _aggregates(args, frame.library):
@@ -52,7 +52,7 @@ def _aggregates(args: Arguments, library: str) -> list[tuple[str, Value]]:
 
 
 def grouped_method(run: Interpreter, grouped: GroupedFrame, name: str, node: ast.Call) -> Value:
-    """Return what a method of grouped rows returns."""
+    """Return the value of a method of a grouped frame."""
     args = clause_args(run, node, "select")
     frame = grouped.frame
     if frame.library == "pandas":
@@ -61,7 +61,9 @@ def grouped_method(run: Interpreter, grouped: GroupedFrame, name: str, node: ast
         return aggregated(run, grouped, args)
     if name == "pivot":
         keys = deps_of(run, args.get("pivot_col", 0), frame, "group")
-        run.recorder.cannot_see("pivot", "a pivot's columns are known only when it runs", args.line)
+        run.recorder.add_blind_spot(
+            "pivot", "the columns of a pivot are only known at run time", args.line
+        )
         return GroupedFrame(frame.steered(keys, "GROUP_BY"), grouped.keys)
     if name == "count":
         return frame.only({**grouped.keys, "count": NOTHING})
@@ -74,20 +76,20 @@ def grouped_method(run: Interpreter, grouped: GroupedFrame, name: str, node: ast
             made = made.with_column(label, combined([ColumnExpression(deps)], "AGGREGATION").deps)
         return made
     if name.startswith("apply"):
-        run.recorder.cannot_see(
-            "opaque", f"what {name} does with a group is not followed", args.line
+        run.recorder.add_blind_spot(
+            "opaque", f"lineage of {name} is unknown: it runs a function on each group", args.line
         )
     return UNKNOWN_FRAME
 
 
 def _aggregate_pandas(run: Interpreter, grouped: GroupedFrame, name: str, args: Arguments) -> Frame:
-    """Return what aggregating grouped rows makes in pandas, which keeps the names of columns."""
+    """Return the aggregates of a grouped pandas frame, which keep the names of columns."""
     frame = grouped.frame
     if grouped.only:
         args = args._replace(given=[], named={})
     made = aggregated(run, grouped, args)
     for column in grouped.only:
-        run.recorder.names_column(frame, column, args.line, clause="select")
+        run.recorder.reference_column(frame, column, args.line, clause="select")
         made = made.with_column(
             column, combined([ColumnExpression(frame.find(column))], "AGGREGATION").deps
         )
@@ -97,7 +99,7 @@ def _aggregate_pandas(run: Interpreter, grouped: GroupedFrame, name: str, args: 
             made = made.with_column(column, combined([ColumnExpression(deps)], "AGGREGATION").deps)
         return made.only(made.columns, frame.stars)
     if name in ("apply", "transform", "pipe") and not grouped.only:
-        run.recorder.cannot_see(
-            "opaque", f"what {name} does with each group is not followed", args.line
+        run.recorder.add_blind_spot(
+            "opaque", f"lineage of {name} is unknown: it runs a function on each group", args.line
         )
     return made

@@ -1,4 +1,4 @@
-"""pandas: reading, columns, and what its frames' methods do to lineage."""
+"""Column lineage of pandas: functions that read, and methods of data frames."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from downriver.capture.scan.python.frames.columns import (
     combined,
     expression_columns,
     list_columns,
+    merged,
     resolved,
-    united,
 )
 from downriver.capture.scan.python.frames.frame import NOTHING, UNKNOWN_FRAME, Deps, Frame
 from downriver.capture.scan.python.interpreter.values import (
@@ -42,12 +42,12 @@ _READS_FILES = frozenset({
 
 
 def as_pandas(frame: Frame) -> Frame:
-    """Return a frame as one of pandas."""
+    """Return a frame as a pandas data frame."""
     return msgspec.structs.replace(frame, library="pandas")
 
 
 def function(run: Interpreter, name: str, args: Arguments) -> Value:
-    """Return what a function of pandas makes."""
+    """Return the value of a function of pandas."""
     first = args.get("", 0) if args.given else next(iter(args.named.values()), None)
     if name in ("read_sql", "read_sql_query", "read_gbq"):
         return _read_sql(run, args.get("sql", 0) or first, args)
@@ -70,7 +70,7 @@ def _read_sql(run: Interpreter, query: Value, args: Arguments) -> Frame:
         return run_sql(run, query, library="pandas")
     if isinstance(query, LocatedText) and " " not in query.strip():
         return storage.read_table(run, query, args.line, "pandas")
-    run.recorder.cannot_see("dynamic_sql", "a query known only when it runs", args.line)
+    run.recorder.add_blind_spot("dynamic_sql", "the query is only known at run time", args.line)
     return as_pandas(UNKNOWN_FRAME)
 
 
@@ -82,12 +82,12 @@ def _read_table(run: Interpreter, args: Arguments) -> Frame:
 
 
 def _narrowed(run: Interpreter, frame: Frame, columns: Value) -> Frame:
-    """`usecols=[…]`, `columns=[…]`: only these are read."""
+    """Return a frame with the columns of `usecols=[…]` or `columns=[…]`."""
     names = [n for n in columns if isinstance(n, LocatedText)] if isinstance(columns, list) else []
     if not names:
         return frame
     for name in names:
-        run.recorder.names_column(frame, name, name.line, clause="select")
+        run.recorder.reference_column(frame, name, name.line, clause="select")
     return frame.only({str(name): frame.find(name) for name in names})
 
 
@@ -104,16 +104,18 @@ def _concat(frames: list[Value] | tuple[Value, ...]) -> Frame:
 def _from_columns(run: Interpreter, given: Value) -> Frame:
     columns: dict[str, Deps] = {}
     for name, value in given.items() if isinstance(given, dict) else ():
-        columns[str(name)] = united(list_columns([value])).deps
+        columns[str(name)] = merged(list_columns([value])).deps
     return Frame(columns=columns, library="pandas")
 
 
 def _named(run: Interpreter, frame: Frame, value: Value, clause: Clause) -> Deps:
-    """Return what columns depend on that are given by name, one or several."""
+    """Return the dependencies of columns given by name, and record references to them."""
     found: Deps = NOTHING
     for name in value if isinstance(value, (list, tuple)) else [value]:
         if isinstance(name, LocatedText):
-            run.recorder.names_column(frame, name, name.line, clause=clause, maybe=name.maybe)
+            run.recorder.reference_column(
+                frame, name, name.line, clause=clause, optional=name.optional
+            )
             found |= frame.find(name)
     return found
 
@@ -127,7 +129,7 @@ def _assign(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     for name, value in args.named.items():
         if isinstance(value, Function):
             value = run.call(value, [made], {})
-        made = made.with_column(name, united(list_columns([value])).deps)
+        made = made.with_column(name, merged(list_columns([value])).deps)
     return made
 
 
@@ -139,8 +141,8 @@ def _rename(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     for old in names:
         if isinstance(
             old, LocatedText
-        ):  # pandas ignores what is not there; then the new name is not
-            run.recorder.names_column(frame, old, old.line, clause="select")
+        ):  # pandas ignores a missing column, but then the new name is missing too
+            run.recorder.reference_column(frame, old, old.line, clause="select")
     return frame.renamed({str(k): str(v) for k, v in names.items() if isinstance(v, str)})
 
 
@@ -183,7 +185,7 @@ def _query(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     if not isinstance(text, LocatedText):
         return frame
     readable = LocatedText(text.replace("==", "=").replace("@", ":"), text.line)
-    deps = resolved(run, united(expression_columns(readable)), frame, "filter")
+    deps = resolved(run, merged(expression_columns(readable)), frame, "filter")
     return frame.steered(deps, "FILTER")
 
 
@@ -211,7 +213,7 @@ def _same(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     given = args.get("dtype", 0)
     for name in given if isinstance(given, dict) else ():
         if isinstance(name, LocatedText):
-            run.recorder.names_column(frame, name, name.line, clause="select")
+            run.recorder.reference_column(frame, name, name.line, clause="select")
     return frame
 
 
@@ -227,7 +229,7 @@ def _to_file(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "write")
     path = args.get("path", 0) or args.get("path_or_buf") or args.get("excel_writer")
     if path is None:
-        return UNKNOWN  # returned as text
+        return UNKNOWN  # returns a text
     chosen = args.get("columns")
     frame = _narrowed(run, frame, chosen)
     storage.write_frame(run, frame, path, line_of_call(node), is_path=True)
@@ -247,8 +249,8 @@ def _pivot(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     keys |= _named(run, frame, args.get("columns"), "group")
     values = args.get("values")
     deps = combined([ColumnExpression(_named(run, frame, values, "select"))], "AGGREGATION").deps
-    run.recorder.cannot_see(
-        "pivot", "a pivot's columns are known only when it runs", line_of_call(node)
+    run.recorder.add_blind_spot(
+        "pivot", "the columns of a pivot are only known at run time", line_of_call(node)
     )
     columns = {str(name): frame.find(str(name)) for name in _texts(args.get("index"))}
     return frame.only({**columns, "*": deps}).steered(keys, "GROUP_BY")
@@ -272,7 +274,7 @@ def _texts(value: Value) -> list[LocatedText]:
 
 
 def _apply(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    """`df.apply(lambda row: row["x"], axis=1)` names columns of the frame."""
+    """Follow `df.apply(lambda row: row["x"], axis=1)`, which names columns of the frame."""
     args = clause_args(run, node, "select")
     given = args.get("func", 0)
     if not isinstance(given, Function):

@@ -1,4 +1,4 @@
-"""What the methods of PySpark's frames do to lineage."""
+"""Column lineage of the methods of PySpark data frames."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _PASSING = frozenset({
 
 
 def frame_method(run: Interpreter, frame: Frame, name: str, node: ast.Call) -> Value:
-    """Return what a method of a frame returns."""
+    """Return the value of a method of a frame."""
     own, other = (
         (pandas.METHODS, METHODS) if frame.library == "pandas" else (METHODS, pandas.METHODS)
     )
@@ -61,16 +61,16 @@ def frame_method(run: Interpreter, frame: Frame, name: str, node: ast.Call) -> V
         return frame
     for argument in args.all():
         if isinstance(argument, Function):
-            run.recorder.cannot_see(
+            run.recorder.add_blind_spot(
                 "opaque",
-                f"what the function given to {name} does is not followed",
+                f"lineage of {name} is unknown: it runs a function",
                 line_of_call(node),
             )
     return UNKNOWN
 
 
 def selected(run: Interpreter, frame: Frame, values: list[Value], line: int) -> Frame:
-    """Return a frame of the columns that are picked."""
+    """Return a frame of the selected columns."""
     result = frame.only({})
     for value in values:
         if isinstance(value, list):
@@ -98,7 +98,7 @@ def _is_star(value: Value) -> bool:
 def _note_star(run: Interpreter, frame: Frame, value: Value, line: int) -> None:
     at = value.line if isinstance(value, LocatedText) else line
     for dataset in frame.datasets():
-        run.recorder.refers(ColumnDependency(dataset, "*", "IDENTITY"), at, "select")
+        run.recorder.add_reference(ColumnDependency(dataset, "*", "IDENTITY"), at, "select")
 
 
 def _select(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
@@ -118,9 +118,9 @@ def _select_expr(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 def _with_column(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "select")
     name, value = args.get("colName", 0), args.get("col", 1)
-    if not isinstance(name, LocatedText) or name.has_holes:
-        run.recorder.cannot_see(
-            "dynamic_column", "a column known only when it runs", line_of_call(node)
+    if not isinstance(name, LocatedText) or name.is_dynamic:
+        run.recorder.add_blind_spot(
+            "dynamic_column", "the name of a column is only known at run time", line_of_call(node)
         )
         return frame
     return frame.with_column(str(name), deps_of(run, value, frame, "select"))
@@ -145,17 +145,17 @@ def _renamed(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     if not names and len(args.all()) >= 2:
         old, new = args.get("existing", 0), args.get("new", 1)
         names = {old: new} if isinstance(old, LocatedText) and isinstance(new, LocatedText) else {}
-    for old in names:  # Spark ignores what is not there, but then the new name is not there
+    for old in names:  # Spark ignores a missing column, but then the new name is missing too
         line = old.line if isinstance(old, LocatedText) else line_of_call(node)
-        run.recorder.names_column(frame, old, line, clause="select")
+        run.recorder.reference_column(frame, old, line, clause="select")
     return frame.renamed({old: str(new) for old, new in names.items() if isinstance(new, str)})
 
 
 def _drop(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "other")
     names = [value for value in args.given if isinstance(value, LocatedText)]
-    for name in names:  # Spark drops what is not there without a word
-        run.recorder.names_column(frame, name, name.line, clause="other", maybe=True)
+    for name in names:  # Spark ignores a missing column
+        run.recorder.reference_column(frame, name, name.line, clause="other", optional=True)
     made = frame.without(names)
     for column in args.given:
         if isinstance(column, ColumnExpression):
@@ -193,7 +193,7 @@ def _join(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 
 
 def beside_unknown(frame: Frame) -> Frame:
-    """Return a frame joined with something unknown: its own columns stay known."""
+    """Return a frame joined with an unknown one: its own columns stay known."""
     return frame.either(UNKNOWN_FRAME)
 
 
@@ -253,15 +253,17 @@ def _transform(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     given = args.get("func", 0)
     if isinstance(given, Function):
         return run.call(given, [frame, *args.given[1:]], args.named)
-    run.recorder.cannot_see("opaque", "a function that is not in this file", line_of_call(node))
+    run.recorder.add_blind_spot(
+        "opaque", "the function is not in the repository", line_of_call(node)
+    )
     return UNKNOWN_FRAME
 
 
 def _opaque(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     clause_args(run, node, "select")
-    run.recorder.cannot_see(
+    run.recorder.add_blind_spot(
         "opaque",
-        "which columns a function over whole rows uses is not followed",
+        "a function gets whole rows; the columns it uses are unknown",
         line_of_call(node),
     )
     return UNKNOWN_FRAME

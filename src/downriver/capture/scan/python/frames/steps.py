@@ -1,7 +1,8 @@
-"""How frames and columns came about, told so that only what they mean counts.
+"""The steps that derive frames and columns, in a canonical form.
 
-Names are followed to what they stand for, so layout, comments, the names of variables and the
-order of independent lines make no difference; constants, functions and conditions do.
+Variables are replaced by their values. Two versions of code that differ only in layout, comments,
+names of variables or the order of independent lines have equal steps. A change of a constant, a
+function or a condition changes a step.
 """
 
 from __future__ import annotations
@@ -33,30 +34,30 @@ if TYPE_CHECKING:
 
     from downriver.capture.scan.python.interpreter.interpreter import Interpreter
 
-_LONGEST = 4_000  # of an expression; what is longer is told by its hash
+_LONGEST = 4_000  # characters; a longer expression is replaced by its hash
 _DEEPEST = 60
 # Steps that change neither rows nor columns.
 _SILENT = frozenset({
     "alias", "cache", "persist", "unpersist", "checkpoint", "localCheckpoint", "repartition",
     "coalesce", "hint", "toPandas", "copy", "show", "printSchema", "repartitionByRange",
 })  # fmt: skip
-_PICKING = frozenset({"select", "selectExpr", "agg"})
+_SELECTING = frozenset({"select", "selectExpr", "agg"})
 _QUERYING = frozenset({"sql", "read_sql", "read_sql_query", "query"})
 
 
 def with_steps(run: Interpreter, node: ast.expr, value: Value) -> Value:
-    """Return a frame or a column together with how it came about."""
+    """Return a frame or a column with the steps that derive it."""
     if isinstance(node, ast.Name) or not isinstance(value, (Frame, ColumnExpression)):
         return value
     if isinstance(node, ast.Call) and _is_own_function(run, node.func):
-        told = value  # what the function does was told while it was followed
+        text = value  # the steps were recorded while the function was followed
     elif isinstance(value, Frame):
         steps = _source(run, node, value) or _steps_of(run, node)
-        told = msgspec.structs.replace(value, steps=steps)
+        text = msgspec.structs.replace(value, steps=steps)
     else:
-        told = value._replace(told=canonical_text(run, node))
-    run.seen[node] = told
-    return told
+        text = value._replace(text=canonical_text(run, node))
+    run.seen[node] = text
+    return text
 
 
 def with_assignment(
@@ -73,7 +74,7 @@ def with_assignment(
 def with_condition(
     run: Interpreter, test: ast.expr, names: dict[str, Value], before: dict[str, Value]
 ) -> dict[str, Value]:
-    """Return names after an `if`, with its condition in what it decided about."""
+    """Return variables after an `if`; frames it changed get its condition as a step."""
     step = DerivationStep((), _bounded(f"if {canonical_text(run, test)}"))
     return {
         name: msgspec.structs.replace(value, steps=(*value.steps, step))
@@ -84,7 +85,7 @@ def with_condition(
 
 
 def _is_own_function(run: Interpreter, called: ast.expr) -> bool:
-    """Whether a call is one of code that is followed itself."""
+    """Whether a call is one of a function of the repository."""
     root = called
     while isinstance(root, ast.Attribute):
         root = root.value
@@ -98,14 +99,14 @@ def _is_own_function(run: Interpreter, called: ast.expr) -> bool:
 
 
 def _source(run: Interpreter, node: ast.expr, frame: Frame) -> tuple[DerivationStep, ...]:
-    """Return the one step of reading data, however that is spelled; none for other steps."""
+    """Return the step of reading data, equal for every way to write it; else nothing."""
     parts = [part for part in ast.walk(node) if part is not node]
     if any(isinstance(_value_at(run, part), Frame) for part in parts):
         return ()
     called = node.func if isinstance(node, ast.Call) else node
     name = getattr(called, "attr", getattr(called, "id", ""))
     if name in _QUERYING and isinstance(node, ast.Call):
-        return (DerivationStep((), f"query({_told_args(run, node)})"),)
+        return (DerivationStep((), f"query({_argument_texts(run, node)})"),)
     return (DerivationStep((), f"read {' '.join(map(str, frame.datasets()))}"),)
 
 
@@ -125,23 +126,23 @@ def _steps_of(run: Interpreter, node: ast.expr) -> tuple[DerivationStep, ...]:
                 else (DerivationStep((), canonical_text(run, node)),)
             )
         case ast.Call(func=ast.Attribute(value=base, attr=name)):
-            return (*_before(run, base), *_call_steps(run, name, node))
+            return (*_base_steps(run, base), *_call_steps(run, name, node))
         case ast.Attribute(value=base, attr=name):
-            return (*_before(run, base), *_step(name, ()))
+            return (*_base_steps(run, base), *_step(name, ()))
         case ast.Subscript(value=base, slice=key):
             picked = tuple(sorted(_names_in(run, key)))
             if picked and not isinstance(key, (ast.Compare, ast.BoolOp, ast.BinOp, ast.Call)):
-                return _before(run, base)  # columns that are picked as they are
+                return _base_steps(run, base)  # columns selected without change
             return (
-                *_before(run, base),
+                *_base_steps(run, base),
                 DerivationStep((), _bounded(f"[{canonical_text(run, key)}]")),
             )
         case _:
             return (DerivationStep((), canonical_text(run, node)),)
 
 
-def _before(run: Interpreter, base: ast.expr) -> tuple[DerivationStep, ...]:
-    """Return the steps that led to what a method is called on."""
+def _base_steps(run: Interpreter, base: ast.expr) -> tuple[DerivationStep, ...]:
+    """Return the steps of the object a method is called on."""
     known = run.seen.get(base)
     return known.steps if isinstance(known, Frame) else _steps_of(run, base)
 
@@ -149,10 +150,10 @@ def _before(run: Interpreter, base: ast.expr) -> tuple[DerivationStep, ...]:
 def _call_steps(run: Interpreter, name: str, node: ast.Call) -> Iterator[DerivationStep]:
     if name in _SILENT:
         return
-    if name in _PICKING:
+    if name in _SELECTING:
         for part in node.args:
             for item in part.elts if isinstance(part, ast.List) else [part]:
-                yield from _picked(run, item)
+                yield from _selected(run, item)
         for option in node.keywords:
             yield DerivationStep((option.arg or "*",), canonical_text(run, option.value))
     elif name in ("withColumn", "insert"):
@@ -165,22 +166,22 @@ def _call_steps(run: Interpreter, name: str, node: ast.Call) -> Iterator[Derivat
         for option in node.keywords:
             yield DerivationStep((option.arg or "*",), canonical_text(run, option.value))
     elif name not in _RENAMING:
-        yield DerivationStep((), _bounded(f"{name}({_told_args(run, node)})"))
+        yield DerivationStep((), _bounded(f"{name}({_argument_texts(run, node)})"))
 
 
-# What they do to columns is seen in the columns there are.
+# Their effect shows in the names of the output columns.
 _RENAMING = frozenset({"withColumnRenamed", "withColumnsRenamed", "rename", "drop", "toDF"})
 
 
-def _picked(run: Interpreter, item: ast.expr) -> Iterator[DerivationStep]:
-    """Yield the step of one column that is selected; one taken as it is needs no word."""
+def _selected(run: Interpreter, item: ast.expr) -> Iterator[DerivationStep]:
+    """Yield the step of one selected column. A column selected without change has none."""
     value = run.seen.get(item)
     name = value.name if isinstance(value, ColumnExpression) else ""
     if isinstance(item, ast.Constant) and str(item.value).isidentifier():
         return
-    told = canonical_text(run, item)
+    text = canonical_text(run, item)
     if not isinstance(item, ast.Name) or name:
-        yield DerivationStep((name,) if name else (), _bounded(told))
+        yield DerivationStep((name,) if name else (), _bounded(text))
 
 
 def _step(name: str, columns: tuple[str, ...]) -> Iterator[DerivationStep]:
@@ -205,12 +206,12 @@ def _items(value: Value) -> list[Value]:
 
 
 def canonical_text(run: Interpreter, node: ast.AST, depth: int = 0) -> str:
-    """Return an expression as text in which names are what they stand for."""
+    """Return an expression as text in which variables are replaced by their values."""
     if depth > _DEEPEST:
         return _digest(ast.dump(node))
     match node:
         case ast.Name(id=name):
-            return _meant(run.scope.find(name), name)
+            return _value_text(run.scope.find(name), name)
         case ast.Constant(value=value):
             return _constant(value)
         case ast.Attribute(value=base, attr=name):
@@ -224,7 +225,7 @@ def canonical_text(run: Interpreter, node: ast.AST, depth: int = 0) -> str:
         ):
             return f"column {name!r}"
         case ast.Call(func=called):
-            return f"{canonical_text(run, called, depth + 1)}({_told_args(run, node, depth)})"
+            return f"{canonical_text(run, called, depth + 1)}({_argument_texts(run, node, depth)})"
         case _:
             return f"{type(node).__name__}({', '.join(_fields(run, node, depth))})"
 
@@ -233,7 +234,7 @@ def _makes_column(run: Interpreter, called: ast.expr) -> bool:
     return canonical_text(run, called).rpartition(".")[2] in ("col", "column")
 
 
-def _told_args(run: Interpreter, node: ast.Call, depth: int = 0) -> str:
+def _argument_texts(run: Interpreter, node: ast.Call, depth: int = 0) -> str:
     given = [canonical_text(run, part, depth + 1) for part in node.args]
     named = sorted(f"{o.arg}={canonical_text(run, o.value, depth + 1)}" for o in node.keywords)
     return _bounded(", ".join([*given, *named]))
@@ -250,12 +251,12 @@ def _fields(run: Interpreter, node: ast.AST, depth: int) -> Iterator[str]:
                 yield repr(part)
 
 
-def _meant(value: Value, name: str) -> str:
+def _value_text(value: Value, name: str) -> str:
     match value:
         case Frame(steps=steps):
             return f"frame:{_digest(repr(sorted(steps)))}"
-        case ColumnExpression(told=told) if told:
-            return told
+        case ColumnExpression(text=text) if text:
+            return text
         case ImportedName(name=whole):
             return whole
         case SparkSessionValue():
@@ -265,13 +266,13 @@ def _meant(value: Value, name: str) -> str:
         case LocatedText() | int() | float() | bool():
             return _constant(value)
         case list() | tuple() if not hasattr(value, "_fields"):
-            return f"[{', '.join(_meant(item, '?') for item in value)}]"
+            return f"[{', '.join(_value_text(item, '?') for item in value)}]"
         case _:
             return name
 
 
 def _code(node: ast.AST) -> str:
-    """Return code without what it says about itself."""
+    """Return code without its docstring and comments."""
     body = getattr(node, "body", None)
     if isinstance(body, list):
         first = body[0] if body else None
@@ -290,7 +291,7 @@ def _constant(value: object) -> str:
 
 @lru_cache(maxsize=1024)
 def _normal(text: str) -> str:
-    """Return a query without its layout; any other text as it is."""
+    """Return a query in canonical form; any other text unchanged."""
     return normalize_query(text) or text
 
 

@@ -9,7 +9,7 @@ from downriver.capture.scan.python.frames.columns import column_of, combined, li
 from downriver.capture.scan.python.frames.frame import Frame
 from downriver.capture.scan.python.interpreter.interpreter import imported_value
 from downriver.capture.scan.python.interpreter.values import (
-    HOLE,
+    RUNTIME_VALUE,
     UNKNOWN,
     Class,
     ColumnExpression,
@@ -59,7 +59,7 @@ def attribute(run: Interpreter, base: Value, name: str, node: ast.expr) -> Value
         case Object():
             return _of_object(run, base, name)
         case ColumnExpression():
-            return base  # `.str`, `.dt`: what follows is a method
+            return base  # `.str`, `.dt`: a method follows
         case Task():
             return base
         case GroupedFrame() if isinstance(name, str):
@@ -80,7 +80,7 @@ def _of_frame(run: Interpreter, frame: Frame, name: str, node: ast.expr) -> Valu
     if name in _SAME_FRAME:
         return frame
     if name == "rdd":
-        run.recorder.cannot_see("opaque", "what is done with an RDD is not followed", node.lineno)
+        run.recorder.add_blind_spot("opaque", "lineage of RDD operations is unknown", node.lineno)
         return UNKNOWN
     if name in _NO_COLUMNS:
         return UNKNOWN
@@ -117,8 +117,8 @@ def subscript(run: Interpreter, base: Value, key: Value, node: ast.Subscript) ->
             is_there = isinstance(key, int) and -len(base) <= key < len(base)
             return base[key] if is_there else UNKNOWN
         case ImportedName(name="os.environ"):
-            return LocatedText(HOLE, node.lineno)
-        case Object():  # a feature view narrowed to some of its features
+            return LocatedText(RUNTIME_VALUE, node.lineno)
+        case Object():  # a feature view with some of its features
             return base
         case Task():
             return base
@@ -155,7 +155,7 @@ _FIELD = re.compile(r"\{(\w*)(?:![rsa])?(?::[^}]*)?\}")
 
 
 def text_method(run: Interpreter, base: LocatedText, name: str, node: ast.Call) -> Value:
-    """Return what a method of a text returns."""
+    """Return the value of a method of a text."""
     args = read_args(run, node)
     if name == "format":
         return _formatted(base, args)
@@ -165,12 +165,12 @@ def text_method(run: Interpreter, base: LocatedText, name: str, node: ast.Call) 
         return LocatedText(getattr(str(base), name)(*args.given), base.line + skipped)
     if name == "replace" and len(args.given) == 2:
         old, new = args.given
-        shown = new if isinstance(new, str) else HOLE
+        shown = new if isinstance(new, str) else RUNTIME_VALUE
         return LocatedText(base.replace(old, shown), base.line) if isinstance(old, str) else base
     if name == "join":
         parts = args.get("", 0)
         texts = parts if isinstance(parts, (list, tuple)) else [UNKNOWN]
-        shown = str(base).join(str(t) if isinstance(t, str) else HOLE for t in texts)
+        shown = str(base).join(str(t) if isinstance(t, str) else RUNTIME_VALUE for t in texts)
         return LocatedText(shown, args.line)
     if name == "read_text":
         return file_text(run, base)
@@ -187,19 +187,19 @@ def _formatted(text: LocatedText, args: Arguments) -> LocatedText:
         value = args.get(key, int(key)) if key.isdigit() else args.named.get(key)
         if not key:
             value = next(position, None)
-        return str(value) if isinstance(value, (str, int, float)) else HOLE
+        return str(value) if isinstance(value, (str, int, float)) else RUNTIME_VALUE
 
     return LocatedText(_FIELD.sub(filled, text), text.line)
 
 
 def file_text(run: Interpreter, path: LocatedText) -> Value:
     """Return the text of a file of the repository, unknown when it is not there."""
-    found = run.recorder.around.read_file(str(path))
-    return UNKNOWN if found is None else LocatedText(found.text, path.line, elsewhere=True)
+    found = run.recorder.context.read_file(str(path))
+    return UNKNOWN if found is None else LocatedText(found.text, path.line, from_other_file=True)
 
 
 def list_method(run: Interpreter, base: list[Value], name: str, node: ast.Call) -> Value:
-    """Return what a method of a list returns; the list may change."""
+    """Return the value of a method of a list, which may change the list."""
     args = read_args(run, node)
     if name == "append" and args.given:
         base.append(args.given[0])
@@ -210,8 +210,8 @@ def list_method(run: Interpreter, base: list[Value], name: str, node: ast.Call) 
         if isinstance(other, ColumnNames):
             names = [n for n in base if isinstance(n, str)]
             for column in names:
-                run.recorder.names_column(
-                    other.frame, column, args.line, clause="other", maybe=True
+                run.recorder.reference_column(
+                    other.frame, column, args.line, clause="other", optional=True
                 )
             return ColumnPresence(frozenset(n.casefold() for n in names))
         return base
@@ -219,7 +219,7 @@ def list_method(run: Interpreter, base: list[Value], name: str, node: ast.Call) 
 
 
 def dict_method(run: Interpreter, base: dict[Value, Value], name: str, node: ast.Call) -> Value:
-    """Return what a method of a dictionary returns."""
+    """Return the value of a method of a dictionary."""
     args = read_args(run, node)
     if name == "get":
         key = args.get("", 0)
@@ -233,7 +233,7 @@ def dict_method(run: Interpreter, base: dict[Value, Value], name: str, node: ast
 
 
 def function(run: Interpreter, name: str, args: Arguments) -> Value:
-    """Return what one of Python's own functions returns."""
+    """Return the value of a built-in function."""
     first = args.get("", 0)
     if name == "open":
         return Object(ImportedName("open"), tuple(args.given), args.named)
@@ -249,7 +249,7 @@ def function(run: Interpreter, name: str, args: Arguments) -> Value:
         return LocatedText(str(first), args.line)
     if name == "hasattr" and isinstance(first, Frame) and isinstance(args.get("", 1), LocatedText):
         column = args.given[1]
-        run.recorder.names_column(first, column, args.line, clause="other", maybe=True)
+        run.recorder.reference_column(first, column, args.line, clause="other", optional=True)
         return ColumnPresence(frozenset({column.casefold()}))
     if name == "getattr" and isinstance(first, Frame) and isinstance(args.get("", 1), LocatedText):
         return column_of(run, first, args.given[1], args.line)

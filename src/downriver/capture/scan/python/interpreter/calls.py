@@ -1,17 +1,18 @@
-"""Calls: of functions of the module, of methods, and of what is imported."""
+"""Calls of functions, classes and methods of the repository, and of imported libraries."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
 
-from downriver.capture.scan.python import spark_session
-from downriver.capture.scan.python.frames import columns, groups, spark_frames
+from downriver.capture.scan.python import feast, storage
+from downriver.capture.scan.python.frames import columns, groups, pandas, spark_frames
 from downriver.capture.scan.python.frames.columns import combined, list_columns
 from downriver.capture.scan.python.frames.frame import Frame
-from downriver.capture.scan.python.interpreter import builtins, libraries
+from downriver.capture.scan.python.interpreter import builtins
 from downriver.capture.scan.python.interpreter.builtins import attribute
 from downriver.capture.scan.python.interpreter.values import (
+    RUNTIME_VALUE,
     UNKNOWN,
     Arguments,
     Class,
@@ -33,15 +34,17 @@ from downriver.capture.scan.python.interpreter.values import (
     line_of_call,
     read_args,
 )
+from downriver.capture.scan.python.sql_text import looks_like_sql, run_sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from downriver.capture.scan.python.interpreter.interpreter import Interpreter
+    from downriver.capture.scan.python.interpreter.values import Arguments
 
 
 def call(run: Interpreter, node: ast.Call) -> Value:
-    """Return what a call returns, as far as that can be told; note what it does."""
+    """Return the value of a call, and record its inputs and outputs."""
     from downriver.capture.scan.python.interpreter.expressions import evaluate
 
     if isinstance(node.func, ast.Attribute):
@@ -69,7 +72,7 @@ def _callable(run: Interpreter, target: Value, node: ast.Call) -> Value:
             run.line = args.line
             return run.instantiate(target, args.given, args.named)
         case ImportedName():
-            return libraries.imported(run, target, node)
+            return _call_imported(run, target, node)
         case Udf():
             named = columns.named_columns("struct", read_args(run, node))
             return combined(named, "TRANSFORMATION")
@@ -82,12 +85,12 @@ def _method(run: Interpreter, base: Value, name: str, node: ast.Call) -> Value:
     if isinstance(base, Module):
         return _callable(run, attribute(run, base, name, node.func), node)
     if isinstance(base, ImportedName):
-        return libraries.imported(run, ImportedName(f"{base.name}.{name}"), node)
+        return _call_imported(run, ImportedName(f"{base.name}.{name}"), node)
     for kind, handle in _METHODS:
         if isinstance(base, kind):
             return handle(run, base, name, node)
     args = read_args(run, node)
-    return libraries.on_anything(run, name, args)
+    return _call_unknown(run, name, args)
 
 
 def _on_object(run: Interpreter, base: Object, name: str, node: ast.Call) -> Value:
@@ -103,11 +106,11 @@ def _on_object(run: Interpreter, base: Object, name: str, node: ast.Call) -> Val
             return builtins.file_text(run, path)
     if name in ("set_downstream", "set_upstream"):
         run.airflow.order(base, args.get("", 0), reverse=name == "set_upstream")
-    return libraries.on_anything(run, name, args)
+    return _call_unknown(run, name, args)
 
 
 def _on_function(run: Interpreter, base: Function, name: str, node: ast.Call) -> Value:
-    """`task.override(…)`, `task.partial(…)`, `task.expand(…)`."""
+    """Follow `task.override(…)`, `task.partial(…)` and `task.expand(…)`."""
     read_args(run, node)
     if name in ("expand", "expand_kwargs") and run.airflow.is_task(base):
         return run.airflow.call_task(run, base, Arguments([], {}, line_of_call(node)))
@@ -133,10 +136,10 @@ def _on_columns(run: Interpreter, base: ColumnNames, name: str, node: ast.Call) 
 _METHODS: tuple[tuple[type, Callable[[Interpreter, Value, str, ast.Call], Value]], ...] = (
     (Frame, spark_frames.frame_method),
     (GroupedFrame, groups.grouped_method),
-    (SparkReader, spark_session.reader_method),
-    (SparkWriter, spark_session.writer_method),
-    (SparkSessionValue, spark_session.session_method),
-    (DeltaMerge, spark_session.merge_method),
+    (SparkReader, storage.reader_method),
+    (SparkWriter, storage.writer_method),
+    (SparkSessionValue, storage.session_method),
+    (DeltaMerge, storage.merge_method),
     (ColumnExpression, _on_column),
     (ColumnNames, _on_columns),
     (Task, _on_task),
@@ -146,3 +149,115 @@ _METHODS: tuple[tuple[type, Callable[[Interpreter, Value, str, ast.Call], Value]
     (list, builtins.list_method),
     (dict, builtins.dict_method),
 )
+
+
+# Methods that send a query to a database.
+_RUNS_SQL = frozenset({
+    "execute", "executemany", "execute_sql", "exec_driver_sql", "sql", "query", "run", "raw",
+    "get_records", "get_first", "get_pandas_df", "get_df", "read_sql", "fetch", "fetchall",
+    "fetchrow", "fetchval", "scalar", "scalars", "execute_query", "run_query", "execute_string",
+})  # fmt: skip
+_SAME_TEXT = frozenset({
+    "textwrap.dedent", "inspect.cleandoc", "sqlalchemy.text", "sqlalchemy.sql.text",
+    "sqlalchemy.sql.expression.text", "str", "pathlib.Path", "pathlib.PurePath",
+    "psycopg2.sql.SQL", "psycopg.sql.SQL",
+})  # fmt: skip
+
+
+def _call_unknown(run: Interpreter, name: str, args: Arguments) -> Value:
+    """Follow a method of an unknown object that runs a SQL text."""
+    query = args.get("sql", 0) or args.get("query")
+    for text in query if isinstance(query, list) else [query]:
+        if name in _RUNS_SQL and isinstance(text, LocatedText) and looks_like_sql(text):
+            frame = run_sql(run, text, library="pandas")
+            if not isinstance(query, list):
+                return frame
+    return UNKNOWN
+
+
+def _call_imported(run: Interpreter, target: ImportedName, node: ast.Call) -> Value:
+    """Return the value of a call of an imported object, and record its inputs and outputs."""
+    args = read_args(run, node)
+    for handle in _LIBRARIES:
+        made = handle(run, target, args)
+        if made is not None:
+            return made
+    return Object(target, tuple(args.given), args.named)
+
+
+def _of_spark(run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
+    name = target.name
+    if name.startswith("pyspark.") and (".functions." in name or ".Window." in name):
+        return columns.function(run, target.last, args)
+    if "SparkSession" in name or "DatabricksSession" in name or name.endswith("SQLContext"):
+        return SparkSessionValue()
+    if name.startswith("delta.") and target.last in ("forName", "forPath"):
+        return storage.delta_table(run, target.last, args)
+    return None
+
+
+def _of_pandas(run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
+    if target.name.startswith("pandas."):
+        return pandas.function(run, target.last, args)
+    return None
+
+
+def _of_texts(run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
+    """Follow functions that return a text."""
+    name = target.name
+    if name in ("os.getenv", "os.environ.get"):
+        default = args.get("default", 1)
+        return (
+            default if isinstance(default, LocatedText) else LocatedText(RUNTIME_VALUE, args.line)
+        )
+    if name in _SAME_TEXT and isinstance(args.get("", 0), LocatedText):
+        return _path(args) if name.startswith("pathlib") else args.given[0]
+    return _path(args) if name == "os.path.join" else None
+
+
+def _of_feast(run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
+    return feast.make(run, target.last, args) if target.name.startswith("feast.") else None
+
+
+def _of_airflow(run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
+    return run.airflow.create(run, target, args)
+
+
+def _of_databases(run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
+    if target.last not in _RUNS_SQL | {"read_sql_query"}:
+        return None
+    found = _call_unknown(run, target.last, args)
+    return None if found is UNKNOWN else found
+
+
+def _of_other_modules(run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
+    """Follow a function outside of the repository: its result depends on all its arguments."""
+    columns = list_columns(args.all())
+    if columns:
+        return combined(columns, "TRANSFORMATION")
+    frames = [value for value in args.all() if isinstance(value, Frame)]
+    if not frames or not target.last[:1].islower():
+        return None
+    run.recorder.add_blind_spot(
+        "other_module", f"{target.name} gets a frame; its code is not in the repository", args.line
+    )
+    return frames[0]
+
+
+_LIBRARIES: tuple[Callable[[Interpreter, ImportedName, Arguments], Value | None], ...] = (
+    _of_spark,
+    _of_pandas,
+    _of_texts,
+    _of_feast,
+    _of_airflow,
+    _of_databases,
+    _of_other_modules,
+)
+
+
+def _path(args: Arguments) -> LocatedText:
+    parts = [str(p) if isinstance(p, (str, int)) else RUNTIME_VALUE for p in args.given]
+    joined = "/".join(
+        part.rstrip("/") if at < len(parts) - 1 else part for at, part in enumerate(parts)
+    )
+    return LocatedText(joined, args.line)

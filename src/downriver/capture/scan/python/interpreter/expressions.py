@@ -1,4 +1,4 @@
-"""Expressions: constants and what is built of them, columns, frames."""
+"""Evaluates expressions: constants, texts, columns and frames."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from downriver.capture.scan.python.frames.steps import with_steps
 from downriver.capture.scan.python.interpreter.builtins import attribute, subscript
 from downriver.capture.scan.python.interpreter.calls import call
 from downriver.capture.scan.python.interpreter.values import (
-    HOLE,
+    RUNTIME_VALUE,
     UNKNOWN,
     ColumnExpression,
     ColumnNames,
@@ -36,7 +36,7 @@ _CONDITIONS = (ast.Compare, ast.BinOp, ast.BoolOp, ast.UnaryOp, ast.Call)
 
 
 def evaluate(run: Interpreter, node: ast.expr) -> Value:
-    """Return what an expression is, as far as that can be told."""
+    """Return the value of an expression, as far as it is known."""
     if not run.step():
         return UNKNOWN
     value = _EXPRESSIONS.get(type(node), _unknown)(run, node)
@@ -57,7 +57,7 @@ def _constant(run: Interpreter, node: ast.Constant) -> Value:
 def _name(run: Interpreter, node: ast.Name) -> Value:
     if run.scope.has(node.id):
         return run.scope.find(node.id)
-    # Notebooks and submitted scripts are given a session under this name.
+    # Notebooks and spark-submit define a session with this name.
     return SparkSessionValue() if node.id in ("spark", "sqlContext") else UNKNOWN
 
 
@@ -110,7 +110,7 @@ def _joined(run: Interpreter, node: ast.JoinedStr) -> Value:
 
 
 def _shown(value: Value) -> str:
-    return str(value) if isinstance(value, (str, int, float)) else HOLE
+    return str(value) if isinstance(value, (str, int, float)) else RUNTIME_VALUE
 
 
 def _binary(run: Interpreter, node: ast.BinOp) -> Value:
@@ -138,13 +138,13 @@ def _formatted(text: LocatedText, given: Value) -> LocatedText:
 
     def filled(found: re.Match[str]) -> str:
         if found[1]:
-            return _shown(given.get(found[1])) if isinstance(given, dict) else HOLE
-        return _shown(values.pop(0)) if values else HOLE
+            return _shown(given.get(found[1])) if isinstance(given, dict) else RUNTIME_VALUE
+        return _shown(values.pop(0)) if values else RUNTIME_VALUE
 
     return LocatedText(_PERCENT.sub(filled, text), text.line)
 
 
-# Columns and questions about them
+# Columns and tests for them
 
 
 def _compare(run: Interpreter, node: ast.Compare) -> Value:
@@ -152,26 +152,26 @@ def _compare(run: Interpreter, node: ast.Compare) -> Value:
     rights = [evaluate(run, other) for other in node.comparators]
     names = rights[0]
     if isinstance(node.ops[0], ast.In | ast.NotIn) and isinstance(names, ColumnNames):
-        return _asked(run, left, names.frame, node, negated=isinstance(node.ops[0], ast.NotIn))
+        return _presence(run, left, names.frame, node, negated=isinstance(node.ops[0], ast.NotIn))
     if isinstance(node.ops[0], ast.LtE) and isinstance(names, ColumnNames):
-        return _asked(run, left, names.frame, node, negated=False)
+        return _presence(run, left, names.frame, node, negated=False)
     return transformed(run, [left, *rights])
 
 
-def _asked(
+def _presence(
     run: Interpreter, left: Value, frame: Frame, node: ast.expr, *, negated: bool
 ) -> ColumnPresence:
-    """Note columns that code asks for before it uses them."""
+    """Record columns that code tests for before it uses them."""
     names = [n for n in (left if isinstance(left, (list, tuple)) else [left]) if isinstance(n, str)]
     for name in names:
-        run.recorder.names_column(frame, name, node.lineno, clause="other", maybe=True)
+        run.recorder.reference_column(frame, name, node.lineno, clause="other", optional=True)
     return ColumnPresence(frozenset(name.casefold() for name in names), negated)
 
 
 def _bool(run: Interpreter, node: ast.BoolOp) -> Value:
     values = []
     guard: frozenset[str] = frozenset()
-    for part in node.values:  # what comes after `"x" in df.columns and` is guarded by it
+    for part in node.values:  # `"x" in df.columns and …` guards the rest
         with run.recorder.guarded(guard if isinstance(node.op, ast.And) else frozenset()):
             values.append(evaluate(run, part))
         if isinstance(values[-1], ColumnPresence) and not values[-1].negated:
@@ -204,19 +204,21 @@ def _if_else(run: Interpreter, node: ast.IfExp) -> Value:
     has = test.names if isinstance(test, ColumnPresence) and not test.negated else frozenset[str]()
     lacks = test.names if isinstance(test, ColumnPresence) and test.negated else frozenset[str]()
     with run.recorder.guarded(has):
-        first = _kept(evaluate(run, node.body), has)
+        first = _guarded(evaluate(run, node.body), has)
     with run.recorder.guarded(lacks):
-        second = _kept(evaluate(run, node.orelse), lacks)
+        second = _guarded(evaluate(run, node.orelse), lacks)
     if isinstance(first, ColumnExpression) and isinstance(second, ColumnExpression):
         name = first.name or second.name
         return ColumnExpression(first.deps | second.deps, (*first.uses, *second.uses), name)
     return either(first, second)
 
 
-def _kept(value: Value, guard: frozenset[str]) -> Value:
-    """A column to come, written under a guard, stays guarded where it is used."""
+def _guarded(value: Value, guard: frozenset[str]) -> Value:
+    """Return a column expression with the uses of guarded columns marked as optional."""
     if isinstance(value, ColumnExpression):
-        uses = tuple(u._replace(maybe=u.maybe or u.name.casefold() in guard) for u in value.uses)
+        uses = tuple(
+            u._replace(optional=u.optional or u.name.casefold() in guard) for u in value.uses
+        )
         return value._replace(uses=uses)
     return value
 
@@ -253,9 +255,9 @@ def _round(
     asked = [evaluate(run, c) for generator in node.generators for c in generator.ifs]
     names = frozenset[str]().union(*(v.names for v in asked if isinstance(v, ColumnPresence)))
     with run.recorder.guarded(names):
-        value = _kept(evaluate(run, node.elt), names)
+        value = _guarded(evaluate(run, node.elt), names)
     if isinstance(value, LocatedText) and value.casefold() in names:
-        value = LocatedText(value, value.line, maybe=True)
+        value = LocatedText(value, value.line, optional=True)
     return [value]
 
 

@@ -32,7 +32,7 @@ _SESSION_NAMES = frozenset({"spark", "_spark", "spark_session", "sqlContext", "s
 
 
 class Interpreter:
-    """One module being followed."""
+    """Follows one module."""
 
     def __init__(self, recorder: JobRecorder) -> None:
         self.recorder = recorder
@@ -40,15 +40,17 @@ class Interpreter:
         self.views: dict[str, Frame] = {}
         self.airflow = AirflowDags(recorder)
         self.modules = ImportedModules()
-        self.line = 1  # of the call that is being followed
+        self.line = 1  # of the current call
         self.returned: list[Value] = []
-        self.seen: dict[ast.AST, Value] = {}  # frames and columns, by where they were last made
+        self.seen: dict[
+            ast.AST, Value
+        ] = {}  # frames and columns, by the expression that created them
         self._running: list[ast.AST] = []
         self._called: set[ast.AST] = set()
         self._steps = 0
 
     def run(self, tree: ast.Module) -> None:
-        """Follow a module, then the functions that nothing in it calls."""
+        """Follow a module, then its functions that nothing has called."""
         from downriver.capture.scan.python.interpreter.statements import run_block
 
         run_block(self, tree.body)
@@ -59,10 +61,12 @@ class Interpreter:
                 self.call(function, (), {})
 
     def step(self) -> bool:
-        """Count work; False once there is no more to spend, and that is said."""
+        """Count a step; False once the limit is reached, which is recorded as a blind spot."""
         self._steps += 1
         if self._steps == _MOST_STEPS:
-            self.recorder.cannot_see("too_large", "the file takes too many steps to follow", 1)
+            self.recorder.add_blind_spot(
+                "too_large", f"the file needs more than {_MOST_STEPS} steps to follow", 1
+            )
         return self._steps < _MOST_STEPS
 
     def _uncalled(self, scope: NameScope) -> list[Function]:
@@ -84,7 +88,7 @@ class Interpreter:
     def call(
         self, function: Function, args: Sequence[Value], options: Mapping[str, Value]
     ) -> Value:
-        """Follow a call of a function of the module and return what it may return."""
+        """Follow a call of a function and return its value."""
         node = function.node
         self._called.add(node)
         if node in self._running or len(self._running) >= _DEEPEST_CALL or not self.step():
@@ -96,7 +100,7 @@ class Interpreter:
         try:
             if not function.scope.path:
                 return self._body(node)
-            with self.recorder.elsewhere(self.line):
+            with self.recorder.called_from(self.line):
                 return self._body(node)
         finally:
             self._running.pop()
@@ -119,16 +123,16 @@ class Interpreter:
     def _bound(
         self, function: Function, args: Sequence[Value], options: Mapping[str, Value]
     ) -> dict[str, Value]:
-        """Return the names a call begins with: parameters given, defaults, or unknown."""
+        """Return the values of parameters: arguments, defaults, or unknown."""
         parameters = function.node.args
         positional = [*parameters.posonlyargs, *parameters.args]
         bound = self._defaults(function, positional)
         given = [function.owner, *args] if function.owner is not None else list(args)
         for parameter, value in zip(positional, given, strict=False):
-            bound[parameter.arg] = _passed(value)
+            bound[parameter.arg] = _argument_value(value)
         for parameter in [*positional, *parameters.kwonlyargs]:
             if parameter.arg in options:
-                bound[parameter.arg] = _passed(options[parameter.arg])
+                bound[parameter.arg] = _argument_value(options[parameter.arg])
         if parameters.vararg is not None:
             bound[parameters.vararg.arg] = list(given[len(positional) :])
         if parameters.kwarg is not None:
@@ -139,7 +143,7 @@ class Interpreter:
         from downriver.capture.scan.python.interpreter.expressions import evaluate
 
         parameters = function.node.args
-        bound = {p.arg: _guessed(p) for p in [*positional, *parameters.kwonlyargs]}
+        bound = {p.arg: _default_value(p) for p in [*positional, *parameters.kwonlyargs]}
         late = positional[len(positional) - len(parameters.defaults) :]
         pairs = [
             *zip(late, parameters.defaults, strict=True),
@@ -154,7 +158,7 @@ class Interpreter:
     def instantiate(
         self, kind: Class, args: Sequence[Value], options: Mapping[str, Value]
     ) -> Object:
-        """Return an instance of a class of the module, its `__init__` followed."""
+        """Create an instance of a class and follow its `__init__`."""
         made = Object(kind, tuple(args), options)
         setup = self.method(made, "__init__")
         if setup is not None:
@@ -164,10 +168,10 @@ class Interpreter:
         return made
 
     def method(self, instance: Object, name: str) -> Function | None:
-        """Return a method of an instance, its own or of a base in the module."""
-        waiting: list[Value] = [instance.kind]
-        while waiting:
-            kind = waiting.pop(0)
+        """Return a method of an instance, from its class or a base class; None if missing."""
+        classes: list[Value] = [instance.kind]
+        while classes:
+            kind = classes.pop(0)
             if not isinstance(kind, Class):
                 continue
             for node in kind.node.body:
@@ -175,17 +179,17 @@ class Interpreter:
                     decorators = tuple(ast.unparse(d) for d in node.decorator_list)
                     owner = None if "staticmethod" in decorators else instance
                     return Function(node, kind.scope, owner, decorators)
-            waiting += kind.bases
+            classes += kind.bases
         return None
 
 
-def _passed(value: Value) -> Value:
-    """A task given to another one stands for what it returns."""
+def _argument_value(value: Value) -> Value:
+    """Return the value a parameter gets: for a task, the value the task returns."""
     return value.returns if isinstance(value, Task) else value
 
 
-def _guessed(parameter: ast.arg) -> Value:
-    """Return what a parameter is when nobody calls: by its type, else by how it is called."""
+def _default_value(parameter: ast.arg) -> Value:
+    """Return the value of a parameter without an argument, from its annotation or its name."""
     annotation = ast.unparse(parameter.annotation) if parameter.annotation is not None else ""
     if "SparkSession" in annotation or parameter.arg in _SESSION_NAMES:
         return SparkSessionValue()
@@ -195,7 +199,7 @@ def _guessed(parameter: ast.arg) -> Value:
 
 
 def is_session_name(name: str) -> bool:
-    """Whether something of this name is a SparkSession wherever it comes from."""
+    """Whether a variable of this name is assumed to be a SparkSession."""
     return name in _SESSION_NAMES
 
 
@@ -212,18 +216,18 @@ _MOST_FILES = 100
 
 
 class ImportedModules:
-    """The files one module has imported, each read once."""
+    """The files of the repository that one module imports. Each is read once."""
 
     def __init__(self) -> None:
         self._scopes: dict[str, NameScope | None] = {}
 
     def load(self, run: Interpreter, name: str, level: int) -> NameScope | None:
-        """Return what another file of the repository defines; None when it is not there."""
-        file = run.recorder.around.find_module(name, level)
+        """Return the scope of an imported file; None when it is not in the repository."""
+        file = run.recorder.context.find_module(name, level)
         if file is None or file.path == run.recorder.path:
             return None
         if file.path not in self._scopes and len(self._scopes) < _MOST_FILES:
-            self._scopes[file.path] = None  # while it is read, lest two import each other
+            self._scopes[file.path] = None  # while it is read: files may import each other
             self._scopes[file.path] = _read(run, file.path, file.text)
         return self._scopes.get(file.path)
 
@@ -234,12 +238,12 @@ def _read(run: Interpreter, path: str, text: str) -> NameScope | None:
     try:
         tree = ast.parse(text, filename=path)
     except (SyntaxError, ValueError):
-        return None  # reported where the file itself is read
+        return None  # reported when the file itself is read
     scope = NameScope(path=path)
     before, run.scope = run.scope, scope
-    unseen = CodeJob(id=JobId("", path), integration="", kind="", path=path)
+    discarded = CodeJob(id=JobId("", path), integration="", kind="", path=path)
     try:
-        with run.recorder.inside(unseen):  # what the file does itself is not done by who imports it
+        with run.recorder.inside(discarded):  # lineage of the imported file belongs to its own job
             run_block(run, [node for node in tree.body if isinstance(node, _DEFINITIONS)])
     finally:
         run.scope = before
@@ -247,9 +251,9 @@ def _read(run: Interpreter, path: str, text: str) -> NameScope | None:
 
 
 def imported_value(value: Value, line: int) -> Value:
-    """Return a value of another file; its texts are named here by the line of the import."""
+    """Return a value of another file. The line of its texts becomes the line of the import."""
     if isinstance(value, LocatedText):
-        return LocatedText(value, line, maybe=value.maybe, elsewhere=True)
+        return LocatedText(value, line, optional=value.optional, from_other_file=True)
     if isinstance(value, list):
         return [imported_value(item, line) for item in value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Statements: what changes names, which way code may go, and what it is guarded by."""
+"""Statements: assignments, definitions, branches and loops."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ _MOST_ROUNDS = 50
 _MISSING_COLUMN = frozenset({"AnalysisException", "KeyError", "AttributeError"})
 
 Guard = frozenset[str]
-Outcome = tuple[bool, Guard]  # whether the block is left, and what guards the statements after
-_GOES_ON: Outcome = (False, frozenset())
-_LEAVES: Outcome = (True, frozenset())
+Outcome = tuple[
+    bool, Guard
+]  # whether the block ends here, and columns that guard the statements after
+_CONTINUES: Outcome = (False, frozenset())
+_ENDS: Outcome = (True, frozenset())
 
 
 def run_block(run: Interpreter, body: Sequence[ast.stmt]) -> bool:
-    """Follow statements; True when what comes after the block is not reached."""
+    """Follow statements; True when the code after the block is not reached."""
     for at, node in enumerate(body):
         if not run.step():
             return True
@@ -52,7 +54,7 @@ def run_block(run: Interpreter, body: Sequence[ast.stmt]) -> bool:
 
 
 def _nothing(run: Interpreter, node: ast.stmt) -> Outcome:
-    return _GOES_ON
+    return _CONTINUES
 
 
 def _expression(run: Interpreter, node: ast.Expr) -> Outcome:
@@ -63,10 +65,10 @@ def _expression(run: Interpreter, node: ast.Expr) -> Outcome:
         ):
             if isinstance(value, Frame):
                 bind(run, name, value)
-    return _GOES_ON
+    return _CONTINUES
 
 
-# Names
+# Imports and assignments
 
 
 def _import(run: Interpreter, node: ast.Import) -> Outcome:
@@ -76,7 +78,7 @@ def _import(run: Interpreter, node: ast.Import) -> Outcome:
         run.scope.names[alias.asname or name] = (
             ImportedName(name) if known is None else Module(known)
         )
-    return _GOES_ON
+    return _CONTINUES
 
 
 def _import_from(run: Interpreter, node: ast.ImportFrom) -> Outcome:
@@ -89,11 +91,11 @@ def _import_from(run: Interpreter, node: ast.ImportFrom) -> Outcome:
             run.scope.names[alias.asname or alias.name] = _imported(run, node, alias.name, known)
         elif node.module == "pyspark.sql.functions":
             run.scope.names.update({n: ImportedName(f"{node.module}.{n}") for n in _STAR_FUNCTIONS})
-    return _GOES_ON
+    return _CONTINUES
 
 
 def _imported(run: Interpreter, node: ast.ImportFrom, name: str, known: NameScope | None) -> Value:
-    """Return what is imported: from another file of the repository, such a file, or by name."""
+    """Return an imported value: from a file of the repository, such a file, or a name."""
     if known is not None and name in known.names:
         return imported_value(known.names[name], node.lineno)
     whole = f"{node.module}.{name}" if node.module else name
@@ -116,12 +118,12 @@ def _assign(run: Interpreter, node: ast.Assign) -> Outcome:
     for target in node.targets:
         bind(run, target, value)
         if isinstance(target, ast.Subscript):
-            _tell_item(run, target, node.value)
-    return _GOES_ON
+            _record_assignment(run, target, node.value)
+    return _CONTINUES
 
 
-def _tell_item(run: Interpreter, target: ast.Subscript, value: ast.expr) -> None:
-    """Note in a frame how one of its columns was set."""
+def _record_assignment(run: Interpreter, target: ast.Subscript, value: ast.expr) -> None:
+    """Add the step to a frame that sets one of its columns."""
     holder = target.value.value if isinstance(target.value, ast.Attribute) else target.value
     owner = run.scope.find(holder.id) if isinstance(holder, ast.Name) else None
     if isinstance(owner, Frame) and isinstance(holder, ast.Name):
@@ -131,21 +133,21 @@ def _tell_item(run: Interpreter, target: ast.Subscript, value: ast.expr) -> None
 def _annotated(run: Interpreter, node: ast.AnnAssign) -> Outcome:
     if node.value is not None:
         bind(run, node.target, evaluate(run, node.value))
-    return _GOES_ON
+    return _CONTINUES
 
 
 def _augmented(run: Interpreter, node: ast.AugAssign) -> Outcome:
-    made = ast.BinOp(left=_loaded(node.target), op=node.op, right=node.value)
+    made = ast.BinOp(left=_as_expression(node.target), op=node.op, right=node.value)
     bind(run, node.target, evaluate(run, ast.copy_location(made, node)))
-    return _GOES_ON
+    return _CONTINUES
 
 
-def _loaded(target: ast.expr) -> ast.expr:
+def _as_expression(target: ast.expr) -> ast.expr:
     return ast.parse(ast.unparse(target), mode="eval").body
 
 
 def bind(run: Interpreter, target: ast.expr, value: Value) -> None:
-    """Give a value to whatever is assigned to."""
+    """Assign a value to a target."""
     match target:
         case ast.Name(id=name):
             run.scope.names[name] = value
@@ -162,7 +164,7 @@ def bind(run: Interpreter, target: ast.expr, value: Value) -> None:
 
 
 def _bind_item(run: Interpreter, base: ast.expr, key: Value, value: Value, line: int) -> None:
-    """`df["total"] = …` makes a new column, `d["k"] = …` an entry."""
+    """Assign `df["total"] = …` as a column of a frame, `d["k"] = …` as an entry."""
     owner = evaluate(run, base)
     if isinstance(owner, Frame):
         made = owner
@@ -184,8 +186,8 @@ def _bind_item(run: Interpreter, base: ast.expr, key: Value, value: Value, line:
 def _define(run: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Outcome:
     decorators = tuple(_decorator_name(run, d) for d in node.decorator_list)
     function = Function(node, run.scope, None, decorators)
-    run.scope.names[node.name] = run.airflow.defined(run, function)
-    return _GOES_ON
+    run.scope.names[node.name] = run.airflow.keep_options(run, function)
+    return _CONTINUES
 
 
 def _decorator_name(run: Interpreter, node: ast.expr) -> str:
@@ -201,10 +203,10 @@ def _define_class(run: Interpreter, node: ast.ClassDef) -> Outcome:
     run_block(run, [s for s in node.body if isinstance(s, (ast.Assign, ast.AnnAssign))])
     run.scope = before
     run.scope.names[node.name] = Class(node, scope, bases)
-    return _GOES_ON
+    return _CONTINUES
 
 
-# Ways
+# Branches and loops
 
 
 def _if(run: Interpreter, node: ast.If) -> Outcome:
@@ -219,7 +221,7 @@ def _if(run: Interpreter, node: ast.If) -> Outcome:
     with run.recorder.guarded(lacks):
         left_else = run_block(run, node.orelse)
     if left_body and left_else:
-        return _LEAVES
+        return _ENDS
     if left_else:
         run.scope.names = after_body
     elif not left_body:
@@ -237,7 +239,7 @@ def _either_names(one: dict[str, Value], other: dict[str, Value]) -> dict[str, V
 
 
 def either(one: Value, other: Value) -> Value:
-    """Return what holds when a value may be one thing or another."""
+    """Return the value of a variable that has one of two values."""
     if one is other:
         return one
     if isinstance(one, Frame) and isinstance(other, Frame):
@@ -274,20 +276,20 @@ def _for(run: Interpreter, node: ast.For | ast.AsyncFor) -> Outcome:
     items = evaluate(run, node.iter)
     if isinstance(items, dict):
         items = list(items)
-    if isinstance(items, Frame):  # pandas reads large files in pieces
+    if isinstance(items, Frame):  # pandas iterates over chunks of a large file
         items = [items]
     rounds = items[:_MOST_ROUNDS] if isinstance(items, (list, tuple)) else [UNKNOWN]
     for item in rounds:
         bind(run, node.target, item)
         run_block(run, node.body)
     run_block(run, node.orelse)
-    return _GOES_ON
+    return _CONTINUES
 
 
 def _while(run: Interpreter, node: ast.While) -> Outcome:
     evaluate(run, node.test)
     run_block(run, node.body)
-    return _GOES_ON
+    return _CONTINUES
 
 
 def _with(run: Interpreter, node: ast.With | ast.AsyncWith) -> Outcome:
@@ -306,29 +308,29 @@ def _with(run: Interpreter, node: ast.With | ast.AsyncWith) -> Outcome:
 def _return(run: Interpreter, node: ast.Return) -> Outcome:
     value = evaluate(run, node.value) if node.value is not None else None
     run.returned.append(value)
-    return _LEAVES
+    return _ENDS
 
 
 def _raise(run: Interpreter, node: ast.Raise) -> Outcome:
     if node.exc is not None:
         evaluate(run, node.exc)
-    return _LEAVES
+    return _ENDS
 
 
-def _jump(run: Interpreter, node: ast.stmt) -> Outcome:
-    return _LEAVES
+def _end_block(run: Interpreter, node: ast.stmt) -> Outcome:
+    return _ENDS
 
 
 def _assert(run: Interpreter, node: ast.Assert) -> Outcome:
     evaluate(run, node.test)
-    return _GOES_ON
+    return _CONTINUES
 
 
 def _match(run: Interpreter, node: ast.Match) -> Outcome:
     evaluate(run, node.subject)
     for case in node.cases:
         run_block(run, case.body)
-    return _GOES_ON
+    return _CONTINUES
 
 
 _STATEMENTS: dict[type[ast.stmt], Callable[[Interpreter, Any], Outcome]] = {
@@ -350,8 +352,8 @@ _STATEMENTS: dict[type[ast.stmt], Callable[[Interpreter, Any], Outcome]] = {
     ast.AsyncWith: _with,
     ast.Return: _return,
     ast.Raise: _raise,
-    ast.Continue: _jump,
-    ast.Break: _jump,
+    ast.Continue: _end_block,
+    ast.Break: _end_block,
     ast.Assert: _assert,
     ast.Match: _match,
 }

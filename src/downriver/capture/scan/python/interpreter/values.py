@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = Any
 
-HOLE = "unknown_at_run"  # stands in a text for what only a run knows
+RUNTIME_VALUE = "unknown_at_run"  # in a text, stands for a value only known at run time
 
 
 class UnknownValue:
-    """What cannot be known. Whatever is made from it is unknown too."""
+    """A value that cannot be known. Values computed from it are unknown too."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -32,35 +32,35 @@ UNKNOWN = UnknownValue()
 
 
 class LocatedText(str):
-    """A text with the line it was written on.
+    """A text with the line where it is written.
 
-    `maybe`: it names a column that may be absent. `elsewhere`: it comes from another file, and
-    `line` is where that file is named.
+    `optional`: it names a column that may be absent. `from_other_file`: it comes from another file,
+    and `line` is the line that names that file.
     """
 
-    __slots__ = ("elsewhere", "line", "maybe")
+    __slots__ = ("from_other_file", "line", "optional")
     line: int
-    maybe: bool
-    elsewhere: bool
+    optional: bool
+    from_other_file: bool
 
     def __new__(
-        cls, text: str, line: int, *, maybe: bool = False, elsewhere: bool = False
+        cls, text: str, line: int, *, optional: bool = False, from_other_file: bool = False
     ) -> LocatedText:
-        """Make a text that knows its line."""
+        """Create a text with its line."""
         made = super().__new__(cls, text)
         made.line = line
-        made.maybe = maybe
-        made.elsewhere = elsewhere
+        made.optional = optional
+        made.from_other_file = from_other_file
         return made
 
     @property
-    def has_holes(self) -> bool:
-        """Whether a part of it is known only when it runs."""
-        return HOLE in self
+    def is_dynamic(self) -> bool:
+        """Whether a part of it is only known at run time."""
+        return RUNTIME_VALUE in self
 
 
 class ImportedName(NamedTuple):
-    """Something imported, by its full name: `pyspark.sql.functions.col`."""
+    """An imported object, by its full name: `pyspark.sql.functions.col`."""
 
     name: str
 
@@ -71,45 +71,45 @@ class ImportedName(NamedTuple):
 
 
 class ColumnUse(NamedTuple):
-    """A column by name, of the frame it will be used on, and how it is used."""
+    """A column by name, not yet resolved to a frame, and how it is used."""
 
     name: str
     subtype: str
     line: int
-    maybe: bool = False
+    optional: bool = False
 
 
 class ColumnExpression(NamedTuple):
-    """An expression over columns: of frames that are known already, and of one to come."""
+    """An expression over columns: of known frames, and of the frame it will be used on."""
 
     deps: Deps
     uses: tuple[ColumnUse, ...] = ()
     name: str = ""
-    generated: bool = False  # has a name of its own making, as `sum(x)`
-    told: str = ""  # the expression, names followed to what they mean
+    generated: bool = False  # named after its expression, such as `sum(x)`
+    text: str = ""  # the expression, with variables replaced by their values
 
 
 class GroupedFrame(NamedTuple):
-    """Rows grouped by keys, before they are aggregated."""
+    """A frame grouped by keys."""
 
     frame: Frame
     keys: Mapping[str, Deps]
-    only: tuple[str, ...] = ()  # columns picked before aggregating, as pandas allows
+    only: tuple[str, ...] = ()  # columns selected before aggregating (pandas)
 
 
 class SparkSessionValue(NamedTuple):
-    """A SparkSession, or something used like one."""
+    """A SparkSession, or an object used like one."""
 
 
 class SparkReader(NamedTuple):
-    """`spark.read` with what was set on it."""
+    """`spark.read` with its settings."""
 
     format: str = ""
     options: Mapping[str, Value] = {}
 
 
 class SparkWriter(NamedTuple):
-    """`df.write` with what was set on it; `table` is set by `df.writeTo`."""
+    """`df.write` with its settings; `table` is set by `df.writeTo`."""
 
     frame: Frame
     format: str = ""
@@ -118,31 +118,31 @@ class SparkWriter(NamedTuple):
 
 
 class DeltaMerge(NamedTuple):
-    """A Delta table, and what is merged into it."""
+    """A Delta table, and the frame that is merged into it."""
 
     table: DatasetId
     frame: Frame | None = None
 
 
 class ColumnNames(NamedTuple):
-    """`df.columns`, or a list made of it."""
+    """`df.columns`, or a list derived from it."""
 
     frame: Frame
 
 
 class ColumnPresence(NamedTuple):
-    """The answer to whether a frame has some columns."""
+    """A test whether a frame has columns: `"x" in df.columns`."""
 
     names: frozenset[str]
     negated: bool = False
 
 
 class Udf(NamedTuple):
-    """A function of the user that Spark calls with columns."""
+    """A user-defined function that Spark calls with columns."""
 
 
 class Function(NamedTuple):
-    """A function of the module, with the scope it was made in."""
+    """A function of the repository, with the scope that defines it."""
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     scope: NameScope
@@ -151,12 +151,12 @@ class Function(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name, if it has one."""
+        """Its name; `<lambda>` for a lambda."""
         return getattr(self.node, "name", "<lambda>")
 
 
 class Class(NamedTuple):
-    """A class of the module."""
+    """A class of the repository."""
 
     node: ast.ClassDef
     scope: NameScope
@@ -164,7 +164,7 @@ class Class(NamedTuple):
 
 
 class Object:
-    """An instance of a class of the module, or what a call of something imported returns."""
+    """An instance of a class of the repository, or the result of calling an imported object."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class Object:
         self.fields: dict[str, Value] = {}
 
     def argument(self, name: str, position: int = 0) -> Value:
-        """Return an argument it was made with, by name or else by position."""
+        """Return an argument of its constructor, by name or by position."""
         if name in self.options:
             return self.options[name]
         return self.args[position] if 0 <= position < len(self.args) else None
@@ -197,14 +197,14 @@ class Dag(NamedTuple):
 
 
 class Task(NamedTuple):
-    """A task of a DAG; as a value it is also what the task returns."""
+    """A task of a DAG, with the value it returns."""
 
     job: JobId
     returns: Value = UNKNOWN
 
 
 class NameScope:
-    """Names and what they stand for, inside other scopes; `path` is set if the file is another."""
+    """Variables and their values, nested in outer scopes. `path` is set for an imported file."""
 
     __slots__ = ("names", "outer", "path")
 
@@ -216,7 +216,7 @@ class NameScope:
         self.path: str = path or (outer.path if outer is not None else "")
 
     def find(self, name: str) -> Value | None:
-        """Return what a name stands for, None when nothing here or around defines it."""
+        """Return the value of a variable; None when neither this nor an outer scope has it."""
         scope: NameScope | None = self
         while scope is not None:
             if name in scope.names:
@@ -225,7 +225,7 @@ class NameScope:
         return None
 
     def has(self, name: str) -> bool:
-        """Whether the name is defined here or around."""
+        """Whether this or an outer scope has the variable."""
         scope: NameScope | None = self
         while scope is not None:
             if name in scope.names:
@@ -235,14 +235,14 @@ class NameScope:
 
 
 class Arguments(NamedTuple):
-    """The arguments of a call, as far as they are known."""
+    """The arguments of a call. Unknown ones are `UNKNOWN`."""
 
     given: list[Value]
     named: dict[str, Value]
     line: int
 
     def get(self, name: str, position: int = -1) -> Value:
-        """Return an argument by name or else by position; None when it is not given."""
+        """Return an argument by name or by position; None when it is missing."""
         if name in self.named:
             return self.named[name]
         return self.given[position] if 0 <= position < len(self.given) else None
@@ -253,7 +253,7 @@ class Arguments(NamedTuple):
 
 
 def line_of_call(node: ast.Call) -> int:
-    """Return the line a call is written on: that of its name, in a chain over several lines."""
+    """Return the line of a call: the line of its name, in a chain over several lines."""
     return node.func.end_lineno or node.lineno
 
 
@@ -280,6 +280,6 @@ def read_args(run: Interpreter, node: ast.Call) -> Arguments:
 
 
 def clause_args(run: Interpreter, node: ast.Call, clause: Clause) -> Arguments:
-    """Evaluate the arguments of a call that says what columns are named for."""
+    """Evaluate the arguments of a call; columns they name are recorded with this clause."""
     with run.recorder.clause(clause):
         return read_args(run, node)
