@@ -85,9 +85,9 @@ class Registrar:
         table = None if asset.is_job else self._dataset(asset)
         node: NodeId = table or self._job(asset.name)
         found = read_asset_code(asset, self._repository, self._own_names(asset, table))
-        if found is not None and found.problems:
-            problem = found.problems[0]
-            raise InvalidAssetError("source_ref", f"{problem.path}:{problem.line} {problem.reason}")
+        if found is not None and found.unread and not found.jobs:
+            unread = found.unread[0]
+            raise InvalidAssetError("source_ref", f"{unread.location}: {unread.detail}")
         job = make_asset_job(asset, self._job(asset.name), found)
         if found is None and job.inputs:
             job.add_blind_spot(_UNREAD)

@@ -51,12 +51,14 @@ def test_a_scan_shows_jobs_and_where_they_are(tmp_path: Path) -> None:
     assert "daily_revenue_report.read_revenue" in traced.stdout
 
 
-def test_what_cannot_be_read_is_reported_by_place_while_the_rest_goes_in(tmp_path: Path) -> None:
+def test_an_unread_file_is_reported_with_its_line_and_the_others_are_registered(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "bad.py").write_text("def broken(:\n")
     (tmp_path / "good.sql").write_text("insert into a select x from b")
     done = downriver("capture", "scan", ".", cwd=tmp_path)
     assert done.returncode == 1
-    assert "bad.py:1: is not Python" in done.stderr
+    assert "bad.py:1: python syntax: invalid syntax" in done.stderr
     assert "1 jobs (1 sql)" in done.stdout
     assert downriver("trace", "b", cwd=tmp_path).returncode == 0
 

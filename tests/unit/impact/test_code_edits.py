@@ -200,7 +200,7 @@ def test_a_job_unknown_to_the_catalog_is_judged_by_what_it_writes(known: Estate)
 def test_code_that_cannot_be_read_is_a_blind_spot(known: Estate) -> None:
     impact = edit(known, ("jobs/orders.py", SPARK, "def (:\n"))
     assert not impact.complete
-    assert "is not Python" in impact.blind_spots[-1].message
+    assert "invalid syntax" in impact.blind_spots[-1].message
 
 
 def test_code_that_does_nothing_with_data_is_no_change(known: Estate) -> None:

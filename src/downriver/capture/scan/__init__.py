@@ -11,7 +11,6 @@ from downriver.capture.scan.registration import (
 from downriver.capture.scan.repository import Repository
 from downriver.capture.scan.scanner import (
     ScanCatalog,
-    ScanProblem,
     ScanResult,
     scan_repository,
     scan_text,
@@ -21,7 +20,6 @@ __all__ = [
     "AssetRegistration",
     "Repository",
     "ScanCatalog",
-    "ScanProblem",
     "ScanResult",
     "can_be_at",
     "candidate_names",

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import os
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
+from tokenize import detect_encoding
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from downriver.errors import InvalidRequestError
+from downriver.model.unread import Unread, UnreadReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
 MAX_FILE_BYTES = 2 * 2**20  # code written by people is smaller
+REPLACEMENT = "\ufffd"  # in place of bytes that cannot be decoded
 SUFFIXES = frozenset({".sql", ".py", ".ipynb", ".yml", ".yaml"})
 _SKIPPED = frozenset({
     ".git", ".hg", ".svn", ".venv", "venv", "env", ".tox", ".nox", "node_modules", "__pycache__",
@@ -57,11 +63,32 @@ class Repository:
         return file if file.is_relative_to(base) and file.is_file() else None
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file; None when there is none, it lies outside or is too large."""
+        """Return the text of a file; None when `check_readable` gives a reason not to read it.
+
+        Bytes that cannot be decoded become `REPLACEMENT`.
+        """
         file = self.find(path)
         if file is None or file.stat().st_size > MAX_FILE_BYTES:
             return None
-        return file.read_bytes().decode("utf-8-sig", errors="replace")
+        content = file.read_bytes()
+        return content.decode(_encoding(path, content), errors="replace")
+
+    def check_readable(self, path: str) -> Unread | None:
+        """Return why a file cannot be read completely; None when it can."""
+        file = self.find(path)
+        if file is None:
+            return Unread(path=path, line=0, reason=UnreadReason.NOT_FOUND, detail="no such file")
+        if file.stat().st_size > MAX_FILE_BYTES:
+            detail = f"the file is larger than {MAX_FILE_BYTES // 2**20} MB"
+            return Unread(path=path, line=0, reason=UnreadReason.TOO_LARGE, detail=detail)
+        content = file.read_bytes()
+        try:
+            content.decode(_encoding(path, content))
+        except UnicodeDecodeError as exc:
+            line = content.count(b"\n", 0, exc.start) + 1
+            detail = f"byte 0x{content[exc.start]:02x} is not text"
+            return Unread(path=path, line=line, reason=UnreadReason.ENCODING, detail=detail)
+        return None
 
     def once(self, key: str, files: list[str], make: Callable[[], Made]) -> Made:
         """Return the result of `make`, which runs again only when one of the files has changed."""
@@ -112,6 +139,16 @@ class Repository:
             if _matches(pattern.lstrip("!"), path):
                 ignored = not pattern.startswith("!")
         return ignored
+
+
+def _encoding(path: str, content: bytes) -> str:
+    """Return the encoding of a file: UTF-8, UTF-16, or the one that a Python file declares."""
+    if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "utf-16"
+    if path.endswith(".py"):
+        with suppress(SyntaxError):  # an unknown encoding, or bytes that are not UTF-8
+            return detect_encoding(io.BytesIO(content).readline)[0]
+    return "utf-8-sig"
 
 
 def _ignore_patterns(root: Path) -> list[str]:

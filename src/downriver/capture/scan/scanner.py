@@ -22,22 +22,19 @@ from downriver.capture.scan.dbt_project import (
     project_of,
 )
 from downriver.capture.scan.python import FileContext, FileText, read_module
-from downriver.capture.scan.python.module import convert_databricks, read_notebook
-from downriver.capture.scan.repository import MAX_FILE_BYTES, Repository, find_module
+from downriver.capture.scan.python.module import (
+    NotebookError,
+    convert_databricks,
+    read_notebook,
+)
+from downriver.capture.scan.repository import REPLACEMENT, Repository, find_module
 from downriver.capture.scan.sql_files import SqlFiles, sort_models
 from downriver.capture.scan.yaml_lines import YamlError, load_yaml
 from downriver.model.ids import DatasetId, JobId
+from downriver.model.unread import Unread, UnreadReason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-
-class ScanProblem(msgspec.Struct, frozen=True):
-    """A file, or a part of one, that could not be read."""
-
-    path: str
-    line: int
-    reason: str
 
 
 class ScanResult(msgspec.Struct, kw_only=True):
@@ -46,7 +43,7 @@ class ScanResult(msgspec.Struct, kw_only=True):
     files: int
     jobs: list[CodeJob] = []
     notes: list[DatasetNote] = []
-    problems: list[ScanProblem] = []
+    unread: list[Unread] = msgspec.field(default_factory=list, name="problems")  # its JSON key
 
     def events(self, at: int) -> Iterator[bytes]:
         """Yield the jobs and dataset notes as events."""
@@ -159,9 +156,9 @@ class _Scan:
     def _text(self, path: str, result: ScanResult) -> str | None:
         assert self._repository is not None  # noqa: S101
         text = self._repository.read(path)
-        if text is None:
-            reason = f"is larger than {MAX_FILE_BYTES // 2**20} MB, or is gone"
-            result.problems.append(ScanProblem(path, 1, reason))
+        if text is None or REPLACEMENT in text:
+            unread = self._repository.check_readable(path)
+            result.unread += [unread] if unread is not None else []
         return text
 
     def _ordered(self, files: list[str]) -> list[str]:
@@ -194,10 +191,11 @@ class _Scan:
         self._read_into(path, text, found)
         result.jobs += [_plain(job) for job in found.jobs]
         result.notes += [_plain(note) for note in found.notes]
-        result.problems += found.problems
+        result.unread += found.unread
 
     def _read_into(self, path: str, text: str, result: ScanResult) -> None:
         suffix = PurePosixPath(path).suffix.lower()
+        line_of: Callable[[int], int] = lambda line: line  # noqa: E731
         try:
             if suffix == ".sql":
                 self._read_sql(path, text, result)
@@ -205,18 +203,21 @@ class _Scan:
                 result.jobs += read_module(path, convert_databricks(text), self._context(path))
             elif suffix == ".ipynb":
                 notebook = read_notebook(text)
-                context = msgspec.structs.replace(self._context(path), line_of=notebook.line_of)
+                line_of = notebook.line_of
+                context = msgspec.structs.replace(self._context(path), line_of=line_of)
                 result.jobs += read_module(path, notebook.source, context)
             else:
                 self._read_yaml(path, text, result)
         except SyntaxError as exc:
-            result.problems.append(ScanProblem(path, exc.lineno or 1, f"is not Python: {exc.msg}"))
+            line = line_of(exc.lineno or 1)
+            result.unread.append(_unread(path, line, UnreadReason.PYTHON_SYNTAX, exc.msg))
+        except NotebookError as exc:
+            result.unread.append(_unread(path, 0, UnreadReason.NOTEBOOK_SYNTAX, str(exc)))
         except YamlError as exc:
-            result.problems.append(ScanProblem(path, exc.line, f"is not YAML: {exc.reason}"))
-        except ValueError as exc:
-            result.problems.append(ScanProblem(path, 1, str(exc)))
+            result.unread.append(_unread(path, exc.line, UnreadReason.YAML_SYNTAX, exc.reason))
         except RecursionError:
-            result.problems.append(ScanProblem(path, 1, "is nested too deeply to be followed"))
+            detail = "the code is nested too deeply"
+            result.unread.append(_unread(path, 0, UnreadReason.TOO_DEEP, detail))
 
     def _context(self, path: str) -> FileContext:
         repository = self._repository
@@ -279,6 +280,10 @@ class _Scan:
             )
             result.jobs += file.jobs(self._names.tests_of, self._names.exposure)
             result.notes += file.notes()
+
+
+def _unread(path: str, line: int, reason: UnreadReason, detail: str) -> Unread:
+    return Unread(path=path, line=line, reason=reason, detail=detail)
 
 
 Found = TypeVar("Found", CodeJob, DatasetNote)

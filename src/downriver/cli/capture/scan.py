@@ -49,7 +49,7 @@ def scan(
         print_json({**msgspec.to_builtins(found), "registered": not dry_run})
     else:
         _show(found, registered=not dry_run)
-    if found.problems:
+    if found.unread:
         raise typer.Exit(1)
 
 
@@ -67,8 +67,9 @@ def _show(found: ScanResult, *, registered: bool) -> None:
         err.print(f"  [yellow]?[/] {where}: {escape(spot.kind)}: {escape(spot.message)}")
     if len(spots) > _SHOWN:
         err.print(f"  [yellow]?[/] … and {len(spots) - _SHOWN} more; --json lists them all")
-    for problem in found.problems[:_SHOWN]:
-        err.print(f"[red]{escape(f'{problem.path}:{problem.line}')}[/]: {escape(problem.reason)}")
+    for unread in found.unread[:_SHOWN]:
+        reason = f"{unread.reason.value.replace('_', ' ')}: {unread.detail}"
+        err.print(f"[red]{escape(unread.location)}[/]: {escape(reason)}")
     out.print(_summary(found, len(spots), registered=registered))
 
 

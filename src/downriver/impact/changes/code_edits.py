@@ -215,8 +215,8 @@ class _Comparing:
     def note_problems(self) -> None:
         """Say what could not be read of either commit, and what is newly out of sight."""
         for side in (self._base, self._head):
-            for problem in side.problems:
-                self.found.unknown.append(f"{problem.path}: line {problem.line}: {problem.reason}")
+            for unread in side.unread:
+                self.found.unknown.append(f"{unread.location}: {unread.detail}")
         before = {
             (job.id, spot.kind, spot.message) for job in self._base.jobs for spot in job.spots
         }

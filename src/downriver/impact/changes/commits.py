@@ -178,7 +178,7 @@ def read_edited_files(pairs: Sequence[FilePair], names: ScanCatalog) -> EditedCo
 
 def _add(result: ScanResult, more: ScanResult) -> None:
     result.jobs += more.jobs
-    result.problems += more.problems
+    result.unread += more.unread
 
 
 def read_commits(pairs: Sequence[FilePair], names: ScanCatalog, trees: CommitTrees) -> EditedCode:

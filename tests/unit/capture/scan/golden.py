@@ -72,8 +72,8 @@ def _lines(found: ScanResult) -> Iterator[str]:
         words += [f"tags={note.tags}"] * bool(note.tags)
         words += [repr(note.description)] * bool(note.description)
         yield " ".join(words)
-    for problem in found.problems:
-        yield f"problem {problem.path}:{problem.line} {problem.reason}"
+    for unread in found.unread:
+        yield f"unread {unread.location} {unread.reason.value}: {unread.detail}"
 
 
 def update(name: str, text: str) -> None:

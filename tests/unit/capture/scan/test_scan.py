@@ -1,4 +1,4 @@
-"""A repository is read with care: nothing outside of it, nothing run, nothing lost to one fault."""
+"""Scanning reads no file outside of the repository, runs no code, and reports unread files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from downriver.capture.scan import Repository, ScanCatalog, scan_repository, scan_text
 from downriver.errors import InvalidRequestError
+from downriver.model.unread import UnreadReason
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def lineage(tmp_path: Path) -> Iterator[Lineage]:
 
 def test_a_repository_becomes_one_graph(lineage: Lineage) -> None:
     found = lineage.capture_scan(ORDERS)
-    assert not found.problems
+    assert not found.unread
     reached = {node.name for node in lineage.trace("fct_orders").nodes}
     assert reached >= {"daily_revenue_report.read_revenue", "jobs/customer_ltv"}
     columns = {(n.name, n.field) for n in lineage.trace("raw.orders.order_total").nodes}
@@ -66,7 +67,7 @@ def test_a_file_that_is_too_large_is_reported_and_the_others_are_read(tmp_path: 
     (tmp_path / "huge.sql").write_text("-- x\n" * 1_000_000)
     (tmp_path / "small.sql").write_text("insert into a select x from b")
     found = scan_repository(Repository(tmp_path), ScanCatalog(namespace="n"))
-    assert [problem.path for problem in found.problems] == ["huge.sql"]
+    assert [unread.path for unread in found.unread] == ["huge.sql"]
     assert [job.path for job in found.jobs] == ["small.sql"]
 
 
@@ -96,7 +97,7 @@ def test_a_missing_path_is_an_error(lineage: Lineage, tmp_path: Path) -> None:
     ],
 )
 def test_odd_code_raises_no_error(code: str) -> None:
-    assert scan_text("job.py", code, ScanCatalog(namespace="n")).problems == []
+    assert scan_text("job.py", code, ScanCatalog(namespace="n")).unread == []
 
 
 def test_events_of_a_scan_are_well_formed(lineage: Lineage) -> None:
@@ -148,3 +149,67 @@ def test_a_job_that_only_runs_a_query_has_the_line_of_the_query() -> None:
     (reference, *_) = [r for r in job.references if r.field == "x" and r.clause == "select"]
     assert (job.line, reference.line) == (3, 5)
     assert "select x" in job.sql.splitlines()[reference.line - job.line]
+
+
+UNREAD = {
+    "broken.py": ("def f(:", UnreadReason.PYTHON_SYNTAX, 1),
+    "null.py": ("import pandas\nx = '\x00'", UnreadReason.PYTHON_SYNTAX, None),
+    "broken.ipynb": ("{", UnreadReason.NOTEBOOK_SYNTAX, 0),
+    "empty.ipynb": ("{}", UnreadReason.NOTEBOOK_SYNTAX, 0),
+    "cell.ipynb": (
+        '{"cells": [\n{"cell_type": "code",\n"source": ["x = 1\\n",\n"y = ("]}]}',
+        UnreadReason.PYTHON_SYNTAX,
+        4,
+    ),
+    "dbt_project.yml": ("name: shop\n  vars: 1", UnreadReason.YAML_SYNTAX, 2),
+}
+
+
+@pytest.mark.parametrize("path", UNREAD)
+def test_a_file_that_does_not_parse_is_reported_with_reason_and_line(path: str) -> None:
+    text, reason, line = UNREAD[path]
+    found = scan_text(path, text, ScanCatalog(namespace="n"))
+    assert found.jobs == []
+    (unread,) = found.unread
+    assert (unread.path, unread.reason) == (path, reason)
+    assert line is None or unread.line == line
+
+
+def test_a_file_that_is_not_text_is_reported_and_its_readable_part_is_read(tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_bytes(b"select a from t\n-- caf\xe9\n")
+    (tmp_path / "job.py").write_bytes(b"# coding: latin-1\nspark.table('caf\xe9')\n")
+    (tmp_path / "utf16.sql").write_bytes("select b from u".encode("utf-16"))
+    found = scan_repository(Repository(tmp_path), ScanCatalog(namespace="n"))
+    assert [(u.location, u.reason) for u in found.unread] == [("q.sql:2", UnreadReason.ENCODING)]
+    assert sorted(job.inputs[0].name for job in found.jobs) == ["café", "t", "u"]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("cursor.execute(query)", "dynamic_sql"),
+        ("cursor.execute(f'drop table {name}')", "dynamic_sql"),
+        ("conn.execute(build())", "dynamic_sql"),
+        ("from alembic import op\nop.execute(open(p).read())", "dynamic_sql"),
+        (
+            "from psycopg import sql\ncur.execute(sql.SQL('drop table {}').format(x))",
+            "dynamic_name",
+        ),
+        ("cursor.execute('call drop_old_columns()')", "procedure_call"),
+        ("cursor.execute('alter table t dorp column c')", "unparsed"),
+        ("spark.sql(query)", "dynamic_sql"),
+        ("from airflow.operators import Op\nOp(task_id='t', sql=query)", "dynamic_sql"),
+        ("def run(sql):\n    connection.execute(sql)", "dynamic_sql"),
+    ],
+)
+def test_a_query_that_cannot_be_read_is_a_blind_spot(code: str, kind: str) -> None:
+    found = scan_text("job.py", code, ScanCatalog(namespace="n"))
+    assert {spot.kind for job in found.jobs for spot in job.spots} == {kind}
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["# sql\ncommand.execute(context)", "# sql\npool.execute(task)", "cursor.execute('commit')"],
+)
+def test_a_call_of_execute_without_a_query_is_no_blind_spot(code: str) -> None:
+    assert scan_text("job.py", code, ScanCatalog(namespace="n")).jobs == []

@@ -18,7 +18,7 @@ from downriver.capture.scan.python.interpreter.values import (
     Task,
     Value,
 )
-from downriver.capture.scan.python.sql_text import looks_like_sql, run_sql
+from downriver.capture.scan.python.sql_text import looks_like_statement, run_sql
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from downriver.capture.scan.python.recorder import JobRecorder
 
 _QUERIES = ("sql", "query", "hql", "bql", "select_sql", "insert_sql", "configuration", "params_sql")
+_SQL_ARGUMENTS = ("sql", "hql", "bql")
 _EXTERNAL_OPERATORS = (
     "Bash", "Docker", "Kubernetes", "SparkSubmit", "Databricks", "Dataproc", "Emr", "Glue", "SSH",
     "Ecs", "CloudRun", "Livy", "Papermill", "Lambda", "Batch", "DbtCloud",
@@ -187,8 +188,12 @@ class AirflowDags:
         for name in _QUERIES:
             for text in _texts(args.get(name)):
                 query = self._query(text, args.line)
-                if query is not None and looks_like_sql(query):
+                if query is not None and looks_like_statement(query):
                     run_sql(run, query)
+            if name in _SQL_ARGUMENTS and args.get(name) is UNKNOWN:
+                self._recorder.add_blind_spot(
+                    "dynamic_sql", "the query is only known at run time", args.line
+                )
 
     def _query(self, text: LocatedText, line: int) -> LocatedText | None:
         """Return the text of a query. A query in a file makes that file the task's code."""

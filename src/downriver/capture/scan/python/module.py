@@ -27,9 +27,7 @@ def read_module(path: str, source: str, context: FileContext) -> list[CodeJob]:
     A file without DAGs and feature views is one job, a script. A script that neither reads nor
     writes data is left out.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # invalid escapes in their strings do not matter here
-        tree = ast.parse(source, filename=path)
+    tree = _parse(path, source)
     if _CONCERNS_DATA.search(source) is None:
         return []
     recorder = JobRecorder(path, source, context)
@@ -48,6 +46,15 @@ def read_module(path: str, source: str, context: FileContext) -> list[CodeJob]:
     if described and not recorder.script.description:
         recorder.script.description = described.splitlines()[0]
     return [job for job in recorder.jobs if _has_lineage(job)]
+
+
+def _parse(path: str, source: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # invalid escapes in their strings do not matter here
+        try:
+            return ast.parse(source, filename=path)
+        except ValueError as exc:  # null bytes, before Python 3.12
+            raise SyntaxError(str(exc)) from exc
 
 
 def _has_lineage(job: CodeJob) -> bool:
@@ -69,6 +76,10 @@ _SQL_MAGIC = re.compile(r"\s*%{1,2}(?:sql|sparksql)\b(?P<rest>.*)", re.DOTALL)
 _DATABRICKS = "# Databricks notebook source"
 
 
+class NotebookError(Exception):
+    """A file that is not a notebook."""
+
+
 class Notebook(NamedTuple):
     """A notebook's code as one text, and the line in the file of each of its lines."""
 
@@ -81,14 +92,14 @@ class Notebook(NamedTuple):
 
 
 def read_notebook(text: str) -> Notebook:
-    """Return the code of an `.ipynb` file; raises ValueError when it is none."""
+    """Return the code of an `.ipynb` file. Raises `NotebookError`."""
     try:
         content = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as exc:
-        raise ValueError(f"is no notebook: {exc}") from exc
+        raise NotebookError(str(exc)) from exc
     cells = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(cells, list):
-        raise ValueError("is no notebook: it has no cells")
+        raise NotebookError("the file has no cells")
     source: list[str] = []
     lines: list[int] = []
     at = 0

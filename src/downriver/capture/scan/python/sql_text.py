@@ -24,10 +24,15 @@ if TYPE_CHECKING:
     from downriver.capture.scan.python.interpreter.interpreter import Interpreter
     from downriver.capture.sql import ColumnEdge, SqlLineage
 
+_BEFORE_SQL = r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*"
 _SQL = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*"
-    r"(?:select|insert|update|delete|merge|create|with|truncate|copy|unload|replace|alter|drop)\s",
+    _BEFORE_SQL
+    + r"(?:select|insert|update|delete|merge|create|with|truncate|copy|unload|replace|alter"
+    + r"|drop)\s",
     re.IGNORECASE | re.DOTALL,
+)
+_PROCEDURE = re.compile(
+    _BEFORE_SQL + r"(?:call|exec|execute|do|begin|declare|rename)\s", re.IGNORECASE | re.DOTALL
 )
 # Template values of Airflow: a day, a time, the id of a run.
 _AIRFLOW_VALUE = re.compile(
@@ -42,6 +47,11 @@ _PARAMETER = re.compile(r"%\((\w+)\)s|(?<![\w%])%s\b")
 def looks_like_sql(text: str) -> bool:
     """Whether a text is a SQL statement and not a name."""
     return _SQL.match(text) is not None
+
+
+def looks_like_statement(text: str) -> bool:
+    """Whether a text that is sent to a database changes data or calls a procedure."""
+    return looks_like_sql(text) or _PROCEDURE.match(text) is not None
 
 
 def run_sql(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from downriver.capture.scan.python import feast, storage
@@ -34,7 +35,7 @@ from downriver.capture.scan.python.interpreter.values import (
     line_of_call,
     read_args,
 )
-from downriver.capture.scan.python.sql_text import looks_like_sql, run_sql
+from downriver.capture.scan.python.sql_text import looks_like_sql, looks_like_statement, run_sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,8 +90,7 @@ def _method(run: Interpreter, base: Value, name: str, node: ast.Call) -> Value:
     for kind, handle in _METHODS:
         if isinstance(base, kind):
             return handle(run, base, name, node)
-    args = read_args(run, node)
-    return _call_unknown(run, name, args)
+    return _call_unknown(run, name, read_args(run, node), node)
 
 
 def _on_object(run: Interpreter, base: Object, name: str, node: ast.Call) -> Value:
@@ -106,7 +106,7 @@ def _on_object(run: Interpreter, base: Object, name: str, node: ast.Call) -> Val
             return builtins.file_text(run, path)
     if name in ("set_downstream", "set_upstream"):
         run.airflow.order(base, args.get("", 0), reverse=name == "set_upstream")
-    return _call_unknown(run, name, args)
+    return _call_unknown(run, name, args, node)
 
 
 def _on_function(run: Interpreter, base: Function, name: str, node: ast.Call) -> Value:
@@ -151,12 +151,21 @@ _METHODS: tuple[tuple[type, Callable[[Interpreter, Value, str, ast.Call], Value]
 )
 
 
-# Methods that send a query to a database.
-_RUNS_SQL = frozenset({
-    "execute", "executemany", "execute_sql", "exec_driver_sql", "sql", "query", "run", "raw",
-    "get_records", "get_first", "get_pandas_df", "get_df", "read_sql", "fetch", "fetchall",
-    "fetchrow", "fetchval", "scalar", "scalars", "execute_query", "run_query", "execute_string",
+# Methods that do nothing but send SQL to a database, and methods that may do it.
+_EXECUTES = frozenset({
+    "execute", "executemany", "execute_sql", "exec_driver_sql", "execute_query", "run_query",
+    "execute_string", "RunSQL",
 })  # fmt: skip
+_RUNS_SQL = _EXECUTES | {
+    "sql", "query", "run", "raw", "get_records", "get_first", "get_pandas_df", "get_df", "read_sql",
+    "read_sql_query", "fetch", "fetchall", "fetchrow", "fetchval", "scalar", "scalars",
+}  # fmt: skip
+# `execute` is also a method of other things; these names show that it is one of a database.
+_DATABASE = re.compile(
+    r"(?:^|[^a-z])(?:cur|cursor|conn|connection|engine|session|db|database|hook|client|op|sql)"
+    r"(?:$|[^a-z])|query|statement|stmt|ddl",
+    re.IGNORECASE,
+)
 _SAME_TEXT = frozenset({
     "textwrap.dedent", "inspect.cleandoc", "sqlalchemy.text", "sqlalchemy.sql.text",
     "sqlalchemy.sql.expression.text", "str", "pathlib.Path", "pathlib.PurePath",
@@ -164,25 +173,44 @@ _SAME_TEXT = frozenset({
 })  # fmt: skip
 
 
-def _call_unknown(run: Interpreter, name: str, args: Arguments) -> Value:
-    """Follow a method of an unknown object that runs a SQL text."""
+def _call_unknown(run: Interpreter, name: str, args: Arguments, node: ast.Call) -> Value:
+    """Follow a method of an unknown object that runs SQL."""
+    if name not in _RUNS_SQL:
+        return UNKNOWN
     query = args.get("sql", 0) or args.get("query")
+    result: Value = UNKNOWN
     for text in query if isinstance(query, list) else [query]:
-        if name in _RUNS_SQL and isinstance(text, LocatedText) and looks_like_sql(text):
-            frame = run_sql(run, text, library="pandas")
-            if not isinstance(query, list):
-                return frame
-    return UNKNOWN
+        is_sql = looks_like_statement if name in _EXECUTES else looks_like_sql
+        if isinstance(text, LocatedText) and is_sql(text):
+            result = run_sql(run, text, library="pandas")
+        elif name in _EXECUTES and _is_hidden_query(text, node):
+            run.recorder.add_blind_spot(
+                "dynamic_sql", "the query is only known at run time", args.line
+            )
+    return UNKNOWN if isinstance(query, list) else result
+
+
+def _is_hidden_query(value: Value, node: ast.Call) -> bool:
+    """Whether an argument of `execute` is a query that is only known at run time."""
+    if isinstance(value, LocatedText):
+        return value.is_dynamic
+    names = [ast.unparse(part) for part in (node.func, *node.args[:1])]
+    return value is UNKNOWN and any(_DATABASE.search(name) for name in names)
 
 
 def _call_imported(run: Interpreter, target: ImportedName, node: ast.Call) -> Value:
     """Return the value of a call of an imported object, and record its inputs and outputs."""
     args = read_args(run, node)
     for handle in _LIBRARIES:
-        made = handle(run, target, args)
-        if made is not None:
-            return made
-    return Object(target, tuple(args.given), args.named)
+        value = handle(run, target, args)
+        if value is not None:
+            return value
+    if target.last in _RUNS_SQL:
+        result = _call_unknown(run, target.last, args, node)
+        if result is not UNKNOWN:
+            return result
+    value = _of_other_modules(run, target, args)
+    return Object(target, tuple(args.given), args.named) if value is None else value
 
 
 def _of_spark(run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
@@ -223,13 +251,6 @@ def _of_airflow(run: Interpreter, target: ImportedName, args: Arguments) -> Valu
     return run.airflow.create(run, target, args)
 
 
-def _of_databases(run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
-    if target.last not in _RUNS_SQL | {"read_sql_query"}:
-        return None
-    found = _call_unknown(run, target.last, args)
-    return None if found is UNKNOWN else found
-
-
 def _of_other_modules(run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
     """Follow a function outside of the repository: its result depends on all its arguments."""
     columns = list_columns(args.all())
@@ -250,8 +271,6 @@ _LIBRARIES: tuple[Callable[[Interpreter, ImportedName, Arguments], Value | None]
     _of_texts,
     _of_feast,
     _of_airflow,
-    _of_databases,
-    _of_other_modules,
 )
 
 
