@@ -1,4 +1,4 @@
-"""The routes, in one table, and the application made of them."""
+"""The routes in one table, and the application built from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from downriver.http.auth import AccessControl
 from downriver.http.mcp import McpEndpoint
 from downriver.http.openapi import render_openapi
 from downriver.http.request import AppContext, json_response
-from downriver.http.v1 import assets, flows, governance
+from downriver.http.v1 import assets, flows, governance, impact, queries
 from downriver.impact import Fix
 from downriver.model.answers import Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 
 
 class Health(msgspec.Struct):
-    """The answer of a server that is up."""
+    """The answer of a running server."""
 
     status: str
 
 
 class Endpoint(NamedTuple):
-    """A route, with what its OpenAPI description needs."""
+    """A route, with the types and statuses of its OpenAPI description."""
 
     method: str
     path: str
@@ -61,12 +61,12 @@ class Endpoint(NamedTuple):
 
 
 async def get_health(request: Request) -> Response:
-    """Say that the server is up."""
+    """Return `{"status": "ok"}` when the server is running."""
     return json_response(Health("ok"))
 
 
 async def get_openapi(request: Request) -> Response:
-    """Describe this API."""
+    """Return the OpenAPI description of this API."""
     return json_response(render_openapi(ENDPOINTS))
 
 
@@ -116,7 +116,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET",
         "/v1/trace",
-        assets.get_trace,
+        queries.get_trace,
         KeyRole.READER,
         {200: Trace, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity", "direction", "depth", "as_of", "limit"),
@@ -124,7 +124,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET",
         "/v1/paths",
-        assets.get_paths,
+        queries.get_paths,
         KeyRole.READER,
         {200: Paths, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("source", "target", "limit"),
@@ -132,15 +132,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST",
         "/v1/lineage/impact",
-        assets.post_impact,
+        impact.post_impact,
         KeyRole.READER,
-        {200: assets.ImpactReport, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
+        {200: impact.ImpactReport, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
         body=dict,
     ),
     Endpoint(
         "POST",
         "/v1/gate",
-        assets.post_gate,
+        impact.post_gate,
         KeyRole.WRITER,
         {200: Verdict, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
         body=dict,
@@ -204,23 +204,23 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST",
         "/v1/impact",
-        flows.post_impact_request,
+        impact.post_impact_request,
         KeyRole.READER,
         {200: ImpactAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
-        body=flows.PolicyImpactRequest,
+        body=impact.PolicyImpactRequest,
     ),
     Endpoint(
         "POST",
         "/v1/fix",
-        flows.post_fix,
+        impact.post_fix,
         KeyRole.READER,
         {200: Fix, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
-        body=flows.FixRequest,
+        body=impact.FixRequest,
     ),
     Endpoint(
         "GET",
         "/v1/related",
-        flows.get_related,
+        queries.get_related,
         KeyRole.READER,
         {200: EntityLineage, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity", "direction", "depth", "as_of", "limit"),
@@ -228,7 +228,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET",
         "/v1/search",
-        flows.get_search,
+        queries.get_search,
         KeyRole.READER,
         {200: EntityPage, 400: _ERROR},
         query=("text", "limit", "cursor"),
@@ -236,7 +236,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET",
         "/v1/entity",
-        flows.get_entity,
+        queries.get_entity,
         KeyRole.READER,
         {200: EntityDetails, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity",),
@@ -244,15 +244,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET",
         "/v1/column-lineage",
-        flows.get_column_lineage,
+        queries.get_column_lineage,
         KeyRole.READER,
-        {200: flows.ColumnLineageAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        {200: queries.ColumnLineageAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("dataset", "column"),
     ),
     Endpoint(
         "GET",
         "/v1/diagnosis",
-        flows.get_diagnosis,
+        queries.get_diagnosis,
         KeyRole.READER,
         {200: Diagnosis, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("dataset", "column"),
@@ -260,12 +260,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET",
         "/v1/export",
-        flows.get_export,
+        queries.get_export,
         KeyRole.READER,
         {200: ExportAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity", "format", "direction", "depth", "as_of", "focus", "diff"),
     ),
-    Endpoint("GET", "/v1/status", assets.get_status, KeyRole.READER, {200: Status}),
+    Endpoint("GET", "/v1/status", queries.get_status, KeyRole.READER, {200: Status}),
     Endpoint("GET", "/healthz", get_health, None, {200: Health}),
     Endpoint("GET", "/openapi.json", get_openapi, None, {200: dict}),
 )
@@ -273,17 +273,17 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 
 def build_app(lineage: Lineage) -> Starlette:
     """Return the application that serves one store."""
-    doorkeeper = AccessControl(lineage)
+    access = AccessControl(lineage)
     max_body = settings.read_number(settings.MAX_EVENT_MB) * 2**20
-    mcp = McpEndpoint(lineage, doorkeeper, max_body)
+    mcp = McpEndpoint(lineage, access, max_body)
     app = Starlette(
         routes=[
             Route("/mcp", mcp, methods=["GET", "POST", "DELETE"]),
             *(
                 Route(
-                    # The id of a dataset may hold slashes.
+                    # The id of a dataset may contain slashes.
                     e.path.replace("{id}", "{id:path}"),
-                    _guarded(e, doorkeeper),
+                    _guarded(e, access),
                     methods=[e.method],
                     name=e.handler.__name__,
                 )
@@ -301,11 +301,9 @@ def build_app(lineage: Lineage) -> Starlette:
     return app
 
 
-def _guarded(
-    endpoint: Endpoint, doorkeeper: AccessControl
-) -> Callable[[Request], Awaitable[Response]]:
+def _guarded(endpoint: Endpoint, access: AccessControl) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
-        await doorkeeper.admit(request, endpoint.role)
+        await access.admit(request, endpoint.role)
         return await endpoint.handler(request)
 
     return handle

@@ -1,6 +1,6 @@
-"""Who may do what: the one place where keys and roles are enforced.
+"""API keys and roles: the one place where they are enforced.
 
-A store without keys serves this machine only. With the first key, every request needs one.
+A store without keys serves this machine only. As soon as it has a key, every request needs one.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from downriver.service import Lineage
     from downriver.store import KeyRole
 
-_REMEMBERED_SECONDS = 2.0
+_CACHE_SECONDS = 2.0
 
 
 class AccessControl:
-    """Admits requests to one store. What it knows of keys is at most two seconds old."""
+    """Checks the API keys of requests to one store. It caches keys for two seconds."""
 
     def __init__(self, lineage: Lineage) -> None:
         self._lineage = lineage
         self._roles: dict[str, KeyRole | None] = {}
         self._keyed = False
-        self._known_until = 0.0
-        self._learning: asyncio.Task[None] | None = None
+        self._cached_until = 0.0
+        self._refreshing: asyncio.Task[None] | None = None
 
     async def admit(self, request: Request, needed: KeyRole | None) -> None:
-        """Return if the request may go on, or raise what to answer."""
+        """Return if the request has the needed role, else raise."""
         if needed is None:
             return
-        if time.monotonic() > self._known_until:
-            # One asks the store. Whoever comes meanwhile hears what it hears, also that it fails.
-            self._learning = self._learning or asyncio.create_task(self._learn())
-            await asyncio.shield(self._learning)
+        if time.monotonic() > self._cached_until:
+            # One request reads the keys. Requests that arrive meanwhile share its result or error.
+            self._refreshing = self._refreshing or asyncio.create_task(self._refresh())
+            await asyncio.shield(self._refreshing)
         if not self._keyed:
             _check_local(request)
             return
@@ -52,51 +52,53 @@ class AccessControl:
             raise ForbiddenError(role.name.lower(), needed.name.lower())
 
     async def allows(self, request: Request, needed: KeyRole) -> bool:
-        """Tell whether a request could go on where this role is needed."""
+        """Whether a request has the needed role."""
         try:
             await self.admit(request, needed)
         except (UnauthorizedError, ForbiddenError):
             return False
         return True
 
-    async def _learn(self) -> None:
+    async def _refresh(self) -> None:
         try:
             self._keyed = await run_in_threadpool(self._lineage.has_keys)
             self._roles = {}
-            self._known_until = time.monotonic() + _REMEMBERED_SECONDS
+            self._cached_until = time.monotonic() + _CACHE_SECONDS
         finally:
-            self._learning = None
+            self._refreshing = None
 
     async def _role(self, request: Request) -> KeyRole:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         key = key.strip()
         if scheme.lower() != "bearer" or not key:
             raise UnauthorizedError("this server needs an API key")
-        known = self._roles  # which another request may replace
-        if key not in known:
-            known[key] = await run_in_threadpool(self._lineage.find_role, key)
-        role = known[key]
+        roles = self._roles  # another request may replace the attribute
+        if key not in roles:
+            roles[key] = await run_in_threadpool(self._lineage.find_role, key)
+        role = roles[key]
         if role is None:
             raise UnauthorizedError("this API key is unknown or revoked")
         return role
 
 
 def _check_local(request: Request) -> None:
-    # A page in the user's browser can reach this port under a name of its choosing (DNS
-    # rebinding) or post to it blindly, so without keys both the name asked for and the page's own
-    # must be this machine's too.
-    asked = request.headers.get("host")
-    ours = is_loopback(request.url.hostname or "") if asked is None else _is_ours(f"//{asked}")
+    # A web page in the user's browser can reach this port under any host name (DNS rebinding) or
+    # post to it without reading the answer. So without keys the Host and Origin headers must name
+    # this machine too.
+    host = request.headers.get("host")
+    local = is_loopback(request.url.hostname or "") if host is None else _is_local(f"//{host}")
     client = request.client.host if request.client else ""
     origin = request.headers.get("origin")
-    foreign = origin is not None and not _is_ours(origin)
-    if not is_loopback(client) or not ours or foreign:
-        raise UnauthorizedError("without API keys this server answers only its own machine")
+    foreign = origin is not None and not _is_local(origin)
+    if not is_loopback(client) or not local or foreign:
+        raise UnauthorizedError(
+            "without API keys this server accepts requests from its own machine only"
+        )
 
 
 @functools.lru_cache(maxsize=256)
-def _is_ours(url: str) -> bool:
-    """Tell whether a URL is of this machine."""
+def _is_local(url: str) -> bool:
+    """Whether a URL names this machine."""
     try:
         return "@" not in url and is_loopback(urlsplit(url).hostname or "")
     except ValueError:
@@ -105,7 +107,7 @@ def _is_ours(url: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
-    """Tell whether a host name or address is this machine and nothing else."""
+    """Whether a host name or address is the loopback interface of this machine."""
     if host == "localhost":
         return True
     try:
@@ -115,12 +117,12 @@ def is_loopback(host: str) -> bool:
 
 
 def check_bind(host: str, port: int, *, keyed: bool) -> None:
-    """Refuse to listen to other machines before there are keys, and where another server does."""
+    """Raise if the server may not listen here: without keys on a public address, or a used port."""
     if not keyed and not is_loopback(host):
         raise InvalidRequestError(
             "host",
-            f"{host} can be reached from other machines and there are no API keys yet; "
-            "make one with `downriver keys create NAME --role admin`, or use 127.0.0.1",
+            f"{host} can be reached from other machines, and the store has no API keys; "
+            "create one with `downriver keys create NAME --role admin`, or use 127.0.0.1",
         )
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]

@@ -1,6 +1,6 @@
 """The only place where errors become HTTP statuses, and the one shape of error body.
 
-`{"error": "EntityNotFound", "detail": "what, where, what to do", …}`
+`{"error": "EntityNotFound", "detail": "what is wrong, and what to do", …}`
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STATUSES: tuple[tuple[type[errors.DownriverError], int], ...] = (
     (errors.AmbiguousNameError, 409),
     (errors.UnauthorizedError, 401),
     (errors.ForbiddenError, 403),
-    # 503, never 429: OpenLineage clients retry the one and drop the event on the other.
+    # 503, not 429: OpenLineage clients retry on 503 and drop the event on 429.
     (errors.StoreError, 503),
     (errors.ServerError, 502),
     (errors.MissingDependencyError, 501),
@@ -33,7 +33,7 @@ _STATUSES: tuple[tuple[type[errors.DownriverError], int], ...] = (
 
 
 class ErrorBody(msgspec.Struct, omit_defaults=True):
-    """What every failed request is answered with."""
+    """The body of every failed request."""
 
     error: str
     detail: str
@@ -48,7 +48,7 @@ def status_of(error: errors.DownriverError) -> int:
 
 
 def error_body(error: errors.DownriverError) -> ErrorBody:
-    """Return the body that tells a client about an error."""
+    """Return the body for an error."""
     return ErrorBody(
         error=type(error).__name__.removesuffix("Error"),
         detail=error.message,
@@ -59,7 +59,7 @@ def error_body(error: errors.DownriverError) -> ErrorBody:
 
 
 async def answer_downriver_error(request: Request, error: Exception) -> Response:
-    """Answer an error of ours."""
+    """Return the response for a Downriver error."""
     assert isinstance(error, errors.DownriverError)  # noqa: S101
     status = status_of(error)
     headers = {"Retry-After": "1"} if status == 503 else {}
@@ -69,7 +69,7 @@ async def answer_downriver_error(request: Request, error: Exception) -> Response
 
 
 async def answer_http_error(request: Request, error: Exception) -> Response:
-    """Answer an unknown path or method in the same shape."""
+    """Return the response for an unknown path or method, in the same shape."""
     assert isinstance(error, HTTPException)  # noqa: S101
     name = {404: "NotFound", 405: "MethodNotAllowed"}.get(error.status_code, "HttpError")
     detail = f"{request.method} {request.url.path}: {error.detail}"
@@ -77,8 +77,8 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
 
 
 async def answer_fault(request: Request, error: Exception) -> Response:
-    """Answer a fault of ours without showing its insides; the server's log has them."""
-    return _json(ErrorBody("InternalError", "Downriver failed; its log says why"), 500, {})
+    """Return the response for an unexpected error. Only the server's log has the details."""
+    return _json(ErrorBody("InternalError", "unexpected error; see the log of the server"), 500, {})
 
 
 def _json(body: Any, status: int, headers: dict[str, str]) -> Response:

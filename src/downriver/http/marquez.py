@@ -1,4 +1,4 @@
-"""Reads in the shape of Marquez, so that its clients and UI can ask Downriver instead."""
+"""Answers in the format of Marquez, so that its clients and UI work with Downriver."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from downriver.service import Lineage
     from downriver.store import CatalogReader, Run
 
-OMITTED = "Downriver-Omitted"  # how many nodes an answer leaves out, for clients that know it
+OMITTED = "Downriver-Omitted"  # a response header: how many nodes the answer omits
 _DEFAULT_DEPTH = 20
 _MOST_NODES = 10_000
 _STATES = {
@@ -44,7 +44,7 @@ class MarquezEdge(msgspec.Struct):
 
 
 class MarquezName(msgspec.Struct):
-    """A dataset or job by its two names."""
+    """A dataset or job by namespace and name."""
 
     namespace: str
     name: str
@@ -60,7 +60,7 @@ class MarquezField(msgspec.Struct):
 
 
 class DatasetData(msgspec.Struct, rename="camel", tag_field="entity", tag="dataset"):
-    """What Marquez says of a dataset."""
+    """A dataset, as Marquez describes it."""
 
     id: MarquezName
     type: str
@@ -78,7 +78,7 @@ class DatasetData(msgspec.Struct, rename="camel", tag_field="entity", tag="datas
 
 
 class RunData(msgspec.Struct, rename="camel"):
-    """What Marquez says of a run."""
+    """A run, as Marquez describes it."""
 
     id: str
     state: str
@@ -90,7 +90,7 @@ class RunData(msgspec.Struct, rename="camel"):
 
 
 class JobData(msgspec.Struct, rename="camel", tag_field="entity", tag="job"):
-    """What Marquez says of a job."""
+    """A job, as Marquez describes it."""
 
     id: MarquezName
     type: str
@@ -120,8 +120,8 @@ class MarquezNode(msgspec.Struct, rename="camel"):
 class LineageGraph(msgspec.Struct, rename="camel", omit_defaults=True):
     """The answer of `GET /api/v1/lineage`.
 
-    What Marquez does not know is there only where something was left out, for the depth or for
-    the number of nodes: then it is `truncated`, and `omittedCount` says by how many nodes.
+    `truncated` and `omittedCount` are additions to Marquez. They are present only if nodes are
+    omitted because of the depth or the limit.
     """
 
     graph: list[MarquezNode]
@@ -130,7 +130,7 @@ class LineageGraph(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 async def get_lineage(request: Request) -> Response:
-    """Return the graph up- and downstream of `nodeId`, in Marquez's shape."""
+    """Return the graph upstream and downstream of `nodeId`, in the format of Marquez."""
     node_id = query_text(request, "nodeId")
     depth = query_number(request, "depth", _DEFAULT_DEPTH, 10_000)
     lineage = context_of(request).lineage
@@ -231,7 +231,7 @@ def _name(node: NodeId) -> MarquezName:
 
 
 def _text(facets: dict[str, bytes], facet: str, key: str) -> str | None:
-    """Return a text in a facet, whatever else the producer put there."""
+    """Return a text field of a facet, or None if the facet has another shape."""
     try:
         value = msgspec.json.decode(facets.get(facet, b"{}"))
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""`/mcp`: the tools for models, over streamable HTTP, behind the same keys as everything else."""
+"""`/mcp`: the tools for language models over streamable HTTP, with the same API keys."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 
 class McpEndpoint:
-    """Serves MCP. What it needs is loaded with the first request: most servers never get one."""
+    """Serves MCP. Its libraries are loaded at the first request, because most servers get none."""
 
-    def __init__(self, lineage: Lineage, doorkeeper: AccessControl, max_body: int) -> None:
+    def __init__(self, lineage: Lineage, access: AccessControl, max_body: int) -> None:
         self._lineage = lineage
-        self._doorkeeper = doorkeeper
+        self._access = access
         self._max_body = max_body
         self._running: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._stopping = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Admit a request and hand it on."""
+        """Check the API key of a request and pass the request on."""
         request = Request(scope, receive)
         try:
-            await self._doorkeeper.admit(request, KeyRole.READER)
+            await self._access.admit(request, KeyRole.READER)
             manager = await self._manager()
         except DownriverError as error:
             response = await answer_downriver_error(request, error)
@@ -48,7 +48,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        """Stop what requests have started when the server stops."""
+        """Stop the session manager when the server stops."""
         del app
         yield
         self._stopping.set()
@@ -58,9 +58,9 @@ class McpEndpoint:
     async def _manager(self) -> StreamableHTTPSessionManager:
         if self._ready is None:
             self._ready = asyncio.get_running_loop().create_future()
-            # In a task of its own: what it starts must outlive the request that came first.
+            # A task of its own: the manager must outlive the request that starts it.
             self._running = asyncio.create_task(self._serve(self._ready))
-            self._running.add_done_callback(self._fell)
+            self._running.add_done_callback(self._on_end)
         return await asyncio.shield(self._ready)
 
     async def _serve(self, ready: asyncio.Future[StreamableHTTPSessionManager]) -> None:
@@ -69,8 +69,8 @@ class McpEndpoint:
             ready.set_result(manager)
             await self._stopping.wait()
 
-    def _fell(self, task: asyncio.Task[None]) -> None:
-        """Tell those who wait why there is nothing to wait for; the next request tries again."""
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        """Pass an error on to the waiting requests. The next request starts the manager again."""
         error = None if task.cancelled() else task.exception()
         if error is not None and self._ready is not None and not self._ready.done():
             self._ready.set_exception(error)
@@ -88,10 +88,10 @@ class McpEndpoint:
         server = build_server(desk, self._may_write)
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-        # Each request stands alone: any of several servers may answer it.
+        # Stateless: any of several servers may answer a request.
         return StreamableHTTPSessionManager(
             server, json_response=True, stateless=True, max_request_body_size=self._max_body
         )
 
     async def _may_write(self, request: Any) -> bool:
-        return await self._doorkeeper.allows(request, KeyRole.WRITER)
+        return await self._access.allows(request, KeyRole.WRITER)

@@ -14,35 +14,41 @@ if TYPE_CHECKING:
     from downriver.http.app import Endpoint
 
 _QUERY = {
-    "entity": ("A dataset, job or column, as people write it or as answers show it.", "string"),
+    "entity": ("A dataset, job or column: a name or an id.", "string"),
     "nodeId": ("`dataset:NAMESPACE:NAME` or `job:NAMESPACE:NAME`.", "string"),
-    "source": ("Where the data comes from.", "string"),
-    "target": ("Where the data goes to.", "string"),
+    "source": ("The entity where paths start.", "string"),
+    "target": ("The entity where paths end.", "string"),
     "direction": ("upstream, downstream or both.", "string"),
-    "depth": ("How many jobs to cross at most.", "integer"),
-    "as_of": ("Answer as the graph was at this ISO 8601 time.", "string"),
-    "at": ("Look from this ISO 8601 time; now if left out.", "string"),
-    "tag": ("A tag as events give it.", "string"),
-    "of": ("Only what was found at this dataset or job.", "string"),
+    "depth": ("The maximum number of jobs to cross.", "integer"),
+    "as_of": ("Use the graph as of this ISO 8601 time.", "string"),
+    "at": ("Report as of this ISO 8601 time. The default is now.", "string"),
+    "tag": ("A tag, as events contain it.", "string"),
+    "of": ("Only findings of this dataset or job.", "string"),
     "status": ("open (the default), resolved or all.", "string"),
     "kind": ("Only findings of this kind.", "string"),
-    "severity": ("info, warning or critical: this or worse.", "string"),
-    "since": ("What began at or after this ISO 8601 time, or so long ago (24h).", "string"),
-    "format": ("What to write the graph in: mermaid, dot, svg, json and more.", "string"),
-    "focus": ("A column of the entity: only what makes it, or is made of it.", "string"),
-    "diff": ("Mark what came and went since this ISO 8601 time.", "string"),
-    "text": ("Words that a name must hold.", "string"),
-    "cursor": ("Where the answer before this one ended.", "string"),
-    "dataset": ("A dataset, as people write it or as answers show it.", "string"),
-    "column": ("A column of it.", "string"),
-    "limit": ("How many to show at most.", "integer"),
+    "severity": ("The lowest severity: info, warning or critical.", "string"),
+    "since": ("Only findings since this ISO 8601 time, or since a period ago (24h).", "string"),
+    "format": (
+        "The format: mermaid, dot, svg, json, csv, openlineage, cypher or datahub.",
+        "string",
+    ),
+    "focus": (
+        "A column of the dataset. Only what it derives from and feeds is exported.",
+        "string",
+    ),
+    "diff": ("Mark what was added or removed since this ISO 8601 time.", "string"),
+    "text": ("Words that the name must contain.", "string"),
+    "cursor": ("The cursor of the previous page.", "string"),
+    "dataset": ("A dataset: a name or an id.", "string"),
+    "column": ("A column of the dataset.", "string"),
+    "limit": ("The maximum number of results.", "integer"),
 }
 _REQUIRED = ("entity", "nodeId", "source", "target", "dataset", "column")
 _MEANINGS = {
-    200: "OK", 201: "Stored", 204: "All stored", 400: "The request makes no sense",
-    404: "Nothing has this name", 409: "The name means several things",
+    200: "OK", 201: "Stored", 204: "All events stored", 400: "The request is invalid",
+    404: "No entity has this name", 409: "The name is ambiguous",
     413: "The body is too large", 422: "The asset cannot be registered",
-    503: "Overloaded; try again",
+    503: "The server is overloaded; try again",
 }  # fmt: skip
 
 

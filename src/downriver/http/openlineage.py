@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class FailedEvent(msgspec.Struct):
-    """An event of a batch that was not stored."""
+    """An event of a batch that could not be stored."""
 
     index: int
     reason: str
@@ -37,7 +37,7 @@ class BatchSummary(msgspec.Struct):
 
 
 class BatchResult(msgspec.Struct):
-    """The answer to a batch some of whose events were not stored."""
+    """The answer to a batch with events that could not be stored."""
 
     status: Literal["success", "partial_success", "failure"]
     summary: BatchSummary
@@ -45,15 +45,15 @@ class BatchResult(msgspec.Struct):
 
 
 async def post_event(request: Request) -> Response:
-    """Store one event. 201 once it is on disk; the same event again is 201 again."""
+    """Store one event: 201 once it is on disk, also for an event that is already stored."""
     context = context_of(request)
     event = parse_event(await read_body(request, context.max_body))
-    await _stored([event], request)
+    await _store([event], request)
     return Response(status_code=201)
 
 
 async def post_batch(request: Request) -> Response:
-    """Store a JSON array of events. 204 when all are on disk, else 200 and which are not."""
+    """Store a JSON array of events: 204 if all are on disk, else 200 with those that failed."""
     context = context_of(request)
     body = await read_body(request, context.max_body)
     if body.lstrip()[:1] != b"[":
@@ -66,7 +66,7 @@ async def post_batch(request: Request) -> Response:
             events.append(parse_event(raw))
         except InvalidEventError as exc:
             failed.append(FailedEvent(index, exc.message, False))
-    await _stored(events, request)
+    await _store(events, request)
     if not failed:
         return Response(status_code=204)
     summary = BatchSummary(len(raws), len(events), len(failed), 0, len(failed))
@@ -74,7 +74,7 @@ async def post_batch(request: Request) -> Response:
     return json_response(BatchResult(status, summary, failed))
 
 
-async def _stored(events: list[Event], request: Request) -> None:
+async def _store(events: list[Event], request: Request) -> None:
     futures = context_of(request).lineage.submit(events)
     results = await asyncio.gather(
         *(asyncio.wrap_future(future) for future in futures), return_exceptions=True

@@ -3,52 +3,56 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 from starlette.responses import Response
 
 from downriver.errors import EventTooLargeError, InvalidEventError, InvalidRequestError
+from downriver.openlineage.wire import decode
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from downriver.service import Lineage
 
+T = TypeVar("T")
+MAX_DEPTH = 10_000
+
 
 class AppContext(NamedTuple):
-    """Shared by all requests of one application."""
+    """What all requests of one application share."""
 
     lineage: Lineage
     max_body: int
 
 
 def context_of(request: Request) -> AppContext:
-    """Return the context the application was built with."""
+    """Return the context of the application."""
     context: AppContext = request.app.state.context
     return context
 
 
 def json_response(body: Any, status: int = 200) -> Response:
-    """Answer with a value of ours as JSON."""
+    """Return a response with a value as JSON."""
     return Response(msgspec.json.encode(body), status, media_type="application/json")
 
 
 def query_text(request: Request, name: str) -> str:
-    """Return a query parameter that must be there."""
+    """Return a required query parameter."""
     value = request.query_params.get(name, "")
     if not value:
         raise InvalidRequestError(name, "missing")
     return value
 
 
-def query_number(request: Request, name: str, default: int | None, top: int) -> int | None:
-    """Return a query parameter that is a whole number from 0 to `top`."""
+def query_number(request: Request, name: str, default: int | None, maximum: int) -> int | None:
+    """Return a query parameter that is a whole number from 0 to `maximum`."""
     text = request.query_params.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) > top:
-        raise InvalidRequestError(name, f"{text!r} is not a whole number from 0 to {top}")
+    if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) > maximum:
+        raise InvalidRequestError(name, f"{text!r} is not a whole number from 0 to {maximum}")
     return int(text)
 
 
@@ -56,7 +60,7 @@ _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """Return the whole body, decompressed; refuse it as soon as it is over the limit."""
+    """Return the decompressed body. Raise as soon as it is larger than `limit` bytes."""
     encoding = request.headers.get("content-encoding", "").strip().lower()
     if encoding in ("gzip", "x-gzip", "deflate"):
         return await _inflated(request, limit)
@@ -73,19 +77,28 @@ async def read_body(request: Request, limit: int) -> bytes:
 
 
 async def _inflated(request: Request, limit: int) -> bytes:
-    # Bounded while it inflates: a small body must not become a large one in memory first.
+    # Decompress within the limit: a small body could expand to gigabytes in memory.
     inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
     parts: list[bytes] = []
-    room = limit + 1
+    remaining = limit + 1
     try:
         async for part in request.stream():
-            piece = inflater.decompress(part, room)
-            room -= len(piece)
+            piece = inflater.decompress(part, remaining)
+            remaining -= len(piece)
             parts.append(piece)
-            if room <= 0:
+            if remaining <= 0:
                 raise EventTooLargeError(limit)
     except zlib.error as exc:
         raise InvalidEventError("", f"the body is not valid gzip: {exc}") from exc
     if not inflater.eof:
-        raise InvalidEventError("", "the gzip body ends too early")
+        raise InvalidEventError("", "the gzip body is truncated")
     return b"".join(parts)
+
+
+async def read_struct(request: Request, kind: type[T]) -> T:
+    """Return the body decoded as a msgspec type."""
+    body = await read_body(request, context_of(request).max_body)
+    try:
+        return decode(body, kind)
+    except InvalidEventError as exc:
+        raise InvalidRequestError(exc.field or "body", exc.reason) from exc

@@ -1,4 +1,4 @@
-"""Running the application with uvicorn."""
+"""The application as a uvicorn server."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def serve(lineage: Lineage, host: str, port: int) -> None:
-    """Serve one store until interrupted; what was accepted is written before this returns.
+    """Serve one store until interrupted. Accepted events are on disk when this returns.
 
-    `check_bind` says beforehand whether it may listen there.
+    Call `check_bind` first.
     """
     threading.Thread(target=warm_up, args=(lineage,), daemon=True).start()
     make_server(lineage, host, port).run()
 
 
 def make_server(lineage: Lineage, host: str = "127.0.0.1", port: int = 0) -> uvicorn.Server:
-    """Return a server of one store, to be run here or on sockets that it is given."""
+    """Return a server of one store. Its caller runs it, possibly on sockets of its own."""
     config = uvicorn.Config(
         build_app(lineage),
         host=host,
@@ -38,9 +38,9 @@ def make_server(lineage: Lineage, host: str = "127.0.0.1", port: int = 0) -> uvi
 
 
 def warm_up(lineage: Lineage) -> None:
-    """Do beforehand what requests would wait for."""
+    """Load the graph and compile code now, so that the first requests need not wait."""
     lineage.prepare()
-    # What is loaded by now stays. To look for garbage in all of it again and again keeps requests
-    # waiting, for 50 ms and more.
+    # The objects loaded so far stay alive. Exclude them from garbage collection, which would
+    # otherwise pause requests for 50 ms and more.
     gc.collect()
     gc.freeze()

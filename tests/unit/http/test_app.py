@@ -206,7 +206,7 @@ def test_a_fault_of_ours_shows_nothing_of_its_insides(lineage: Lineage) -> None:
     assert answer.status_code == 500
     assert answer.json() == {
         "error": "InternalError",
-        "detail": "Downriver failed; its log says why",
+        "detail": "unexpected error; see the log of the server",
     }
 
 

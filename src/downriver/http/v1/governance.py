@@ -1,4 +1,4 @@
-"""How the graph is doing: figures, incidents and tags."""
+"""Governance: KPIs, incidents, tags, certified datasets and findings."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MOST_FINDINGS = 10_000
 
 
 async def get_kpis(request: Request) -> Response:
-    """Return the figures of the whole graph."""
+    """Return the KPIs of the whole graph."""
     return json_response(await run_in_threadpool(context_of(request).lineage.kpis))
 
 
 async def get_incident(request: Request) -> Response:
-    """Report on something broken: `?entity=&at=`."""
+    """Report what is wrong with an entity: `?entity=&at=`."""
     answer = await run_in_threadpool(
         context_of(request).lineage.incident_report,
         query_text(request, "entity"),
@@ -32,27 +32,27 @@ async def get_incident(request: Request) -> Response:
 
 
 async def get_tag(request: Request) -> Response:
-    """Follow a tag along column edges: `?tag=`, `pii` if left out."""
+    """Return the columns that a tag reaches: `?tag=`. The default is `pii`."""
     tag = request.query_params.get("tag", "pii")
     return json_response(await run_in_threadpool(context_of(request).lineage.tag_reach, tag))
 
 
 async def get_certified(request: Request) -> Response:
-    """Return every certified dataset with what is not known of all that feeds it."""
+    """Return every certified dataset with the gaps in its upstream lineage."""
     return json_response(await run_in_threadpool(context_of(request).lineage.certified_paths))
 
 
 async def get_drift(request: Request) -> Response:
-    """Return what the monitor found: `?of=&status=&kind=&severity=&since=&limit=`."""
-    given = request.query_params
-    status = given.get("status", "open")
+    """Return the findings of the monitor: `?of=&status=&kind=&severity=&since=&limit=`."""
+    query = request.query_params
+    status = query.get("status", "open")
     answer = await run_in_threadpool(
         context_of(request).lineage.findings,
         status=None if status == "all" else status,
-        entity=given.get("of"),
-        kind=given.get("kind"),
-        severity=given.get("severity"),
-        since=given.get("since"),
+        entity=query.get("of"),
+        kind=query.get("kind"),
+        severity=query.get("severity"),
+        since=query.get("since"),
         limit=query_number(request, "limit", DEFAULT_FINDINGS, _MOST_FINDINGS) or 0,
     )
     return json_response(answer)

@@ -1,0 +1,121 @@
+"""Questions about the graph: traces, paths, entities, columns, exports and the store's status."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+
+from downriver.http.request import MAX_DEPTH, context_of, json_response, query_number, query_text
+from downriver.model.flows import ColumnDerivation
+from downriver.service import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+_MAX_TRACE_NODES = 100_000
+_MAX_RELATED = 1_000_000
+_MAX_SEARCH_RESULTS = 1_000
+_MAX_PATHS = 1_000
+
+
+class ColumnLineageAnswer(msgspec.Struct, kw_only=True):
+    """How a column is derived: one entry for each job that writes it."""
+
+    derivations: list[ColumnDerivation]
+
+
+async def get_trace(request: Request) -> Response:
+    """Trace a dataset, job or column: `?entity=&direction=&depth=&as_of=&limit=`."""
+    answer = await run_in_threadpool(
+        context_of(request).lineage.trace,
+        query_text(request, "entity"),
+        request.query_params.get("direction", "downstream"),
+        depth=query_number(request, "depth", None, MAX_DEPTH),
+        as_of=request.query_params.get("as_of"),
+        limit=query_number(request, "limit", DEFAULT_LIMIT, _MAX_TRACE_NODES) or 0,
+    )
+    return json_response(answer)
+
+
+async def get_paths(request: Request) -> Response:
+    """Find the paths from one entity to another: `?source=&target=&limit=`."""
+    answer = await run_in_threadpool(
+        context_of(request).lineage.paths,
+        query_text(request, "source"),
+        query_text(request, "target"),
+        limit=query_number(request, "limit", 10, _MAX_PATHS) or 0,
+    )
+    return json_response(answer)
+
+
+async def get_related(request: Request) -> Response:
+    """List what feeds an entity and what it feeds: `?entity=&direction=&depth=&as_of=&limit=`."""
+    answer = await run_in_threadpool(
+        context_of(request).lineage.related,
+        query_text(request, "entity"),
+        request.query_params.get("direction", "both"),
+        depth=query_number(request, "depth", None, MAX_DEPTH),
+        as_of=request.query_params.get("as_of"),
+        limit=query_number(request, "limit", DEFAULT_LIMIT, _MAX_RELATED) or 0,
+    )
+    return json_response(answer)
+
+
+async def get_search(request: Request) -> Response:
+    """Find datasets and jobs by words in their names: `?text=&limit=&cursor=`."""
+    answer = await run_in_threadpool(
+        context_of(request).lineage.search,
+        request.query_params.get("text", ""),
+        limit=query_number(request, "limit", 20, _MAX_SEARCH_RESULTS) or 0,
+        cursor=request.query_params.get("cursor"),
+    )
+    return json_response(answer)
+
+
+async def get_entity(request: Request) -> Response:
+    """Return the details of one dataset or job: `?entity=`."""
+    entity = query_text(request, "entity")
+    return json_response(await run_in_threadpool(context_of(request).lineage.details, entity))
+
+
+async def get_column_lineage(request: Request) -> Response:
+    """Return the columns that a column derives from: `?dataset=&column=`."""
+    derivations = await run_in_threadpool(
+        context_of(request).lineage.column_lineage,
+        query_text(request, "dataset"),
+        query_text(request, "column"),
+    )
+    return json_response(ColumnLineageAnswer(derivations=derivations))
+
+
+async def get_diagnosis(request: Request) -> Response:
+    """Trace a metric that looks wrong back to its sources: `?dataset=&column=`."""
+    answer = await run_in_threadpool(
+        context_of(request).lineage.diagnose,
+        query_text(request, "dataset"),
+        query_text(request, "column"),
+    )
+    return json_response(answer)
+
+
+async def get_export(request: Request) -> Response:
+    """Export the graph: `?entity=&format=&direction=&depth=&as_of=&focus=&diff=`."""
+    answer = await run_in_threadpool(
+        context_of(request).lineage.export,
+        query_text(request, "entity"),
+        request.query_params.get("format", "mermaid"),
+        request.query_params.get("direction", "both"),
+        depth=query_number(request, "depth", None, MAX_DEPTH),
+        as_of=request.query_params.get("as_of"),
+        focus=request.query_params.get("focus"),
+        diff=request.query_params.get("diff"),
+    )
+    return json_response(answer)
+
+
+async def get_status(request: Request) -> Response:
+    """Return where the store is and how much it holds."""
+    return json_response(await run_in_threadpool(context_of(request).lineage.status))
