@@ -1,4 +1,4 @@
-"""`lineage()`: Downriver from Python code that moves data, and from code that asks about it."""
+"""The Python SDK: `lineage()`, trackers and decorators."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ _HOMES = {
     "lineage_sync": "downriver.sdk.tracker",
 }
 
-# A function that only records its runs needs no store and no graph.
+# A tracked function needs neither the store nor the graph, so neither is imported for it.
 __getattr__ = lazy_getattr(__name__, _HOMES)

@@ -1,4 +1,4 @@
-"""What a tracker needs of whoever holds the lineage: a store here, or a server."""
+"""The interface between a tracker and the lineage it uses: a local store or a server."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class Backend(Protocol):
     """Registers lineage and answers questions about it. Safe to share between threads."""
 
     def send(self, events: list[bytes]) -> None:
-        """Put events into the log, or raise when that cannot be done now."""
+        """Append events to the log, or raise if that is not possible now."""
 
     def name_entity(self, text: str) -> NodeId:
-        """Return what a name means, or would mean if it were new; waits for no server."""
+        """Return the id of a name, or the id it would get. This never waits for a server."""
 
     def register_flows(self, flows: Sequence[Flow]) -> list[RegisteredFlow]:
-        """Register flows; all of them are on disk when this returns."""
+        """Register flows. All of them are on disk when this returns."""
 
     def submit_flow(self, flow: Flow) -> Future[RegisteredFlow]:
-        """Take a flow; the future resolves once it is on disk, with others that came meanwhile."""
+        """Register a flow in the background. The future resolves once it is on disk."""
 
     def register_pipeline(
         self, name: str, flows: Sequence[Flow], *, schedule: str | None, description: str
     ) -> RegisteredPipeline:
-        """Register a pipeline and every step of it."""
+        """Register a pipeline and its steps."""
 
     def capture_sql(
         self, sql: str, *, dialect: str | None, description: str, ran: bool
@@ -54,22 +54,22 @@ class Backend(Protocol):
     def related(
         self, entity: str, direction: Direction | str, *, depth: int | None, limit: int
     ) -> EntityLineage:
-        """Answer what feeds an entity and what it feeds."""
+        """Return what feeds an entity and what it feeds."""
 
     def paths(self, source: str, target: str, *, limit: int) -> Paths:
-        """Answer by which routes data gets from one entity to another."""
+        """Return the paths from one entity to another."""
 
     def analyze_impact(self, request: ImpactRequest, policy: Policy | None = None) -> ImpactAnswer:
-        """Answer what a change does, and what a policy, the default one for None, says of it."""
+        """Return the effects of a change and the verdict of a policy (None: the default policy)."""
 
     def suggest_fix(self, request: ImpactRequest, code: SourceFiles | None) -> Fix:
-        """Write the patch for a change: to these files, or to those known where lineage is."""
+        """Write the patch for a change to the given files, or to the backend's own repository."""
 
     def kpis(self) -> Kpis:
-        """Answer how the whole graph is doing."""
+        """Return the KPIs of the whole graph."""
 
     def incident_report(self, entity: str, at: str | None) -> Incident:
-        """Answer what is wrong with an entity, where from, and whom it concerns."""
+        """Report what is wrong with an entity, the likely causes, and who is affected."""
 
     def export(
         self,
@@ -82,19 +82,19 @@ class Backend(Protocol):
         focus: str | None,
         diff: str | None,
     ) -> ExportAnswer:
-        """Write a piece of the graph down in another format."""
+        """Export a part of the graph in another format."""
 
     def search(self, text: str, *, limit: int, cursor: str | None) -> EntityPage:
         """Find entities by the words in their names."""
 
     def details(self, entity: str) -> EntityDetails:
-        """Answer with all that is known of one entity."""
+        """Return the details of one entity."""
 
     def column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
-        """Answer from which columns a column is made."""
+        """Return the columns that a column derives from."""
 
     def diagnose(self, dataset: str, column: str) -> Diagnosis:
         """Trace a metric that looks wrong back to its sources."""
 
     def close(self) -> None:
-        """Release what is held."""
+        """Release connections and files."""

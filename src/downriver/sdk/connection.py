@@ -1,4 +1,4 @@
-"""Requests to one Downriver server, over connections that are kept."""
+"""Requests to one Downriver server over persistent connections."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from downriver.fork_safety import keep_inherited
 T = TypeVar("T")
 
 READ_TIMEOUT = 60.0
-WRITE_TIMEOUT = 10.0  # whoever registers may be a job at work: then it is spooled
+WRITE_TIMEOUT = (
+    10.0  # short, because the caller may be a running job; on a timeout the event is spooled
+)
 _FAILED = 400
 
 
 class _Failure(msgspec.Struct):
-    """The one shape of error body."""
+    """The body of an error response."""
 
     error: str = ""
     detail: str = ""
@@ -30,7 +32,7 @@ class _Failure(msgspec.Struct):
 
 
 class Connection:
-    """Asks a server. Safe to share between threads."""
+    """Sends requests to a server. Safe to share between threads."""
 
     def __init__(self, url: str, key: str) -> None:
         self._url = url.rstrip("/")
@@ -41,7 +43,7 @@ class Connection:
         self._idle: deque[http.client.HTTPConnection] = deque()
 
     def renew(self) -> None:
-        """Begin with connections of a process's own."""
+        """Drop the connections of the parent process after a fork."""
         keep_inherited(*self._idle)
         self._idle = deque()
 
@@ -50,23 +52,23 @@ class Connection:
         while self._idle:
             self._idle.pop().close()
 
-    def get(self, path: str, asked: dict[str, Any], kind: type[T]) -> T:
-        """Return the answer to a question; what is None is not asked."""
-        given = {name: str(value) for name, value in asked.items() if value is not None}
-        return self._ask("GET", f"{path}?{urlencode(given)}", None, kind, READ_TIMEOUT)
+    def get(self, path: str, query: dict[str, Any], kind: type[T]) -> T:
+        """Send a GET request, without parameters that are None, and return the decoded answer."""
+        given = {name: str(value) for name, value in query.items() if value is not None}
+        return self._send("GET", f"{path}?{urlencode(given)}", None, kind, READ_TIMEOUT)
 
     def post(self, path: str, body: Any, kind: type[T], timeout: float = WRITE_TIMEOUT) -> T:
-        """Return the answer to what is sent."""
-        return self._ask("POST", path, msgspec.json.encode(body), kind, timeout)
+        """Send a POST request and return the decoded answer."""
+        return self._send("POST", path, msgspec.json.encode(body), kind, timeout)
 
-    def _ask(self, method: str, path: str, body: bytes | None, kind: type[T], timeout: float) -> T:
+    def _send(self, method: str, path: str, body: bytes | None, kind: type[T], timeout: float) -> T:
         status, answer = self._request(method, self._parts.path + path, body, timeout)
         if status >= _FAILED:
             raise _error_of(self._url, status, answer)
         try:
             return msgspec.json.decode(answer, type=kind)
         except msgspec.DecodeError as exc:
-            reason = f"its answer to {method} {path.partition('?')[0]} cannot be read: {exc}"
+            reason = f"invalid answer to {method} {path.partition('?')[0]}: {exc}"
             raise errors.ServerError(self._url, reason) from exc
 
     def _request(
@@ -81,7 +83,7 @@ class Connection:
                 connection.request(method, path, body, self._headers)
                 response = connection.getresponse()
             except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
-                connection.close()  # an idle connection the server closed: once more
+                connection.close()  # the server closed an idle connection: try again
                 connection.request(method, path, body, self._headers)
                 response = connection.getresponse()
             answer = response.status, response.read()
@@ -92,7 +94,7 @@ class Connection:
         return answer
 
     def _take(self) -> http.client.HTTPConnection:
-        """Return a connection no one else uses."""
+        """Return a connection that no other thread uses."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -102,27 +104,27 @@ class Connection:
 
 
 def _error_of(url: str, status: int, body: bytes) -> errors.DownriverError:
-    """Return the error that the server tells of, as it would be raised here."""
+    """Return the exception for an error response, the same as a local store would raise."""
     try:
-        told = msgspec.json.decode(body, type=_Failure)
+        failure = msgspec.json.decode(body, type=_Failure)
     except msgspec.DecodeError:
-        told = _Failure()
-    match told.error:
+        failure = _Failure()
+    match failure.error:
         case "EntityNotFound":
-            found: errors.DownriverError = errors.EntityNotFoundError("", told.near)
+            error: errors.DownriverError = errors.EntityNotFoundError("", failure.near)
         case "AmbiguousName":
-            found = errors.AmbiguousNameError("", told.candidates)
+            error = errors.AmbiguousNameError("", failure.candidates)
         case "InvalidRequest" | "InvalidEvent":
-            reason = told.detail.removeprefix(f"{told.field}: ")
-            found = errors.InvalidRequestError(told.field or "request", reason)
+            reason = failure.detail.removeprefix(f"{failure.field}: ")
+            error = errors.InvalidRequestError(failure.field or "request", reason)
         case "Unauthorized":
-            found = errors.UnauthorizedError("this API key is missing or unknown")
+            error = errors.UnauthorizedError("this API key is missing or unknown")
         case "Forbidden":
-            found = errors.ForbiddenError("", "")
+            error = errors.ForbiddenError("", "")
         case "StoreBusy":
-            found = errors.StoreBusyError("the server is overloaded")
+            error = errors.StoreBusyError("the server is overloaded")
         case _:
-            return errors.ServerError(url, told.detail or f"it answered {status}")
-    found.message = told.detail
-    found.args = (told.detail,)
-    return found
+            return errors.ServerError(url, failure.detail or f"HTTP status {status}")
+    error.message = failure.detail
+    error.args = (failure.detail,)
+    return error

@@ -1,4 +1,4 @@
-"""Functions as jobs: the decorators, and what else code says of its own lineage."""
+"""Python functions as jobs: decorators, and documentation of column lineage."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ NameResolver: TypeAlias = Callable[[str], NodeId]
 
 
 class EventEmitter(Protocol):
-    """Whatever takes an OpenLineage event as a dictionary."""
+    """An object that accepts OpenLineage events as dictionaries."""
 
     def emit(self, event: dict[str, Any]) -> None:
-        """Take an event."""
+        """Accept an event."""
 
 
 class LineageEmitter:
-    """Sends events to a collector. Never raises and never waits: what cannot be sent is spooled."""
+    """Sends events to a collector. It never raises and never waits: unsent events are spooled."""
 
     def __init__(self, marquez_url: str | None = None) -> None:
         self._emitter = open_emitter(marquez_url)
 
     def emit(self, event: Mapping[str, Any]) -> None:
-        """Take an OpenLineage event."""
+        """Send an OpenLineage event."""
         with guarded("reading an event to be sent"):
-            self._emitter.close_at_exit()  # of this process, which may be forked from another
+            self._emitter.close_at_exit()  # in this process, which may be a fork
             self._emitter.emit(msgspec.json.encode(event))
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until what was taken is sent or spooled; False when that takes too long."""
+        """Wait until all events are sent or spooled. False if that takes longer than `timeout`."""
         return self._emitter.flush(timeout)
 
 
@@ -70,9 +70,10 @@ def track_lineage(
 ) -> Callable[[F], F]:
     """Record every call of a function as a run: START, then COMPLETE, FAIL or ABORT.
 
-    Text in braces is taken from the call's arguments. With `auto`, what pandas, polars, pyarrow
-    and duckdb read and write inside is added. Events go to `emitter`, else to DOWNRIVER_URL, else
-    to the store; a collector that is down costs the function neither an error nor time.
+    Text in braces is replaced by the call's arguments. With `auto`, datasets that pandas, polars,
+    pyarrow and duckdb read or write during the call are added. Events go to `emitter`, else to
+    DOWNRIVER_URL, else to the store. If the collector is down, the function is neither slowed
+    down nor interrupted.
     """
     return track_calls(
         inputs,
@@ -99,7 +100,7 @@ def track_calls(
     description: str = "",
     columns: Sequence[ColumnLineage] = (),
 ) -> Callable[[F], F]:
-    """Return the decorator that records a function's calls."""
+    """Return a decorator that records the calls of a function."""
 
     def table(name: str) -> DatasetId:
         return _dataset(name, names)
@@ -117,14 +118,14 @@ def track_calls(
     )
 
     def decorate(function: F) -> F:
-        found: F = track_function(function, tracking)
-        return found
+        tracked: F = track_function(function, tracking)
+        return tracked
 
     return decorate
 
 
 def resolve_offline(text: str) -> NodeId:
-    """Return what a name means where no catalog can be asked."""
+    """Return the id of a name, when no catalog is available."""
     return new_node(text, DEFAULT_NAMESPACE)
 
 
@@ -137,14 +138,14 @@ def _end(end: DatasetName, values: Mapping[str, Any], names: NameResolver) -> Da
     if not isinstance(end, Dataset):
         return DatasetUse(_dataset(fill_template(end, values), names))
     fields = [(str(f.get("name", "")), str(f.get("type", ""))) for f in end.schema_fields]
-    found = DatasetId(fill_template(end.namespace, values), fill_template(end.name, values))
-    return DatasetUse(found, FrameShape(tuple(fields)))
+    dataset = DatasetId(fill_template(end.namespace, values), fill_template(end.name, values))
+    return DatasetUse(dataset, FrameShape(tuple(fields)))
 
 
 def _dataset(text: str, names: NameResolver) -> DatasetId:
     node = names(text)
     if not isinstance(node, DatasetId):
-        raise InvalidRequestError("source", f"{text!r} is a job; a function reads datasets")
+        raise InvalidRequestError("source", f"{text!r} is a job; a dataset is needed")
     return node
 
 
@@ -173,10 +174,10 @@ def document_column_lineage(
     job_namespace: str = DEFAULT_NAMESPACE,
     emitter: EventEmitter | LineageEmitter | Emitter | None = None,
 ) -> None:
-    """Say how a job makes the columns of a dataset; with `output_path`, into a file too.
+    """Record how a job derives the columns of a dataset; with `output_path`, also in a file.
 
-    The dataset is `output`, else what the output columns name before their last dot, else one
-    called like the job.
+    The dataset is `output`, else the part of the output columns before their last dot, else a
+    dataset with the name of the job.
     """
     emit_documentation(
         job_name,
@@ -199,7 +200,7 @@ def emit_documentation(
     emit: Callable[[bytes], None],
     names: NameResolver,
 ) -> None:
-    """Emit one event for each dataset that columns are told of."""
+    """Emit one event for each dataset with documented columns."""
     by_output: dict[str, list[ColumnLineage]] = {}
     for column in lineage:
         owner = output or column.output_column.rpartition(".")[0] or job_name

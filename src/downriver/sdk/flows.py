@@ -1,4 +1,4 @@
-"""Flows as calls give them and as captured SQL has them."""
+"""Flows from arguments of calls, and from captured SQL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SqlFlows(MappingStruct, kw_only=True):
-    """What capturing a statement registered."""
+    """The flows that capturing a SQL statement registered."""
 
     source_tables: list[str]
     target_tables: list[str]
@@ -28,7 +28,7 @@ class SqlFlows(MappingStruct, kw_only=True):
 
 
 def make_flow(flow: Flow | Mapping[str, Any]) -> Flow:
-    """Return a flow from one, or from a dictionary with its fields; others are refused."""
+    """Return a flow, given as one or as a dictionary of its fields. Unknown fields are an error."""
     if isinstance(flow, Flow):
         return flow
     given = dict(flow)
@@ -37,21 +37,21 @@ def make_flow(flow: Flow | Mapping[str, Any]) -> Flow:
             given.setdefault(other, given.pop(name))
     unknown = given.keys() - set(Flow.__struct_fields__)
     if unknown:
-        raise InvalidRequestError("flow", f"has no {', '.join(sorted(map(str, unknown)))}")
+        raise InvalidRequestError("flow", f"unknown fields: {', '.join(sorted(map(str, unknown)))}")
     for name in ("source_id", "target_id"):
         if not isinstance(given.get(name), str):
             raise InvalidRequestError(name, "missing; write it like table:orders or api:stripe")
-    said = {name: value for name, value in given.items() if value is not None}
-    said["metadata"] = dict(said.get("metadata", {}))
-    return Flow(**said)
+    fields = {name: value for name, value in given.items() if value is not None}
+    fields["metadata"] = dict(fields.get("metadata", {}))
+    return Flow(**fields)
 
 
 def sql_flows(capture: SqlCapture, transformation: str) -> SqlFlows:
-    """Return the flows of a statement: from each table it reads to each it writes."""
-    found = capture.lineage
+    """Return the flows of a script: from each table a statement reads to each it writes."""
+    sql_lineage = capture.lineage
     pairs = {
         (source, target)
-        for statement in found.statements
+        for statement in sql_lineage.statements
         for source in statement.inputs
         for target in statement.outputs
     }
@@ -60,11 +60,11 @@ def sql_flows(capture: SqlCapture, transformation: str) -> SqlFlows:
         for source, target in sorted(pairs)
     ]
     return SqlFlows(
-        source_tables=found.inputs,
-        target_tables=found.outputs,
+        source_tables=sql_lineage.inputs,
+        target_tables=sql_lineage.outputs,
         flows_registered=flows,
         flow_count=len(flows),
-        columns=[*found.column_edges, *found.dataset_edges],
-        complete=found.complete,
-        blind_spots=[spot.message for spot in found.blind_spots],
+        columns=[*sql_lineage.column_edges, *sql_lineage.dataset_edges],
+        complete=sql_lineage.complete,
+        blind_spots=[spot.message for spot in sql_lineage.blind_spots],
     )

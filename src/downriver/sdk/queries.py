@@ -1,4 +1,4 @@
-"""What a tracker is asked: traces, impact, what went wrong, and all else that reads."""
+"""The questions a tracker answers: traces, paths, impact, incidents, exports and more."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 
 class TrackerQueries(ABC):
-    """The questions."""
+    """The methods of a tracker that only read."""
 
     @property
     @abstractmethod
     def backend(self) -> Backend:
-        """Who holds the lineage."""
+        """The store or server that holds the lineage."""
 
     def trace_lineage(
         self,
@@ -48,47 +48,47 @@ class TrackerQueries(ABC):
         *,
         limit: int = MOST_RELATED,
     ) -> LineageAnswer:
-        """Answer what feeds an entity and what it feeds."""
-        found = self.backend.related(entity_id, direction, depth=max_depth, limit=limit)
+        """Return what feeds an entity and what it feeds."""
+        answer = self.backend.related(entity_id, direction, depth=max_depth, limit=limit)
         return LineageAnswer(
-            lineage=found,
-            upstream_count=len(found.upstream),
-            downstream_count=len(found.downstream),
-            **_traced(entity_id, found),
+            lineage=answer,
+            upstream_count=len(answer.upstream),
+            downstream_count=len(answer.downstream),
+            **_answer_fields(entity_id, answer),
         )
 
     def trace_upstream(
         self, entity_id: str, max_depth: int | None = None, *, limit: int = MOST_RELATED
     ) -> UpstreamAnswer:
-        """Answer what feeds an entity, nearest first."""
-        found = self.backend.related(entity_id, "upstream", depth=max_depth, limit=limit)
+        """Return what feeds an entity, nearest first."""
+        answer = self.backend.related(entity_id, "upstream", depth=max_depth, limit=limit)
         return UpstreamAnswer(
-            upstream_sources=found.upstream,
-            count=len(found.upstream),
-            **_traced(entity_id, found),
+            upstream_sources=answer.upstream,
+            count=len(answer.upstream),
+            **_answer_fields(entity_id, answer),
         )
 
     def trace_downstream(
         self, entity_id: str, max_depth: int | None = None, *, limit: int = MOST_RELATED
     ) -> DownstreamAnswer:
-        """Answer what an entity feeds, nearest first."""
-        found = self.backend.related(entity_id, "downstream", depth=max_depth, limit=limit)
+        """Return what an entity feeds, nearest first."""
+        answer = self.backend.related(entity_id, "downstream", depth=max_depth, limit=limit)
         return DownstreamAnswer(
-            downstream_consumers=found.downstream,
-            count=len(found.downstream),
-            **_traced(entity_id, found),
+            downstream_consumers=answer.downstream,
+            count=len(answer.downstream),
+            **_answer_fields(entity_id, answer),
         )
 
     def find_lineage_paths(self, source_id: str, target_id: str, limit: int = 10) -> PathsAnswer:
-        """Answer by which routes data gets from one entity to another, shortest first."""
-        found = self.backend.paths(source_id, target_id, limit=limit)
+        """Return the paths from one entity to another, shortest first."""
+        answer = self.backend.paths(source_id, target_id, limit=limit)
         return PathsAnswer(
             source_id=source_id,
             target_id=target_id,
-            paths=[[short_id(step, DEFAULT_NAMESPACE) for step in path] for path in found.paths],
-            path_count=len(found.paths),
-            complete=found.complete,
-            blind_spots=found.blind_spots,
+            paths=[[short_id(step, DEFAULT_NAMESPACE) for step in path] for path in answer.paths],
+            path_count=len(answer.paths),
+            complete=answer.complete,
+            blind_spots=answer.blind_spots,
         )
 
     def analyze_impact(
@@ -103,7 +103,7 @@ class TrackerQueries(ABC):
         nullable: bool | None = None,
         changes: Sequence[Mapping[str, Any]] | None = None,
     ) -> ImpactAnswer:
-        """Answer what a change does to everyone downstream, and what the policy says of it."""
+        """Return the effects of a change downstream, and the verdict of the policy."""
         return self.backend.analyze_impact(
             ImpactRequest(
                 entity_id=entity_id,
@@ -113,7 +113,7 @@ class TrackerQueries(ABC):
                 data_type=data_type,
                 required=required,
                 nullable=nullable,
-                changes=_copied(changes),
+                changes=_copy_changes(changes),
             )
         )
 
@@ -128,9 +128,9 @@ class TrackerQueries(ABC):
         changes: Sequence[Mapping[str, Any]] | None = None,
         root: str | Path | None = ".",
     ) -> Fix:
-        """Write the patch that prepares the code under `root` for a change. Nothing is applied.
+        """Write the patch that prepares the code under `root` for a change, without applying it.
 
-        With `root=None` the code is that which the server, or the store, was opened with.
+        With `root=None` the code is the repository that the server or the store was opened with.
         """
         request = ImpactRequest(
             entity_id=entity_id,
@@ -138,22 +138,22 @@ class TrackerQueries(ABC):
             column=column,
             to=to,
             data_type=data_type,
-            changes=_copied(changes),
+            changes=_copy_changes(changes),
         )
         return self.backend.suggest_fix(request, None if root is None else SourceFolder(Path(root)))
 
     def kpis(self) -> Kpis:
-        """Answer how the whole graph is doing: coverage, blast radius, failures and the like."""
+        """Return the KPIs of the whole graph: coverage, blast radius, failures and more."""
         return self.backend.kpis()
 
     def incident_report(self, entity_id: str, at: str | None = None) -> Incident:
-        """Answer what is wrong with an entity, since when, where from, and whom it concerns."""
+        """Report what is wrong with an entity, the likely causes, and who is affected."""
         return self.backend.incident_report(entity_id, at)
 
     def export_lineage(
         self,
         entity_id: str,
-        format: str = "mermaid",  # noqa: A002 — the name users know
+        format: str = "mermaid",  # noqa: A002 — the public name
         direction: str = "both",
         max_depth: int | None = None,
         *,
@@ -161,10 +161,10 @@ class TrackerQueries(ABC):
         focus: str | None = None,
         diff: str | None = None,
     ) -> ExportAnswer:
-        """Write the graph around an entity down: as a drawing, or for another tool.
+        """Export the graph around an entity as a drawing, or for another tool.
 
         `format` is `mermaid`, `dot`, `svg`, `json`, `csv`, `openlineage`, `cypher` or `datahub`.
-        `focus` is a column to follow, `diff` a moment to compare with.
+        `focus` limits the graph to one column, `diff` marks the changes since a time.
         """
         return self.backend.export(
             entity_id, format, direction, depth=max_depth, as_of=as_of, focus=focus, diff=diff
@@ -173,23 +173,23 @@ class TrackerQueries(ABC):
     def search_entities(
         self, text: str = "", limit: int = 20, cursor: str | None = None
     ) -> EntityPage:
-        """Find datasets and jobs whose names hold all the words of `text`."""
+        """Find datasets and jobs whose names contain all the words of `text`."""
         return self.backend.search(text, limit=limit, cursor=cursor)
 
     def get_entity(self, entity_id: str) -> EntityDetails:
-        """Answer with all that is known of one dataset or job."""
+        """Return the details of one dataset or job."""
         return self.backend.details(entity_id)
 
     def get_column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
-        """Answer from which columns a column is made, one answer for each job that makes it."""
+        """Return the columns that a column derives from, one entry for each job that writes it."""
         return self.backend.column_lineage(dataset, column)
 
     def diagnose_metric(self, dataset: str, column: str) -> Diagnosis:
-        """Trace a metric that looks wrong back to its sources, and say where to look first."""
+        """Trace a metric that looks wrong back to its sources, and suggest where to look first."""
         return self.backend.diagnose(dataset, column)
 
     def get_last_updated(self, source: str) -> str | None:
-        """Return when a run last filled a dataset, or that of a column; None if none is known."""
+        """Return when a run last wrote a dataset, or the dataset of a column. None if unknown."""
         try:
             return self.backend.details(source).last_updated
         except (EntityNotFoundError, InvalidRequestError):
@@ -200,27 +200,27 @@ class TrackerQueries(ABC):
 
     def get_upstreams(self, dataset: str) -> list[str]:
         """Return the ids of the datasets that feed one directly."""
-        found = self.backend.related(dataset, "upstream", depth=1, limit=MOST_RELATED)
-        return _datasets(found.upstream)
+        answer = self.backend.related(dataset, "upstream", depth=1, limit=MOST_RELATED)
+        return _dataset_ids(answer.upstream)
 
     def get_downstreams(self, dataset: str) -> list[str]:
         """Return the ids of the datasets that one feeds directly."""
-        found = self.backend.related(dataset, "downstream", depth=1, limit=MOST_RELATED)
-        return _datasets(found.downstream)
+        answer = self.backend.related(dataset, "downstream", depth=1, limit=MOST_RELATED)
+        return _dataset_ids(answer.downstream)
 
     def get_upstream_chain(self, dataset: str) -> list[str]:
         """Return the ids of every dataset upstream of one, nearest first."""
-        found = self.backend.related(dataset, "upstream", depth=None, limit=MOST_RELATED)
-        return _datasets(found.upstream)
+        answer = self.backend.related(dataset, "upstream", depth=None, limit=MOST_RELATED)
+        return _dataset_ids(answer.upstream)
 
     def get_downstream_impact(self, dataset: str) -> list[str]:
         """Return the ids of every dataset downstream of one, nearest first."""
-        found = self.backend.related(dataset, "downstream", depth=None, limit=MOST_RELATED)
-        return _datasets(found.downstream)
+        answer = self.backend.related(dataset, "downstream", depth=None, limit=MOST_RELATED)
+        return _dataset_ids(answer.downstream)
 
 
-class _Traced(TypedDict):
-    """What every answer to a trace says of itself."""
+class _AnswerFields(TypedDict):
+    """The fields that all answers to traces have."""
 
     entity_id: str
     omitted_count: int
@@ -228,18 +228,18 @@ class _Traced(TypedDict):
     blind_spots: list[BlindSpot]
 
 
-def _traced(entity_id: str, found: EntityLineage) -> _Traced:
-    return _Traced(
+def _answer_fields(entity_id: str, answer: EntityLineage) -> _AnswerFields:
+    return _AnswerFields(
         entity_id=entity_id,
-        omitted_count=found.omitted_count,
-        complete=found.complete,
-        blind_spots=found.blind_spots,
+        omitted_count=answer.omitted_count,
+        complete=answer.complete,
+        blind_spots=answer.blind_spots,
     )
 
 
-def _copied(changes: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]] | None:
+def _copy_changes(changes: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]] | None:
     return None if changes is None else [dict(change) for change in changes]
 
 
-def _datasets(related: list[Related]) -> list[str]:
+def _dataset_ids(related: list[Related]) -> list[str]:
     return [entity.entity_id for entity in related if entity.kind == "dataset"]

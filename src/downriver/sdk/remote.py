@@ -1,4 +1,4 @@
-"""Lineage that a server holds, asked over HTTP."""
+"""Lineage on a server, over HTTP."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _Derivations(msgspec.Struct):
 
 
 class RemoteLineage:
-    """Asks one server, and spools what it cannot be told. Safe to share between threads."""
+    """Uses one server, and spools events while it is down. Safe to share between threads."""
 
     def __init__(self, url: str, key: str, spool: Spool) -> None:
         self._spool = spool
@@ -68,22 +68,22 @@ class RemoteLineage:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Begin with connections and threads of a process's own."""
+        """Make new connections and threads after a fork."""
         self._server.renew()
         self._sending = threading.Lock()
-        self._pool = ThreadPoolExecutor(_AT_ONCE, "downriver-remote")  # threads start when needed
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "downriver-remote")  # starts threads when needed
 
     def send(self, events: list[bytes]) -> None:
-        """Put events into the server's log, or raise when that cannot be done now."""
+        """Append events to the server's log, or raise if that is not possible now."""
         with self._sending:
             self._sender(events)
 
     def name_entity(self, text: str) -> NodeId:
-        """Return what a name means where no catalog is asked: a function must not wait for one."""
+        """Return the id of a name without asking the server: a tracked function must not wait."""
         return new_node(text, DEFAULT_NAMESPACE)
 
     def register_flows(self, flows: Sequence[Flow]) -> list[RegisteredFlow]:
-        """Register flows; where the server is down they are spooled, and say so."""
+        """Register flows. If the server is down they are spooled, with the status `spooled`."""
         try:
             return self._server.post("/v1/flows", {"flows": flows}, _Flows).flows
         except errors.ServerUnreachableError as exc:
@@ -92,13 +92,13 @@ class RemoteLineage:
             return [_spooled(flow) for flow in registered]
 
     def submit_flow(self, flow: Flow) -> Future[RegisteredFlow]:
-        """Take a flow; a few requests are under way at once, and the server joins their commits."""
+        """Register a flow in the background. The server commits concurrent requests together."""
         return self._pool.submit(lambda: self.register_flows([flow])[0])
 
     def register_pipeline(
         self, name: str, flows: Sequence[Flow], *, schedule: str | None, description: str
     ) -> RegisteredPipeline:
-        """Register a pipeline and every step of it."""
+        """Register a pipeline and its steps."""
         body = {"name": name, "steps": flows, "schedule": schedule, "description": description}
         try:
             return self._server.post("/v1/pipelines", body, RegisteredPipeline)
@@ -123,48 +123,48 @@ class RemoteLineage:
             return capture
 
     def _keep(self, events: list[Event], failure: errors.ServerUnreachableError) -> None:
-        """Spool events that could not be sent: whoever registers them may be a job at work."""
-        log.warning("%s; %d events are kept to be sent later", failure.message, len(events))
+        """Spool events that could not be sent, because the caller may be a running job."""
+        log.warning("%s; %d events are spooled and sent later", failure.message, len(events))
         self._spool.add([event.raw for event in events])
 
     def related(
         self, entity: str, direction: Direction | str, *, depth: int | None, limit: int
     ) -> EntityLineage:
-        """Answer what feeds an entity and what it feeds."""
-        asked = {"entity": entity, "direction": direction, "depth": depth, "limit": limit}
-        return self._server.get("/v1/related", asked, EntityLineage)
+        """Return what feeds an entity and what it feeds."""
+        query = {"entity": entity, "direction": direction, "depth": depth, "limit": limit}
+        return self._server.get("/v1/related", query, EntityLineage)
 
     def paths(self, source: str, target: str, *, limit: int) -> Paths:
-        """Answer by which routes data gets from one entity to another."""
+        """Return the paths from one entity to another."""
         return self._server.get(
             "/v1/paths", {"source": source, "target": target, "limit": limit}, Paths
         )
 
     def analyze_impact(self, request: ImpactRequest, policy: Policy | None = None) -> ImpactAnswer:
-        """Answer what a change does, and what a policy, the default one for None, says of it."""
+        """Return the effects of a change and the verdict of a policy (None: the default policy)."""
         body = {**msgspec.to_builtins(request), "policy": policy}
         return self._server.post("/v1/impact", body, ImpactAnswer, READ_TIMEOUT)
 
     def suggest_fix(self, request: ImpactRequest, code: SourceFiles | None) -> Fix:
-        """Write the patch for a change. Of files that are only here, those are sent it asks for."""
+        """Write the patch for a change. Local files are sent when the server asks for them."""
         files = None if code is None else find_yaml_mentions(code, request)
         while True:
             body = {**msgspec.to_builtins(request), "files": files}
-            found = self._server.post("/v1/fix", body, Fix, READ_TIMEOUT)
+            fix = self._server.post("/v1/fix", body, Fix, READ_TIMEOUT)
             if code is None or files is None:
-                return found
-            asked_for = {path: code.read(path) for path in found.absent if path not in files}
-            here = {path: text for path, text in asked_for.items() if text is not None}
-            if not here:
-                return found
-            files.update(here)
+                return fix
+            wanted = {path: code.read(path) for path in fix.absent if path not in files}
+            present = {path: text for path, text in wanted.items() if text is not None}
+            if not present:
+                return fix
+            files.update(present)
 
     def kpis(self) -> Kpis:
-        """Answer how the whole graph is doing."""
+        """Return the KPIs of the whole graph."""
         return self._server.get("/v1/kpis", {}, Kpis)
 
     def incident_report(self, entity: str, at: str | None) -> Incident:
-        """Answer what is wrong with an entity, where from, and whom it concerns."""
+        """Report what is wrong with an entity, the likely causes, and who is affected."""
         return self._server.get("/v1/incidents", {"entity": entity, "at": at}, Incident)
 
     def export(
@@ -178,8 +178,8 @@ class RemoteLineage:
         focus: str | None,
         diff: str | None,
     ) -> ExportAnswer:
-        """Write a piece of the graph down in another format."""
-        asked = {
+        """Export a part of the graph in another format."""
+        query = {
             "entity": entity,
             "format": output_format,
             "direction": direction,
@@ -188,7 +188,7 @@ class RemoteLineage:
             "focus": focus,
             "diff": diff,
         }
-        return self._server.get("/v1/export", asked, ExportAnswer)
+        return self._server.get("/v1/export", query, ExportAnswer)
 
     def search(self, text: str, *, limit: int, cursor: str | None) -> EntityPage:
         """Find entities by the words in their names."""
@@ -197,20 +197,20 @@ class RemoteLineage:
         )
 
     def details(self, entity: str) -> EntityDetails:
-        """Answer with all that is known of one entity."""
+        """Return the details of one entity."""
         return self._server.get("/v1/entity", {"entity": entity}, EntityDetails)
 
     def column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
-        """Answer from which columns a column is made."""
-        asked = {"dataset": dataset, "column": column}
-        return self._server.get("/v1/column-lineage", asked, _Derivations).derivations
+        """Return the columns that a column derives from."""
+        query = {"dataset": dataset, "column": column}
+        return self._server.get("/v1/column-lineage", query, _Derivations).derivations
 
     def diagnose(self, dataset: str, column: str) -> Diagnosis:
         """Trace a metric that looks wrong back to its sources."""
         return self._server.get("/v1/diagnosis", {"dataset": dataset, "column": column}, Diagnosis)
 
     def close(self) -> None:
-        """Finish what is under way and close every connection."""
+        """Finish pending requests and close every connection."""
         self._pool.shutdown()
         self._sender.close()
         self._server.close()
@@ -221,7 +221,7 @@ def _offline(text: str, field: str) -> NodeId:
 
 
 def resolve_table_offline(table: str) -> DatasetId:
-    """Return the table that SQL names, where no catalog can be asked."""
+    """Return the id of a table in SQL, when no catalog is available."""
     return DatasetId(DEFAULT_NAMESPACE, table)
 
 

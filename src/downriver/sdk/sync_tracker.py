@@ -1,4 +1,4 @@
-"""The tracker for code that does not await."""
+"""The synchronous tracker."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class SyncTracker(TrackerQueries):
-    """Registers lineage and asks questions about it. Safe to share between threads."""
+    """Registers lineage and answers questions about it. Safe to share between threads."""
 
     def __init__(self, backend: Backend, spool: Spool) -> None:
         self._backend = backend
@@ -39,12 +39,12 @@ class SyncTracker(TrackerQueries):
 
     @property
     def backend(self) -> Backend:
-        """Who holds the lineage, after what tracked functions did until now has arrived there."""
+        """The store or server, after it has received all events of tracked functions so far."""
         self.flush()
         return self._backend
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until what tracked functions did is sent or spooled; False if that takes longer."""
+        """Wait until all events are sent or spooled. False if that takes longer than `timeout`."""
         return flush_shared(timeout) and self._emitter.flush(timeout)
 
     def track(
@@ -59,9 +59,9 @@ class SyncTracker(TrackerQueries):
     ) -> Callable[[F], F]:
         """Record every call of a function as a run that reads `source` and writes `target`.
 
-        Text in braces is taken from the call's arguments. With `auto`, what pandas, polars,
-        pyarrow and duckdb read and write inside is added. A call that raises is a failed run, and
-        no lineage.
+        Text in braces is replaced by the call's arguments. With `auto`, datasets that pandas,
+        polars, pyarrow and duckdb read or write during the call are added. A call that raises is
+        a failed run and adds no lineage.
         """
         return track_calls(
             source,
@@ -77,7 +77,7 @@ class SyncTracker(TrackerQueries):
     def document_column_lineage(
         self, job_name: str, lineage: Sequence[ColumnLineage], *, output: str | None = None
     ) -> None:
-        """Say how a job makes the columns of `output`, or of what the columns' names begin with."""
+        """Record how a job derives the columns of `output`, or of the dataset that they name."""
         emit_documentation(
             job_name,
             lineage,
@@ -94,8 +94,6 @@ class SyncTracker(TrackerQueries):
     def _name_entity(self, text: str) -> NodeId:
         return self._backend.name_entity(text)
 
-    # Registering
-
     def register_flow(
         self,
         source_id: str,
@@ -105,7 +103,7 @@ class SyncTracker(TrackerQueries):
         schedule: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> RegisteredFlow:
-        """Register that data goes from one entity to another; on disk when this returns."""
+        """Register that data flows from one entity to another. It is on disk when this returns."""
         return self.start_flow(
             source_id, target_id, flow_type, transformation, schedule, metadata
         ).result()
@@ -119,7 +117,7 @@ class SyncTracker(TrackerQueries):
         schedule: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Future[RegisteredFlow]:
-        """Begin to register a flow; the future resolves once it is on disk."""
+        """Register a flow in the background. The future resolves once it is on disk."""
         flow = make_flow(
             {
                 "source_id": source_id,
@@ -133,7 +131,7 @@ class SyncTracker(TrackerQueries):
         return self._backend.submit_flow(flow)
 
     def register_flows(self, flows: Iterable[Flow | Mapping[str, Any]]) -> list[RegisteredFlow]:
-        """Register many flows at once: far quicker than one by one."""
+        """Register many flows at once, which is much faster than one by one."""
         return self.backend.register_flows([make_flow(flow) for flow in flows])
 
     def register_pipeline(
@@ -156,9 +154,9 @@ class SyncTracker(TrackerQueries):
         *,
         dialect: str | None = None,
     ) -> SqlFlows:
-        """Register the flows of a statement that was run, from its text.
+        """Register the flows of a SQL statement that was executed.
 
-        `context_table` is where the rows of a bare SELECT went.
+        `context_table` is the table that received the rows of a SELECT.
         """
         text = sql
         if context_table and not parse_sql_lineage(sql, dialect=dialect).outputs:
@@ -168,6 +166,6 @@ class SyncTracker(TrackerQueries):
         return sql_flows(capture, described)
 
     def close(self) -> None:
-        """Send what waits, and release the store or the connection."""
+        """Send remaining events, and release the store or the connection."""
         self._emitter.close()
         self._backend.close()

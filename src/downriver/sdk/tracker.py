@@ -26,10 +26,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _awaited(
+def _async(
     method: Callable[Concatenate[SyncTracker, P], R],
 ) -> Callable[Concatenate[Tracker, P], Coroutine[Any, Any, R]]:
-    """Return the method that runs another in a thread, with its signature and documentation."""
+    """Return an async method that runs `method` in a thread, with its signature and docstring."""
 
     @functools.wraps(method)
     async def call(self: Tracker, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -38,11 +38,11 @@ def _awaited(
     return call
 
 
-def _awaited_future(
+def _async_future(
     start: Callable[Concatenate[SyncTracker, P], Future[R]],
     method: Callable[Concatenate[SyncTracker, P], R],
 ) -> Callable[Concatenate[Tracker, P], Coroutine[Any, Any, R]]:
-    """Return a method that needs no thread, because what is begun ends by itself."""
+    """Return an async method that awaits the future of `start`, without a thread."""
 
     @functools.wraps(method)
     async def call(self: Tracker, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -52,37 +52,37 @@ def _awaited_future(
 
 
 class Tracker:
-    """Registers lineage and asks questions about it. `sync` has the same without `await`."""
+    """Registers lineage and answers questions about it. `sync` is the same without `await`."""
 
     def __init__(self, sync: SyncTracker) -> None:
         self.sync = sync
         self.track = sync.track
 
-    register_flow = _awaited_future(SyncTracker.start_flow, SyncTracker.register_flow)
-    register_flows = _awaited(SyncTracker.register_flows)
-    register_pipeline = _awaited(SyncTracker.register_pipeline)
-    capture_sql_lineage = _awaited(SyncTracker.capture_sql_lineage)
-    trace_lineage = _awaited(SyncTracker.trace_lineage)
-    trace_upstream = _awaited(SyncTracker.trace_upstream)
-    trace_downstream = _awaited(SyncTracker.trace_downstream)
-    find_lineage_paths = _awaited(SyncTracker.find_lineage_paths)
-    analyze_impact = _awaited(SyncTracker.analyze_impact)
-    suggest_fix = _awaited(SyncTracker.suggest_fix)
-    kpis = _awaited(SyncTracker.kpis)
-    incident_report = _awaited(SyncTracker.incident_report)
-    export_lineage = _awaited(SyncTracker.export_lineage)
-    search_entities = _awaited(SyncTracker.search_entities)
-    get_entity = _awaited(SyncTracker.get_entity)
-    get_column_lineage = _awaited(SyncTracker.get_column_lineage)
-    diagnose_metric = _awaited(SyncTracker.diagnose_metric)
-    get_last_updated = _awaited(SyncTracker.get_last_updated)
-    get_upstreams = _awaited(SyncTracker.get_upstreams)
-    get_downstreams = _awaited(SyncTracker.get_downstreams)
-    get_upstream_chain = _awaited(SyncTracker.get_upstream_chain)
-    get_downstream_impact = _awaited(SyncTracker.get_downstream_impact)
-    document_column_lineage = _awaited(SyncTracker.document_column_lineage)
-    flush = _awaited(SyncTracker.flush)
-    close = _awaited(SyncTracker.close)
+    register_flow = _async_future(SyncTracker.start_flow, SyncTracker.register_flow)
+    register_flows = _async(SyncTracker.register_flows)
+    register_pipeline = _async(SyncTracker.register_pipeline)
+    capture_sql_lineage = _async(SyncTracker.capture_sql_lineage)
+    trace_lineage = _async(SyncTracker.trace_lineage)
+    trace_upstream = _async(SyncTracker.trace_upstream)
+    trace_downstream = _async(SyncTracker.trace_downstream)
+    find_lineage_paths = _async(SyncTracker.find_lineage_paths)
+    analyze_impact = _async(SyncTracker.analyze_impact)
+    suggest_fix = _async(SyncTracker.suggest_fix)
+    kpis = _async(SyncTracker.kpis)
+    incident_report = _async(SyncTracker.incident_report)
+    export_lineage = _async(SyncTracker.export_lineage)
+    search_entities = _async(SyncTracker.search_entities)
+    get_entity = _async(SyncTracker.get_entity)
+    get_column_lineage = _async(SyncTracker.get_column_lineage)
+    diagnose_metric = _async(SyncTracker.diagnose_metric)
+    get_last_updated = _async(SyncTracker.get_last_updated)
+    get_upstreams = _async(SyncTracker.get_upstreams)
+    get_downstreams = _async(SyncTracker.get_downstreams)
+    get_upstream_chain = _async(SyncTracker.get_upstream_chain)
+    get_downstream_impact = _async(SyncTracker.get_downstream_impact)
+    document_column_lineage = _async(SyncTracker.document_column_lineage)
+    flush = _async(SyncTracker.flush)
+    close = _async(SyncTracker.close)
 
     async def __aenter__(self) -> Tracker:
         return self
@@ -97,16 +97,16 @@ class Tracker:
 
 
 def lineage(location: str | None = None, *, create: bool = True) -> Tracker:
-    """Open the lineage at `location`: a directory, postgresql://…, a server's URL or `:memory:`.
+    """Open the lineage at `location`: a directory, postgresql://…, a server URL or `:memory:`.
 
-    Without one it is DOWNRIVER_URL, else DOWNRIVER_STORE, else the nearest `.downriver/`. A store
-    that is not there is made, unless `create` says not to.
+    The default is DOWNRIVER_URL, else DOWNRIVER_STORE, else the nearest `.downriver/`. A missing
+    store is created unless `create` is false.
     """
     return Tracker(lineage_sync(location, create=create))
 
 
 def lineage_sync(location: str | None = None, *, create: bool = True) -> SyncTracker:
-    """Open a tracker for code that does not await; what is given is as for `lineage`."""
+    """Open a synchronous tracker. The arguments are those of `lineage`."""
     target = location or settings.read_text(settings.URL)
     if target.startswith(("http://", "https://")):
         spool = open_spool()
@@ -116,7 +116,7 @@ def lineage_sync(location: str | None = None, *, create: bool = True) -> SyncTra
 
 
 def _spool_beside(location: str | None) -> Spool:
-    """Return where the events of one store wait: those of another must not get into it."""
+    """Return the spool of one store. Each store has its own, so that events are not mixed."""
     if location == MEMORY:
         return Spool(Path(tempfile.gettempdir()) / "downriver-memory-spool")
     if not location or "://" in location:
