@@ -19,17 +19,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-import typer.main
 
 from downriver import errors, settings
-from downriver.cli.app import app
+from downriver.cli.app import COMMANDS, CommandEntry, load_command
 from downriver.http.app import ENDPOINTS
 from tests.server import free_port, wait_until_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import click
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -56,30 +53,26 @@ def blocks_of(text: str) -> list[Block]:
 # Everything is documented
 
 
-def all_commands() -> Iterator[str]:
-    def walk(command: click.Command, name: str) -> Iterator[str]:
-        children = getattr(command, "commands", {})
-        if not children or getattr(command, "invoke_without_command", False):
-            yield name
-        for child_name, child in children.items():
-            yield from walk(child, f"{name} {child_name}")
-
-    yield from walk(typer.main.get_command(app), "downriver")
-
-
-def options_of(name: str) -> list[str]:
-    command = typer.main.get_command(app)
-    for part in name.split()[1:]:
-        command = command.commands[part]
-    return [o for p in command.params for o in p.opts if o.startswith("--")]
+def all_commands(
+    entries: tuple[CommandEntry, ...] = COMMANDS, prefix: str = "downriver"
+) -> Iterator[tuple[str, CommandEntry]]:
+    for entry in entries:
+        name = f"{prefix} {entry.name}"
+        if entry.target:
+            yield name, entry
+        yield from all_commands(entry.commands, name)
 
 
-@pytest.mark.parametrize("name", sorted(all_commands()))
+ENTRIES = dict(all_commands())
+
+
+@pytest.mark.parametrize("name", sorted(ENTRIES))
 def test_every_command_and_option_is_documented(name: str) -> None:
     page = (GUIDE / "cli.md").read_text("utf-8")
     match = re.search(rf"^## `{re.escape(name)}.*?(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
     assert match, f"docs/guide/cli.md has no section `{name} …`"
-    missing = [o for o in options_of(name) if f"`{o}" not in match[0] and o != "--help"]
+    options = [o for p in load_command(ENTRIES[name]).params for o in p.opts if o.startswith("--")]
+    missing = [o for o in options if f"`{o}" not in match[0] and o != "--help"]
     assert not missing, f"docs/guide/cli.md, section {name}: no word on {missing}"
 
 

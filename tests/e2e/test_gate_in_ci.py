@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import typer.main
 import yaml
 from tests.unit.impact.estate import Estate
 
-from downriver.cli.app import app
+from downriver.cli.app import COMMANDS, load_command
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -199,7 +198,7 @@ def snippets() -> Iterator[dict[str, Any]]:
 
 
 def test_every_yaml_in_the_guide_is_yaml_and_names_options_that_exist() -> None:
-    command = typer.main.get_command(app).commands["gate"]
+    command = load_command(next(entry for entry in COMMANDS if entry.name == "gate"))
     known = {option for parameter in command.params for option in parameter.opts}
     found = list(snippets())
     assert len(found) >= 4

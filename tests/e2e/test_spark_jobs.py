@@ -119,7 +119,7 @@ def test_a_dead_collector_does_not_stop_a_job_and_loses_nothing(tmp_path: Path) 
             [sys.executable, "-m", "downriver", "spool", "flush", "--to", url],
             cwd=tmp_path, capture_output=True, text=True, check=True,
         )  # fmt: skip
-    assert ", 0 wait" in sent.stdout
+    assert ", 0 still spooled" in sent.stdout
     with Lineage.open(str(tmp_path / "store")) as lineage:
         assert direct_sources(lineage, "by_region.revenue") == {"orders:amount"}
 

@@ -1,5 +1,17 @@
-"""The command line: one file a command."""
+"""The command line. `app.py` lists the commands; each is a function in a module of its own."""
 
-from downriver.cli.app import main
+from __future__ import annotations
 
-__all__ = ["main"]
+import sys
+
+
+def main() -> None:
+    """Run the command line."""
+    if sys.argv[1:] == ["--version"]:
+        from downriver import __version__  # before Typer is loaded: scripts ask this often
+
+        sys.stdout.write(f"downriver {__version__}\n")
+        return
+    from downriver.cli.app import run
+
+    run()

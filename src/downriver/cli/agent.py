@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-from rich.markup import escape
 
-from downriver.cli.output import JsonOption, StoreOption, err, print_json
+from downriver.cli.output import JsonOption, StoreOption, err, escape, print_json
 from downriver.errors import DownriverError, InvalidRequestError
 
 if TYPE_CHECKING:

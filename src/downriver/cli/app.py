@@ -1,60 +1,205 @@
-"""All commands in one list, and the one place where errors become exit codes."""
+"""The list of commands, and the one place where errors become exit codes.
+
+A command's module is imported when the command runs or shows its own help. The list has the names
+and one-line helps, so `downriver --help` and shell completion import no command.
+"""
 
 from __future__ import annotations
 
 import gc
+import importlib
 import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
 
 from downriver import __version__
-from downriver.cli import agent, demo, graph, mcp, paths, server, store, trace
-from downriver.cli.capture import ingest, run, spool, sql
-from downriver.cli.govern import certified, incident, kpis, tags, watch
-from downriver.cli.impact import fix, gate, impact
-from downriver.cli.lake import export, history, pipeline
 from downriver.cli.output import fail
 from downriver.errors import DownriverError
 
-app = typer.Typer(
-    name="downriver",
-    help="Change a table. See what breaks downriver, before you ship.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+class CommandEntry(NamedTuple):
+    """A command: its name, its `module:function` under `downriver.cli`, and a one-line help.
+
+    A command with commands of its own is a group; `target` is then what runs without one of them.
+    """
+
+    name: str
+    target: str
+    help: str
+    commands: tuple[CommandEntry, ...] = ()
+    passes_options_on: bool = False
+
+
+COMMANDS: tuple[CommandEntry, ...] = (
+    CommandEntry("demo", "demo:demo", "Run a sample pipeline on Spark and show its lineage."),
+    CommandEntry("serve", "server:serve", "Start the HTTP server."),
+    CommandEntry("ingest", "capture.ingest:ingest", "Store OpenLineage events from files."),
+    CommandEntry("trace", "trace:trace", "Show what an entity feeds, or what feeds it."),
+    CommandEntry("paths", "paths:paths", "Show the paths from one entity to another."),
+    CommandEntry("graph", "graph:graph", "Draw or export the graph around an entity."),
+    CommandEntry("impact", "impact.impact:impact", "Show what a change breaks."),
+    CommandEntry("gate", "impact.gate:gate", "Decide by policy whether a change may ship."),
+    CommandEntry("fix", "impact.fix:fix", "Write a patch for the consumers that a change breaks."),
+    CommandEntry("kpis", "govern.kpis:kpis", "Show coverage, failures and freshness of the graph."),
+    CommandEntry("incident", "govern.incident:incident", "Report what is wrong with an entity."),
+    CommandEntry("tags", "govern.tags:tags", "Show which columns a tag reaches."),
+    CommandEntry("certified", "govern.certified:certified", "Check the certified datasets."),
+    CommandEntry(
+        "watch",
+        "govern.watch:watch",
+        "Watch for drift, failures and late runs.",
+        (
+            CommandEntry("findings", "govern.watch:findings", "List the findings."),
+            CommandEntry("try", "govern.watch:send_sample_alerts", "Send a sample alert."),
+        ),
+    ),
+    CommandEntry("agent", "agent:agent", "Answer questions about lineage in plain language."),
+    CommandEntry(
+        "mcp", "mcp:mcp", "Serve the Model Context Protocol on standard input and output."
+    ),
+    CommandEntry(
+        "capture",
+        "",
+        "Read lineage from SQL, dbt or source code.",
+        (
+            CommandEntry("sql", "capture.sql:sql", "Read lineage from SQL files."),
+            CommandEntry("dbt", "capture.dbt:dbt", "Read lineage from dbt's target directory."),
+            CommandEntry("scan", "capture.scan:scan", "Read lineage from source code."),
+        ),
+    ),
+    CommandEntry(
+        "run",
+        "capture.run:run",
+        "Run a command and capture the lineage of its PySpark sessions.",
+        passes_options_on=True,
+    ),
+    CommandEntry(
+        "spool",
+        "",
+        "Show or send the events that could not be sent yet.",
+        (
+            CommandEntry("status", "capture.spool:status", "Show how many events are spooled."),
+            CommandEntry("flush", "capture.spool:flush", "Send the spooled events."),
+        ),
+    ),
+    CommandEntry(
+        "lake",
+        "",
+        "Build and query lineage tables on Spark.",
+        (
+            CommandEntry("ingest", "lake.pipeline:ingest", "Add events to the lake."),
+            CommandEntry("build", "lake.pipeline:build", "Build the tables from the events."),
+            CommandEntry(
+                "stream", "lake.pipeline:run_stream", "Add events and build, continuously."
+            ),
+            CommandEntry("status", "lake.pipeline:status", "Show what the lake holds."),
+            CommandEntry("query", "lake.pipeline:query", "Run Spark SQL over the tables."),
+            CommandEntry("diff", "lake.history:diff", "Compare the edges of two versions."),
+            CommandEntry("publish", "lake.export:publish", "Copy the lake's events to a store."),
+            CommandEntry("export", "lake.export:export", "Write Neo4j, Parquet or event files."),
+            CommandEntry("views", "lake.export:views", "Print SQL that makes DuckDB views."),
+            CommandEntry("compact", "lake.history:compact", "Merge small files into larger ones."),
+            CommandEntry("expire", "lake.history:expire", "Remove old events."),
+            CommandEntry("clean", "lake.history:clean", "Remove old versions and unused files."),
+        ),
+    ),
+    CommandEntry("status", "store:status", "Show what the store holds."),
+    CommandEntry("rebuild", "store:rebuild", "Rebuild the catalog from the log."),
+    CommandEntry(
+        "audit",
+        "",
+        "Verify the log and read its events.",
+        (
+            CommandEntry("verify", "store:verify", "Verify the hash chain of the log."),
+            CommandEntry("event", "store:event", "Print an event as it was received."),
+        ),
+    ),
+    CommandEntry(
+        "keys",
+        "",
+        "Manage the API keys of the server.",
+        (
+            CommandEntry("create", "server:create", "Create an API key."),
+            CommandEntry("list", "server:list_keys", "List the API keys."),
+            CommandEntry("revoke", "server:revoke", "Revoke an API key."),
+        ),
+    ),
 )
 
-app.command("demo")(demo.demo)
-app.command("serve")(server.serve)
-app.command("ingest")(ingest.ingest)
-app.command("trace")(trace.trace)
-app.command("paths")(paths.paths)
-app.command("graph")(graph.graph)
-app.command("impact")(impact.impact)
-app.command("gate")(gate.gate)
-app.command("fix")(fix.fix)
-app.command("kpis")(kpis.kpis)
-app.command("incident")(incident.incident)
-app.command("tags")(tags.tags)
-app.command("certified")(certified.certified)
-app.command("agent")(agent.agent)
-app.command("mcp")(mcp.mcp)
-app.command("status")(store.status)
-app.command("rebuild")(store.rebuild)
-app.command("run", context_settings={"ignore_unknown_options": True})(run.run)
-app.add_typer(sql.app, name="capture")
-app.add_typer(store.app, name="audit")
-app.add_typer(server.app, name="keys")
-app.add_typer(spool.app, name="spool")
-app.add_typer(pipeline.app, name="lake")
-app.add_typer(watch.app, name="watch")
-pipeline.app.command("publish")(export.publish)
-pipeline.app.command("export")(export.export)
-pipeline.app.command("views")(export.views)
-pipeline.app.command("diff")(history.diff)
-pipeline.app.command("compact")(history.compact)
-pipeline.app.command("expire")(history.expire)
-pipeline.app.command("clean")(history.clean)
+
+class DownriverCommand(TyperCommand):
+    """A command whose help shows flags without a type: `--json`, not `--json <bool>`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters."""
+        return _without_flag_types(super().get_params(ctx))
+
+
+class DownriverGroup(TyperGroup):
+    """A group of commands, with the same help."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters."""
+        return _without_flag_types(super().get_params(ctx))
+
+
+def _without_flag_types(params: list[Any]) -> list[Any]:
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    return params
+
+
+class LazyCommand(TyperCommand):
+    """A command by its entry in the list. Its module is imported when it gets arguments."""
+
+    def __init__(self, entry: CommandEntry) -> None:
+        super().__init__(entry.name, help=entry.help)
+        self._entry = entry
+
+    def make_context(
+        self, info_name: Any, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        """Parse arguments with the real command, which then runs."""
+        return load_command(self._entry).make_context(info_name, args, parent, **extra)
+
+
+def load_command(entry: CommandEntry) -> Any:
+    """Import the module of a command and return the command as Typer builds it."""
+    builder = typer.Typer(add_completion=False)
+    function = _import_function(entry.target)
+    if entry.commands:
+        builder.callback(cls=DownriverGroup, invoke_without_command=True)(function)
+        group = typer.main.get_command(builder)
+        _add_commands(group, entry.commands)
+        return group
+    settings = {"ignore_unknown_options": True} if entry.passes_options_on else None
+    builder.command(entry.name, cls=DownriverCommand, context_settings=settings)(function)
+    return typer.main.get_command(builder)
+
+
+def _import_function(target: str) -> Callable[..., None]:
+    module, _, name = target.partition(":")
+    function: Callable[..., None] = getattr(
+        importlib.import_module(f"downriver.cli.{module}"), name
+    )
+    return function
+
+
+def _add_commands(group: Any, entries: Iterable[CommandEntry]) -> None:
+    for entry in entries:
+        if entry.target:
+            group.add_command(LazyCommand(entry))
+        else:
+            child = DownriverGroup(name=entry.name, help=entry.help, no_args_is_help=True)
+            _add_commands(child, entry.commands)
+            group.add_command(child)
 
 
 def _show_version(wanted: bool) -> None:
@@ -63,23 +208,36 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: bool = typer.Option(
         False, "--version", callback=_show_version, is_eager=True, help="Show the version."
     ),
 ) -> None:
+    """Change a table. See what breaks downriver, before you ship."""
     del version
 
 
-def main() -> None:
-    """Run the command line."""
-    # Events and queries are many objects and no garbage in cycles: looking often finds none.
+def build_command() -> Any:
+    """Return the whole command line."""
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.callback(
+        cls=DownriverGroup,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )(_root)
+    command = typer.main.get_command(app)
+    _add_commands(command, COMMANDS)
+    return command
+
+
+def run() -> None:
+    """Run the command line with the arguments of this process."""
+    # Events and queries are many objects and few cycles: frequent collections find nothing.
     gc.set_threshold(50_000, 20, 20)
     try:
-        app()
+        build_command()()
     except DownriverError as error:
         fail(error, as_json="--json" in sys.argv)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of a pipe has gone: nothing to say, no one to say it to
+        sys.stderr.close()  # the reader of the pipe is gone, so nobody can read an error message
         sys.exit(0)

@@ -1,4 +1,4 @@
-"""`downriver demo`: a churn pipeline on Spark, and what its lineage tells."""
+"""`downriver demo`: run a churn pipeline on Spark and show its lineage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from rich.markup import escape
 
 from downriver import settings
 from downriver.capture.spark.local_session import find_java
@@ -24,7 +23,7 @@ from downriver.cli.demo_screens import (
     show_origins,
     show_verdict,
 )
-from downriver.cli.output import out, render_json
+from downriver.cli.output import escape, out, render_json
 from downriver.errors import DownriverError, MissingDependencyError
 from downriver.export.pictures import render_mermaid
 from downriver.model.answers import Direction, Trace
@@ -48,7 +47,7 @@ _LAST_LINES = 5
 
 
 class DemoReport(msgspec.Struct, kw_only=True):
-    """What the demo writes for programs: the answers it shows."""
+    """The answers of the demo, as it writes them to report.json."""
 
     graph: Trace
     origins: Trace
@@ -58,15 +57,18 @@ class DemoReport(msgspec.Struct, kw_only=True):
 
 def demo(
     location: Annotated[
-        str, typer.Option("--store", metavar="WHERE", help="Where to keep the demo's lineage.")
+        str,
+        typer.Option(
+            "--store", metavar="STORE", help="Keep the lineage in this directory or database."
+        ),
     ] = _STORE,
 ) -> None:
-    """Run a churn pipeline on local Spark, and show the lineage it leaves. Safe to repeat."""
+    """Run a churn pipeline on local Spark and show its lineage. It can be repeated."""
     check_installed(_NEEDS)
     find_java(importlib.metadata.version("pyspark"))
     folder = _folder(location)
     lake = folder / "lake"
-    _title("1 · a churn pipeline runs on Spark")
+    _title("1 · run a churn pipeline on Spark")
     run_pipeline(_find_example("churn"), lake, location, folder / "pipeline.log")
     with Lineage.open(location, create=False) as lineage:
         names = LakeNames(lake)
@@ -80,7 +82,7 @@ def demo(
 
 
 def run_pipeline(example: Path, lake: Path, location: str, log: Path) -> None:
-    """Run an example as anyone would, show its stages, and raise if it fails."""
+    """Run an example in a process of its own, show its stages, and raise if it fails."""
     log.parent.mkdir(parents=True, exist_ok=True)
     environment = {k: v for k, v in os.environ.items() if k != settings.URL.name}
     environment[settings.STORE.name] = _absolute(location)
@@ -91,18 +93,20 @@ def run_pipeline(example: Path, lake: Path, location: str, log: Path) -> None:
             assert process.stdout is not None  # noqa: S101
             stage = _show_stages(process.stdout)
     if process.returncode:
-        raise DownriverError(f"the pipeline failed at {stage!r}; {log} says:\n{_last_words(log)}")
+        raise DownriverError(
+            f"the pipeline failed in stage {stage!r}; the end of {log}:\n{_last_lines(log)}"
+        )
 
 
-def _last_words(log: Path) -> str:
-    """Return the end of a log without the stack of Java's calls."""
+def _last_lines(log: Path) -> str:
+    """Return the end of a log, without Java stack frames."""
     lines = [line for line in log.read_text("utf-8").splitlines() if line.strip()]
     return "\n".join([line for line in lines if not line.startswith("\tat ")][-_LAST_LINES:])
 
 
 def _show_stages(lines: Iterable[str] | IO[str]) -> str:
-    """Show each stage while it runs and what came of it; return the last one."""
-    stage, begun = "its start", time.monotonic()
+    """Show each stage while it runs and its result afterwards. Return the last stage."""
+    stage, begun = "start", time.monotonic()
     with out.status("") as status:
         for line in lines:
             text = line.rstrip()
@@ -130,7 +134,7 @@ def _rename(names: LakeNames) -> Change:
 
 
 def _show(report: DemoReport, names: LakeNames) -> None:
-    _title("2 · the graph it left behind")
+    _title("2 · the captured lineage")
     show_flows(report.graph, names)
     _title("3 · where does churn_probability come from?")
     show_origins(report.origins, names)
@@ -140,28 +144,30 @@ def _show(report: DemoReport, names: LakeNames) -> None:
 
 
 def _write(report: DemoReport, names: LakeNames, folder: Path) -> None:
-    _title("5 · to keep and to share")
+    _title("5 · files")
     diagram, answers = folder / "lineage.mmd", folder / "report.json"
     diagram.write_text(render_mermaid(names.shortened(report.graph)), "utf-8")
     answers.write_text(render_json(report), "utf-8")
-    out.print(f"diagram  [cyan]{escape(str(diagram))}[/]  Mermaid, for a README or a pull request")
-    out.print(f"report   [cyan]{escape(str(answers))}[/]  these answers, with evidence, as JSON")
+    out.print(
+        f"diagram  [cyan]{escape(str(diagram))}[/]  Mermaid diagram for a README or a pull request"
+    )
+    out.print(f"report   [cyan]{escape(str(answers))}[/]  these answers as JSON, with evidence")
 
 
 def _title(text: str) -> None:
     out.print()
-    out.rule(f"[bold]{escape(text)}[/]", align="left")
+    out.rule(f"[bold]{escape(text)}[/]")
 
 
 def _show_next(location: str) -> None:
     _title("next")
     where = f"--store {escape(location)}"
-    out.print(f"[cyan]downriver serve {where}[/]  [dim]# the same answers over HTTP[/]")
+    out.print(f"[cyan]downriver serve {where}[/]  [dim]# answer the same questions over HTTP[/]")
     out.print(f"[cyan]downriver trace daily_revenue --upstream {where}[/]")
 
 
 def check_installed(packages: Iterable[str]) -> None:
-    """Raise an error that says what to install, before anything starts."""
+    """Raise an error that names the missing package, before anything starts."""
     for package in packages:
         try:
             importlib.metadata.version(package)
@@ -170,14 +176,14 @@ def check_installed(packages: Iterable[str]) -> None:
 
 
 def _find_example(name: str) -> Path:
-    """Return an example's folder: that of a checkout, or the copy inside an installed package."""
+    """Return the folder of an example: in a checkout, or the copy in an installed package."""
     package = Path(__file__).parents[1]
     checkout = package.parents[1] / "examples" / name
     return checkout if checkout.is_dir() else package / "examples" / name
 
 
 def _folder(location: str) -> Path:
-    """Return where the demo keeps its files: beside its store, if that is a place here."""
+    """Return the folder of the demo's files: next to its store if that is on this machine."""
     path = Path(_STORE if "://" in location else location).expanduser()
     return path.parent if path.suffix == ".db" else path
 

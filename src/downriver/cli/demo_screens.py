@@ -1,4 +1,4 @@
-"""What the demo shows: a pipeline's flows, a column's origins, what a rename breaks, a verdict."""
+"""The screens of the demo: flows, origins of a column, effects of a rename, and the verdict."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _MODELS = "model"  # the namespace of trained models
 
 
 class LakeNames:
-    """Names without the folder that everything of the demo is in."""
+    """Names of the demo's datasets without the folder that contains all of them."""
 
     def __init__(self, lake: Path) -> None:
         self._prefix = f"{lake.resolve()}/"
 
     def full(self, short: str) -> str:
-        """Return the whole name of what is called `raw/orders`, or of `database:TABLE`."""
+        """Return the full name of a dataset given as `raw/orders` or `database:TABLE`."""
         database, colon, table = short.partition(":")
         where = f"{self._prefix}{database}"
         return f"dataset:derby:{where}:{table}" if colon else where
 
     def short_text(self, text: str) -> str:
-        """Return a sentence in which everything goes by its short name."""
+        """Return a text with short names in place of full ones."""
         return text.replace(self._prefix, "")
 
     def shortened(self, trace: Trace) -> Trace:
-        """Return a trace whose datasets go by their short names."""
+        """Return a trace with short names of datasets."""
         nodes = [
             msgspec.structs.replace(
                 node,
@@ -52,13 +52,13 @@ class LakeNames:
         return msgspec.structs.replace(trace, root=nodes[0], nodes=nodes)
 
     def dataset(self, node: TraceNode) -> str:
-        """Return what to call a dataset, or that of a column."""
+        """Return the short name of a dataset, or of the dataset of a column."""
         _, found, inside = node.namespace.partition(self._prefix)
         name = node.name.removeprefix(self._prefix)
         return f"{inside}.{name}" if found else name
 
     def datasets(self, nodes: Sequence[TraceNode]) -> str:
-        """Return what to call several datasets; those of one folder name it once."""
+        """Return the short names of several datasets. Datasets of one folder name it once."""
         by_folder: defaultdict[str, list[str]] = defaultdict(list)
         for name in map(self.dataset, nodes):
             folder, slash, last = name.rpartition("/")
@@ -67,7 +67,7 @@ class LakeNames:
 
 
 def join_traces(traces: Sequence[Trace]) -> Trace:
-    """Return one trace with all that several found."""
+    """Return the union of several traces."""
     nodes = {node.id: node for trace in traces for node in trace.nodes}
     edges = {(e.source, e.target, e.kind): e for trace in traces for e in trace.edges}
     return msgspec.structs.replace(
@@ -80,7 +80,7 @@ def join_traces(traces: Sequence[Trace]) -> Trace:
     )
 
 
-# Every job, with what it reads and writes
+# Jobs with their inputs and outputs
 
 
 class _Flow(NamedTuple):
@@ -90,7 +90,7 @@ class _Flow(NamedTuple):
 
 
 def show_flows(trace: Trace, names: LakeNames) -> None:
-    """Print a line for each job that writes something, in the order data flows."""
+    """Print a line for each job that writes a dataset, in the order the data flows."""
     flows = _in_order(_flows(trace))
     rows = [
         (
@@ -117,28 +117,28 @@ def _flows(trace: Trace) -> list[_Flow]:
 
 
 def _in_order(flows: list[_Flow]) -> list[_Flow]:
-    """Sort so that what a job reads is written above it, as far as there is no cycle."""
-    waiting, ordered = sorted(flows, key=lambda flow: flow.job.name), list[_Flow]()
-    while waiting:
-        unwritten = {node.id for flow in waiting for node in flow.writes}
-        ready = [f for f in waiting if not any(node.id in unwritten for node in f.reads)]
-        ordered += ready or waiting
-        waiting = [flow for flow in waiting if flow not in ordered]
+    """Sort jobs so that each comes after the jobs whose outputs it reads, cycles aside."""
+    remaining, ordered = sorted(flows, key=lambda flow: flow.job.name), list[_Flow]()
+    while remaining:
+        unwritten = {node.id for flow in remaining for node in flow.writes}
+        ready = [f for f in remaining if not any(node.id in unwritten for node in f.reads)]
+        ordered += ready or remaining
+        remaining = [flow for flow in remaining if flow not in ordered]
     return ordered
 
 
-# Where a column's value comes from
+# Origins of a column
 
 
 class _Chain(NamedTuple):
-    """Columns that come one from the other, up to where several meet."""
+    """A chain of columns, each derived from the next, up to a column with several sources."""
 
     columns: list[TraceNode]
     branches: list[_Chain]
 
 
 def show_origins(trace: Trace, names: LakeNames) -> None:
-    """Print where a column's value comes from, each chain without branches on one line."""
+    """Print the columns that a column derives from, each chain without branches on one line."""
     steps = _Steps(trace, upstream=True)
     top = _grow(trace.root, steps)
     out.print(f" {_ARROW_BACK} ".join(_cells(top, names)))
@@ -179,7 +179,7 @@ def _cells(chain: _Chain, names: LakeNames) -> list[str]:
 
 
 def _unfolded(chain: _Chain) -> list[_Chain]:
-    """Return the branches that need lines of their own: not those that end in one dataset."""
+    """Return the branches that need lines of their own. Branches into one dataset share a line."""
     ends = [branch.columns[0] for branch in chain.branches if len(branch.columns) == 1]
     one = {(node.namespace, node.name) for node in ends}
     return [] if len(ends) == len(chain.branches) and len(one) == 1 else chain.branches
@@ -190,11 +190,11 @@ def _shown(dataset: str, columns: list[TraceNode]) -> str:
     return f"[cyan]{escape(dataset)}[/].[bold]{fields}[/]"
 
 
-# What depends on a column
+# Consumers of a column
 
 
 def show_breakage(trace: Trace, names: LakeNames) -> None:
-    """Print every table and model that depends on a column, below what it depends on."""
+    """Print every table and model that depends on a column, as a tree."""
     readers = {edge.job for edge in trace.edges if edge.source == trace.root.id and edge.job}
     jobs = ", ".join(f"[yellow]{escape(job.rpartition(':')[2])}[/]" for job in sorted(readers))
     reads = "job reads" if len(readers) == 1 else "jobs read"
@@ -231,7 +231,7 @@ def _by_dataset(trace: Trace, names: LakeNames) -> dict[str, list[TraceNode]]:
 
 
 def _depends_on(trace: Trace, names: LakeNames) -> dict[str, str]:
-    """Return of each dataset the one before it on the way from the root, breadth first."""
+    """Return the predecessor of each dataset on the shortest path from the root."""
     steps = _Steps(trace, upstream=False)
     before = {names.dataset(trace.root): ""}
     waiting = [trace.root]
@@ -243,11 +243,11 @@ def _depends_on(trace: Trace, names: LakeNames) -> dict[str, str]:
     return before
 
 
-# What they share
+# Shared by the screens
 
 
 class _Steps:
-    """The steps of a trace away from its root, without those that a longer way makes redundant."""
+    """The steps of a trace away from its root, without those that a longer path implies."""
 
     def __init__(self, trace: Trace, *, upstream: bool) -> None:
         self._nodes = {node.id: node for node in trace.nodes}
@@ -261,25 +261,25 @@ class _Steps:
         self._reached = {trace.root.id, *self._all_beyond(trace.root.id)}
 
     def reaches(self, node: TraceNode) -> bool:
-        """Tell whether a node is one step or more from the root."""
+        """Whether a node is the root or can be reached from it."""
         return node.id in self._reached
 
     def beyond(self, node: TraceNode) -> list[TraceNode]:
-        """Return the next nodes, in the order of their names."""
+        """Return the next nodes, sorted by name."""
         following = self._next[node.id]
         further = {far for each in following for far in self._all_beyond(each)}
         return [self._nodes[far] for far in sorted(following - further)]
 
     def _all_beyond(self, node: str) -> set[str]:
         if node not in self._beyond:
-            self._beyond[node] = set()  # ends a walk around a cycle
+            self._beyond[node] = set()  # stops the recursion in a cycle
             following = self._next[node]
             self._beyond[node] = following.union(*(self._all_beyond(each) for each in following))
         return self._beyond[node]
 
 
 def _print_aligned(rows: Sequence[tuple[str, ...]], between: str) -> None:
-    """Print rows of marked-up cells, each column as wide as its widest cell."""
+    """Print rows of cells with markup, each column as wide as its widest cell."""
     widths: defaultdict[int, int] = defaultdict(int)
     for row in rows:
         for at, cell in enumerate(row):
@@ -303,14 +303,14 @@ def _print_completeness(trace: Trace, summary: str) -> None:
 
 
 def show_verdict(verdict: Verdict, names: LakeNames) -> None:
-    """Print what the gate says to a change, in the words it has for a terminal."""
+    """Print the verdict of the gate on a change."""
     colour = "bold green" if verdict.decision is Decision.APPROVED else "bold red"
     impact = verdict.impact
-    hurt = f"{len(impact.breaking)} breaking, {len(impact.warnings)} warnings"
+    effects = f"{len(impact.breaking)} breaking, {len(impact.warnings)} warnings"
     out.print()
     out.print(
         f"DECISION: [{colour}]{verdict.decision.value}[/]  RISK: [{colour}]{verdict.risk.value}[/]"
-        f"  AFFECTED SYSTEMS: {verdict.affected} [dim]({hurt})[/]"
+        f"  AFFECTED SYSTEMS: {verdict.affected} [dim]({effects})[/]"
     )
     out.print(f"REASON: {escape(names.short_text(verdict.reason))}")
     out.print(f"RECOMMENDATION: {escape(names.short_text(verdict.recommendation))}")

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 from urllib.parse import urlsplit
 
 import typer
-from rich.markup import escape
 
-from downriver.cli.output import StoreOption, err
+from downriver.cli.output import StoreOption, err, escape
 from downriver.cli.trace import (
     AsOfOption,
     DepthOption,
@@ -41,7 +40,7 @@ _SCHEMES = frozenset({"bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+s
 
 @contextmanager
 def neo4j_driver(uri: str) -> Iterator[CypherDriver]:
-    """Connect as NEO4J_USERNAME with NEO4J_PASSWORD; what goes wrong there is an error of ours."""
+    """Connect as NEO4J_USERNAME with NEO4J_PASSWORD. Its errors become Downriver errors."""
     if uri.partition("://")[0] not in _SCHEMES or not urlsplit(uri).hostname:
         raise InvalidRequestError("--push", f"{uri!r} is not bolt://HOST:PORT or neo4j://HOST")
     try:
@@ -61,7 +60,7 @@ def neo4j_driver(uri: str) -> Iterator[CypherDriver]:
 
 
 class GraphFormat(str, Enum):
-    """What to write it in; `downriver.export` has the same list."""
+    """The formats of `downriver.export`."""
 
     mermaid = "mermaid"
     dot = "dot"
@@ -76,28 +75,41 @@ class GraphFormat(str, Enum):
 def graph(
     entity: EntityArgument,
     output_format: Annotated[
-        GraphFormat, typer.Option("--format", help="What to write it in.")
+        GraphFormat, typer.Option("--format", help="The format to write.")
     ] = GraphFormat.mermaid,
     upstream: UpstreamOption = False,
-    downstream: Annotated[bool, typer.Option("--downstream", help="Where it goes to.")] = False,
-    both: Annotated[bool, typer.Option("--both", help="Both directions (the default).")] = False,
+    downstream: Annotated[
+        bool, typer.Option("--downstream", help="Show what the entity feeds.")
+    ] = False,
+    both: Annotated[
+        bool, typer.Option("--both", help="Show both directions. This is the default.")
+    ] = False,
     depth: DepthOption = None,
     as_of: AsOfOption = None,
     limit: LimitOption = 200,
     focus: Annotated[
         str | None,
-        typer.Option("--focus", metavar="COLUMN", help="Only what this column of it touches."),
+        typer.Option(
+            "--focus",
+            metavar="COLUMN",
+            help="Show only what this column of the dataset derives from or feeds.",
+        ),
     ] = None,
     diff: Annotated[
         str | None,
-        typer.Option("--diff", metavar="TIME", help="Mark what came and went since this time."),
+        typer.Option(
+            "--diff", metavar="TIME", help="Mark what was added or removed since this time."
+        ),
     ] = None,
     push: Annotated[
         str | None,
-        typer.Option("--push", metavar="URI", help="Write it into the Neo4j database there."),
+        typer.Option(
+            "--push", metavar="URI", help="Write the graph to the Neo4j database at this URI."
+        ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write to this file instead.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead."),
     ] = None,
     store: StoreOption = None,
 ) -> None:
@@ -106,11 +118,11 @@ def graph(
     direction = parse_direction(upstream, downstream, both) if one_way else Direction.BOTH
     with Lineage.open(store, create=False) as lineage:
         if push is not None:
-            found = lineage.piece(
+            subgraph = lineage.piece(
                 entity, direction, depth=depth, as_of=as_of, focus=focus, diff=diff, limit=limit
             )
             with neo4j_driver(push) as driver:
-                count = lineage.push_to_neo4j(found, driver)
+                count = lineage.push_to_neo4j(subgraph, driver)
             err.print(f"wrote {count} nodes to {escape(push)}")
             return
         answer = lineage.export(

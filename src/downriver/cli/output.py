@@ -1,56 +1,98 @@
-"""How the command line shows things: colour for people, JSON for programs."""
+"""How commands print: colour for people, JSON for programs. Rich is loaded at its first use."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, NoReturn
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-import msgspec
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
-from downriver.errors import DownriverError
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-# No emoji: `dataset:snowflake:…` is an id. Soft wrap: a long name is never cut.
-out = Console(highlight=False, soft_wrap=True, emoji=False)
-err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.status import Status
+
+    from downriver.errors import DownriverError
 
 StoreOption = Annotated[
     str | None,
     typer.Option(
         "--store",
-        metavar="WHERE",
-        help="A directory or postgresql:// URL; default DOWNRIVER_STORE, else the nearest "
-        ".downriver/.",
+        metavar="STORE",
+        help="Use the store in this directory or at this postgresql:// URL. By default it is "
+        "DOWNRIVER_STORE, or the nearest .downriver/ directory.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-EXIT_FAILED = 2  # the exit code of a command that could not do what was asked
+EXIT_FAILED = 2  # the command could not do what was asked
+
+
+class Terminal:
+    """Standard output or standard error, with rich's markup. The console is made when used."""
+
+    def __init__(self, *, stderr: bool) -> None:
+        self._stderr = stderr
+
+    @cached_property
+    def console(self) -> Console:
+        """The rich console."""
+        from rich.console import Console
+
+        # No emoji: `dataset:snowflake:…` is an id. Soft wrap: a long name is never cut.
+        return Console(stderr=self._stderr, highlight=False, soft_wrap=True, emoji=False)
+
+    def print(self, *objects: Any, end: str = "\n") -> None:
+        """Print text with rich's markup, or anything that rich can render."""
+        self.console.print(*objects, end=end)
+
+    def rule(self, title: str) -> None:
+        """Print a line across the terminal with a title at its left."""
+        self.console.rule(title, align="left")
+
+    def status(self, text: str) -> Status:
+        """Return a spinner that shows a text while work goes on."""
+        return self.console.status(text)
+
+
+out = Terminal(stderr=False)
+err = Terminal(stderr=True)
+
+
+def escape(text: str) -> str:
+    """Return text that rich prints as it is, brackets included."""
+    from rich.markup import escape as escape_markup
+
+    return escape_markup(text)
+
+
+def print_rows(rows: Sequence[tuple[str, str]]) -> None:
+    """Print pairs in two aligned columns, as plain text."""
+    width = max((len(label) for label, _ in rows), default=0)
+    for label, value in rows:
+        sys.stdout.write(f"{label:<{width}} {value}\n")
 
 
 def render_json(value: Any) -> str:
-    """Return a value of ours as indented JSON."""
+    """Return a value as indented JSON."""
+    import msgspec
+
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
 def print_json(value: Any) -> None:
-    """Print a value of ours as indented JSON."""
+    """Print a value as indented JSON."""
     sys.stdout.write(render_json(value))
 
 
 def fail(error: DownriverError, *, as_json: bool) -> NoReturn:
-    """Say what went wrong and leave."""
+    """Print an error and end the process."""
     if as_json:
+        import msgspec
+
         body = {"error": type(error).__name__.removesuffix("Error"), "detail": error.message}
         for name in ("field", "near", "candidates"):
             if value := getattr(error, name, None):
@@ -62,7 +104,16 @@ def fail(error: DownriverError, *, as_json: bool) -> NoReturn:
 
 
 def progress_bar(unit: str) -> Progress:
-    """Return a progress bar on stderr; it is silent when no one is watching."""
+    """Return a progress bar on standard error. It prints nothing if that is not a terminal."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     count = MofNCompleteColumn() if unit != "bytes" else TaskProgressColumn()
     return Progress(
         TextColumn("[bold]{task.description}"),
@@ -70,7 +121,7 @@ def progress_bar(unit: str) -> Progress:
         count,
         TextColumn(unit if unit != "bytes" else ""),
         TimeRemainingColumn(),
-        console=err,
+        console=err.console,
         transient=True,
-        disable=not err.is_terminal,
+        disable=not err.console.is_terminal,
     )

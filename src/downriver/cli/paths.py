@@ -1,24 +1,25 @@
-"""`downriver paths`: how data gets from here to there."""
+"""`downriver paths`: how data gets from one entity to another."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from downriver.cli.output import JsonOption, StoreOption, out, print_json
+from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
 from downriver.service import Lineage
 
 
 def paths(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="Where the data comes from.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="Where the data goes to.")],
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many paths at most.")] = 10,
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The entity to start from.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The entity to arrive at.")],
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, help="Show at most N paths.")
+    ] = 10,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the routes data takes from one dataset, job or column to another, shortest first."""
+    """Show the paths that data takes from one dataset, job or column to another, shortest first."""
     with Lineage.open(store, create=False) as lineage:
         answer = lineage.paths(source, target, limit=limit)
     if json:

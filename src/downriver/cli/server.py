@@ -6,24 +6,33 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
-from downriver.cli.output import JsonOption, StoreOption, err, out, print_json
+from downriver.cli.output import JsonOption, StoreOption, err, escape, out, print_json
 from downriver.openlineage.wire import render_time
 from downriver.service import Lineage
 
 
 def serve(
-    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="The port.")] = 5000,
+    host: Annotated[
+        str, typer.Option("--host", metavar="HOST", help="Listen on this address.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", min=1, max=65535, help="Listen on this port.")
+    ] = 5000,
     repo: Annotated[
         Path | None,
-        typer.Option("--repo", help="A repository in which the code of assets is found."),
+        typer.Option(
+            "--repo",
+            metavar="DIR",
+            help="Read the source code of registered assets from this repository.",
+        ),
     ] = None,
     store: StoreOption = None,
 ) -> None:
-    """Start the server: point any OpenLineage client at it."""
+    """Start the HTTP server. Any OpenLineage client can send events to it.
+
+    Without API keys the server accepts requests from this machine only.
+    """
     from downriver.http import check_bind
     from downriver.http import serve as run
 
@@ -37,17 +46,20 @@ def serve(
         run(lineage, host, port)
 
 
-app = typer.Typer(help="API keys of the server.", no_args_is_help=True)
-
-
-@app.command("create")
 def create(
-    name: Annotated[str, typer.Argument(help="Who or what the key is for.")],
-    role: Annotated[str, typer.Option("--role", help="reader, writer or admin.")] = "writer",
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name for the key, such as its user.")
+    ],
+    role: Annotated[
+        str, typer.Option("--role", metavar="ROLE", help="reader, writer or admin.")
+    ] = "writer",
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Make an API key and print it, once. From the first key on, every request needs one."""
+    """Create an API key and print it once.
+
+    As soon as a store has a key, every request to its servers needs one.
+    """
     with Lineage.open(store) as lineage:
         key = lineage.create_key(name, role)
     if json:
@@ -57,28 +69,31 @@ def create(
     out.print(key)
 
 
-@app.command("list")
 def list_keys(store: StoreOption = None, json: JsonOption = False) -> None:
-    """List the API keys, without the keys themselves."""
+    """List the API keys with their roles, without the keys themselves."""
     with Lineage.open(store, create=False) as lineage:
         keys = lineage.list_keys()
     if json:
         print_json(keys)
         return
+    if not keys:
+        out.print("no API keys: the server accepts requests from this machine only")
+        return
+    from rich.table import Table
+
     table = Table("name", "role", "created", "revoked", box=None, pad_edge=False)
     for key in keys:
         revoked = "" if key.revoked_at is None else render_time(key.revoked_at)
         table.add_row(escape(key.name), key.role, render_time(key.created_at), revoked)
-    out.print(table if keys else "no keys: the server answers its own machine only")
+    out.print(table)
 
 
-@app.command("revoke")
 def revoke(
-    name: Annotated[str, typer.Argument(help="The key to revoke.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the key.")],
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Make an API key worthless, within seconds, on every server of this store."""
+    """Revoke an API key. Every server of this store rejects it within two seconds."""
     with Lineage.open(store, create=False) as lineage:
         lineage.revoke_key(name)
     if json:

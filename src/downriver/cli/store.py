@@ -6,33 +6,42 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
-from downriver.cli.output import JsonOption, StoreOption, err, out, print_json, progress_bar
+from downriver.cli.output import (
+    JsonOption,
+    StoreOption,
+    err,
+    out,
+    print_json,
+    print_rows,
+    progress_bar,
+)
 from downriver.errors import InvalidRequestError
 from downriver.service import Lineage
 
+_COUNTS = ("events", "datasets", "jobs", "runs", "edges", "columns", "column_edges")
+
 
 def status(store: StoreOption = None, json: JsonOption = False) -> None:
-    """Say where the store is and what it holds."""
+    """Show where the store is and how much it holds."""
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.status()
+        current = lineage.status()
     if json:
-        print_json(found)
+        print_json(current)
         return
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_row("store", escape(found.store))
-    for name in ("events", "datasets", "jobs", "runs", "edges", "columns", "column_edges"):
-        table.add_row(name.replace("_", " "), f"{getattr(found.counts, name):,}")
-    table.add_row("last event", found.last_received or "never")
-    out.print(table)
+    counts = [(name.replace("_", " "), f"{getattr(current.counts, name):,}") for name in _COUNTS]
+    print_rows(
+        [("store", current.store), *counts, ("last event", current.last_received or "never")]
+    )
 
 
 def rebuild(store: StoreOption = None, json: JsonOption = False) -> None:
-    """Drop the catalog and fold the whole log again, to the identical catalog."""
+    """Drop the catalog and rebuild it from the log. The result is identical.
+
+    Readers see the old catalog until the new one is complete.
+    """
     with Lineage.open(store, create=False) as lineage, progress_bar("events") as bar:
-        task = bar.add_task("Folding", total=None)
+        task = bar.add_task("Rebuilding", total=None)
         total = lineage.rebuild(lambda done, of: bar.update(task, completed=done, total=of))
     if json:
         print_json({"events": total})
@@ -40,50 +49,38 @@ def rebuild(store: StoreOption = None, json: JsonOption = False) -> None:
     out.print(f"rebuilt from [bold]{total}[/] events")
 
 
-app = typer.Typer(help="Prove that the log is as it was written.", no_args_is_help=True)
-
-
-@app.command("verify")
 def verify(
     expect: Annotated[
         str | None,
         typer.Option(
             "--expect",
             metavar="SEQ:CHAIN",
-            help="A head noted earlier: also catches a log that was cut short or replaced.",
+            help="Compare with a head that this command printed earlier. This also detects a log "
+            "that was cut short or replaced.",
         ),
     ] = None,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Recompute the log's hash chain and name the first altered entry; exit code 1 if any is."""
+    """Recompute the hash chain of the log and name the first altered entry.
+
+    The exit code is 1 if an entry was altered.
+    """
     expected = None if expect is None else _parse_head(expect)
     with Lineage.open(store, create=False) as lineage, progress_bar("entries") as bar:
         task = bar.add_task("Verifying", total=lineage.status().counts.events)
-        found = lineage.verify(
+        result = lineage.verify(
             expected=expected, progress=lambda done: bar.update(task, completed=done)
         )
     if json:
-        print_json(found)
-    elif found.ok:
-        out.print(f"[green]intact[/] · {found.entries} entries · head {found.entries}:{found.head}")
+        print_json(result)
+    elif result.ok:
+        head = f"{result.entries}:{result.head}"
+        out.print(f"[green]intact[/] · {result.entries} entries · head {head}")
     else:
-        err.print(f"[bold red]altered[/] · entry {found.altered_seq} {found.reason}")
-    if not found.ok:
+        err.print(f"[bold red]altered[/] · entry {result.altered_seq} {result.reason}")
+    if not result.ok:
         raise typer.Exit(1)
-
-
-@app.command("event")
-def event(
-    digest: Annotated[str, typer.Argument(help="The SHA-256 an edge names as its evidence.")],
-    store: StoreOption = None,
-) -> None:
-    """Print an event as it was sent, by the SHA-256 that the evidence of an edge names it by."""
-    with Lineage.open(store, create=False) as lineage:
-        found = lineage.find_event(digest)
-    sys.stdout.buffer.write(found + b"\n") if hasattr(sys.stdout, "buffer") else sys.stdout.write(
-        found.decode(errors="replace") + "\n"
-    )
 
 
 def _parse_head(text: str) -> tuple[int, bytes]:
@@ -94,3 +91,22 @@ def _parse_head(text: str) -> tuple[int, bytes]:
         return int(seq), bytes.fromhex(chain)
     except ValueError as exc:
         raise InvalidRequestError("--expect", f"{text!r} is not SEQ:CHAIN") from exc
+
+
+def event(
+    digest: Annotated[
+        str, typer.Argument(metavar="SHA256", help="The SHA-256 of the event, as edges show it.")
+    ],
+    store: StoreOption = None,
+) -> None:
+    """Print an event as it was received.
+
+    Edges name the events that prove them by SHA-256, in `first_event` and `last_event`.
+    """
+    with Lineage.open(store, create=False) as lineage:
+        content = lineage.find_event(digest)
+    sys.stdout.flush()
+    if hasattr(sys.stdout, "buffer"):
+        sys.stdout.buffer.write(content + b"\n")
+    else:
+        sys.stdout.write(content.decode(errors="replace") + "\n")

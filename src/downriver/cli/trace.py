@@ -6,9 +6,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
-from downriver.cli.output import JsonOption, StoreOption, out, print_json
+from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
 from downriver.model.answers import Direction
 from downriver.service import DEFAULT_LIMIT, Lineage
 
@@ -26,17 +25,19 @@ EntityArgument = Annotated[
     ),
 ]
 DepthOption = Annotated[
-    int | None, typer.Option("--depth", min=0, help="How many jobs to cross at most.")
+    int | None, typer.Option("--depth", metavar="N", min=0, help="Cross at most N jobs.")
 ]
 AsOfOption = Annotated[
-    str | None, typer.Option("--as-of", metavar="TIME", help="The graph as it was at this time.")
+    str | None, typer.Option("--as-of", metavar="TIME", help="Use the graph as of this time.")
 ]
-LimitOption = Annotated[int, typer.Option("--limit", min=1, help="How many nodes at most.")]
-UpstreamOption = Annotated[bool, typer.Option("--upstream", help="Where it comes from.")]
+LimitOption = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, help="Show at most N nodes.")
+]
+UpstreamOption = Annotated[bool, typer.Option("--upstream", help="Show what feeds the entity.")]
 DownstreamOption = Annotated[
-    bool, typer.Option("--downstream", help="Where it goes to (the default).")
+    bool, typer.Option("--downstream", help="Show what the entity feeds. This is the default.")
 ]
-BothOption = Annotated[bool, typer.Option("--both", help="Both directions.")]
+BothOption = Annotated[bool, typer.Option("--both", help="Show both directions.")]
 
 
 def trace(

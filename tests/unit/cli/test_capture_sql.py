@@ -150,7 +150,7 @@ def test_a_job_is_named_where_there_is_one(scripts: Path) -> None:
     both = downriver("capture", "sql", "models", "--job", "nightly", cwd=scripts.parent)
     assert (both.returncode, both.stderr) == (
         2,
-        "error: --job: names one job, and there are 2 files\n",
+        "error: --job: names one job, but there are 2 files\n",
     )
 
 
@@ -191,7 +191,7 @@ def test_a_directory_without_sql_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = downriver("capture", "sql", "empty", cwd=tmp_path)
     assert done.returncode == 2
-    assert "empty: there are no .sql files in this directory" in done.stderr
+    assert "empty: no .sql files in this directory" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows opens no socket as a file")

@@ -15,7 +15,7 @@ import pytest
 from tests.openlineage import dataset_event, encode
 from tests.unit.cli.command import downriver
 from tests.unit.govern.story import moment, output, rows, run, schema, tagged
-from tests.unit.govern.test_monitor import DAYS, weeks
+from tests.unit.govern.watch.test_monitor import DAYS, weeks
 from tests.webhook import running_hook
 
 from downriver.service import Lineage
@@ -83,13 +83,13 @@ def test_findings_are_listed_and_narrowed(folder: Path) -> None:
     assert unknown.returncode == 2
 
 
-def test_mistakes_are_told_and_nothing_is_watched(folder: Path) -> None:
+def test_invalid_options_are_errors_and_nothing_is_watched(folder: Path) -> None:
     (folder / "downriver.yml").write_text("watch: {every: soon}\n")
     done = downriver("watch", "--once", cwd=folder)
     assert done.returncode == 2
     assert "downriver.yml: watch.every: 'soon' is no period" in done.stderr
     (folder / "downriver.yml").unlink()
-    assert "goes with --once" in downriver("watch", "--now", AT, cwd=folder).stderr
+    assert "requires --once" in downriver("watch", "--now", AT, cwd=folder).stderr
     assert "--every" in downriver("watch", "--once", "--every", "x", cwd=folder).stderr
     assert (
         "no such file"
@@ -160,7 +160,7 @@ def test_channels_can_be_tried(folder: Path) -> None:
     )
     dead = downriver("watch", "try", cwd=folder, HOOK="http://127.0.0.1:9/s3cret")
     assert dead.returncode == 1
-    assert dead.stdout.startswith("told file-1\nnot told webhook-2: ConnectionRefusedError")
+    assert dead.stdout.startswith("sent file-1\nfailed webhook-2: ConnectionRefusedError")
     assert "s3cret" not in dead.stdout + dead.stderr
     with running_hook() as hook:
         alive = downriver("watch", "try", "--json", cwd=folder, HOOK=hook.url)

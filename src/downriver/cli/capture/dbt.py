@@ -1,4 +1,4 @@
-"""`downriver capture dbt`: lineage from dbt's target directory."""
+"""`downriver capture dbt`: lineage from the target directory of dbt."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-from rich.markup import escape
 
-from downriver.cli.output import JsonOption, StoreOption, err, out, print_json, progress_bar
+from downriver.cli.output import JsonOption, StoreOption, err, escape, out, print_json, progress_bar
 from downriver.service import DBT_NAMESPACE, Lineage
 
 if TYPE_CHECKING:
@@ -20,27 +19,38 @@ _SPOTS_SHOWN = 20
 
 def dbt(
     target: Annotated[
-        Path, typer.Argument(metavar="TARGET_DIR", help="dbt's target directory, or a manifest.")
+        Path,
+        typer.Argument(
+            metavar="TARGET_DIR", help="The target directory of dbt, or a manifest.json file."
+        ),
     ],
     namespace: Annotated[
         str | None,
         typer.Option(
             "--namespace",
-            help="Where the tables live, as OpenLineage names it: postgres://host:5432.",
+            metavar="NAMESPACE",
+            help="The OpenLineage namespace of the tables, such as postgres://host:5432.",
         ),
     ] = None,
     job_namespace: Annotated[
-        str, typer.Option("--job-namespace", help="The namespace of the jobs.")
+        str,
+        typer.Option("--job-namespace", metavar="NAMESPACE", help="The namespace of the jobs."),
     ] = DBT_NAMESPACE,
     project_dir: Annotated[
         Path | None,
-        typer.Option("--project-dir", help="The project, for line numbers; default above TARGET."),
+        typer.Option(
+            "--project-dir",
+            metavar="DIR",
+            help="The dbt project, read for line numbers. By default the parent of TARGET_DIR.",
+        ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show, register nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the lineage without storing it.")
+    ] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Read models, sources, tests, exposures and metrics with column lineage; dbt is not needed."""
+    """Read models, sources, tests, exposures and metrics with column lineage. dbt is not needed."""
     with Lineage.open(store) as lineage, progress_bar("models") as bar:
         task = bar.add_task("Reading", total=None)
         found = lineage.capture_dbt(
@@ -72,7 +82,7 @@ def _show(found: DbtCapture, *, registered: bool) -> None:
     version = f"dbt {found.dbt_version}" if found.dbt_version else "dbt"
     out.print(
         f"[bold]{escape(found.project)}[/] [dim]{escape(version)} · manifest "
-        f"v{found.manifest_version} · {escape(found.adapter or 'no adapter named')}[/]"
+        f"v{found.manifest_version} · {escape(found.adapter or 'adapter unknown')}[/]"
     )
     counted = ", ".join(
         f"{number} {_counted(kind, number)}" for kind, number in found.counts.items()

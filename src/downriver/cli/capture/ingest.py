@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from rich.markup import escape
 
-from downriver.cli.output import JsonOption, StoreOption, err, out, print_json, progress_bar
+from downriver.cli.output import JsonOption, StoreOption, err, escape, out, print_json, progress_bar
 from downriver.openlineage.files import EventRecord, list_event_files, read_event_file, read_events
 from downriver.service import Lineage
 
@@ -27,14 +26,14 @@ _PROBLEMS_SHOWN = 20
 
 
 class UnreadableEvent(msgspec.Struct):
-    """A line that holds no readable event."""
+    """A line or document that could not be read as an event."""
 
     where: str
     reason: str
 
 
 class IngestSummary(msgspec.Struct):
-    """What came of an ingest."""
+    """How many events were stored, and which could not be read."""
 
     files: int
     stored: int = 0
@@ -45,15 +44,17 @@ class IngestSummary(msgspec.Struct):
 def ingest(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE…", help="Files or directories of events; - is stdin."),
+        typer.Argument(
+            metavar="FILE", help="Event files, or directories of them. - reads standard input."
+        ),
     ],
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Store OpenLineage events from files: JSON lines, arrays, gzip, directories, or - for stdin.
+    """Store OpenLineage events from files: JSON lines, JSON arrays or single documents, also gzip.
 
-    Lines that cannot be read are reported by file and line; the others go in. Exit code 1 when
-    there were any.
+    Lines that cannot be read are reported by file and line, and the other events are stored. The
+    exit code is then 1.
     """
     paths = list_event_files(name for name in files if name != "-")
     summary = IngestSummary(files=len(paths) + ("-" in files))
@@ -77,20 +78,20 @@ def _events(
     task = bar.add_task("Reading", total=sum(path.stat().st_size for path in paths) or None)
     before = 0
     for path in paths:
-        for found, position in read_event_file(path):
+        for record, position in read_event_file(path):
             bar.update(task, completed=before + position)
-            yield from _readable(found, summary)
+            yield from _readable(record, summary)
         before += path.stat().st_size
     if stdin:
-        for found in read_events(sys.stdin.buffer, "-"):
-            yield from _readable(found, summary)
+        for record in read_events(sys.stdin.buffer, "-"):
+            yield from _readable(record, summary)
 
 
-def _readable(found: EventRecord, summary: IngestSummary) -> Iterator[Event]:
-    if found.event is not None:
-        yield found.event
+def _readable(record: EventRecord, summary: IngestSummary) -> Iterator[Event]:
+    if record.event is not None:
+        yield record.event
     else:
-        summary.problems.append(UnreadableEvent(found.where, found.problem or ""))
+        summary.problems.append(UnreadableEvent(record.where, record.problem or ""))
 
 
 def _batches(events: Iterable[Event]) -> Iterator[list[Event]]:
@@ -114,7 +115,7 @@ def _show(summary: IngestSummary) -> None:
         err.print(f"[red]… and {more} more[/]")
     parts = [f"[bold]{summary.stored}[/] events stored"]
     if summary.duplicates:
-        parts.append(f"{summary.duplicates} already there")
+        parts.append(f"{summary.duplicates} already stored")
     if summary.problems:
         parts.append(f"[red]{len(summary.problems)} could not be read[/]")
     out.print(f"{', '.join(parts)} ({summary.files} file{'s' * (summary.files != 1)})")

@@ -1,4 +1,4 @@
-"""`downriver run`: a command whose Spark sessions are tracked, its code unchanged."""
+"""`downriver run`: run a command and track its Spark sessions, without changing its code."""
 
 from __future__ import annotations
 
@@ -15,14 +15,22 @@ from downriver.errors import InvalidRequestError
 
 
 def run(
-    command: Annotated[list[str], typer.Argument(help="The command, as in: spark-submit job.py")],
-    job: Annotated[str | None, typer.Option(help="Name the application's job.")] = None,
-    namespace: Annotated[str | None, typer.Option(help="Name the job's namespace.")] = None,
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="COMMAND", help="The command, such as: spark-submit job.py"),
+    ],
+    job: Annotated[
+        str | None, typer.Option("--job", metavar="NAME", help="Name the job of the application.")
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", metavar="NAMESPACE", help="The namespace of the job."),
+    ] = None,
 ) -> None:
-    """Run a command and capture the lineage of every PySpark session it makes."""
+    """Run a command and capture the lineage of every PySpark session that it starts."""
     program = shutil.which(command[0])
     if program is None:
-        raise InvalidRequestError("command", f"{command[0]!r} is not a program here")
+        raise InvalidRequestError("command", f"no program named {command[0]!r}")
     folders = [str(Path(bootstrap.__file__).parent), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
     if job:

@@ -1,4 +1,4 @@
-"""`downriver capture scan`: lineage from code that is read, not run."""
+"""`downriver capture scan`: lineage from source code, without running it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from rich.markup import escape
 
-from downriver.cli.output import JsonOption, StoreOption, err, out, print_json, progress_bar
+from downriver.cli.output import JsonOption, StoreOption, err, escape, out, print_json, progress_bar
 from downriver.service import DEFAULT_NAMESPACE, Lineage
 
 if TYPE_CHECKING:
@@ -22,19 +21,27 @@ _SHOWN = 20
 def scan(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A repository, folder or file.")],
     dialect: Annotated[
-        str | None, typer.Option("--dialect", help="The dialect of its SQL; guessed if left out.")
+        str | None,
+        typer.Option(
+            "--dialect", metavar="DIALECT", help="The SQL dialect. By default it is guessed."
+        ),
     ] = None,
     namespace: Annotated[
-        str, typer.Option("--namespace", help="Where tables live that the catalog does not know.")
+        str,
+        typer.Option(
+            "--namespace", metavar="NAMESPACE", help="The namespace of tables not in the catalog."
+        ),
     ] = DEFAULT_NAMESPACE,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show, register nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the lineage without storing it.")
+    ] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Read SQL, PySpark, pandas, Airflow, notebooks, dbt and Feast files, and run none of them.
+    """Read SQL, PySpark, pandas, Airflow, notebooks, dbt and Feast files without running them.
 
-    What cannot be read is reported by file and line, and the rest goes in. Exit code 1 when there
-    was any.
+    Code that cannot be read is reported by file and line, and the rest is stored. The exit code is
+    then 1.
     """
     with Lineage.open(store) as lineage, progress_bar("files") as bar:
         task = bar.add_task("Reading", total=None)

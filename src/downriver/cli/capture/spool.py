@@ -9,31 +9,32 @@ import typer
 from downriver.cli.output import JsonOption, out, print_json
 from downriver.sdk.delivery import open_sender, open_spool
 
-app = typer.Typer(help="Look at and send the events that wait.", no_args_is_help=True)
-
 ToOption = Annotated[
-    str | None, typer.Option(help="A server's URL or a store; by default as jobs find it.")
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="TARGET",
+        help="Send to this server URL or store. By default events go where jobs send them.",
+    ),
 ]
 
 
-@app.command("status")
 def status(json: JsonOption = False) -> None:
-    """Say how many events wait, and where."""
+    """Show how many events are spooled, and in which folder."""
     spool = open_spool()
-    found = spool.state()
+    state = spool.state()
     if json:
-        print_json({"folder": str(spool.folder), **found._asdict()})
+        print_json({"folder": str(spool.folder), **state._asdict()})
         return
-    out.print(f"{found.events:,} events wait in {spool.folder}, {found.size:,} bytes")
+    out.print(f"{state.events:,} events spooled in {spool.folder}, {state.size:,} bytes")
 
 
-@app.command("flush")
 def flush(to: ToOption = None, json: JsonOption = False) -> None:
-    """Send the events that wait; those that cannot be sent go on waiting."""
+    """Send the spooled events. Those that cannot be sent stay in the spool."""
     spool = open_spool()
     sent = spool.drain(open_sender(to))
     left = spool.state().events
     if json:
         print_json({"sent": sent, "waiting": left})
     else:
-        out.print(f"{sent:,} events sent, {left:,} wait")
+        out.print(f"{sent:,} events sent, {left:,} still spooled")

@@ -1,4 +1,4 @@
-"""`downriver capture`: lineage from what a team already has."""
+"""`downriver capture sql`: lineage from SQL files."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
 import typer
-from rich.markup import escape
 
-from downriver.cli.capture.dbt import dbt
-from downriver.cli.capture.scan import scan
-from downriver.cli.output import JsonOption, StoreOption, err, out, print_json, progress_bar
+from downriver.cli.output import JsonOption, StoreOption, err, escape, out, print_json, progress_bar
 from downriver.errors import InvalidRequestError
 from downriver.service import DEFAULT_NAMESPACE, Lineage, SqlCapture
 
@@ -22,43 +19,48 @@ if TYPE_CHECKING:
 
     from downriver.capture.sql import ColumnEdge, SqlLineage
 
-app = typer.Typer(help="Read lineage from what you already have.", no_args_is_help=True)
-app.command("dbt")(dbt)
-app.command("scan")(scan)
 
-
-@app.callback()
-def _root() -> None:
-    """Read lineage from what you already have."""
-
-
-@app.command("sql")
 def sql(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE…", help="SQL files or directories of them; - is stdin."),
+        typer.Argument(
+            metavar="FILE", help="SQL files, or directories of them. - reads standard input."
+        ),
     ],
     dialect: Annotated[
-        str | None, typer.Option("--dialect", help="Its dialect; guessed if left out.")
+        str | None,
+        typer.Option(
+            "--dialect", metavar="DIALECT", help="The SQL dialect. By default it is guessed."
+        ),
     ] = None,
     schema: Annotated[
         Path | None,
-        typer.Option("--schema", help='A JSON file of schemas: {"table": ["column", …]}.'),
+        typer.Option(
+            "--schema",
+            metavar="FILE",
+            help='Read schemas from a JSON file: {"table": ["column", ...]}.',
+        ),
     ] = None,
     job: Annotated[
-        str | None, typer.Option("--job", help="The job's name; default the file's.")
+        str | None,
+        typer.Option("--job", metavar="NAME", help="Name the job. By default it is the file name."),
     ] = None,
     namespace: Annotated[
-        str, typer.Option("--namespace", help="Where tables live that the catalog does not know.")
+        str,
+        typer.Option(
+            "--namespace", metavar="NAMESPACE", help="The namespace of tables not in the catalog."
+        ),
     ] = DEFAULT_NAMESPACE,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show, register nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the lineage without storing it.")
+    ] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Read table and column lineage from SQL, show it, and register it as declared by the file."""
+    """Read table and column lineage from SQL files, show it and store it as declared lineage."""
     scripts = list(_scripts(files))
     if job is not None and len(scripts) > 1:
-        raise InvalidRequestError("--job", f"names one job, and there are {len(scripts)} files")
+        raise InvalidRequestError("--job", f"names one job, but there are {len(scripts)} files")
     known = _read_schema(schema) if schema is not None else None
     captures: list[tuple[str, SqlCapture]] = []
     with Lineage.open(store) as lineage, progress_bar("files") as bar:
@@ -89,7 +91,7 @@ class _Script(NamedTuple):
 
 
 def _scripts(names: list[str]) -> Iterator[_Script]:
-    """Yield what is to be read; all of it, before anything is registered."""
+    """Yield the scripts to read. The caller reads all of them before it stores any."""
     for name in names:
         path = Path(name)
         if name == "-":
@@ -101,7 +103,7 @@ def _scripts(names: list[str]) -> Iterator[_Script]:
 
 
 def _scripts_in(folder: Path) -> Iterator[_Script]:
-    """Yield the scripts of a directory, as jobs named by their paths in it."""
+    """Yield the scripts of a directory. Their jobs are named by their relative paths."""
     found = False
     for path in sorted(folder.rglob("*.sql")):
         place = path.relative_to(folder)
@@ -109,7 +111,7 @@ def _scripts_in(folder: Path) -> Iterator[_Script]:
             yield _read_script(path, place.with_suffix("").as_posix())
             found = True
     if not found:
-        raise InvalidRequestError("FILE", f"{folder}: there are no .sql files in this directory")
+        raise InvalidRequestError("FILE", f"{folder}: no .sql files in this directory")
 
 
 def _read_script(path: Path, job: str) -> _Script:
@@ -122,7 +124,7 @@ def _read_script(path: Path, job: str) -> _Script:
 
 
 def _decode(content: bytes) -> str:
-    """Return a script's text; some tools of Windows save it as UTF-16."""
+    """Return a script's text. Some Windows tools save SQL as UTF-16."""
     utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return content.decode("utf-16" if utf16 else "utf-8-sig", errors="replace")
 
@@ -153,7 +155,7 @@ def _show(name: str, capture: SqlCapture) -> None:
 
 
 def _edge_lines(found: SqlLineage) -> Iterator[str]:
-    """Yield the edges in aligned columns; names are never cut, whatever the width."""
+    """Yield the edges in aligned columns. Names are never cut."""
     rows = [
         (_target(edge), str(edge.source), _how(edge))
         for edge in [*found.column_edges, *found.dataset_edges]

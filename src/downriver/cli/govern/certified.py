@@ -1,13 +1,11 @@
-"""`downriver certified`: is everything that feeds the certified datasets known?"""
+"""`downriver certified`: whether the lineage upstream of certified datasets is complete."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
-
-from downriver.cli.output import JsonOption, StoreOption, out, print_json
+from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -17,7 +15,10 @@ _GAPS_SHOWN = 5
 
 
 def certified(store: StoreOption = None, json: JsonOption = False) -> None:
-    """Check the certified datasets: leaves with 1 when not all that feeds them is known."""
+    """Check that the lineage upstream of every certified dataset is complete.
+
+    The exit code is 1 if it is not.
+    """
     with Lineage.open(store, create=False) as lineage:
         found = lineage.certified_paths()
     if json:

@@ -1,13 +1,12 @@
-"""`downriver incident`: what broke, since when, where it may come from and whom it concerns."""
+"""`downriver incident`: what failed, since when, the likely causes, and who is affected."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
-from downriver.cli.output import JsonOption, StoreOption, out, print_json
+from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
 from downriver.cli.trace import EntityArgument
 from downriver.service import Lineage
 
@@ -19,7 +18,7 @@ _COLOURS = {"failing": "bold red", "drifting": "yellow", "healthy": "green"}
 
 AtOption = Annotated[
     str | None,
-    typer.Option("--at", metavar="TIME", help="The moment to look from; now if left out."),
+    typer.Option("--at", metavar="TIME", help="Report as of this time. By default it is now."),
 ]
 
 
@@ -29,7 +28,7 @@ def incident(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Report on something broken: what failed, upstream suspects with reasons, who is affected."""
+    """Report what is wrong with an entity: failures, likely causes, and who is affected."""
     with Lineage.open(store, create=False) as lineage:
         found = lineage.incident_report(entity, at)
     if json:
@@ -54,11 +53,11 @@ def _show(found: Incident) -> None:
     _show_suspects(found)
     _show_affected(found)
     if not found.complete:
-        out.print(f"[yellow]incomplete:[/] {len(found.blind_spots)} blind spots, see --json")
+        out.print(f"[yellow]incomplete:[/] {len(found.blind_spots)} blind spots; --json lists them")
 
 
 def _show_suspects(found: Incident) -> None:
-    out.print(f"upstream suspects ({len(found.suspects)} of {found.looked_at} looked at)")
+    out.print(f"upstream suspects ({len(found.suspects)} of {found.looked_at} checked)")
     for suspect in found.suspects[:_SHOWN]:
         owners = f"  owned by {', '.join(suspect.owners)}" if suspect.owners else ""
         out.print(f"  {suspect.score:.2f}  {escape(suspect.id + owners)}")
@@ -74,4 +73,4 @@ def _show_affected(found: Incident) -> None:
     if found.affected_count > _SHOWN:
         out.print(f"  … {found.affected_count - _SHOWN} more")
     if found.owners_to_tell:
-        out.print(f"tell: {escape(', '.join(found.owners_to_tell))}")
+        out.print(f"notify: {escape(', '.join(found.owners_to_tell))}")

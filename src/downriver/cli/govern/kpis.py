@@ -1,28 +1,26 @@
-"""`downriver kpis`: how much of the graph is known, owned and on time."""
+"""`downriver kpis`: coverage, blast radius, failures and freshness of the whole graph."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
-
-from downriver.cli.output import JsonOption, StoreOption, out, print_json
+from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
     from downriver.model.governance import CountWithExamples, Kpis, Share
 
 _SHARES = (
-    ("lineage coverage", "lineage_coverage", "datasets and jobs that any edge joins"),
+    ("lineage coverage", "lineage_coverage", "datasets and jobs with at least one edge"),
     ("known upstream", "upstream_coverage", "written datasets with a known source"),
     ("column lineage", "column_coverage", "columns of written datasets with a known source"),
     ("schema", "schema_coverage", "datasets with known columns"),
     ("owner", "owner_coverage", "datasets with an owner"),
     ("documentation", "documentation_coverage", "datasets with a description"),
-    ("certified-path integrity", "certified_path_integrity", "certified, all upstream known"),
-    ("stale edges", "stale_edges", "edges their job no longer shows"),
+    ("certified-path integrity", "certified_path_integrity", "certified, upstream complete"),
+    ("stale edges", "stale_edges", "edges that recent runs did not confirm"),
     ("failed runs", "failure_rate", "runs that ended in the last {days} days"),
-    ("on time", "on_time", "jobs with a rhythm"),
+    ("on time", "on_time", "jobs with a regular schedule"),
 )  # fmt: skip
 _LISTS = (
     ("orphans", "orphans"),
@@ -32,37 +30,37 @@ _LISTS = (
     ("late jobs", "late_jobs"),
     ("certified datasets", "certified"),
     ("PII columns", "pii_columns"),
-    ("columns PII reaches", "pii_reach"),
+    ("columns reached by PII", "pii_reach"),
 )
 _EXAMPLES = 3
 _TOP = 5
 
 
 def kpis(store: StoreOption = None, json: JsonOption = False) -> None:
-    """Show the figures of the whole graph: coverage, blast radius, failures, freshness, tags."""
+    """Show figures of the whole graph: coverage, blast radius, failures, freshness and tags."""
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.kpis()
+        figures = lineage.kpis()
     if json:
-        print_json(found)
+        print_json(figures)
     else:
-        _show(found)
+        _show(figures)
 
 
-def _show(found: Kpis) -> None:
-    out.print(f"{found.datasets:,} datasets, {found.jobs:,} jobs, {found.columns:,} columns")
+def _show(figures: Kpis) -> None:
+    out.print(f"{figures.datasets:,} datasets, {figures.jobs:,} jobs, {figures.columns:,} columns")
     for label, name, meaning in _SHARES:
-        share: Share = getattr(found, name)
+        share: Share = getattr(figures, name)
         counted = f"{share.count:,} of {share.total:,}"
-        meant = meaning.format(days=found.days)
-        out.print(f"  {label:<26}{_percent(share):>8}  {counted:>13}  [dim]{meant}[/]")
+        explanation = meaning.format(days=figures.days)
+        out.print(f"  {label:<26}{_percent(share):>8}  {counted:>13}  [dim]{explanation}[/]")
     for label, name in _LISTS:
-        listed: CountWithExamples = getattr(found, name)
+        listed: CountWithExamples = getattr(figures, name)
         out.print(f"  {label:<26}{listed.count:>8,}  {escape(_examples(listed))}".rstrip())
-    _show_blast(found)
+    _show_blast_radius(figures)
 
 
-def _show_blast(found: Kpis) -> None:
-    radius = found.blast_radius
+def _show_blast_radius(figures: Kpis) -> None:
+    radius = figures.blast_radius
     out.print(f"blast radius: median {radius.median:g}, largest {radius.largest:,}")
     for blast in radius.top[:_TOP]:
         owners = f", owned by {', '.join(blast.owners)}" if blast.owners else ""

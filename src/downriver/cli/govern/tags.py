@@ -1,25 +1,28 @@
-"""`downriver tags`: where a tag was set, and where data took it."""
+"""`downriver tags`: where a tag was set, and which columns it reaches."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
-from downriver.cli.output import JsonOption, StoreOption, out, print_json
+from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
     from downriver.model.governance import TaggedColumn, TagReach
 
 TagArgument = Annotated[
-    str, typer.Argument(metavar="TAG", help="A tag as events give it: pii, or team:sales.")
+    str,
+    typer.Argument(metavar="TAG", help="A tag as events contain it, such as pii or team:sales."),
 ]
 
 
 def tags(tag: TagArgument = "pii", store: StoreOption = None, json: JsonOption = False) -> None:
-    """Follow a tag along column edges: copies and computations carry it, masking stops it."""
+    """Show which columns a tag reaches along column edges.
+
+    Copies and computations carry the tag on. Masking stops it.
+    """
     with Lineage.open(store, create=False) as lineage:
         found = lineage.tag_reach(tag)
     if json:
@@ -37,7 +40,7 @@ def _show(found: TagReach) -> None:
     _show_columns("reached", found.reached)
     _show_columns("masked before it reached", found.stopped)
     if not found.complete:
-        out.print(f"[yellow]incomplete:[/] {len(found.blind_spots)} blind spots, see --json")
+        out.print(f"[yellow]incomplete:[/] {len(found.blind_spots)} blind spots; --json lists them")
 
 
 def _show_columns(label: str, columns: list[TaggedColumn]) -> None:

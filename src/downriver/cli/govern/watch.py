@@ -1,4 +1,4 @@
-"""`downriver watch`: what drifts, fails or is late, told once to those it concerns."""
+"""`downriver watch`: find drift, failures and late runs, and send each alert once."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from rich.markup import escape
 
-from downriver.cli.output import JsonOption, StoreOption, err, out, print_json
+from downriver.cli.output import JsonOption, StoreOption, err, escape, out, print_json
 from downriver.errors import InvalidRequestError
 from downriver.govern.drift.schedule import parse_period
 from downriver.govern.watch import (
@@ -36,46 +35,55 @@ if TYPE_CHECKING:
 
     from downriver.govern.watch.monitor import Monitor
 
-app = typer.Typer(help="Watch for drift, failures and late runs.", invoke_without_command=True)
-
 _ALL = 10_000
 _COLOURS = {Severity.INFO: "blue", Severity.WARNING: "yellow", Severity.CRITICAL: "bold red"}
 
 OnceOption = Annotated[
-    bool, typer.Option("--once", help="Look once and leave: 1 when something is open, else 0.")
+    bool, typer.Option("--once", help="Check once and exit: 1 if a finding is open, 0 if none is.")
 ]
 SinceOption = Annotated[
     str | None,
-    typer.Option("--since", metavar="TIME", help="Only what began since: a time, or 24h ago."),
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        help="Report only findings since this time, or since a period ago (24h).",
+    ),
 ]
 FailOnOption = Annotated[
-    Severity, typer.Option("--fail-on", help="How bad an open finding makes --once leave with 1.")
+    Severity, typer.Option("--fail-on", help="The lowest severity at which --once exits with 1.")
 ]
 ConfigOption = Annotated[
     Path | None,
-    typer.Option("--config", metavar="FILE", help="The file with a section `watch`."),
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Read the `watch` section of this file. By default it is downriver.yml.",
+    ),
 ]
 EveryOption = Annotated[
-    str | None, typer.Option("--every", metavar="PERIOD", help="How often to look: 30s, 5m.")
+    str | None,
+    typer.Option("--every", metavar="PERIOD", help="Check this often, such as 30s or 5m."),
 ]
 LakeOption = Annotated[
-    str | None, typer.Option("--lake", metavar="DIR", help="Follow the events of this lake too.")
+    str | None,
+    typer.Option(
+        "--lake", metavar="DIR", help="Also store new events of this lake before each check."
+    ),
 ]
 NowOption = Annotated[
     str | None,
-    typer.Option("--now", metavar="TIME", help="Look as if it were this time; with --once."),
+    typer.Option("--now", metavar="TIME", help="Check as of this time. Requires --once."),
 ]
 
 
 class WatchReport(msgspec.Struct, kw_only=True):
-    """What one look came to: the news, all that is open, and what could not be told yet."""
+    """The result of one check: changes, open findings, and alerts that were not delivered yet."""
 
     round: MonitorRound
     open: list[Finding]
     waiting: list[ChannelBacklog]
 
 
-@app.callback()
 def watch(
     context: typer.Context,
     once: OnceOption = False,
@@ -88,19 +96,19 @@ def watch(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Watch the store: a finding is told when it opens, changes and is resolved, and not again."""
+    """Check the store repeatedly. Send an alert when a finding opens, changes or is resolved."""
     if context.invoked_subcommand is not None:
         return
     settings = _settings(config, every)
     if now is not None and not once:
-        raise InvalidRequestError("--now", "goes with --once")
+        raise InvalidRequestError("--now", "requires --once")
     with Lineage.open(store, create=lake is not None) as lineage:
         couriers = AlertDispatcher(lineage.store, settings, _clock)
-        looking = _Looking(lineage, lineage.monitor(settings), since, lake, now)
+        check = _StoreCheck(lineage, lineage.monitor(settings), since, lake, now)
         if once:
-            sys.exit(_look_once(looking, couriers, fail_on, as_json=json))
+            sys.exit(_check_once(check, couriers, fail_on, as_json=json))
         err.print(f"watching {escape(lineage.store.url)} every {settings.every}; Ctrl-C stops")
-        run_monitor(looking.look, _Telling(json).tell, couriers, _stopped(), settings.period)
+        run_monitor(check.look, _AlertPrinter(json).print, couriers, _stopped(), settings.period)
 
 
 def _settings(config: Path | None, every: str | None) -> WatchConfig:
@@ -108,7 +116,7 @@ def _settings(config: Path | None, every: str | None) -> WatchConfig:
     if every is None:
         return settings
     if parse_period(every) is None:
-        raise InvalidRequestError("--every", f"{every!r} is no period such as 30s or 5m")
+        raise InvalidRequestError("--every", f"{every!r} is not a period such as 30s or 5m")
     return msgspec.structs.replace(settings, every=every)
 
 
@@ -117,7 +125,7 @@ def _clock() -> int:
 
 
 def _stopped() -> threading.Event:
-    """Return what is set when the process is asked to end."""
+    """Return an event that is set on SIGTERM or Ctrl-C."""
     stopped = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -128,8 +136,8 @@ def _stopped() -> threading.Event:
     return stopped
 
 
-class _Looking:
-    """A look at the store, after what the lake has new was taken in."""
+class _StoreCheck:
+    """One check of the store, after new events of the lake are stored."""
 
     def __init__(
         self,
@@ -147,41 +155,43 @@ class _Looking:
 
     @property
     def now(self) -> int:
-        """The moment to judge from."""
+        """The time of the check."""
         return _clock() if self._now is None else self._now
 
     def look(self) -> MonitorRound:
-        """Look once."""
+        """Check once."""
         if self._lake is not None:
             self.lineage.take_from_lake(self._lake)
         return self._monitor.look(self.now, self.since)
 
 
-def _look_once(
-    looking: _Looking, couriers: AlertDispatcher, fail_on: Severity, *, as_json: bool
+def _check_once(
+    check: _StoreCheck, couriers: AlertDispatcher, fail_on: Severity, *, as_json: bool
 ) -> int:
-    done = looking.look()
+    done = check.look()
     couriers.tell_all()
-    still = looking.lineage.findings(limit=_ALL).findings
-    if looking.since is not None:
-        still = [f for f in still if parse_moment(f.first_seen, "first_seen") >= looking.since]
-    waiting = looking.lineage.waiting_alerts()
+    open_findings = check.lineage.findings(limit=_ALL).findings
+    if check.since is not None:
+        open_findings = [
+            f for f in open_findings if parse_moment(f.first_seen, "first_seen") >= check.since
+        ]
+    waiting = check.lineage.waiting_alerts()
     if as_json:
-        print_json(WatchReport(round=done, open=still, waiting=waiting))
+        print_json(WatchReport(round=done, open=open_findings, waiting=waiting))
     else:
-        _Telling(False).tell(done)
-        _show_summary(done, still, waiting)
-    return int(any(finding.severity.rank >= fail_on.rank for finding in still))
+        _AlertPrinter(False).print(done)
+        _show_summary(done, open_findings, waiting)
+    return int(any(finding.severity.rank >= fail_on.rank for finding in open_findings))
 
 
-class _Telling:
-    """News on the terminal: a line each, or a JSON object each."""
+class _AlertPrinter:
+    """Prints alerts: a line each, or a JSON object each."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
 
-    def tell(self, done: MonitorRound) -> None:
-        """Print the news of one look."""
+    def print(self, done: MonitorRound) -> None:
+        """Print the alerts of one check."""
         for alert in done.alerts():
             if self._as_json:
                 sys.stdout.write(msgspec.json.encode(alert).decode() + "\n")
@@ -193,29 +203,40 @@ class _Telling:
         sys.stdout.flush()
 
 
-def _show_summary(done: MonitorRound, still: list[Finding], waiting: list[ChannelBacklog]) -> None:
-    counts = [f"{sum(f.severity is s for f in still)} {s.value}" for s in reversed(Severity)]
+def _show_summary(
+    done: MonitorRound, open_findings: list[Finding], waiting: list[ChannelBacklog]
+) -> None:
+    counts = [
+        f"{sum(f.severity is s for f in open_findings)} {s.value}" for s in reversed(Severity)
+    ]
     out.print(
-        f"{len(still)} open ({', '.join(counts)}); {len(done.opened)} new, "
+        f"{len(open_findings)} open ({', '.join(counts)}); {len(done.opened)} new, "
         f"{len(done.changed)} changed, {len(done.resolved)} resolved"
     )
     for channel in waiting:
         reason = f": {channel.error}" if channel.error else ""
-        err.print(f"{channel.alerts} alerts wait for {escape(channel.channel)}{escape(reason)}")
+        err.print(
+            f"{channel.alerts} alerts not delivered to {escape(channel.channel)}{escape(reason)}"
+        )
 
 
-AllOption = Annotated[bool, typer.Option("--all", help="Resolved ones too.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Include resolved findings.")]
 OfOption = Annotated[
-    str | None, typer.Option("--of", metavar="ENTITY", help="Only of this dataset or job.")
+    str | None,
+    typer.Option("--of", metavar="ENTITY", help="List only findings of this dataset or job."),
 ]
-KindOption = Annotated[FindingKind | None, typer.Option("--kind", help="Only of this kind.")]
+KindOption = Annotated[
+    FindingKind | None, typer.Option("--kind", help="List only findings of this kind.")
+]
 SeverityOption = Annotated[
-    Severity | None, typer.Option("--severity", help="Only this severity or worse.")
+    Severity | None,
+    typer.Option("--severity", help="List only findings of this severity or higher."),
 ]
-LimitOption = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
+LimitOption = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, help="List at most N findings.")
+]
 
 
-@app.command("findings")
 def findings(
     of: OfOption = None,
     kind: KindOption = None,
@@ -226,7 +247,7 @@ def findings(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List what the monitor has found: open findings, the latest news first."""
+    """List the open findings, the latest change first."""
     with Lineage.open(store, create=False) as lineage:
         found = lineage.findings(
             status=None if every_one else "open",
@@ -263,24 +284,26 @@ def _show_finding(finding: Finding) -> None:
 
 
 class ChannelTest(msgspec.Struct, kw_only=True):
-    """How a channel took an alert; `error` is why it did not."""
+    """Whether a channel accepted an alert. `error` says why not."""
 
     channel: str
     error: str | None
 
 
-@app.command("try")
 def send_sample_alerts(config: ConfigOption = None, json: JsonOption = False) -> None:
-    """Send a sample alert to every channel, and say which could not be told, and why."""
+    """Send a sample alert to every channel, and show which channels failed.
+
+    The exit code is 1 if one failed.
+    """
     tried = try_channels(read_watch(config), sample_alert(render_time(_clock())))
     found = [ChannelTest(channel=name, error=error) for name, error in tried.items()]
     if json:
         print_json(found)
     else:
         for channel in found:
-            word = "[green]told[/]" if channel.error is None else "[bold red]not told[/]"
+            word = "[green]sent[/]" if channel.error is None else "[bold red]failed[/]"
             reason = "" if channel.error is None else f": {channel.error}"
             out.print(f"{word} {escape(channel.channel + reason)}")
         if not found:
-            out.print("no channels: put some under `watch` in downriver.yml")
+            out.print("no channels: add them to the `watch` section of downriver.yml")
     sys.exit(int(any(channel.error for channel in found)))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from downriver.cli.impact.changes import (
     ChangedArgument,
@@ -17,7 +16,7 @@ from downriver.cli.impact.changes import (
     TypeOption,
     parse_change_options,
 )
-from downriver.cli.output import JsonOption, StoreOption, err, print_json
+from downriver.cli.output import JsonOption, StoreOption, err, escape, print_json
 from downriver.impact import SourceFolder
 from downriver.impact.report.text import format_location
 from downriver.service import Lineage

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
-
 from downriver.cli.impact.changes import (
     AddOption,
     ChangedArgument,
@@ -19,7 +17,7 @@ from downriver.cli.impact.changes import (
     TypeOption,
     parse_change_options,
 )
-from downriver.cli.output import JsonOption, StoreOption, out, print_json
+from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
 from downriver.impact.report.text import format_location
 from downriver.model.verdicts import EffectSeverity
 from downriver.service import Lineage

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from downriver.cli.lake.spark import (
@@ -24,7 +23,7 @@ from downriver.cli.lake.spark import (
     open_lake,
     show_answer,
 )
-from downriver.cli.output import JsonOption, out, print_json
+from downriver.cli.output import JsonOption, escape, out, print_json
 from downriver.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from downriver.lake.pipeline import StageReport
     from downriver.lake.runner import Lake
     from downriver.lake.storage.versions import LakeVersion
-
-app = typer.Typer(help="Lineage at any scale, on Spark.", no_args_is_help=True)
 
 
 class LakeStatus(msgspec.Struct):
@@ -51,7 +48,6 @@ class LakeStatus(msgspec.Struct):
     tables: dict[str, int]
 
 
-@app.command("ingest")
 def ingest(
     sources: Annotated[
         list[str] | None,
@@ -107,7 +103,6 @@ def _ingest_log(lake: Lake, location: str) -> StageReport:
         return lake.ingest_log(lineage.store)
 
 
-@app.command("build")
 def build(
     full: Annotated[
         bool, typer.Option("--full", help="Fold every event again, not only new ones.")
@@ -138,7 +133,6 @@ def build(
         out.print("nothing new since the last build")
 
 
-@app.command("status")
 def status(lake: LakeOption = None, json: JsonOption = False) -> None:
     """Say what the lake holds. Starts no Spark."""
     from downriver.lake.storage.files import Folder
@@ -159,7 +153,6 @@ def status(lake: LakeOption = None, json: JsonOption = False) -> None:
     out.print(table)
 
 
-@app.command("query")
 def query(
     sql: Annotated[str, typer.Argument(metavar="SQL", help="Spark SQL over the lake's tables.")],
     limit: LimitOption = 100,
@@ -183,7 +176,6 @@ def query(
     show_answer(answer)
 
 
-@app.command("stream")
 def run_stream(
     sources: Annotated[
         list[str],

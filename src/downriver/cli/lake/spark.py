@@ -6,11 +6,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from downriver import settings
-from downriver.cli.output import err, out
+from downriver.cli.output import err, escape, out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
