@@ -8,7 +8,7 @@ EXTRAS := postgres,fast
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check bench serve clean
+.PHONY: help setup demo test check docs bench serve clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,10 +22,14 @@ demo: $(VENV)/.demo ## Run a churn pipeline on Spark and show its lineage
 test: $(VENV)/.dev ## Run the tests; ARGS="-k name" passes options to pytest
 	@$(BIN)/pytest --numprocesses auto --maxprocesses 4 --no-loadscope-reorder $(ARGS)
 
-check: $(VENV)/.dev ## Check format, lint and types
+check: $(VENV)/.dev docs ## Check format, lint, types and the documentation's links
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
+
+docs: $(VENV)/.dev ## Build the documentation site into build/docs
+	@$(BIN)/python docs/generate_reference.py
+	@$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
 
 bench: $(VENV)/.dev ## Run the benchmarks
 	@$(BIN)/python -m bench $(ARGS)

@@ -1,10 +1,10 @@
-"""The docs tell the truth: everything is documented, and every example in them is run.
+"""Everything is documented, and every example in the documentation runs.
 
-A ```console block is a session: lines after `$ ` are typed, the rest is what they print, where a
-line `…` stands for any lines. A ```python block is run as a script. All blocks of a page share one
-working directory, empty but for `examples`. A page's server runs on a free port in place of 5000.
+A ```console block is a session: lines after `$ ` are commands, the rest is their output, in which a
+line `…` matches any lines. A ```python block runs as a script. All blocks of a page share one
+working directory, which contains only `examples`. Port 5000 is replaced by a free port.
 
-DOWNRIVER_UPDATE_DOCS=1 writes what the commands really print into the pages.
+DOWNRIVER_UPDATE_DOCS=1 writes the actual output of the commands into the pages.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from docs.generate_reference import FOLDER, list_commands, render_pages
 
 from downriver import errors, settings
-from downriver.cli.app import COMMANDS, CommandEntry, load_command
+from downriver.cli.app import load_command
 from downriver.http.app import ENDPOINTS
 from tests.server import free_port, wait_until_up
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 GUIDE = ROOT / "docs" / "guide"
-FENCE = re.compile(r"^```(?P<language>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(?P<language>[\w{}]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 ANY_LINES = "…"
 UPDATE = os.environ.get("DOWNRIVER_UPDATE_DOCS") == "1"
 
@@ -53,17 +54,7 @@ def blocks_of(text: str) -> list[Block]:
 # Everything is documented
 
 
-def all_commands(
-    entries: tuple[CommandEntry, ...] = COMMANDS, prefix: str = "downriver"
-) -> Iterator[tuple[str, CommandEntry]]:
-    for entry in entries:
-        name = f"{prefix} {entry.name}"
-        if entry.target:
-            yield name, entry
-        yield from all_commands(entry.commands, name)
-
-
-ENTRIES = dict(all_commands())
+ENTRIES = dict(list_commands())
 
 
 @pytest.mark.parametrize("name", sorted(ENTRIES))
@@ -104,6 +95,11 @@ def all_errors(kind: type = errors.DownriverError) -> Iterator[type]:
 def test_every_error_is_documented_and_drawn_in_the_tree(kind: type) -> None:
     assert kind.__name__ in (errors.__doc__ or ""), "draw it in errors.py's docstring"
     assert f"`{kind.__name__.removesuffix('Error')}`" in (GUIDE / "errors.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("name", "text"), render_pages().items())
+def test_the_reference_is_generated_from_this_code(name: str, text: str) -> None:
+    assert (FOLDER / name).read_text("utf-8") == text, "run `make docs` and commit docs/reference"
 
 
 def test_every_link_between_pages_leads_somewhere() -> None:

@@ -42,9 +42,9 @@ class ErrorBody(msgspec.Struct, omit_defaults=True):
     candidates: list[str] = []
 
 
-def status_of(error: errors.DownriverError) -> int:
-    """Return the HTTP status of an error."""
-    return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
+def status_of(kind: type[errors.DownriverError]) -> int:
+    """Return the HTTP status of a kind of error."""
+    return next((status for parent, status in _STATUSES if issubclass(kind, parent)), 500)
 
 
 def error_body(error: errors.DownriverError) -> ErrorBody:
@@ -61,7 +61,7 @@ def error_body(error: errors.DownriverError) -> ErrorBody:
 async def answer_downriver_error(request: Request, error: Exception) -> Response:
     """Return the response for a Downriver error."""
     assert isinstance(error, errors.DownriverError)  # noqa: S101
-    status = status_of(error)
+    status = status_of(type(error))
     headers = {"Retry-After": "1"} if status == 503 else {}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"

@@ -404,4 +404,4 @@ def test_every_error_has_a_status_of_its_own_choosing() -> None:
         errors.ForbiddenError("a", "b"): 403,
         errors.MissingDependencyError("a", "b"): 501,
     }
-    assert {error: status_of(error) for error in made} == made
+    assert {error: status_of(type(error)) for error in made} == made

@@ -1,0 +1,239 @@
+"""Write docs/reference/ from the code: commands, settings, HTTP, errors and Python.
+
+`make docs` runs this before it builds the site. tests/test_docs.py fails when a page is outdated.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import downriver
+from downriver import errors, settings
+from downriver.cli.app import COMMANDS, CommandEntry, load_command
+from downriver.http.app import ENDPOINTS
+from downriver.http.errors import status_of
+from downriver.http.openapi import render_openapi
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+FOLDER = Path(__file__).parent / "reference"
+_NOTE = "<!-- Generated from the code by docs/generate_reference.py. Do not edit. -->"
+
+
+def render_pages() -> dict[str, str]:
+    """Return the text of every reference page by its file name."""
+    pages: dict[str, Callable[[], Iterator[str]]] = {
+        "commands.md": _commands,
+        "settings.md": _settings,
+        "http.md": _http,
+        "errors.md": _errors,
+        "python.md": _python,
+    }
+    return {name: "\n".join([_NOTE, "", *render()]) + "\n" for name, render in pages.items()}
+
+
+def write_pages() -> list[str]:
+    """Write the pages that differ from the files, and return their names."""
+    written = []
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in render_pages().items():
+        page = FOLDER / name
+        if not page.exists() or page.read_text("utf-8") != text:
+            page.write_text(text, "utf-8")
+            written.append(name)
+    return written
+
+
+# Commands
+
+
+def _commands() -> Iterator[str]:
+    yield from (
+        "# Commands",
+        "",
+        "Exit codes: 0 for success, 1 when the command finished but found a problem (an unreadable",
+        "line, an altered log, a blocked change), 2 when it could not run.",
+        "",
+    )
+    for name, entry in list_commands():
+        command = load_command(entry)
+        yield from (f"## `{name}`", "", _prose(command.help or ""), "")
+        rows = [row for parameter in command.params if (row := _parameter(parameter))]
+        if rows:
+            yield from ("| argument or option | default | meaning |", "|---|---|---|", *rows, "")
+
+
+def list_commands(
+    entries: tuple[CommandEntry, ...] = COMMANDS, prefix: str = "downriver"
+) -> Iterator[tuple[str, CommandEntry]]:
+    """Yield every command that runs, with its full name."""
+    for entry in entries:
+        name = f"{prefix} {entry.name}"
+        if entry.target:
+            yield name, entry
+        yield from list_commands(entry.commands, name)
+
+
+def _parameter(parameter: Any) -> str:
+    """Return a row for a parameter. Typer bundles its own Click, whose classes have no types."""
+    if parameter.hidden or "--help" in parameter.opts:
+        return ""
+    metavar = parameter.metavar or parameter.name.upper()
+    if parameter.param_type_name == "argument":
+        names = f"`{metavar}`"
+    else:
+        names = ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
+        names += "" if parameter.is_flag else f" {metavar}"
+    default = getattr(parameter.default, "value", parameter.default)
+    shown = "" if default in (None, False, True, (), []) or callable(default) else f"`{default}`"
+    return f"| {_cell(names)} | {_cell(shown)} | {_cell(parameter.help or '')} |"
+
+
+# Settings
+
+
+def _settings() -> Iterator[str]:
+    yield from (
+        "# Settings",
+        "",
+        "Every setting is an environment variable. There is no settings file. The options",
+        "`--store` and `--lake` of a command override `DOWNRIVER_STORE` and `DOWNRIVER_LAKE`.",
+        "",
+        "| variable | default | meaning |",
+        "|---|---|---|",
+    )
+    for setting in settings.SETTINGS:
+        default = f"`{setting.default}`" if setting.default else ""
+        yield f"| `{setting.name}` | {default} | {_cell(setting.meaning)} |"
+
+
+# HTTP
+
+
+def _http() -> Iterator[str]:
+    document = render_openapi(ENDPOINTS)
+    yield from (
+        "# HTTP API",
+        "",
+        "`GET /openapi.json` on a running server has the same as an OpenAPI document. Every error",
+        "has the body that [errors](errors.md) describes.",
+        "",
+    )
+    for endpoint in ENDPOINTS:
+        operation = document["paths"][endpoint.path][endpoint.method.lower()]
+        yield from (
+            f"## `{endpoint.method} {endpoint.path}`",
+            "",
+            _prose(_doc(endpoint.handler)),
+            "",
+        )
+        role = f"a key with the role `{endpoint.role.name.lower()}`" if endpoint.role else "no key"
+        yield from (f"Needs {role}.", "")
+        yield from _operation(operation)
+
+
+def _operation(operation: dict[str, Any]) -> Iterator[str]:
+    parameters = operation.get("parameters", [])
+    if parameters:
+        yield from ("| parameter | in | required | meaning |", "|---|---|---|---|")
+        for parameter in parameters:
+            required = "yes" if parameter.get("required") else ""
+            meaning = _cell(parameter.get("description", ""))
+            yield f"| `{parameter['name']}` | {parameter['in']} | {required} | {meaning} |"
+        yield ""
+    yield from ("| status | body |", "|---|---|")
+    for status, response in operation["responses"].items():
+        schema = response.get("content", {}).get("application/json", {}).get("schema", {})
+        name = schema.get("$ref", "").rpartition("/")[2]
+        described = f" `{name}`" if name else ""
+        yield f"| {status} | {_cell(response['description'])}{described} |"
+    yield ""
+
+
+# Errors
+
+
+def _errors() -> Iterator[str]:
+    yield from (
+        "# Errors",
+        "",
+        "Python raises the class. The command line prints the message and exits with 2. The",
+        "server answers with the status and a body with `error` (the class name without",
+        "`Error`), `detail` (the message) and the data of the error.",
+        "",
+        "| error | status | when |",
+        "|---|---|---|",
+    )
+    for kind in _subclasses(errors.DownriverError):
+        yield f"| `{kind.__name__}` | {status_of(kind)} | {_cell(_doc(kind))} |"
+
+
+def _subclasses(kind: type[errors.DownriverError]) -> Iterator[type[errors.DownriverError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from _subclasses(child)
+
+
+# Python
+
+
+def _python() -> Iterator[str]:
+    yield from (
+        "# Python API",
+        "",
+        "Everything here is imported from `downriver`, as in `from downriver import lineage`.",
+        "",
+    )
+    for name in sorted(downriver.__all__, key=str.casefold):
+        thing = getattr(downriver, name)
+        if inspect.isclass(thing):
+            yield from _class(name, thing)
+        elif callable(thing):
+            yield from (f"## `{name}`", "", "```text", f"{name}{_signature(thing)}", "```", "")
+            yield from (_prose(_doc(thing)), "")
+
+
+def _class(name: str, kind: type) -> Iterator[str]:
+    yield from (f"## `{name}`", "", _prose(_doc(kind)), "")
+    members = [
+        (member, value)
+        for member, value in inspect.getmembers(kind)
+        if not member.startswith("_") and inspect.isroutine(value) and _doc(value)
+    ]
+    if not members or issubclass(kind, BaseException):
+        return
+    yield from ("| method | does |", "|---|---|")
+    for member, value in members:
+        summary = _doc(value).split("\n\n")[0]
+        yield f"| `{member}{_cell(_signature(value))}` | {_cell(summary)} |"
+    yield ""
+
+
+def _signature(thing: Callable[..., Any]) -> str:
+    signature = inspect.signature(thing)
+    kept = [p for name, p in signature.parameters.items() if name not in ("self", "cls")]
+    shown = str(signature.replace(parameters=kept))
+    shown = re.sub(r"<\w+ \S+ at 0x[0-9a-f]+>", "…", shown.replace("'", ""))
+    return re.sub(r"\bdownriver(?:\.\w+)*\.", "", shown)
+
+
+def _doc(thing: object) -> str:
+    return inspect.getdoc(thing) or ""
+
+
+def _prose(text: str) -> str:
+    return re.sub(r"\n{3,}", "\n\n", inspect.cleandoc(text)).strip()
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"\s+", " ", text).replace("|", "\\|").strip()
+
+
+if __name__ == "__main__":
+    for changed in write_pages():
+        sys.stderr.write(f"docs/reference/{changed} written\n")
