@@ -205,7 +205,8 @@ def _measure(url: str, datasets: int, roots: dict[str, Roots]) -> Measured:
 
 
 def _walks(lineage: Lineage) -> dict[str, Walk]:
-    graph = lineage._graph
+    with lineage.reading() as view:
+        graph = view.graph
 
     def datasets(root: int) -> npt.NDArray[np.int32]:
         return reach_nodes(graph.nodes, root, downstream=True).nodes
@@ -218,7 +219,8 @@ def _walks(lineage: Lineage) -> dict[str, Walk]:
 
 
 def _loaded(lineage: Lineage, seconds: float) -> Loaded:
-    graph = lineage._graph
+    with lineage.reading() as view:
+        graph = view.graph
     return Loaded(
         graph.nodes.size - 1,
         len(graph.nodes.flow),

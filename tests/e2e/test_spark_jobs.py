@@ -76,8 +76,8 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def states(folder: Path, job: str) -> list[str]:
-    with open_store(folder) as lineage, lineage.reading() as reader:
-        return [run.state.name for run in reader.runs(lineage.resolve(job, reader).node, 10)]
+    with open_store(folder) as lineage, lineage.reading() as view:
+        return [run.state.name for run in view.reader.runs(lineage.resolve(job, view).node, 10)]
 
 
 def open_store(folder: Path) -> Lineage:

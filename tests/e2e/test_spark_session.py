@@ -56,8 +56,8 @@ def upstream(store: str, column: str) -> set[str]:
 
 
 def states(store: str, job: str) -> list[str]:
-    with Lineage.open(store) as lineage, lineage.reading() as reader:
-        return [run.state.name for run in reader.runs(lineage.resolve(job, reader).node, 10)]
+    with Lineage.open(store) as lineage, lineage.reading() as view:
+        return [run.state.name for run in view.reader.runs(lineage.resolve(job, view).node, 10)]
 
 
 def test_a_model_connects_its_features_to_its_predictions(

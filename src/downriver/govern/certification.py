@@ -26,7 +26,7 @@ def certified_paths(
     nodes: set[int] = set()
     for tag in CERTIFIED:
         nodes |= set(find_tagged(graph, reader, tag).datasets)
-    spoken = graph.nodes.identities.speak(nodes, reader)
+    spoken = graph.nodes.identities.display_names(nodes, reader)
     paths = [_path(Entity(spoken[node].id, node), around) for node in nodes]
     paths.sort(key=lambda path: (path.intact, path.dataset))
     intact = sum(path.intact for path in paths)

@@ -17,7 +17,7 @@ from downriver.model.ids import ColumnId, DatasetId
 
 if TYPE_CHECKING:
     from downriver.graph import GraphSnapshot
-    from downriver.graph.index.adjacency import Ints
+    from downriver.graph.index.vectors import Ints
     from downriver.model.answers import Trace, TraceNode
     from downriver.model.findings import Finding
     from downriver.store import CatalogReader
@@ -64,7 +64,7 @@ class EntityContext:
         )
 
     def _entity(self, finding: Finding, node: int) -> Entity:
-        spoken = self._graph.nodes.identities.speak([node], self._reader)[node].id
+        spoken = self._graph.nodes.identities.display_names([node], self._reader)[node].id
         if finding.kind in _OF_A_COLUMN and isinstance(spoken, DatasetId):
             column = self._reader.find_column(node, finding.subject)
             if column is not None:
@@ -121,18 +121,18 @@ class EntityContext:
     def writers(self, node: int) -> list[int]:
         """Return the jobs that write a dataset under any of its names."""
         flow, edges = self._graph.nodes.flow, self._writes(node)
-        return sorted(set(flow.ends.source.view[edges].tolist()))
+        return sorted(set(flow.ends.source[edges].tolist()))
 
     def last_written(self, node: int) -> int | None:
         """Return when a dataset was last seen to be written."""
         edges = self._writes(node)
-        return int(self._graph.nodes.flow.last_at.view[edges].max()) if len(edges) else None
+        return int(self._graph.nodes.flow.last_at.of(edges).max()) if len(edges) else None
 
     def _writes(self, node: int) -> Ints:
         nodes = self._graph.nodes
         names = np.array(nodes.identities.group(node), np.int32)
         edges = nodes.flow.ends.entering.of(names)
-        writes: Ints = edges[nodes.flow.kind.view[edges] == EdgeKind.WRITES]
+        writes: Ints = edges[nodes.flow.kind[edges] == EdgeKind.WRITES]
         return writes
 
     def labels(self, node: int) -> OwnersAndTags:

@@ -132,7 +132,7 @@ class _Names:
 
     def ids(self, nodes: Iterable[int]) -> dict[int, str]:
         """Return what nodes are called in answers."""
-        spoken = self._view.graph.nodes.identities.speak(nodes, self._view.reader)
+        spoken = self._view.graph.nodes.identities.display_names(nodes, self._view.reader)
         return {node: str(name.id) for node, name in spoken.items()}
 
 
@@ -142,12 +142,12 @@ class _Flow:
     def __init__(self, view: KpiInputs) -> None:
         nodes = view.graph.nodes
         edges = np.arange(len(nodes.flow), dtype=np.int32)
-        self.kind = nodes.flow.kind.view.astype(np.int64)
-        self.source = nodes.identities.canonicals(nodes.flow.ends.source.view).astype(np.int64)
-        self.target = nodes.identities.canonicals(nodes.flow.ends.target.view).astype(np.int64)
+        self.kind = nodes.flow.kind.values.astype(np.int64)
+        self.source = nodes.identities.canonicals(nodes.flow.ends.source.values).astype(np.int64)
+        self.target = nodes.identities.canonicals(nodes.flow.ends.target.values).astype(np.int64)
         self.explicit = nodes.explicit(edges, FOREVER)
         self.jobs = nodes.jobs(edges)
-        self.last_at = nodes.flow.last_at.view
+        self.last_at = nodes.flow.last_at.values
         self._seen = nodes.jobs_last_seen(self.jobs)
         self._stale_days = view.stale_days
 
@@ -206,13 +206,13 @@ class _Flow:
 
 def _column_coverage(view: KpiInputs, flow: _Flow) -> Share:
     columns = view.graph.columns
-    owner = view.graph.nodes.identities.canonicals(columns.dataset.view)
-    named = (columns.field.view != 0) & (columns.dataset.view > 0)
+    owner = view.graph.nodes.identities.canonicals(columns.dataset.values)
+    named = (columns.field.values != 0) & (columns.dataset.values > 0)
     inside = np.isin(owner, np.array(sorted(flow.written), np.int64)) & named
     known = np.zeros(columns.size, np.bool_)
-    known[columns.flow.target.view] = True
+    known[columns.flow.target.values] = True
     # An edge into `*` speaks for every column of its dataset.
-    stars = known & (columns.field.view == 0)
+    stars = known & (columns.field.values == 0)
     known |= np.isin(owner, owner[stars])
     return Share.of(int((inside & known).sum()), int(inside.sum()))
 

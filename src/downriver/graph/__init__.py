@@ -4,11 +4,13 @@ from downriver.graph.answers.trace import paths, trace, trace_numbered
 from downriver.graph.answers.view import Question
 from downriver.graph.index.edges import FOREVER
 from downriver.graph.names.resolution import Entity, resolve
-from downriver.graph.snapshot import GraphSnapshot
+from downriver.graph.snapshot import CatalogSnapshot, GraphIndex, GraphSnapshot
 
 __all__ = [
     "FOREVER",
+    "CatalogSnapshot",
     "Entity",
+    "GraphIndex",
     "GraphSnapshot",
     "Question",
     "paths",

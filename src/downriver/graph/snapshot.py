@@ -1,44 +1,98 @@
-"""The graph in memory, kept in step with a store.
+"""The graph in memory: immutable snapshots, and the index that replaces them as the store changes.
 
 Node, column and claim numbers are the store's own ids. Names stay in the store: an answer fetches
 the few it shows.
+
+A question takes the current snapshot and a read transaction of the same state, and holds no lock
+while it is answered. Only one thread at a time loads what is new.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.graph.index.adjacency import SMALLEST_FOLD
 from downriver.graph.index.column_graph import ColumnGraph
 from downriver.graph.index.node_graph import NodeGraph
+from downriver.graph.index.vectors import SMALLEST_FOLD
 from downriver.store import StoreState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from downriver.store import CatalogReader, Store
 
 
+@dataclass(frozen=True, slots=True)
 class GraphSnapshot:
-    """Datasets, jobs and columns as integers. Hold `lock` while refreshing or reading it."""
+    """Datasets, jobs and columns as integers, at one state of a store. Immutable."""
+
+    state: StoreState
+    nodes: NodeGraph
+    columns: ColumnGraph
+
+    @classmethod
+    def empty(cls, smallest_fold: int = SMALLEST_FOLD) -> GraphSnapshot:
+        """Return the graph of a store without events."""
+        nodes, columns = NodeGraph.empty(smallest_fold), ColumnGraph.empty(smallest_fold)
+        return cls(StoreState(0, 0), nodes, columns)
+
+    def loaded(self, reader: CatalogReader) -> GraphSnapshot:
+        """Return the graph at the state of `reader`, which must not be older than this one."""
+        after = self.state.seq
+        return GraphSnapshot(
+            reader.state(), self.nodes.loaded(reader, after), self.columns.loaded(reader, after)
+        )
+
+
+class CatalogSnapshot(NamedTuple):
+    """What one question is answered from: the graph, and a read transaction of the same state."""
+
+    graph: GraphSnapshot
+    reader: CatalogReader
+
+
+class GraphIndex:
+    """The current snapshot of a store's graph. Safe to share between threads."""
 
     def __init__(self, store: Store, *, smallest_fold: int = SMALLEST_FOLD) -> None:
         self._store = store
-        self._smallest_fold = smallest_fold
-        self.lock = threading.RLock()
-        self._reset()
+        self._empty = GraphSnapshot.empty(smallest_fold)
+        self._current = self._empty
+        self._loading = threading.Lock()
+        self._per_thread = threading.local()
 
-    def _reset(self) -> None:
-        self._state = StoreState(0, 0)
-        self.nodes = NodeGraph(self._smallest_fold)
-        self.columns = ColumnGraph(self._smallest_fold)
-
-    def refresh(self, reader: CatalogReader) -> None:
-        """Take in what was written since, by this process or another, as far as `reader` sees."""
-        if self._store.state() == self._state:
+    @contextmanager
+    def reading(self) -> Iterator[CatalogSnapshot]:
+        """Open a view of everything written so far; inside another one of this thread, the same."""
+        outer: CatalogSnapshot | None = getattr(self._per_thread, "view", None)
+        if outer is not None:
+            yield outer
             return
-        state = reader.state()
-        if state.generation != self._state.generation:
-            self._reset()
-        self.nodes.load(reader, self._state.seq)
-        self.columns.load(reader, self._state.seq)
-        self._state = state
+        with ExitStack() as stack:
+            self._per_thread.view = view = self._open(stack)
+            stack.callback(setattr, self._per_thread, "view", None)
+            yield view
+
+    def _open(self, stack: ExitStack) -> CatalogSnapshot:
+        reader = stack.enter_context(self._store.reader())
+        graph = self._current
+        if graph.state == reader.state():
+            return CatalogSnapshot(graph, reader)
+        # Another reader, opened while nothing else loads: it is never older than the snapshot.
+        stack.close()
+        with self._loading:
+            reader = stack.enter_context(self._store.reader())
+            return CatalogSnapshot(self._refreshed(reader), reader)
+
+    def _refreshed(self, reader: CatalogReader) -> GraphSnapshot:
+        state, current = reader.state(), self._current
+        if state == current.state:
+            return current
+        # Older only if the store was restored, or this thread opened its reader long ago.
+        if state.generation != current.state.generation or state.seq < current.state.seq:
+            current = self._empty
+        self._current = current.loaded(reader)
+        return self._current

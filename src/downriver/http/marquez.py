@@ -141,8 +141,8 @@ async def get_lineage(request: Request) -> Response:
 
 
 def _lineage_graph(lineage: Lineage, node_id: str, depth: int | None) -> LineageGraph:
-    with lineage.reading() as reader:
-        entity = lineage.resolve(node_id, reader).id
+    with lineage.reading() as view:
+        entity = lineage.resolve(node_id, view).id
         root = entity.dataset if isinstance(entity, ColumnId) else entity
         trace = lineage.trace(str(root), Direction.BOTH, depth=depth, limit=_MOST_NODES)
         incoming: defaultdict[str, list[MarquezEdge]] = defaultdict(list)
@@ -150,7 +150,9 @@ def _lineage_graph(lineage: Lineage, node_id: str, depth: int | None) -> Lineage
         for edge in trace.edges:
             incoming[edge.target].append(MarquezEdge(edge.source, edge.target))
             outgoing[edge.source].append(MarquezEdge(edge.source, edge.target))
-        nodes = [_node(node, incoming[node.id], outgoing[node.id], reader) for node in trace.nodes]
+        nodes = [
+            _node(node, incoming[node.id], outgoing[node.id], view.reader) for node in trace.nodes
+        ]
     omitted = trace.omitted_count
     return LineageGraph(sorted(nodes, key=lambda node: node.id), omitted > 0, omitted)
 

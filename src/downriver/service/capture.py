@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from downriver.store import CatalogReader
+    from downriver.graph import CatalogSnapshot
 
 DBT_NAMESPACE = "dbt"
 
@@ -62,8 +62,8 @@ class CaptureApi(StoreSession):
 
         The catalog tells the schemas of tables that `schema` does not.
         """
-        with self.reading() as reader:
-            names = CatalogNames(reader, self._graph.nodes.identities, namespace)
+        with self.reading() as view:
+            names = CatalogNames(view.reader, view.graph.nodes.identities, namespace)
 
             def columns_of(table: str) -> Sequence[str] | None:
                 given = (schema or {}).get(table)
@@ -123,8 +123,8 @@ class CaptureApi(StoreSession):
     ) -> ScanResult:
         """Read a repository without running it, and register what its code says it does."""
         repository = Repository(path)
-        with self.reading() as reader:
-            names = self._names(reader, namespace, repository)
+        with self.reading() as view:
+            names = self._names(view, namespace, repository)
             names = msgspec.structs.replace(names, dialect=dialect)
             found = scan_repository(repository, names, progress=progress)
         if not dry_run:
@@ -146,10 +146,10 @@ class CaptureApi(StoreSession):
         The code is `source`, or the file that `source_ref` names in the repository, if there is
         one.
         """
-        with self.reading() as reader:
-            identities = self._graph.nodes.identities
-            names = self._names(reader, namespace)
-            registrar = Registrar(reader, identities, names, self.repository)
+        with self.reading() as view:
+            identities = view.graph.nodes.identities
+            names = self._names(view, namespace)
+            registrar = Registrar(view.reader, identities, names, self.repository)
             asset = AssetRegistration(
                 asset_type=asset_type,
                 name=name,
@@ -159,14 +159,14 @@ class CaptureApi(StoreSession):
             )
             done = registrar.register(asset, now())
         self.ingest(done.events)
-        with self.reading() as reader:
-            return render_registration(done, Assets(reader, self._graph.nodes.identities))
+        with self.reading() as view:
+            return render_registration(done, Assets(view.reader, view.graph.nodes.identities))
 
     def _names(
-        self, reader: CatalogReader, namespace: str, repository: Repository | None = None
+        self, view: CatalogSnapshot, namespace: str, repository: Repository | None = None
     ) -> ScanCatalog:
-        known = CatalogNames(reader, self._graph.nodes.identities, namespace)
-        dbt = DbtNames(reader, DBT_NAMESPACE)
+        known = CatalogNames(view.reader, view.graph.nodes.identities, namespace)
+        dbt = DbtNames(view.reader, DBT_NAMESPACE)
         if repository is not None:
             dbt.learn(repository, self._known_namespace)
         return ScanCatalog(

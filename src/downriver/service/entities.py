@@ -29,8 +29,8 @@ from downriver.service.session import now
 from downriver.service.trace import TraceApi, parse_question
 
 if TYPE_CHECKING:
+    from downriver.graph import CatalogSnapshot
     from downriver.model.ids import NodeId
-    from downriver.store import CatalogReader
 
 MOST_RELATED = 1_000_000
 _NEIGHBOURS = 200
@@ -52,17 +52,17 @@ class EntityApi(TraceApi):
     ) -> EntityLineage:
         """Answer what feeds an entity and what it feeds, nearest first, and how."""
         question = parse_question(direction, depth, as_of, limit)
-        with self.reading() as reader:
-            return self._related(self.resolve(entity, reader), question, reader)
+        with self.reading() as view:
+            return self._related(self.resolve(entity, view), question, view)
 
-    def _related(self, entity: Entity, question: Question, reader: CatalogReader) -> EntityLineage:
-        answer, numbers = trace_numbered(self._graph, reader, entity, question)
+    def _related(self, entity: Entity, question: Question, view: CatalogSnapshot) -> EntityLineage:
+        answer, numbers = trace_numbered(view.graph, view.reader, entity, question)
         return relate(
             answer,
             numbers,
             question.direction.value,
-            reader=reader,
-            identities=self._graph.nodes.identities,
+            reader=view.reader,
+            identities=view.graph.nodes.identities,
             namespace=DEFAULT_NAMESPACE,
         )
 
@@ -71,9 +71,9 @@ class EntityApi(TraceApi):
         if limit < 1:
             raise InvalidRequestError("limit", f"{limit} is below one")
         start = _offset(cursor)
-        with self.reading() as reader:
-            found, total = reader.search_nodes(text.split(), limit, start)
-            assets = Assets(reader, self._graph.nodes.identities)
+        with self.reading() as view:
+            found, total = view.reader.search_nodes(text.split(), limit, start)
+            assets = Assets(view.reader, view.graph.nodes.identities)
             entities = [_summary(node, number, assets) for number, node in found.items()]
         after = start + len(entities)
         return EntityPage(
@@ -85,29 +85,27 @@ class EntityApi(TraceApi):
 
     def details(self, entity: str) -> EntityDetails:
         """Answer with all that is known of one dataset or job."""
-        with self.reading() as reader:
-            found = self.resolve(entity, reader)
+        with self.reading() as view:
+            found = self.resolve(entity, view)
             if isinstance(found.id, ColumnId):
                 raise InvalidRequestError("entity_id", f"{found.id} is a column; name its dataset")
-            near = self._related(
-                found, parse_question(Direction.BOTH, 1, None, _NEIGHBOURS), reader
-            )
-            return self._details(found.id, found.node, near, reader)
+            near = self._related(found, parse_question(Direction.BOTH, 1, None, _NEIGHBOURS), view)
+            return self._details(found.id, found.node, near, view)
 
     def _details(
-        self, node: NodeId, number: int, near: EntityLineage, reader: CatalogReader
+        self, node: NodeId, number: int, near: EntityLineage, view: CatalogSnapshot
     ) -> EntityDetails:
-        identities = self._graph.nodes.identities
+        identities = view.graph.nodes.identities
         facets: dict[str, bytes] = {}
         for name in identities.group(number):
-            facets.update(reader.facets(name))
-        summary = _summary(node, number, Assets(reader, identities))
+            facets.update(view.reader.facets(name))
+        summary = _summary(node, number, Assets(view.reader, identities))
         tags, _ = read_tags(facets.get("tags"))
-        span = reader.node_span(number)
+        span = view.reader.node_span(number)
         names = identities.group(number)
-        jobs = [node] if isinstance(node, JobId) else writers_of_all(reader, names)
-        filled = None if isinstance(node, JobId) else last_filled(reader, jobs)
-        spoken = identities.speak([number], reader)[number]
+        jobs = [node] if isinstance(node, JobId) else writers_of_all(view.reader, names)
+        filled = None if isinstance(node, JobId) else last_filled(view.reader, jobs)
+        spoken = identities.display_names([number], view.reader)[number]
         return EntityDetails(
             entity_id=summary.entity_id,
             id=summary.id,
@@ -119,7 +117,7 @@ class EntityApi(TraceApi):
             columns=[
                 ColumnInfo(name=column.path, type=column.type, description=column.description)
                 for name in identities.group(number)
-                for column in reader.schema(name)
+                for column in view.reader.schema(name)
             ],
             owners=list(read_owners(facets.get("ownership"))),
             tags=sorted(tags),
@@ -127,7 +125,7 @@ class EntityApi(TraceApi):
             upstream=near.upstream,
             downstream=near.downstream,
             flows=[flow.flow() for flow in read_flows(facets)],
-            runs=list_last_runs(reader, jobs, _RUNS),
+            runs=list_last_runs(view.reader, jobs, _RUNS),
             first_seen=render_time(span.first.at),
             last_seen=render_time(span.last.at),
             last_updated=None if filled is None else render_time(filled),
@@ -137,24 +135,24 @@ class EntityApi(TraceApi):
 
     def column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
         """Answer from which columns a column is made, one answer for each job that makes it."""
-        with self.reading() as reader:
-            found = self.find_column(dataset, column, reader)
+        with self.reading() as view:
+            found = self.find_column(dataset, column, view)
             answer = trace(
-                self._graph, reader, found, parse_question(Direction.UPSTREAM, 1, None, 10_000)
+                view.graph, view.reader, found, parse_question(Direction.UPSTREAM, 1, None, 10_000)
             )
             return list_derivations(answer)
 
     def diagnose(self, dataset: str, column: str) -> Diagnosis:
         """Trace a metric that looks wrong back to its sources, and say where to look first."""
         upstream = parse_question(Direction.UPSTREAM, None, None, _WAY)
-        with self.reading() as reader:
-            found = self.find_column(dataset, column, reader)
+        with self.reading() as view:
+            found = self.find_column(dataset, column, view)
             whole = Entity(found.id, found.node)
             diagnosing = DiagnosisBuilder(
-                trace(self._graph, reader, found, upstream),
-                trace(self._graph, reader, whole, upstream),
-                reader,
-                self._graph.nodes.identities,
+                trace(view.graph, view.reader, found, upstream),
+                trace(view.graph, view.reader, whole, upstream),
+                view.reader,
+                view.graph.nodes.identities,
                 now(),
             )
             metric = found.id

@@ -19,6 +19,7 @@ from downriver.service.trace import TraceApi, parse_question
 
 if TYPE_CHECKING:
     from downriver.export.cypher import CypherDriver
+    from downriver.graph import CatalogSnapshot
     from downriver.model.answers import Trace, TraceNode
     from downriver.store import CatalogReader
 
@@ -47,14 +48,16 @@ class ExportApi(TraceApi):
         `focus` is a column of the entity: only what makes it, or is made of it, is shown. `diff`
         is a moment to compare with: what came since is marked, and what went.
         """
-        found = self.piece(
-            entity, direction, depth=depth, as_of=as_of, focus=focus, diff=diff, limit=limit
-        )
-        piece = ExportedGraph(found, self.find_event, self._columns_of)
+        with self.reading():
+            found = self.piece(
+                entity, direction, depth=depth, as_of=as_of, focus=focus, diff=diff, limit=limit
+            )
+            exported = ExportedGraph(found, self.find_event, self._columns_of)
+            text = render(exported, output_format)
         return ExportAnswer(
             entity_id=entity,
             format=output_format,
-            diagram=render(piece, output_format),
+            diagram=text,
             node_count=len(found.nodes),
             edge_count=len(found.edges),
             complete=found.complete,
@@ -77,18 +80,14 @@ class ExportApi(TraceApi):
         limit: int = MOST_EXPORTED,
     ) -> Trace:
         """Return the graph around an entity with what is worth marking, as exports show it."""
-        if focus is not None:
-            entity = self._column_id(entity, focus)
-        found = self.trace(entity, direction, depth=depth, as_of=as_of, limit=limit)
-        if diff is not None:
-            before = self.trace(entity, direction, depth=depth, as_of=diff, limit=limit)
-            found = compare_traces(before, found)
-        with self.reading() as reader:
-            return self._marked(found, reader)
-
-    def _column_id(self, entity: str, column: str) -> str:
-        with self.reading() as reader:
-            return str(self.find_column(entity, column, reader).id)
+        with self.reading() as view:
+            if focus is not None:
+                entity = str(self.find_column(entity, focus, view).id)
+            found = self.trace(entity, direction, depth=depth, as_of=as_of, limit=limit)
+            if diff is not None:
+                before = self.trace(entity, direction, depth=depth, as_of=diff, limit=limit)
+                found = compare_traces(before, found)
+            return self._marked(found, view.reader)
 
     def _marked(self, found: Trace, reader: CatalogReader) -> Trace:
         marked = {
@@ -116,19 +115,19 @@ class ExportApi(TraceApi):
     def _columns_of(self, node: TraceNode) -> list[DerivedColumn]:
         """Return how each column of a dataset is made."""
         dataset = DatasetId(node.namespace, node.name)
-        with self.reading() as reader:
-            fields = reader.list_fields(reader.get_node(dataset))
-            return [found for field in fields for found in self._derived(dataset, field, reader)]
+        with self.reading() as view:
+            fields = view.reader.list_fields(view.reader.get_node(dataset))
+            return [found for field in fields for found in self._derived(dataset, field, view)]
 
     def _derived(
-        self, dataset: DatasetId, field: str, reader: CatalogReader
+        self, dataset: DatasetId, field: str, view: CatalogSnapshot
     ) -> list[DerivedColumn]:
-        identities = self._graph.nodes.identities
-        column = find_entity(str(ColumnId(dataset, field)), reader, identities)
+        identities = view.graph.nodes.identities
+        column = find_entity(str(ColumnId(dataset, field)), view.reader, identities)
         if column is None:
             return []
         near = trace(
-            self._graph, reader, column, parse_question(Direction.UPSTREAM, 1, None, 10_000)
+            view.graph, view.reader, column, parse_question(Direction.UPSTREAM, 1, None, 10_000)
         )
         direct = {
             (edge.job, edge.source)

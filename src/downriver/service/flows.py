@@ -139,8 +139,8 @@ class FlowApi(StoreSession):
 
     def name_entity(self, text: str, *, namespace: str = DEFAULT_NAMESPACE) -> NodeId:
         """Return what a name means, or would mean if it were new."""
-        with self.reading() as reader:
-            names = EntityNames(reader, self._graph.nodes.identities, namespace)
+        with self.reading() as view:
+            names = EntityNames(view.reader, view.graph.nodes.identities, namespace)
             return names.node_for(text, "entity_id")
 
     def register_pipeline(
@@ -153,8 +153,8 @@ class FlowApi(StoreSession):
         namespace: str = DEFAULT_NAMESPACE,
     ) -> RegisteredPipeline:
         """Register a pipeline and every step of it."""
-        with self.reading() as reader:
-            names = EntityNames(reader, self._graph.nodes.identities, namespace)
+        with self.reading() as view:
+            names = EntityNames(view.reader, view.graph.nodes.identities, namespace)
             done, events = prepare_pipeline(
                 name, flows, schedule, description, node_for=names.node_for, namespace=namespace
             )
@@ -164,8 +164,8 @@ class FlowApi(StoreSession):
     def _prepare_flows(
         self, flows: Sequence[Flow], namespace: str
     ) -> tuple[list[RegisteredFlow], list[Event]]:
-        with self.reading() as reader:
-            names = EntityNames(reader, self._graph.nodes.identities, namespace)
+        with self.reading() as view:
+            names = EntityNames(view.reader, view.graph.nodes.identities, namespace)
             return prepare_flows(flows, names.node_for)
 
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from downriver.govern.kpis import Ints
     from downriver.govern.watch import WatchConfig
+    from downriver.graph import CatalogSnapshot
     from downriver.model.findings import Findings
     from downriver.model.governance import CertifiedPaths, Incident, Kpis, TagReach
-    from downriver.store import CatalogReader
     from downriver.store.findings import ChannelBacklog
 
 DEFAULT_FINDINGS = 100
@@ -42,12 +42,12 @@ class GovernApi(StoreSession):
 
     def kpis(self) -> Kpis:
         """Return the figures of the whole graph: coverage, blast radius, failures and the like."""
-        with self.reading() as reader:
-            around = self._around(reader)
-            view = kpis.KpiInputs(
-                self._graph, reader, around, _count_reached, around.stale_days, now()
+        with self.reading() as view:
+            around = self._around(view)
+            inputs = kpis.KpiInputs(
+                view.graph, view.reader, around, _count_reached, around.stale_days, now()
             )
-            return kpis.measure_kpis(view)
+            return kpis.measure_kpis(inputs)
 
     def incident_report(
         self, entity: str, at: str | None = None, *, limits: DriftLimits | None = None
@@ -57,25 +57,25 @@ class GovernApi(StoreSession):
         `at` is the moment to look from, now if left out: what happened after it is not known.
         """
         moment = now() if at is None else parse_moment(at, "at")
-        with self.reading() as reader:
-            found = self.resolve(entity, reader)
-            inspector = Inspector(self._graph, reader, limits or DriftLimits(), moment)
-            scene = incidents.IncidentInputs(reader, inspector, self._around(reader), moment)
+        with self.reading() as view:
+            found = self.resolve(entity, view)
+            inspector = Inspector(view.graph, view.reader, limits or DriftLimits(), moment)
+            scene = incidents.IncidentInputs(view.reader, inspector, self._around(view), moment)
             return incidents.report_incident(found, scene)
 
     def tag_reach(self, tag: str) -> TagReach:
         """Return where a tag such as `pii` was set, and where data took it."""
         if not tag.strip():
             raise InvalidRequestError("tag", "empty")
-        with self.reading() as reader:
-            around = self._around(reader)
+        with self.reading() as view:
+            around = self._around(view)
             wanted = tag.strip().lower()
-            return reach_of_tag(self._graph, reader, wanted, around, around.stale_days)
+            return reach_of_tag(view.graph, view.reader, wanted, around, around.stale_days)
 
     def certified_paths(self) -> CertifiedPaths:
         """Return every certified dataset with what is not known of all that feeds it."""
-        with self.reading() as reader:
-            return certified_paths(self._graph, reader, self._around(reader))
+        with self.reading() as view:
+            return certified_paths(view.graph, view.reader, self._around(view))
 
     def findings(
         self,
@@ -88,8 +88,8 @@ class GovernApi(StoreSession):
         limit: int = DEFAULT_FINDINGS,
     ) -> Findings:
         """Return what the monitor has recorded, the latest news first; status None is all."""
-        with self.reading() as reader:
-            named = None if entity is None else str(self.resolve(entity, reader).id)
+        with self.reading() as view:
+            named = None if entity is None else str(self.resolve(entity, view).id)
             wanted = FindingFilter(
                 _one_of(status, ("open", "resolved"), "status"),
                 named,
@@ -98,7 +98,7 @@ class GovernApi(StoreSession):
                 None if since is None else parse_since(since, now()),
                 limit,
             )
-            return reader.recorded.find(wanted)
+            return view.reader.recorded.find(wanted)
 
     def waiting_alerts(self) -> list[ChannelBacklog]:
         """Return what the channels have still to be told."""
@@ -108,7 +108,7 @@ class GovernApi(StoreSession):
     def monitor(self, watch: WatchConfig) -> Monitor:
         """Return a monitor that looks at this store."""
         stale_days = settings.read_number(settings.STALE_DAYS)
-        return Monitor(self.store, self._graph, self.reading, watch, stale_days)
+        return Monitor(self.store, self.reading, watch, stale_days)
 
     def take_from_lake(self, place: str) -> int:
         """Append what a lake took in since this was last asked; return how many events are new."""
@@ -124,8 +124,8 @@ class GovernApi(StoreSession):
             ledger.keep(name, str(last).encode())
         return published.events
 
-    def _around(self, reader: CatalogReader) -> EntityContext:
-        return EntityContext(self._graph, reader, settings.read_number(settings.STALE_DAYS))
+    def _around(self, view: CatalogSnapshot) -> EntityContext:
+        return EntityContext(view.graph, view.reader, settings.read_number(settings.STALE_DAYS))
 
 
 def _count_reached(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from downriver.errors import InvalidRequestError
@@ -27,12 +28,16 @@ from downriver.service.session import now
 from downriver.service.trace import TraceApi
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from downriver.capture.scan import Repository
+    from downriver.graph import CatalogSnapshot
     from downriver.impact import CommitTrees, FilePair, Fix, Policy, SourceFiles
     from downriver.model.verdicts import Impact, ImpactAnswer, ImpactRequest, Verdict
-    from downriver.store import CatalogReader, Store, StoreState
+    from downriver.store import Store, StoreState
+
+
+_MOST_IDLE = 4
 
 
 class ImpactApi(CaptureApi, TraceApi):
@@ -40,18 +45,20 @@ class ImpactApi(CaptureApi, TraceApi):
 
     def __init__(self, store: Store, repository: Repository | None = None) -> None:
         super().__init__(store, repository)
-        self._world: tuple[StoreState, SimulationCatalog] | None = None
+        self._idle_catalogs: list[tuple[StoreState, SimulationCatalog]] = []
 
     def impact(self, changes: Sequence[Change]) -> Impact:
         """Answer what changes do to everyone downstream, and to those who write there."""
-        with self.reading() as reader:
-            proposed = [ResolvedChange(*self._resolved(change, reader)) for change in changes]
-            return propagate_changes(proposed, self._world_of(reader))
+        with self.reading() as view:
+            proposed = [ResolvedChange(*self._resolved(change, view)) for change in changes]
+            with self._simulation(view) as catalog:
+                return propagate_changes(proposed, catalog)
 
     def analyze_impact(self, request: ImpactRequest, policy: Policy | None = None) -> ImpactAnswer:
         """Answer what a change described in a few words does, and what the policy says of it."""
-        dataset, column = self.split_entity(request.entity_id)
-        impact = self.impact(changes_from_request(request, dataset, column))
+        with self.reading():
+            dataset, column = self.split_entity(request.entity_id)
+            impact = self.impact(changes_from_request(request, dataset, column))
         return answer_impact(request, decide(impact, policy), DEFAULT_NAMESPACE)
 
     def impact_of_files(
@@ -61,21 +68,20 @@ class ImpactApi(CaptureApi, TraceApi):
 
         `trees` hold the files around them, as they are in either commit.
         """
-        with self.reading() as reader:
-            world = self._world_of(reader)
-            names = self._names(reader, DEFAULT_NAMESPACE)
+        with self.reading() as view, self._simulation(view) as catalog:
+            names = self._names(view, DEFAULT_NAMESPACE)
             edits = find_edits(
                 pairs,
-                world,
+                catalog,
                 lambda files: (
                     read_edited_files(files, names)
                     if trees is None
                     else read_commits(files, names, trees)
                 ),
             )
-            proposed = [ResolvedChange(*self._resolved(change, reader)) for change in edits.changes]
+            proposed = [ResolvedChange(*self._resolved(change, view)) for change in edits.changes]
             proposed += edits.proposed
-            found = propagate_changes(proposed, world, edits.by_process, edits.rewritten)
+            found = propagate_changes(proposed, catalog, edits.by_process, edits.rewritten)
         for message in edits.unknown:
             path, _, reason = message.partition(": ")
             found.blind_spots.append(BlindSpot(kind="unread_file", entity=path, message=reason))
@@ -84,9 +90,10 @@ class ImpactApi(CaptureApi, TraceApi):
 
     def fix(self, changes: Sequence[Change], code: SourceFiles) -> Fix:
         """Write the patch for changes: what can be mended safely in these files."""
-        with self.reading() as reader:
-            proposed = [ResolvedChange(*self._resolved(change, reader)) for change in changes]
-            return write_fix(proposed, self._world_of(reader), code)
+        with self.reading() as view:
+            proposed = [ResolvedChange(*self._resolved(change, view)) for change in changes]
+            with self._simulation(view) as catalog:
+                return write_fix(proposed, catalog, code)
 
     def suggest_fix(self, request: ImpactRequest, code: SourceFiles | None = None) -> Fix:
         """Write the patch for a change described in a few words, to these files or our own."""
@@ -95,8 +102,9 @@ class ImpactApi(CaptureApi, TraceApi):
                 reason = "no code is known here; send files, or start the server with --repo"
                 raise InvalidRequestError("files", reason)
             code = SourceFolder(self.repository.root)
-        dataset, column = self.split_entity(request.entity_id)
-        return self.fix(changes_from_request(request, dataset, column), code)
+        with self.reading():
+            dataset, column = self.split_entity(request.entity_id)
+            return self.fix(changes_from_request(request, dataset, column), code)
 
     def gate(self, impact: Impact, policy: Policy | None = None) -> Verdict:
         """Decide about changes by policy; a waiver that lets something pass goes into the log."""
@@ -105,8 +113,8 @@ class ImpactApi(CaptureApi, TraceApi):
         if waived:
             told = [{"rule": f.rule, "waiver": f.waived, "entities": f.entities} for f in waived]
             at = now()
-            with self.reading() as reader:
-                targets = [self.resolve(target, reader).id for target in impact.targets]
+            with self.reading() as view:
+                targets = [self.resolve(target, view).id for target in impact.targets]
             self.ingest(
                 [
                     render_waiver_event(target, at, impact.changes, told)
@@ -116,19 +124,25 @@ class ImpactApi(CaptureApi, TraceApi):
             )
         return verdict
 
-    def _resolved(self, change: Change, reader: CatalogReader) -> tuple[Change, int]:
-        entity = self.resolve(change.dataset, reader)
+    def _resolved(self, change: Change, view: CatalogSnapshot) -> tuple[Change, int]:
+        entity = self.resolve(change.dataset, view)
         if not isinstance(entity.id, DatasetId):
             raise InvalidRequestError("dataset", f"{entity.id} is no dataset")
         named = with_dataset(change, entity.id.name)
-        return named, self._graph.nodes.identities.canonical(entity.node)
+        return named, view.graph.nodes.identities.canonical(entity.node)
 
-    def _world_of(self, reader: CatalogReader) -> SimulationCatalog:
-        """Return the catalog as simulations see it; what was parsed is kept while it holds."""
-        state = reader.state()
-        if self._world is None or self._world[0] != state:
-            before = None if self._world is None else self._world[1]
-            self._world = (state, SimulationCatalog(self._graph, before))
-        world = self._world[1]
-        world.reader = reader
-        return world
+    @contextmanager
+    def _simulation(self, view: CatalogSnapshot) -> Iterator[SimulationCatalog]:
+        """Lend a catalog to one question. What it has parsed is kept for the questions after it."""
+        try:
+            state, catalog = self._idle_catalogs.pop()
+        except IndexError:
+            state, catalog = view.graph.state, SimulationCatalog(view.graph)
+        if state != view.graph.state:
+            catalog = SimulationCatalog(view.graph, catalog)
+        catalog.reader = view.reader
+        yield catalog
+        # Not after an exception: what it holds may be incomplete.
+        catalog.reader = None
+        if len(self._idle_catalogs) < _MOST_IDLE:
+            self._idle_catalogs.append((view.graph.state, catalog))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from downriver import settings
 from downriver.capture.scan import Repository
 from downriver.fork_safety import renew_in_child
-from downriver.graph import GraphSnapshot
+from downriver.graph import GraphIndex
 from downriver.graph.names.assets import resolve_name_or_asset
 from downriver.graph.names.resolution import Entity, find_all
 from downriver.graph.walk import compilation
@@ -18,15 +17,17 @@ from downriver.openlineage.wire import parse_event
 from downriver.store import GroupCommit, open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from concurrent.futures import Future
+    from contextlib import AbstractContextManager
     from pathlib import Path
     from types import TracebackType
 
     from typing_extensions import Self
 
+    from downriver.graph import CatalogSnapshot
     from downriver.openlineage import Event
-    from downriver.store import CatalogReader, Receipt, Store
+    from downriver.store import Receipt, Store
 
 _BATCH = 2000  # events written at once
 
@@ -37,14 +38,14 @@ class StoreSession:
     def __init__(self, store: Store, repository: Repository | None = None) -> None:
         self.store = store
         self.repository = repository  # whose code registered assets are found in
-        self._graph = GraphSnapshot(store)
+        self._graph = GraphIndex(store)
         self._writer: GroupCommit | None = None
         self._starting_writer = threading.Lock()
         renew_in_child(self)
 
     def renew(self) -> None:
         """Begin anew in a forked process, where no thread writes."""
-        self._graph = GraphSnapshot(self.store)
+        self._graph = GraphIndex(self.store)
         self._writer = None
         self._starting_writer = threading.Lock()
 
@@ -103,12 +104,9 @@ class StoreSession:
         """How many submitted events are not yet written."""
         return 0 if self._writer is None else self._writer.waiting
 
-    @contextmanager
-    def reading(self) -> Iterator[CatalogReader]:
-        """Hold the graph, brought up to date, and a view of the store that matches it."""
-        with self._graph.lock, self.store.reader() as reader:
-            self._graph.refresh(reader)
-            yield reader
+    def reading(self) -> AbstractContextManager[CatalogSnapshot]:
+        """Open a view of the catalog that holds everything written so far. It holds no lock."""
+        return self._graph.reading()
 
     def prepare(self) -> None:
         """Read the graph, and load compiled walks where numba is installed, before it is asked."""
@@ -116,13 +114,13 @@ class StoreSession:
             pass
         compilation.load()  # after, so that the memory reading takes for a while is free again
 
-    def find(self, entity: str, reader: CatalogReader) -> list[Entity]:
+    def find(self, entity: str, view: CatalogSnapshot) -> list[Entity]:
         """Return all that a name may mean, without a look at what is spelled like it."""
-        return find_all(entity, reader, self._graph.nodes.identities)
+        return find_all(entity, view.reader, view.graph.nodes.identities)
 
-    def resolve(self, entity: str, reader: CatalogReader) -> Entity:
+    def resolve(self, entity: str, view: CatalogSnapshot) -> Entity:
         """Return what a name means, or raise an error that says what it might have meant."""
-        return resolve_name_or_asset(entity, reader, self._graph.nodes.identities)
+        return resolve_name_or_asset(entity, view.reader, view.graph.nodes.identities)
 
     def _ingest_many(self, events: Sequence[bytes | Event]) -> None:
         for start in range(0, len(events), _BATCH):

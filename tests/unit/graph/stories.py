@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from tests.unit.graph import events as e
 from tests.unit.graph.reference import Answer, Name
 
-from downriver.graph import FOREVER, Entity, GraphSnapshot, Question, trace
+from downriver.graph import (
+    FOREVER,
+    CatalogSnapshot,
+    Entity,
+    GraphIndex,
+    GraphSnapshot,
+    Question,
+    trace,
+)
 from downriver.graph.index.column_graph import INDIRECT
 from downriver.model.answers import Direction, Trace
 from downriver.model.ids import DatasetId, JobId
@@ -24,7 +32,6 @@ if TYPE_CHECKING:
 
     from downriver.store import CatalogReader
 
-    Told = tuple[GraphSnapshot, CatalogReader]
 
 DATASETS = ("a", "b", "c", "d", "e", "f")
 JOBS = ("j", "k", "l")
@@ -114,16 +121,16 @@ folds = st.sampled_from([0, 2, 4096])
 
 
 @contextmanager
-def told(story: list[list[bytes]], folder: Path, smallest_fold: int) -> Iterator[Told]:
+def told(story: list[list[bytes]], folder: Path, smallest_fold: int) -> Iterator[CatalogSnapshot]:
     """Write a story batch by batch, with an index that follows it."""
     store = SqliteStore(folder / "lineage.db")
-    index = GraphSnapshot(store, smallest_fold=smallest_fold)
+    index = GraphIndex(store, smallest_fold=smallest_fold)
     for batch in story:
         store.append([parse_event(event) for event in batch])
-        with store.reader() as reader:
-            index.refresh(reader)
-    with store.reader() as reader:
-        yield index, reader
+        with index.reading():
+            pass
+    with index.reading() as view:
+        yield view
     store.close()
 
 

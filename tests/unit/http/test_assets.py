@@ -89,10 +89,10 @@ def test_the_code_says_which_columns_are_used_and_how(client: TestClient, lineag
     assets = register_pipeline(client)
     assert "legacy_discount_code" in assets["stg_orders"]["columns"]
     assert "legacy_discount_code" not in assets["fct_orders"]["columns"]
-    with lineage.reading() as reader:
+    with lineage.reading() as view:
 
         def uses(job: str) -> dict[str, bool]:
-            code = read_code(reader.facets(lineage.resolve(f"job:{job}", reader).node))
+            code = read_code(view.reader.facets(lineage.resolve(f"job:{job}", view).node))
             assert code is not None
             used: dict[str, bool] = {}
             for reference in code.references or ():

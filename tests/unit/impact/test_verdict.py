@@ -123,9 +123,9 @@ def test_a_waiver_that_is_used_goes_into_the_log(shop: Estate) -> None:
     before = shop.lineage.status().counts.events
     shop.lineage.gate(impact, parse_policy({"waivers": [waiver]}))
     assert shop.lineage.status().counts.events == before + 1
-    with shop.lineage.reading() as reader:
-        node = shop.lineage.resolve("raw.orders", reader).node
-        assert b"the dashboard is being rebuilt" in reader.facets(node)["downriver_waivers"]
+    with shop.lineage.reading() as view:
+        node = shop.lineage.resolve("raw.orders", view).node
+        assert b"the dashboard is being rebuilt" in view.reader.facets(node)["downriver_waivers"]
     assert shop.lineage.verify().ok
 
 

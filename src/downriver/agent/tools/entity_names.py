@@ -20,8 +20,8 @@ from downriver.service import DEFAULT_NAMESPACE, Lineage
 if TYPE_CHECKING:
     from downriver.agent.grammar import FlowDraft, PipelineDraft
     from downriver.agent.tools.tool import ToolContext
+    from downriver.graph import CatalogSnapshot
     from downriver.model.flows import EntityDetails
-    from downriver.store import CatalogReader
 
 
 class NamedEntity(NamedTuple):
@@ -120,23 +120,23 @@ def _match_locally(ends: list[str], lineage: Lineage) -> dict[str, _Match]:
     """Look names up in one view of the store; the near ones of a new name are dear."""
     matches: dict[str, _Match] = {}
     looked = 0
-    with lineage.reading() as reader:
+    with lineage.reading() as view:
         for end in ends:
-            found = [entity.id for entity in lineage.find(end, reader)]
+            found = [entity.id for entity in lineage.find(end, view)]
             if len(found) == 1 and not isinstance(found[0], ColumnId):
                 matches[end] = _Match(entity_id(found[0], DEFAULT_NAMESPACE), [])
             elif found or looked < _MAX_NEAR_LOOKUPS:
-                matches[end] = _unresolved_match(end, lineage, reader)
+                matches[end] = _unresolved_match(end, lineage, view)
                 looked += 1
             else:
                 matches[end] = _Match(end, [])
     return matches
 
 
-def _unresolved_match(end: str, lineage: Lineage, reader: CatalogReader) -> _Match:
+def _unresolved_match(end: str, lineage: Lineage, view: CatalogSnapshot) -> _Match:
     """Return what is wrong with a name that means nothing, a column, or several things."""
     try:
-        lineage.resolve(end, reader)
+        lineage.resolve(end, view)
     except EntityNotFoundError as unknown:
         return _Match(end, [near for near in unknown.near if is_near(end, near)])
     except (AmbiguousNameError, InvalidRequestError) as error:

@@ -53,7 +53,7 @@ class Inspector:
     def inspect(self, node: int) -> list[Finding]:
         """Return the findings of a dataset or job, whichever it is."""
         node = self._nodes.identities.canonical(node)
-        spoken = self._nodes.identities.speak([node], self._reader)[node].id
+        spoken = self._nodes.identities.display_names([node], self._reader)[node].id
         if isinstance(spoken, JobId):
             return list(self._of_job(node, spoken))
         return list(self._of_dataset(node, spoken))
@@ -157,11 +157,11 @@ class Inspector:
         leaving, entering = flow.ends.leaving.of(here), flow.ends.entering.of(here)
         numbers = np.concatenate([leaving, entering])
         far = [
-            *flow.ends.target.view[leaving].tolist(),
-            *flow.ends.source.view[entering].tolist(),
+            *flow.ends.target[leaving].tolist(),
+            *flow.ends.source[entering].tolist(),
         ]
         names = self._reader.nodes(far)
-        ids, kinds = flow.id.view[numbers].tolist(), flow.kind.view[numbers].tolist()
+        ids, kinds = flow.id[numbers].tolist(), flow.kind[numbers].tolist()
         spans = self._reader.edge_spans(ids)
         for number, kind, other in zip(ids, kinds, far, strict=True):
             dataset = names[other]

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from downriver.govern.watch.config import WatchConfig
     from downriver.govern.watch.delivery import AlertDispatcher
-    from downriver.graph import GraphSnapshot
+    from downriver.graph import CatalogSnapshot
+    from downriver.graph.index.identities import Identities
     from downriver.model.ids import NodeId
     from downriver.store import CatalogReader, Store
 
@@ -74,13 +75,11 @@ class Monitor:
     def __init__(
         self,
         store: Store,
-        graph: GraphSnapshot,
-        reading: Callable[[], AbstractContextManager[CatalogReader]],
+        reading: Callable[[], AbstractContextManager[CatalogSnapshot]],
         watch: WatchConfig,
         stale_days: int,
     ) -> None:
         self._store = store
-        self._graph = graph
         self._reading = reading
         self._watch = watch
         self._stale_days = stale_days
@@ -92,8 +91,8 @@ class Monitor:
 
     def look(self, now: int, since: int | None = None) -> MonitorRound:
         """Inspect what changed since the last look; tell of what began at `since` or later."""
-        with self._reading() as reader:
-            progress, nodes = self._to_inspect(reader, now)
+        with self._reading() as view:
+            progress, nodes = self._to_inspect(view, now)
         news = FindingRecorder(self._watch, self._channels, now, since)
         for start in range(0, len(nodes), _AT_ONCE):
             self._inspect(nodes[start : start + _AT_ONCE], now, news)
@@ -103,20 +102,20 @@ class Monitor:
 
     # What to look at
 
-    def _to_inspect(self, reader: CatalogReader, now: int) -> tuple[_Progress, list[int]]:
+    def _to_inspect(self, view: CatalogSnapshot, now: int) -> tuple[_Progress, list[int]]:
+        reader, identities = view.reader, view.graph.nodes.identities
         body = reader.recorded.state(_STATE)
         before = msgspec.json.decode(body, type=_Progress) if body else _Progress()
         state = reader.state()
         progress = _Progress(state.generation, state.seq, self._settings)
         fresh = (before.generation, before.settings) != (state.generation, self._settings)
-        identities = self._graph.nodes.identities
         if self._generation != state.generation:  # numbers of nodes mean something else now
             self._generation, self._due = state.generation, None
         if fresh or not before.seq:
             self._due = {}
             nodes = {*reader.history.nodes_of_kind(0), *reader.history.nodes_of_kind(1)}
         else:
-            nodes = {*self._touched(reader, before.seq), *self._with_findings(reader)}
+            nodes = {*self._touched(reader, before.seq), *self._with_findings(reader, identities)}
             nodes |= self._jobs_due(reader, now)
         return progress, sorted({identities.canonical(node) for node in nodes})
 
@@ -136,9 +135,9 @@ class Monitor:
             if number is not None:
                 yield number
 
-    def _with_findings(self, reader: CatalogReader) -> Iterator[int]:
+    def _with_findings(self, reader: CatalogReader, identities: Identities) -> Iterator[int]:
         for entity in reader.recorded.open_entities():
-            found = find_entity(entity, reader, self._graph.nodes.identities)
+            found = find_entity(entity, reader, identities)
             if found is not None:
                 yield found.node
 
@@ -147,11 +146,12 @@ class Monitor:
     def _inspect(self, nodes: list[int], now: int, news: FindingRecorder) -> None:
         entities: set[str] = set()
         found: dict[str, Finding] = {}
-        with self._reading() as reader:
-            inspector = Inspector(self._graph, reader, self._watch, now, self._schedules)
-            around = EntityContext(self._graph, reader, self._stale_days)
-            for node, spoken in self._graph.nodes.identities.speak(nodes, reader).items():
-                entities |= {str(spoken.id), *map(str, spoken.aliases)}
+        with self._reading() as view:
+            graph, reader = view
+            inspector = Inspector(graph, reader, self._watch, now, self._schedules)
+            around = EntityContext(graph, reader, self._stale_days)
+            for node, name in graph.nodes.identities.display_names(nodes, reader).items():
+                entities |= {str(name.id), *map(str, name.aliases)}
                 for finding in inspector.inspect(node):
                     completed = self._weighed(around.complete(finding, node))
                     if not any(ignore.covers(completed) for ignore in self._watch.ignore):

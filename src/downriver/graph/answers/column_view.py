@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from downriver.graph.answers.view import Question
-    from downriver.graph.index.adjacency import Flags, Ints
+    from downriver.graph.index.vectors import Flags, Ints
     from downriver.graph.snapshot import GraphSnapshot
     from downriver.model.facts import ColumnTransformation, Span
     from downriver.model.ids import NodeId
@@ -110,13 +110,13 @@ class ColumnView:
     def _rank_of(self, edges: Ints) -> Ints:
         stated = edges != IMPLIED
         ranks = np.zeros(len(edges), np.int32)
-        ranks[stated] = self._columns.rank.view[edges[stated]]
+        ranks[stated] = self._columns.rank[edges[stated]]
         return ranks
 
     def nodes(self, depths: Mapping[int, int]) -> dict[int, TraceNode]:
         """Return columns under the name that speaks for their dataset."""
         places = self._reader.fields(self._columns.places(depths))
-        spoken = self._graph.identities.speak({d for d, _ in places.values()}, self._reader)
+        spoken = self._graph.identities.display_names({d for d, _ in places.values()}, self._reader)
         ranks = self._ranks(depths)
         return {
             column: _node(spoken[dataset].id, field, depths[column], ranks.get(column))
@@ -147,16 +147,16 @@ class ColumnView:
 
     def _sightings(self, steps: WalkedEdges) -> dict[_Statement, list[_Sighting]]:
         columns = self._columns
-        claims = columns.claim.view[steps.edges]
+        claims = columns.claim[steps.edges]
         details = self._reader.said(set(claims.tolist()))
         spans = self._reader.claim_spans(set(claims.tolist()))
         sightings: dict[_Statement, list[_Sighting]] = defaultdict(list)
         for source, target, job, rank, place, claim in zip(
             steps.source.tolist(),
             steps.target.tolist(),
-            columns.claim_job.view[claims].tolist(),
-            columns.rank.view[steps.edges].tolist(),
-            columns.said.view[steps.edges].tolist(),
+            columns.claim_job[claims].tolist(),
+            columns.rank[steps.edges].tolist(),
+            columns.said[steps.edges].tolist(),
             claims.tolist(),
             strict=True,
         ):
@@ -201,8 +201,8 @@ class ColumnView:
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
         """Name who carries a dataset on without anyone knowing which columns are used."""
         walk = NodeWalk(self._graph, downstream=downstream, as_of=self._question.as_of)
-        fillings = walk.fillings(np.unique(self._columns.dataset.view[reached]))
-        jobs, filled = self._graph.jobs(fillings), self._graph.flow.ends.target.view[fillings]
+        fillings = walk.fillings(np.unique(self._columns.dataset[reached]))
+        jobs, filled = self._graph.jobs(fillings), self._graph.flow.ends.target[fillings]
         unknown = ~self._is_claimed(jobs, filled)
         distinct = np.unique(pairs(jobs[unknown], filled[unknown]))
         shown = distinct[:BLIND_SPOTS_SHOWN]
@@ -219,7 +219,7 @@ class ColumnView:
         return claimed
 
     def _no_column_lineage(self, jobs: list[int], datasets: list[int]) -> list[BlindSpot]:
-        names = self._graph.identities.speak({*jobs, *datasets} - {0}, self._reader)
+        names = self._graph.identities.display_names({*jobs, *datasets} - {0}, self._reader)
         spots = []
         for job, dataset in zip(jobs, datasets, strict=True):
             filled = str(names[dataset].id)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from downriver.graph.answers.view import Question, WalkedEdges
-    from downriver.graph.index.adjacency import Ints
+    from downriver.graph.index.vectors import Ints
     from downriver.graph.snapshot import GraphSnapshot
     from downriver.graph.walk.result import WalkResult
     from downriver.model.facts import Span
@@ -62,7 +62,7 @@ class NodeView:
 
     def nodes(self, depths: Mapping[int, int]) -> dict[int, TraceNode]:
         """Return nodes by the name that speaks for each, with its other names."""
-        spoken = self._graph.identities.speak(depths, self._reader)
+        spoken = self._graph.identities.display_names(depths, self._reader)
         return {
             node: TraceNode(
                 id=str(name),
@@ -83,12 +83,12 @@ class NodeView:
 
     def _sightings(self, steps: WalkedEdges) -> dict[_Key, Span]:
         flow = self._graph.flow
-        ids = flow.id.view[steps.edges].tolist()
+        ids = flow.id[steps.edges].tolist()
         spans = self._reader.edge_spans(set(ids))
         keys = zip(
             steps.source.tolist(),
             steps.target.tolist(),
-            flow.kind.view[steps.edges].tolist(),
+            flow.kind[steps.edges].tolist(),
             self._graph.jobs(steps.edges).tolist(),
             strict=True,
         )

@@ -16,7 +16,7 @@ from downriver.openlineage.wire import render_time
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from downriver.graph.index.adjacency import Flags, Ints
+    from downriver.graph.index.vectors import Flags, Ints
     from downriver.graph.names.resolution import Entity
     from downriver.graph.snapshot import GraphSnapshot
     from downriver.graph.walk.result import WalkResult

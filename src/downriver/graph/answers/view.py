@@ -16,7 +16,7 @@ from downriver.openlineage.wire import render_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from downriver.graph.index.adjacency import Ints
+    from downriver.graph.index.vectors import Ints
     from downriver.graph.walk.paths import Routes
     from downriver.graph.walk.result import WalkResult
     from downriver.model.answers import TraceEdge, TraceNode

@@ -1,23 +1,17 @@
-"""Which columns derive from which."""
+"""The edges between columns."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from downriver.graph.index.adjacency import (
-    SMALLEST_FOLD,
-    Adjacency,
-    Flags,
-    GrowingArray,
-    Ints,
-    Longs,
-)
+from downriver.graph.index.adjacency import Adjacency
 from downriver.graph.index.edges import Table, tables
 from downriver.graph.index.sorted_keys import SortedKeys, pair, pairs
-from downriver.graph.walk.result import VisitMarks
+from downriver.graph.index.vectors import SMALLEST_FOLD, Flags, Ints, Longs, Times, Vector
 from downriver.model.ids import EVERY_FIELD
 
 if TYPE_CHECKING:
@@ -26,7 +20,7 @@ if TYPE_CHECKING:
     from downriver.model.facts import ColumnTransformation
     from downriver.store import CatalogReader
 
-# How a column derives, in the order in which composing makes it: the larger one remains.
+# How a column derives from another. Along a path, the largest of its edges counts.
 IDENTITY, TRANSFORMATION, AGGREGATION, INDIRECT = 0, 1, 2, 3
 _DIRECT_RANKS = {"IDENTITY": IDENTITY, "AGGREGATION": AGGREGATION}
 
@@ -34,162 +28,197 @@ STAR = 0  # the field number of `*`
 
 _COLUMNS = np.dtype([("id", np.int64), ("dataset", np.int64), ("name", np.int64)])
 _CLAIMS = np.dtype([(c, np.int64) for c in ("id", "job", "dataset", "first_at", "last_at")])
-_CLAIMS_AT_ONCE = 5_000  # whose edges are put in together
+_CLAIMS_AT_ONCE = 5_000  # whose edges are added together
 
 
+@dataclass(frozen=True, slots=True)
 class ColumnGraph:
-    """Columns and claims by the store's ids, in which 0 is none; edges by number."""
+    """Columns and claims by the store's ids, in which 0 is none; edges by number. Immutable."""
 
-    def __init__(self, smallest_fold: int = SMALLEST_FOLD) -> None:
-        self.flow = Adjacency(smallest_fold)
-        self.claim: GrowingArray[np.int32] = GrowingArray(np.int32)
-        self.said: GrowingArray[np.int32] = GrowingArray(
-            np.int32
-        )  # which of the things its claim says
-        self.rank: GrowingArray[np.uint8] = GrowingArray(np.uint8)
-        self.dataset: GrowingArray[np.int32] = GrowingArray(np.int32)
-        self.field: GrowingArray[np.int32] = GrowingArray(np.int32)
-        self.claim_job: GrowingArray[np.int32] = GrowingArray(np.int32)
-        self._claim_first: GrowingArray[np.int64] = GrowingArray(np.int64)
-        self._claim_speaks: GrowingArray[np.bool_] = GrowingArray(np.bool_)  # it has edges
-        self._claims_by_pair = SortedKeys(smallest_fold)  # (job, dataset) -> claim
-        self._columns_by_place = SortedKeys(smallest_fold)  # (dataset, field) -> column
-        self._has_star: GrowingArray[np.bool_] = GrowingArray(np.bool_)  # by dataset
-        self._has_star.grow(1)
-        self._field_numbers = _FieldNumbers(smallest_fold)
-        self._last_claim = 0  # of those with edges
-        self.reached = VisitMarks()  # in the walk under way
+    flow: Adjacency
+    claim: Vector[np.int32]  # by edge
+    said: Vector[np.int32]  # by edge: which of the derivations that its claim states
+    rank: Vector[np.uint8]  # by edge
+    dataset: Vector[np.int32]  # by column
+    field: Vector[np.int32]  # by column
+    claim_job: Vector[np.int32]
+    claim_first: Times
+    claim_has_edges: Vector[np.bool_]
+    claims_by_pair: SortedKeys  # (job, dataset) -> claim
+    columns_by_place: SortedKeys  # (dataset, field) -> column
+    starred: Vector[np.bool_]  # by dataset: whether it has a `*` column
+    field_numbers: _FieldNumbers
+    last_claim: int  # of those with edges
+
+    @classmethod
+    def empty(cls, smallest_fold: int = SMALLEST_FOLD) -> ColumnGraph:
+        """Return a graph without columns."""
+        return cls(
+            flow=Adjacency.empty(smallest_fold),
+            claim=Vector.empty(np.int32),
+            said=Vector.empty(np.int32),
+            rank=Vector.empty(np.uint8),
+            dataset=Vector.empty(np.int32),
+            field=Vector.empty(np.int32),
+            claim_job=Vector.empty(np.int32),
+            claim_first=Times.empty(),
+            claim_has_edges=Vector.empty(np.bool_),
+            claims_by_pair=SortedKeys(smallest_fold),
+            columns_by_place=SortedKeys(smallest_fold),
+            starred=Vector.empty(np.bool_).grown(1),
+            field_numbers=_FieldNumbers.empty(smallest_fold),
+            last_claim=0,
+        )
 
     @property
     def size(self) -> int:
         """One more than the largest column id."""
-        return self.dataset.size
+        return len(self.dataset)
 
-    def load(self, reader: CatalogReader, changed_after: int) -> None:
-        """Add new columns, claims and edges, and move the times of known claims."""
-        last_column = self.size - 1
-        for table in tables(_with_hashes(reader.columns(last_column)), _COLUMNS):
-            self._load_columns(table)
+    def loaded(self, reader: CatalogReader, changed_after: int) -> ColumnGraph:
+        """Return the graph with the columns, claims and edges that are new, and new times."""
+        graph = self
+        for table in tables(_with_hashes(reader.columns(self.size - 1)), _COLUMNS):
+            graph = graph._with_columns(table)
         for table in tables(reader.claims(changed_after), _CLAIMS):
-            self._load_claims(table)
-        told = reader.derivations(self._last_claim)
-        while some := list(islice(told, _CLAIMS_AT_ONCE)):
-            self._load_derivations(some)
+            graph = graph._with_claims(table)
+        derivations = reader.derivations(self.last_claim)
+        while some := list(islice(derivations, _CLAIMS_AT_ONCE)):
+            graph = graph._with_derivations(some)
+        return replace(
+            graph,
+            flow=graph.flow.indexed(),
+            claim_first=graph.claim_first.settled(),
+            claims_by_pair=graph.claims_by_pair.indexed(),
+            columns_by_place=graph.columns_by_place.indexed(),
+        )
 
     def places(self, columns: Iterable[int]) -> dict[int, int]:
         """Return the dataset of each column."""
         ids = list(columns)
-        return dict(zip(ids, self.dataset.view[ids].tolist(), strict=True))
+        return dict(zip(ids, self.dataset[ids].tolist(), strict=True))
 
     def of(self, dataset: int) -> Ints:
         """Return the columns of a dataset, `*` included."""
-        return self._columns_by_place.having(dataset)
+        return self.columns_by_place.having(dataset)
 
     def find(self, dataset: int, field: int) -> int | None:
         """Return the column of a dataset with this field number."""
-        return self._columns_by_place.find(pair(dataset, field))
+        return self.columns_by_place.find(pair(dataset, field))
 
     def find_each(self, datasets: Ints, fields: Ints) -> Ints:
         """Return the column at each place, 0 where there is none."""
         found = np.zeros(len(datasets), np.int32)
-        columns, at = self._columns_by_place.find_each(pairs(datasets, fields))
+        columns, at = self.columns_by_place.find_each(pairs(datasets, fields))
         found[at] = columns
         return found
 
     def has_star(self, datasets: Ints) -> Flags:
-        """Tell which datasets have an edge at `*`."""
-        within = np.where(datasets < self._has_star.size, datasets, 0)
-        flags: Flags = self._has_star.view[within]
+        """Tell which datasets have a `*` column."""
+        flags: Flags = self.starred[np.where(datasets < len(self.starred), datasets, 0)]
         return flags
 
-    @property
-    def starred(self) -> Flags:
-        """Tells of datasets whether they have an edge at `*`; those past its end do not."""
-        return self._has_star.view
-
-    def star_stands_for(self) -> Callable[[int], bool]:
-        """Return a function that tells of one column whether its dataset has an edge at `*`."""
-        datasets, flags = self.dataset.view.data, self._has_star.view.data
+    def star_test(self) -> Callable[[int], bool]:
+        """Return a function that tells of one column whether its dataset has a `*` column."""
+        datasets, flags = self.dataset.values.data, self.starred.values.data
         last = len(flags)
 
-        def stands_for(column: int) -> bool:
+        def has_star(column: int) -> bool:
             dataset = datasets[column]
             return bool(dataset < last and flags[dataset])
 
-        return stands_for
+        return has_star
 
     def known_by(self, edges: Ints, as_of: int) -> Flags:
         """Tell which edges had been claimed at a time."""
-        flags: Flags = self._claim_first.view[self.claim.view[edges]] <= as_of
+        flags: Flags = self.claim_first.of(self.claim[edges]) <= as_of
         return flags
 
     def claimed(self, jobs: Ints, datasets: Ints, as_of: int) -> Flags:
-        """Tell of which jobs it is known how they fill a dataset's columns; job 0 is itself."""
+        """Tell for which jobs the column lineage of a dataset is known; job 0: by no job."""
         flags = np.zeros(len(jobs), np.bool_)
-        claims, at = self._claims_by_pair.find_each(pairs(jobs, datasets))
-        spoken = self._claim_speaks.view[claims] & (self._claim_first.view[claims] <= as_of)
-        flags[at[spoken]] = True
+        claims, at = self.claims_by_pair.find_each(pairs(jobs, datasets))
+        known = self.claim_has_edges[claims] & (self.claim_first.of(claims) <= as_of)
+        flags[at[known]] = True
         return flags
 
-    def _load_columns(self, table: Table) -> None:
+    def _with_columns(self, table: Table) -> ColumnGraph:
         ids, datasets = table["id"], table["dataset"]
-        fields = self._field_numbers.of(table["name"])
-        for array, values in ((self.dataset, datasets), (self.field, fields)):
-            array.grow(int(ids.max()) + 1)
-            array.view[ids] = values
-        self._has_star.grow(int(datasets.max()) + 1)
-        self._has_star.view[datasets[fields == STAR]] = True
-        self._columns_by_place.extend(pairs(datasets, fields), ids)
+        fields, field_numbers = self.field_numbers.of(table["name"])
+        starred = self.starred.grown(int(datasets.max()) + 1)
+        # Set in memory that older snapshots share: there it leads to a lookup that finds nothing.
+        starred.values[datasets[fields == STAR]] = True
+        return replace(
+            self,
+            dataset=self.dataset.with_new(ids, datasets),
+            field=self.field.with_new(ids, fields),
+            starred=starred,
+            field_numbers=field_numbers,
+            columns_by_place=self.columns_by_place.appended(pairs(datasets, fields), ids),
+        )
 
-    def _load_claims(self, table: Table) -> None:
+    def _with_claims(self, table: Table) -> ColumnGraph:
         ids = table["id"]
-        new = table[ids >= self.claim_job.size]
+        new = table[ids >= len(self.claim_job)]
         size = int(ids.max()) + 1
-        self.claim_job.grow(size)
-        self._claim_first.grow(size)
-        self._claim_speaks.grow(size)
-        self.claim_job.view[ids] = table["job"]
-        self._claim_first.view[ids] = table["first_at"]
-        self._claims_by_pair.extend(pairs(new["job"], new["dataset"]), new["id"])
+        return replace(
+            self,
+            claim_job=self.claim_job.with_new(new["id"], new["job"]),
+            claim_first=self.claim_first.grown(size).replaced(ids, table["first_at"]),
+            claim_has_edges=self.claim_has_edges.grown(size),
+            claims_by_pair=self.claims_by_pair.appended(
+                pairs(new["job"], new["dataset"]), new["id"]
+            ),
+        )
 
-    def _load_derivations(self, told: list[tuple[int, bytes, list[ColumnTransformation]]]) -> None:
-        self._last_claim = told[-1][0]
-        edges = [np.frombuffer(stored, "<i4").reshape(3, -1) for _, stored, _ in told]
+    def _with_derivations(
+        self, stored: list[tuple[int, bytes, list[ColumnTransformation]]]
+    ) -> ColumnGraph:
+        edges = [np.frombuffer(packed, "<i4").reshape(3, -1) for _, packed, _ in stored]
         sources, targets, said = np.concatenate(edges, axis=1)
         sizes = [part.shape[1] for part in edges]
-        claims = np.array([claim for claim, *_ in told], np.int32)
-        ranks = [rank for *_, kinds in told for rank in map(_rank, kinds)]
-        kinds = np.array([len(kinds) for *_, kinds in told])
+        claims = np.array([claim for claim, *_ in stored], np.int32)
+        ranks = [rank for *_, kinds in stored for rank in map(_rank, kinds)]
+        kinds = np.array([len(kinds) for *_, kinds in stored])
         first_kinds = np.repeat(np.cumsum(kinds) - kinds, sizes)
-        self.claim.extend(np.repeat(claims, sizes))
-        self.said.extend(said)
-        self.rank.extend(np.array(ranks, np.uint8)[first_kinds + said])
-        self.flow.extend(sources, targets)
-        self._claim_speaks.view[claims] = True
+        # A claim and its edges are stored in one transaction, so no older snapshot has the claim.
+        self.claim_has_edges.values[claims] = True
+        return replace(
+            self,
+            flow=self.flow.appended(sources, targets),
+            claim=self.claim.extended(np.repeat(claims, sizes)),
+            said=self.said.extended(said),
+            rank=self.rank.extended(np.array(ranks, np.uint8)[first_kinds + said]),
+            last_claim=stored[-1][0],
+        )
 
 
+@dataclass(frozen=True, slots=True)
 class _FieldNumbers:
     """A number for every field name, so that columns of several datasets compare by name.
 
-    Names are known by their 64-bit hash: millions of strings would weigh more than the graph.
+    A name is stored as its 64-bit hash: millions of strings would be larger than the graph.
     """
 
-    def __init__(self, smallest_fold: int) -> None:
-        self._numbers = SortedKeys(smallest_fold)
-        self._count = 0
-        self.of(np.array([hash(EVERY_FIELD)]))  # the first: STAR
+    numbers: SortedKeys
+    size: int
 
-    def of(self, names: Longs) -> Ints:
-        """Return the number of each name, given by its hash."""
+    @classmethod
+    def empty(cls, smallest_fold: int) -> _FieldNumbers:
+        """Return the number of `*` alone."""
+        first = np.array([hash(EVERY_FIELD)]), np.array([STAR])
+        return cls(SortedKeys(smallest_fold).appended(*first).indexed(), 1)
+
+    def of(self, names: Longs) -> tuple[Ints, _FieldNumbers]:
+        """Return the number of each name, given by its hash, and the numbers with new ones."""
         distinct, places = np.unique(names, return_inverse=True)
         numbers = np.full(len(distinct), -1, np.int32)
-        found, at = self._numbers.find_each(distinct)
+        found, at = self.numbers.find_each(distinct)
         numbers[at] = found
         new = np.flatnonzero(numbers < 0)
-        numbers[new] = np.arange(self._count, self._count + len(new))
-        self._numbers.extend(distinct[new], numbers[new])
-        self._count += len(new)
-        return numbers[places]
+        numbers[new] = np.arange(self.size, self.size + len(new))
+        more = self.numbers.appended(distinct[new], numbers[new]).indexed()
+        return numbers[places], _FieldNumbers(more, self.size + len(new))
 
 
 def _with_hashes(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, int, int]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from downriver.graph.index.adjacency import SMALLEST_FOLD, Adjacency, GrowingArray
+from downriver.graph.index.adjacency import Adjacency
+from downriver.graph.index.vectors import SMALLEST_FOLD, Times, Vector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,41 +26,67 @@ EDGE_COLUMNS = np.dtype(
 
 
 def tables(rows: Iterable[tuple[Any, ...]], columns: np.dtype[np.void]) -> Iterator[Table]:
-    """Yield rows as arrays, so many at a time that memory never holds them all as objects."""
+    """Yield rows as arrays in chunks, so that memory never holds all of them as objects."""
     remaining = iter(rows)
     while len(table := np.fromiter(islice(remaining, _CHUNK), columns)):
         yield table
 
 
+@dataclass(frozen=True, slots=True)
 class Edges:
-    """Edges by number. The store hands out ids that only grow, so `id` is sorted."""
+    """Edges by number. The store's ids only grow, so `id` is sorted."""
 
-    def __init__(self, smallest_fold: int = SMALLEST_FOLD) -> None:
-        self.ends = Adjacency(smallest_fold)
-        self.id: GrowingArray[np.int32] = GrowingArray(np.int32)
-        self.kind: GrowingArray[np.uint8] = GrowingArray(np.uint8)
-        self.via: GrowingArray[np.int32] = GrowingArray(np.int32)
-        self.first_at: GrowingArray[np.int64] = GrowingArray(np.int64)
-        self.last_at: GrowingArray[np.int64] = GrowingArray(np.int64)
+    ends: Adjacency
+    id: Vector[np.int32]
+    kind: Vector[np.uint8]
+    via: Vector[np.int32]
+    first_at: Times
+    last_at: Times
+
+    @classmethod
+    def empty(cls, smallest_fold: int = SMALLEST_FOLD) -> Edges:
+        """Return no edges."""
+        return cls(
+            ends=Adjacency.empty(smallest_fold),
+            id=Vector.empty(np.int32),
+            kind=Vector.empty(np.uint8),
+            via=Vector.empty(np.int32),
+            first_at=Times.empty(),
+            last_at=Times.empty(),
+        )
 
     def __len__(self) -> int:
         return len(self.ends)
 
-    def put(self, table: Table) -> Table:
-        """Add new edges and move the times of known ones; return the rows that were new."""
-        # In the type of `id`: searching for another type would convert the whole array first.
-        numbers = np.searchsorted(self.id.view, table["id"].astype(np.int32))
-        new = numbers == len(self)
-        self.first_at.view[numbers[~new]] = table["first_at"][~new]
-        self.last_at.view[numbers[~new]] = table["last_at"][~new]
-        added: Table = table[new]
-        self._add(added)
-        return added
+    def merged(self, table: Table) -> tuple[Edges, Table]:
+        """Return edges with new ones and new times of known ones, and the rows that were new.
 
-    def _add(self, table: Table) -> None:
-        self.id.extend(table["id"])
-        self.kind.extend(table["kind"])
-        self.via.extend(table["via"])
-        self.first_at.extend(table["first_at"])
-        self.last_at.extend(table["last_at"])
-        self.ends.extend(table["source"], table["target"])
+        Lookups by node find the new edges once they are `indexed`.
+        """
+        # In the type of `id`: searching for another type would convert the whole array first.
+        numbers = np.searchsorted(self.id.values, table["id"].astype(np.int32))
+        new = numbers == len(self)
+        known, added = table[~new], table[new]
+        edges = replace(
+            self,
+            ends=self.ends.appended(added["source"], added["target"]),
+            id=self.id.extended(added["id"]),
+            kind=self.kind.extended(added["kind"]),
+            via=self.via.extended(added["via"]),
+            first_at=self.first_at.replaced(numbers[~new], known["first_at"]).extended(
+                added["first_at"]
+            ),
+            last_at=self.last_at.replaced(numbers[~new], known["last_at"]).extended(
+                added["last_at"]
+            ),
+        )
+        return edges, added
+
+    def indexed(self) -> Edges:
+        """Return these edges for readers: every edge is found at both ends."""
+        return replace(
+            self,
+            ends=self.ends.indexed(),
+            first_at=self.first_at.settled(),
+            last_at=self.last_at.settled(),
+        )

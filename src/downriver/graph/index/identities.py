@@ -1,6 +1,6 @@
-"""Several names, one thing: symlinks and renames join datasets into one node.
+"""Several names, one dataset: symlinks and renames join dataset ids into one node.
 
-Computed from the facts alone, so it does not matter which of two names was heard of first.
+Computed from the facts alone, so the order in which the names arrive does not matter.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from downriver.graph.index.adjacency import SMALLEST_FOLD, Flags, GrowingArray, Ints, Longs
 from downriver.graph.index.edges import Edges, Table
+from downriver.graph.index.vectors import SMALLEST_FOLD, Flags, Ints, Longs, Times
 from downriver.model.facts import EdgeKind
 
 if TYPE_CHECKING:
@@ -21,67 +21,71 @@ if TYPE_CHECKING:
 
 
 class DisplayName(NamedTuple):
-    """The name a node goes by in answers, and its other names."""
+    """The name that answers show for a node, and its other names."""
 
     id: NodeId
     aliases: tuple[NodeId, ...]
 
 
 class Identities:
-    """Which node ids are one thing. The smallest id of a group stands for it in the graph."""
+    """Which node ids are one node. The smallest id of a group stands for it in the graph.
 
-    def __init__(self, smallest_fold: int = SMALLEST_FOLD) -> None:
-        self._names = Edges(smallest_fold)  # ALIAS and RENAMED
-        self._facet_at: GrowingArray[np.int64] = GrowingArray(
-            np.int64
-        )  # of each dataset's last symlinks
-        # A group is a ring: each id knows the next one, and the smallest. 0: it is alone.
-        self._next: GrowingArray[np.int32] = GrowingArray(np.int32)
-        self._smallest: GrowingArray[np.int32] = GrowingArray(np.int32)
-        self._smallest.grow(1)
+    Immutable: loading more names returns a new object.
+    """
+
+    def __init__(self, names: Edges, facet_at: Times, rings: _Rings) -> None:
+        self._names = names  # ALIAS and RENAMED
+        self._facet_at = facet_at  # by dataset: the time of its last symlinks facet
+        self._rings = rings
+
+    @classmethod
+    def empty(cls, smallest_fold: int = SMALLEST_FOLD) -> Identities:
+        """Return identities in which every node has one name."""
+        none = np.zeros(1, np.int32)
+        return cls(Edges.empty(smallest_fold), Times.empty(), _Rings(none, none))
 
     def __bool__(self) -> bool:
-        """Tell whether anything goes by several names."""
+        """Tell whether any node has several names."""
         return len(self._names) > 0
 
     def arrays(self) -> tuple[Ints, Ints]:
-        """Return the smallest id and the next one of each node's ring; 0 where it is alone."""
-        return self._smallest.view, self._next.view
+        """Return the smallest and the next id of each node's group; 0 where it has one name."""
+        return self._rings.smallest, self._rings.next
 
     def canonical(self, node: int) -> int:
         """Return the id that stands for a node in the graph."""
-        known = node < self._smallest.size
-        return (int(self._smallest.view[node]) if known else 0) or node
+        return self._rings.canonical(node)
 
     def canonicals(self, nodes: Ints) -> Ints:
         """Return the ids that stand for many nodes."""
-        if not len(self._names):
+        if not self:
             return nodes
         smallest = self._smallest_of(nodes)
         return np.where(smallest > 0, smallest, nodes)
 
     def joined(self, nodes: Ints) -> Flags:
-        """Tell which nodes go by several names."""
+        """Tell which nodes have several names."""
         flags: Flags = self._smallest_of(nodes) > 0
         return flags
 
     def _smallest_of(self, nodes: Ints) -> Ints:
-        # An id past the end was never joined to anything, and neither was 0, which is no id.
-        return self._smallest.view[np.where(nodes < self._smallest.size, nodes, 0)]
+        # An id past the end was never joined to another. 0 is no id.
+        smallest = self._rings.smallest
+        return smallest[np.where(nodes < len(smallest), nodes, 0)]
 
     def group(self, node: int) -> list[int]:
         """Return all ids of a node, the smallest first."""
-        return sorted(self._ring(node))
+        return sorted(self._rings.members(node))
 
     def every_name(self, nodes: Ints) -> tuple[Ints, Longs]:
         """Return these nodes under each of their ids, and for each its place in `nodes`."""
         places = np.arange(len(nodes))
-        if not len(self._names):
+        if not self:
             return nodes, places
         more = [
             (other, at)
             for at in np.flatnonzero(self.joined(nodes)).tolist()
-            for other in self._ring(int(nodes[at]))
+            for other in self._rings.members(int(nodes[at]))
             if other != nodes[at]
         ]
         if not more:
@@ -92,72 +96,63 @@ class Identities:
             np.concatenate([places, np.array(at)]),
         )
 
-    def load(self, table: Table) -> None:
-        """Take in new and changed alias and rename edges."""
+    def loaded(self, table: Table) -> Identities:
+        """Return identities with new and changed alias and rename edges."""
         if not len(table):
-            return
-        size = int(max(table["source"].max(), table["target"].max())) + 1
-        for array in (self._next, self._smallest):
-            array.grow(size)
-        self._facet_at.grow(size)
-        named = np.unique(table["source"]).astype(np.int32)
-        before = self._joining(named)
-        self._names.put(table)
+            return self
+        sources = np.unique(table["source"]).astype(np.int32)
+        before = self._joining(sources)
+        names = self._names.merged(table)[0].indexed()
+        now = Identities(names, self._latest_facets(table), self._rings)
+        after = now._joining(sources)
+        parted, joined = np.setdiff1d(before, after), np.setdiff1d(after, before)
+        if len(parted) or len(joined):
+            now._rings = now._joined_again(parted, joined)
+        return now
+
+    def _latest_facets(self, table: Table) -> Times:
         alias = table[table["kind"] == EdgeKind.ALIAS]
-        np.maximum.at(self._facet_at.view, alias["source"], alias["last_at"])
-        now = self._joining(named)
-        parted = self._part(np.setdiff1d(before, now))
-        for edge in np.union1d(np.setdiff1d(now, before), self._joining(parted)).tolist():
-            self._join(*self._ends(edge))
+        if not len(alias):
+            return self._facet_at
+        sources, places = np.unique(alias["source"], return_inverse=True)
+        times = self._facet_at.grown(int(sources[-1]) + 1)
+        latest = times.of(sources)
+        np.maximum.at(latest, places, alias["last_at"])
+        return times.replaced(sources, latest).settled()
 
-    def _joining(self, named: Ints) -> Ints:
-        """Return the edges from these datasets that still join two names.
+    def _joining(self, sources: Ints) -> Ints:
+        """Return the edges from these datasets that join two names now.
 
-        Of aliases only those that the latest symlinks facet names: an older one may be about a
-        reused path. A dataset is its own alias too, which dates a facet that names no other.
+        Of aliases, only those of the latest symlinks facet count: an older one may be about a
+        path that was used again. Each facet also has an edge from the dataset to itself, so that a
+        facet without other names has a time too.
         """
         names = self._names
-        edges = names.ends.leaving.of(named)
-        source, target = names.ends.source.view[edges], names.ends.target.view[edges]
-        current = names.last_at.view[edges] == self._facet_at.view[source]
-        renamed = names.kind.view[edges] == EdgeKind.RENAMED
-        joining: Ints = edges[(current | renamed) & (source != target)]
+        edges = names.ends.leaving.of(sources)
+        source, target = names.ends.source[edges], names.ends.target[edges]
+        alias = names.kind[edges] == EdgeKind.ALIAS
+        current = ~alias
+        current[alias] = names.last_at.of(edges[alias]) == self._facet_at.of(source[alias])
+        joining: Ints = edges[current & (source != target)]
         return joining
 
-    def _part(self, edges: Ints) -> Ints:
-        """Undo the groups these edges held together and return their members."""
-        parted = [m for e in edges.tolist() for end in self._ends(e) for m in self._ring(end)]
-        for array in (self._next, self._smallest):
-            array.view[parted] = 0
-        return np.unique(np.array(parted, np.int32))
-
-    def _join(self, one: int, other: int) -> None:
-        if self.canonical(one) > self.canonical(other):
-            one, other = other, one
-        smallest = self.canonical(one)
-        if smallest == self.canonical(other):
-            return
-        self._smallest.view[[one, *self._ring(other)]] = smallest
-        after = self._next.view
-        after[one], after[other] = after[other] or other, after[one] or one
-
-    def _ring(self, node: int) -> Iterator[int]:
-        yield node
-        if node >= self._next.size:
-            return
-        after = int(self._next.view[node])
-        while after not in (0, node):
-            yield after
-            after = int(self._next.view[after])
+    def _joined_again(self, parted: Ints, joined: Ints) -> _Rings:
+        ends = self._names.ends
+        size = max(ends.source.values.max(initial=0), ends.target.values.max(initial=0)) + 1
+        rings = self._rings.copy(int(size))
+        members = rings.part(end for edge in parted.tolist() for end in self._ends(edge))
+        for edge in np.union1d(joined, self._joining(members)).tolist():
+            rings.join(*self._ends(edge))
+        return rings
 
     def _ends(self, edge: int) -> tuple[int, int]:
         ends = self._names.ends
-        return int(ends.source.view[edge]), int(ends.target.view[edge])
+        return int(ends.source[edge]), int(ends.target[edge])
 
-    # Which name speaks
+    # The name to show
 
-    def speak(self, nodes: Iterable[int], reader: CatalogReader) -> dict[int, DisplayName]:
-        """Return what each node is called."""
+    def display_names(self, nodes: Iterable[int], reader: CatalogReader) -> dict[int, DisplayName]:
+        """Return the name that answers show for each node."""
         if not self:
             return {node: DisplayName(name, ()) for node, name in reader.nodes(nodes).items()}
         groups = {node: self.group(node) for node in nodes}
@@ -171,21 +166,69 @@ class Identities:
         return DisplayName(ids[first], tuple(sorted((ids[other] for other in others), key=str)))
 
     def _precedence(self, node: int) -> tuple[bool, bool, int]:
-        """Say how well a name fits: the least speaks.
+        """Return a sort key: the name with the smallest one is shown.
 
-        A name in use before one renamed away, a logical name before a physical one, the one that
-        was renamed to last before others.
+        A name in use comes before one that was renamed, a logical name before a physical one, and
+        the target of the latest rename before others.
         """
         names = self._names
         here = np.array([node], np.int32)
         leaving, entering = names.ends.leaving.of(here), names.ends.entering.of(here)
         away, back = self._last_rename(leaving), self._last_rename(entering)
-        sources = names.ends.source.view[entering]
+        sources = names.ends.source[entering]
         logical = np.isin(entering, self._joining(sources)) & (
-            names.kind.view[entering] == EdgeKind.ALIAS
+            names.kind[entering] == EdgeKind.ALIAS
         )
         return (away > back, not logical.any(), -back)
 
     def _last_rename(self, edges: Ints) -> int:
-        renames = edges[self._names.kind.view[edges] == EdgeKind.RENAMED]
-        return int(self._names.last_at.view[renames].max(initial=0))
+        renames = edges[self._names.kind[edges] == EdgeKind.RENAMED]
+        return int(self._names.last_at.of(renames).max(initial=0))
+
+
+class _Rings:
+    """Groups of ids. A group is a ring: each id has the next one and the smallest; 0 if alone."""
+
+    def __init__(self, smallest: Ints, following: Ints) -> None:
+        self.smallest = smallest
+        self.next = following
+
+    def canonical(self, node: int) -> int:
+        known = node < len(self.smallest)
+        return (int(self.smallest[node]) if known else 0) or node
+
+    def members(self, node: int) -> Iterator[int]:
+        yield node
+        if node >= len(self.next):
+            return
+        after = int(self.next[node])
+        while after not in (0, node):
+            yield after
+            after = int(self.next[after])
+
+    # Changing a copy
+
+    def copy(self, size: int) -> _Rings:
+        """Return a copy with room for ids below `size`."""
+        copies = [np.zeros(max(size, len(self.next)), np.int32) for _ in range(2)]
+        for copy, array in zip(copies, (self.smallest, self.next), strict=True):
+            copy[: len(array)] = array
+        return _Rings(*copies)
+
+    def part(self, nodes: Iterable[int]) -> Ints:
+        """Dissolve the groups of these nodes and return their members."""
+        members = [member for node in nodes for member in self.members(node)]
+        self.smallest[members] = 0
+        self.next[members] = 0
+        return np.unique(np.array(members, np.int32))
+
+    def join(self, one: int, other: int) -> None:
+        """Make one group of two."""
+        if self.canonical(one) > self.canonical(other):
+            one, other = other, one
+        smallest = self.canonical(one)
+        if smallest == self.canonical(other):
+            return
+        self.smallest[[one, *self.members(other)]] = smallest
+        after = self.next
+        after[one], after[other] = after[other] or other, after[one] or one

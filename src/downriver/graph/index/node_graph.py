@@ -1,17 +1,17 @@
-"""Which datasets and jobs feed which."""
+"""The edges between datasets and jobs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from downriver.graph.index.adjacency import SMALLEST_FOLD, Flags, GrowingArray, Ints, Longs
 from downriver.graph.index.edges import EDGE_COLUMNS, Edges, Table, tables
 from downriver.graph.index.identities import Identities
 from downriver.graph.index.sorted_keys import SortedKeys, pairs
-from downriver.graph.walk.result import VisitMarks
+from downriver.graph.index.vectors import SMALLEST_FOLD, Flags, Ints, Longs, Times
 from downriver.model.facts import EdgeKind
 
 if TYPE_CHECKING:
@@ -21,82 +21,107 @@ _FLOW = (int(EdgeKind.READS), int(EdgeKind.WRITES), int(EdgeKind.DERIVES))
 _NAMING = (int(EdgeKind.ALIAS), int(EdgeKind.RENAMED))
 
 
+@dataclass(frozen=True, slots=True)
 class NodeGraph:
-    """The edges along which data flows, and what decides how to read them."""
+    """The edges along which data flows, and the facts that qualify them. Immutable."""
 
-    def __init__(self, smallest_fold: int = SMALLEST_FOLD) -> None:
-        self.flow = Edges(smallest_fold)
-        self.identities = Identities(smallest_fold)
-        self._explicit = Edges(smallest_fold)
-        self._explicit_by_pair = SortedKeys(smallest_fold)  # (job, dataset) -> edge
-        self._job_seen: GrowingArray[np.int64] = GrowingArray(np.int64)
-        self.reached, self.opened = VisitMarks(), VisitMarks()  # in the walk under way
+    flow: Edges
+    identities: Identities
+    explicit_edges: Edges
+    explicit_by_pair: SortedKeys  # (job, dataset) -> number of an explicit edge
+    job_seen: Times
+
+    @classmethod
+    def empty(cls, smallest_fold: int = SMALLEST_FOLD) -> NodeGraph:
+        """Return a graph without nodes."""
+        return cls(
+            flow=Edges.empty(smallest_fold),
+            identities=Identities.empty(smallest_fold),
+            explicit_edges=Edges.empty(smallest_fold),
+            explicit_by_pair=SortedKeys(smallest_fold),
+            job_seen=Times.empty(),
+        )
 
     @property
     def size(self) -> int:
-        """One more than the largest node id an edge has named."""
-        return self._job_seen.size
+        """One more than the largest node id of any edge."""
+        return len(self.job_seen)
 
     @property
     def all_to_all(self) -> bool:
-        """True while every job passes all it reads to all it writes."""
-        return len(self._explicit) == 0
+        """Whether every job passes everything it reads to everything it writes."""
+        return len(self.explicit_edges) == 0
 
-    def load(self, reader: CatalogReader, changed_after: int) -> None:
-        """Add new edges and move the times of known ones."""
+    def loaded(self, reader: CatalogReader, changed_after: int) -> NodeGraph:
+        """Return the graph with the edges that were added or seen again after a log entry."""
+        graph = self
         for table in tables(reader.edges(changed_after), EDGE_COLUMNS):
-            kind = table["kind"]
-            self._job_seen.grow(int(max(table["source"].max(), table["target"].max())) + 1)
-            self._load_flow(table[np.isin(kind, _FLOW)])
-            self._load_explicit(table[kind == EdgeKind.EXPLICIT])
-            self.identities.load(table[np.isin(kind, _NAMING)])
+            graph = graph._merged(table)
+        return replace(
+            graph,
+            flow=graph.flow.indexed(),
+            explicit_edges=graph.explicit_edges.indexed(),
+            explicit_by_pair=graph.explicit_by_pair.indexed(),
+            job_seen=graph.job_seen.settled(),
+        )
 
-    def _load_flow(self, table: Table) -> None:
-        self.flow.put(table)
-        jobs = _jobs(table["kind"], table["source"], table["target"], table["via"])
-        np.maximum.at(self._job_seen.view, jobs, table["last_at"])
-
-    def _load_explicit(self, table: Table) -> None:
-        start = len(self._explicit)
-        new = self._explicit.put(table)
-        numbers = np.arange(start, start + len(new))
-        self._explicit_by_pair.extend(pairs(new["source"], new["target"]), numbers)
+    def _merged(self, table: Table) -> NodeGraph:
+        kind = table["kind"]
+        size = int(max(table["source"].max(), table["target"].max())) + 1
+        flow = table[np.isin(kind, _FLOW)]
+        explicit, added = self.explicit_edges.merged(table[kind == EdgeKind.EXPLICIT])
+        numbers = np.arange(len(self.explicit_edges), len(explicit))
+        return NodeGraph(
+            flow=self.flow.merged(flow)[0],
+            identities=self.identities.loaded(table[np.isin(kind, _NAMING)]),
+            explicit_edges=explicit,
+            explicit_by_pair=self.explicit_by_pair.appended(
+                pairs(added["source"], added["target"]), numbers
+            ),
+            job_seen=_with_jobs_seen(self.job_seen.grown(size), flow),
+        )
 
     def job_last_seen(self, job: int) -> int:
         """Return when a job was last seen to read or write anything; 0 if there is no job."""
-        return int(self._job_seen.view[job]) if 0 < job < self.size else 0
+        return self.job_seen.at(job) if 0 < job < self.size else 0
 
     def jobs_last_seen(self, jobs: Ints) -> Longs:
         """Return when each job was last seen to read or write anything; 0 where there is none."""
-        seen: Longs = self._job_seen.view[jobs]
-        return np.where(jobs > 0, seen, 0)
+        return np.where(jobs > 0, self.job_seen.of(jobs), 0)
 
     def jobs(self, edges: Ints) -> Ints:
-        """Return the job behind each edge, 0 where a dataset told of itself."""
+        """Return the job behind each edge, 0 where a dataset event reported the edge itself."""
         flow = self.flow
         return _jobs(
-            flow.kind.view[edges],
-            flow.ends.source.view[edges],
-            flow.ends.target.view[edges],
-            flow.via.view[edges],
+            flow.kind[edges], flow.ends.source[edges], flow.ends.target[edges], flow.via[edges]
         )
 
     def explicit(self, edges: Ints, as_of: int) -> Flags:
-        """Tell which of these edges are writes whose sources DERIVES edges spell out instead."""
+        """Tell which of these edges are writes whose inputs DERIVES edges name one by one."""
         flags = np.zeros(len(edges), np.bool_)
-        if len(self._explicit):
+        if not self.all_to_all:
             keys, places = self._write_keys(edges)
-            found, at = self._explicit_by_pair.find_each(keys)
-            known = self._explicit.first_at.view[found] <= as_of
+            found, at = self.explicit_by_pair.find_each(keys)
+            known = self.explicit_edges.first_at.of(found) <= as_of
             flags[places[at[known]]] = True
         return flags
 
     def _write_keys(self, edges: Ints) -> tuple[Longs, Longs]:
         """Return (job, dataset) of the writes among edges under every name, and their places."""
-        writes = np.flatnonzero(self.flow.kind.view[edges] == EdgeKind.WRITES)
-        jobs = self.flow.ends.source.view[edges[writes]]
-        datasets, at = self.identities.every_name(self.flow.ends.target.view[edges[writes]])
+        writes = np.flatnonzero(self.flow.kind[edges] == EdgeKind.WRITES)
+        jobs = self.flow.ends.source[edges[writes]]
+        datasets, at = self.identities.every_name(self.flow.ends.target[edges[writes]])
         return pairs(jobs[at], datasets), writes[at]
+
+
+def _with_jobs_seen(seen: Times, flow: Table) -> Times:
+    if not len(flow):
+        return seen
+    jobs = _jobs(flow["kind"], flow["source"], flow["target"], flow["via"])
+    distinct, places = np.unique(jobs, return_inverse=True)
+    latest = seen.of(distinct)
+    np.maximum.at(latest, places, flow["last_at"])
+    return seen.replaced(distinct, latest)
 
 
 def _jobs(kind: npt.NDArray[Any], source: Ints, target: Ints, via: Ints) -> Ints:

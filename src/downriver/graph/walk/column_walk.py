@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from downriver.graph.index.adjacency import NO_INTS, EdgeRows, Flags, GrowingArray, Ints
+from downriver.graph.index.adjacency import EdgeRows
 from downriver.graph.index.column_graph import IDENTITY, INDIRECT, STAR, ColumnGraph
 from downriver.graph.index.edges import FOREVER
 from downriver.graph.index.identities import Identities
 from downriver.graph.index.sorted_keys import pairs
+from downriver.graph.index.vectors import NO_INTS, Flags, Ints, Vector
 from downriver.graph.walk import compilation
 from downriver.graph.walk.first_levels import EdgeLookup, FirstLevels, start_at, walk_first_levels
-from downriver.graph.walk.result import WalkBuilder, WalkResult
+from downriver.graph.walk.result import VisitMarks, WalkBuilder, WalkResult, borrowed_marks
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -73,27 +74,30 @@ def reach_columns(
     Of the columns that a `*` stands for, only those are listed that lead on, and `wanted`.
     """
     walk = ColumnWalk(columns, identities, downstream=downstream, as_of=as_of)
-    beginning = walk.begin(root)
-    found = WalkBuilder(beginning, columns.reached, depth)
-    level = beginning.level
-    frontier = beginning.frontier
-    if len(frontier):
-        frontier = _spread(walk, found, frontier, level, wanted)
-    while len(frontier):
-        level += 1
-        edges, near, far = walk.expand(frontier)
-        found.add_edges(edges, near, far, level)
-        frontier = _spread(walk, found, found.add_nodes(far, level), level, wanted)
-    return ColumnReach(found.reach(), walk.first_carrying, walk.stars)
+    with borrowed_marks() as visited:
+        start = walk.first_levels(root, visited)
+        result = WalkBuilder(start, visited, depth)
+        level, frontier = start.level, start.frontier
+        if len(frontier):
+            frontier = _expand_stars(walk, result, frontier, level, wanted)
+        while len(frontier):
+            level += 1
+            edges, near, far = walk.expand(frontier)
+            result.add_edges(edges, near, far, level)
+            new = result.add_nodes(far, level)
+            frontier = _expand_stars(walk, result, new, level, wanted)
+        return ColumnReach(result.result(), walk.first_carrying, walk.stars)
 
 
-def _spread(walk: ColumnWalk, found: WalkBuilder, new: Ints, level: int, wanted: int) -> Ints:
-    """Add the columns of datasets that were reached as a whole."""
+def _expand_stars(
+    walk: ColumnWalk, result: WalkBuilder, new: Ints, level: int, wanted: int
+) -> Ints:
+    """Add the columns of datasets whose `*` was reached."""
     near, far = walk.inside(new, wanted)
     if not len(near):
         return new
-    found.add_edges(np.full(len(near), IMPLIED, np.int32), near, far, level)
-    return np.concatenate([new, found.add_nodes(far, level)])
+    result.add_edges(np.full(len(near), IMPLIED, np.int32), near, far, level)
+    return np.concatenate([new, result.add_nodes(far, level)])
 
 
 class ColumnWalk:
@@ -107,50 +111,50 @@ class ColumnWalk:
         self._identities = identities
         self._as_of = as_of
         self._rows = flow.leaving if downstream else flow.entering
-        self._near = (flow.source if downstream else flow.target).view
-        self._far = (flow.target if downstream else flow.source).view
+        self._near = (flow.source if downstream else flow.target).values
+        self._far = (flow.target if downstream else flow.source).values
         # States that carry a field, numbered on from the columns: the `*` they stand at, the field.
         self.first_carrying = columns.size
         self._carrying: dict[tuple[int, int], int] = {}
-        self._stars: GrowingArray[np.int32] = GrowingArray(np.int32)
-        self._carried: GrowingArray[np.int32] = GrowingArray(np.int32)
+        self._stars: Vector[np.int32] = Vector.empty(np.int32)
+        self._carried: Vector[np.int32] = Vector.empty(np.int32)
 
-    def begin(self, root: int) -> FirstLevels:
-        """Walk while that is cheaper than with arrays, and no `*` stands for the columns met."""
+    def first_levels(self, root: int, visited: VisitMarks) -> FirstLevels:
+        """Walk column by column while that is faster than arrays, and up to the first `*`."""
         if self._as_of != FOREVER:
             return start_at(root)
         if compiled := compilation.walks():
-            return self._walk_compiled(root, compiled)
+            return self._walk_compiled(root, compiled, visited)
         if self._identities:
             return start_at(root)
-        ranks = self._columns.rank.view.data
-        steps = EdgeLookup(
+        columns = self._columns
+        lookup = EdgeLookup(
             self._rows.one_by_one(),
             self._far.data,
-            ranks,
+            columns.rank.values.data,
             _NO_RANK,
-            self._columns.star_stands_for(),
+            columns.star_test(),
         )
-        return walk_first_levels(root, steps, None)
+        return walk_first_levels(root, lookup, None)
 
-    def _walk_compiled(self, root: int, compiled: ModuleType) -> FirstLevels:
+    def _walk_compiled(self, root: int, compiled: ModuleType, visited: VisitMarks) -> FirstLevels:
         columns = self._columns
-        *found, opened, level = compiled.walk_columns(
+        *found, next_column, level = compiled.walk_columns(
             root,
             self._rows.arrays(),
             self._far,
-            columns.dataset.view,
-            columns.starred,
+            columns.dataset.values,
+            columns.starred.values,
             self._identities.arrays()[0],
-            columns.reached.lend(columns.size),
+            visited.begin(columns.size),
             compiled.MANY,
         )
-        return FirstLevels._make((*found, NO_INTS, found[0][opened:], level))
+        return FirstLevels._make((*found, NO_INTS, found[0][next_column:], level))
 
     @property
     def stars(self) -> Ints:
         """The columns at which the states that carry a field stand."""
-        return self._stars.view
+        return self._stars.values
 
     def expand(self, states: Ints) -> tuple[Ints, Ints, Ints]:
         """Return the edges that lead on, and for each the states it leads from and to."""
@@ -165,15 +169,15 @@ class ColumnWalk:
     def inside(self, states: Ints, wanted: int) -> tuple[Ints, Ints]:
         """Return (`*`, column) pairs for the columns of datasets that were reached as a whole."""
         whole = states[states < self.first_carrying]
-        whole = whole[self._columns.field.view[whole] == STAR]
+        whole = whole[self._columns.field[whole] == STAR]
         inside = [self._inside(star, wanted) for star in whole.tolist()]
         near = np.repeat(whole, [len(columns) for columns in inside])
         return near, np.concatenate([NO_INTS, *inside])
 
     def _inside(self, star: int, wanted: int) -> Ints:
-        datasets = self._identities.group(int(self._columns.dataset.view[star]))
+        datasets = self._identities.group(int(self._columns.dataset[star]))
         members = np.concatenate([self._columns.of(dataset) for dataset in datasets])
-        members = members[self._columns.field.view[members] != STAR]
+        members = members[self._columns.field[members] != STAR]
         edges, at = self._rows.of_each(members)
         leads_on = members[at[self._columns.known_by(edges, self._as_of)]]
         listed = np.concatenate([leads_on, members[members == wanted]])
@@ -186,7 +190,7 @@ class ColumnWalk:
         under the other names of its dataset.
         """
         columns, fields = self._places(states)
-        datasets = self._columns.dataset.view[columns]
+        datasets = self._columns.dataset[columns]
         several = self._columns.has_star(datasets) | self._identities.joined(datasets)
         if not several.any():
             return columns, states
@@ -202,13 +206,13 @@ class ColumnWalk:
     def _arrivals(self, edges: Ints, near: Ints) -> Ints:
         """Return the states that edges lead to."""
         far: Ints = self._far[edges]
-        datasets = self._columns.dataset.view[far]
+        datasets = self._columns.dataset[far]
         _, carried = self._places(near)
         copied = self._copies(edges) & (carried != STAR)
         special = np.flatnonzero(copied | self._identities.joined(datasets))
         if not len(special):
             return far
-        fields = np.where(copied, carried, self._columns.field.view[far])
+        fields = np.where(copied, carried, self._columns.field[far])
         found = self._find_canonical(datasets[special], fields[special])
         arrived: Ints = far.copy()
         arrived[special] = found
@@ -221,9 +225,9 @@ class ColumnWalk:
         """Tell which edges take each field to the one of the same name."""
         columns = self._columns
         flags: Flags = (
-            (columns.rank.view[edges] == IDENTITY)
-            & (columns.field.view[self._near[edges]] == STAR)
-            & (columns.field.view[self._far[edges]] == STAR)
+            (columns.rank[edges] == IDENTITY)
+            & (columns.field[self._near[edges]] == STAR)
+            & (columns.field[self._far[edges]] == STAR)
         )
         return flags
 
@@ -234,8 +238,8 @@ class ColumnWalk:
             new = self.first_carrying + len(self._carrying)
             state = self._carrying.setdefault((star, field), new)
             if state == new:
-                self._stars.extend([star])
-                self._carried.extend([field])
+                self._stars = self._stars.extended([star])
+                self._carried = self._carried.extended([field])
             states.append(state)
         return np.array(states, np.int32)
 
@@ -243,18 +247,16 @@ class ColumnWalk:
         """Return the column at which each state stands, and the field it is about."""
         carrying = states >= self.first_carrying
         if not carrying.any():
-            return states, self._columns.field.view[states]
+            return states, self._columns.field[states]
         columns = states.copy()
         columns[carrying] = self.stars[states[carrying] - self.first_carrying]
-        fields = self._columns.field.view[columns]
-        fields[carrying] = self._carried.view[states[carrying] - self.first_carrying]
+        fields = self._columns.field[columns]
+        fields[carrying] = self._carried[states[carrying] - self.first_carrying]
         return columns, fields
 
     def _canonical(self, columns: Ints) -> Ints:
         """Return the columns that stand for these under all names of their datasets."""
-        return self._find_canonical(
-            self._columns.dataset.view[columns], self._columns.field.view[columns]
-        )
+        return self._find_canonical(self._columns.dataset[columns], self._columns.field[columns])
 
     def _find_canonical(self, datasets: Ints, fields: Ints) -> Ints:
         """Return the column that stands for each field of a dataset, 0 where it is unknown."""
@@ -272,8 +274,8 @@ def _distinct(columns: Ints, states: Ints) -> tuple[Ints, Ints]:
 
 def canonical_column(columns: ColumnGraph, identities: Identities, column: int) -> int:
     """Return the column that stands for one under all names of its dataset."""
-    datasets = identities.group(int(columns.dataset.view[column]))
-    field = int(columns.field.view[column])
+    datasets = identities.group(int(columns.dataset[column]))
+    field = int(columns.field[column])
     return min(found for d in datasets if (found := columns.find(d, field)) is not None)
 
 
@@ -282,10 +284,8 @@ def compose_ranks(reach: WalkResult, rank_of_edge: Ints) -> Ints:
 
     A path is as indirect as its worst step, a node as direct as its best path.
     """
-    near: GrowingArray[np.int32] = GrowingArray(np.int32)
-    near.extend(reach.places(reach.near))
     far = reach.places(reach.far)
-    onward = EdgeRows(near, smallest_fold=0)
+    onward = EdgeRows.of_ends(reach.places(reach.near))
     composed = np.full(len(reach.nodes), INDIRECT, np.int32)
     composed[0] = IDENTITY
     for rank in range(INDIRECT):

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from downriver.graph.index.adjacency import Flags, Ints, RowArrays
+from downriver.graph.index.adjacency import RowArrays
+from downriver.graph.index.vectors import Flags, Ints
 from downriver.graph.walk.result import Bytes
 
 _FIRST = 128  # room for this many at first
@@ -23,12 +24,12 @@ MANY = 8192  # nodes: with more, the rest is left to arrays
 Found = tuple[Ints, Ints, Ints, Ints, Ints, int, int]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _empty() -> Ints:
     return np.empty(_FIRST, np.int32)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _room(array: Ints, size: int) -> Ints:
     """Return an array with room for `size`."""
     if size <= len(array):
@@ -38,7 +39,7 @@ def _room(array: Ints, size: int) -> Ints:
     return larger
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _edges_of(node: int, rows: RowArrays, into: Ints, count: int) -> tuple[Ints, int]:
     """Append a node's edges to the first `count` of `into`."""
     if node < len(rows.starts) - 1:
@@ -48,7 +49,7 @@ def _edges_of(node: int, rows: RowArrays, into: Ints, count: int) -> tuple[Ints,
             into[count] = rows.edges[at]
             count += 1
     new = rows.first_new[node] if node < len(rows.first_new) else np.int32(0)
-    while new:
+    while 0 < new <= rows.new_count:
         into = _room(into, count + 1)
         into[count] = len(rows.edges) + new - 1
         count += 1
@@ -56,12 +57,12 @@ def _edges_of(node: int, rows: RowArrays, into: Ints, count: int) -> tuple[Ints,
     return into, count
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _has(flags: Flags | Ints, at: int) -> bool:
     return at < len(flags) and flags[at] != 0
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def walk_nodes(
     root: int,
     rows: RowArrays,
@@ -136,7 +137,7 @@ def walk_nodes(
     )
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def walk_columns(
     root: int,
     rows: RowArrays,
@@ -196,6 +197,6 @@ def walk_columns(
 def warm() -> None:
     """Compile both walks by walking nowhere."""
     none, byte = np.zeros(1, np.int32), np.zeros(1, np.uint8)
-    rows = RowArrays(none, none[:0], none[:0], none)
+    rows = RowArrays(none, none[:0], none[:0], none, 0)
     walk_nodes(0, rows, none, byte, 0, none, none, (byte, 1), (byte, 1), MANY)
     walk_columns(0, rows, none, none, np.zeros(1, np.bool_), none, (byte, 1), MANY)

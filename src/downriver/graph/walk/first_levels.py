@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from downriver.graph.index.adjacency import NO_INTS, Ints
+from downriver.graph.index.vectors import NO_INTS, Ints
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from downriver.graph.index.adjacency import NO_INTS, Flags, Ints
 from downriver.graph.index.edges import FOREVER
 from downriver.graph.index.node_graph import NodeGraph
+from downriver.graph.index.vectors import NO_INTS, Flags, Ints
 from downriver.graph.walk import compilation
 from downriver.graph.walk.first_levels import EdgeLookup, FirstLevels, start_at, walk_first_levels
-from downriver.graph.walk.result import WalkBuilder, WalkResult
+from downriver.graph.walk.result import VisitMarks, WalkBuilder, WalkResult, borrowed_marks
 from downriver.model.facts import EdgeKind
 
 if TYPE_CHECKING:
@@ -32,23 +32,30 @@ def reach_nodes(
 ) -> WalkResult:
     """Return the datasets and jobs on one side of `root`. Depth counts the jobs crossed."""
     walk = NodeWalk(graph, downstream=downstream, as_of=as_of)
-    beginning = walk.begin(root)
-    found = WalkBuilder(beginning, graph.reached, depth)
-    frontier, level = beginning.frontier, beginning.level
+    with borrowed_marks() as visited, borrowed_marks() as opened:
+        return _reach(walk, root, depth, visited, opened)
+
+
+def _reach(
+    walk: NodeWalk, root: int, depth: int | None, visited: VisitMarks, opened: VisitMarks
+) -> WalkResult:
+    start = walk.first_levels(root, visited, opened)
+    result = WalkBuilder(start, visited, depth)
+    frontier, level = start.frontier, start.level
     if len(frontier):
-        graph.opened.restart()
-        graph.opened.add(np.append(beginning.jobs, np.int32(root)))
+        opened.restart()
+        opened.add(np.append(start.jobs, np.int32(root)))
     while len(frontier):
         level += 1
         edges = walk.edges(frontier)
         to_jobs = walk.to_jobs(edges)
-        found.add_edges(edges, walk.near(edges), walk.far(edges), level)
-        found.add_nodes(walk.far(edges[to_jobs]), level)
-        across = walk.across(graph.opened.add(walk.opened_by(edges[to_jobs])))
-        found.add_edges(across, walk.near(across), walk.far(across), level)
+        result.add_edges(edges, walk.near(edges), walk.far(edges), level)
+        result.add_nodes(walk.far(edges[to_jobs]), level)
+        across = walk.across(opened.add(walk.opened_by(edges[to_jobs])))
+        result.add_edges(across, walk.near(across), walk.far(across), level)
         datasets = np.concatenate([walk.far(edges[~to_jobs]), walk.far(across)])
-        frontier = found.add_nodes(datasets, level)
-    return found.reach()
+        frontier = result.add_nodes(datasets, level)
+    return result.result()
 
 
 class NodeWalk:
@@ -60,54 +67,54 @@ class NodeWalk:
         self._downstream = downstream
         self._as_of = as_of
         self._rows = ends.leaving if downstream else ends.entering
-        self._near = (ends.source if downstream else ends.target).view
-        self._far = (ends.target if downstream else ends.source).view
+        self._near = (ends.source if downstream else ends.target).values
+        self._far = (ends.target if downstream else ends.source).values
         self._job_kind = EdgeKind.READS if downstream else EdgeKind.WRITES
 
-    def begin(self, root: int) -> FirstLevels:
-        """Walk while that is cheaper than with arrays, where every edge may be taken as it is."""
+    def first_levels(self, root: int, visited: VisitMarks, opened: VisitMarks) -> FirstLevels:
+        """Walk node by node while that is faster than arrays, if every edge may be followed."""
         if self._as_of != FOREVER or not self._graph.all_to_all:
             return start_at(root)
         if compiled := compilation.walks():
-            return self._walk_compiled(root, compiled)
+            return self._walk_compiled(root, compiled, visited, opened)
         flow, identities = self._graph.flow, self._graph.identities
-        steps = EdgeLookup(
-            self._rows.one_by_one(),
-            self._far.data,
-            flow.kind.view.data,
-            int(self._job_kind),
+        lookup = EdgeLookup(
+            self._rows.one_by_one(), self._far.data, flow.kind.values.data, int(self._job_kind)
         )
-        return walk_first_levels(root, steps, identities or None)
+        return walk_first_levels(root, lookup, identities or None)
 
-    def _walk_compiled(self, root: int, compiled: ModuleType) -> FirstLevels:
+    def _walk_compiled(
+        self, root: int, compiled: ModuleType, visited: VisitMarks, opened: VisitMarks
+    ) -> FirstLevels:
         graph, size = self._graph, max(self._graph.size, root + 1)
-        *found, opened, level = compiled.walk_nodes(
+        *found, next_node, level = compiled.walk_nodes(
             root,
             self._rows.arrays(),
             self._far,
-            graph.flow.kind.view,
+            graph.flow.kind.values,
             int(self._job_kind),
             *graph.identities.arrays(),
-            graph.reached.lend(size),
-            graph.opened.lend(size),
+            visited.begin(size),
+            opened.begin(size),
             compiled.MANY,
         )
         nodes: Ints = found[0]
-        if opened == len(nodes):
+        if next_node == len(nodes):
             return FirstLevels._make((*found, NO_INTS, NO_INTS, level))
-        jobs = graph.opened.marked(nodes)
-        return FirstLevels._make((*found, nodes[jobs], nodes[opened:][~jobs[opened:]], level))
+        jobs = opened.marked(nodes)
+        frontier = nodes[next_node:][~jobs[next_node:]]
+        return FirstLevels._make((*found, nodes[jobs], frontier, level))
 
     def edges(self, nodes: Ints) -> Ints:
         """Return the edges that lead on from nodes under any of their names."""
         edges = self._rows.of(self._graph.identities.every_name(nodes)[0])
         if self._as_of != FOREVER:
-            edges = edges[self._graph.flow.first_at.view[edges] <= self._as_of]
+            edges = edges[self._graph.flow.first_at.of(edges) <= self._as_of]
         return edges
 
     def to_jobs(self, edges: Ints) -> Flags:
         """Tell which edges from datasets lead to jobs; the others lead to datasets outright."""
-        flags: Flags = self._graph.flow.kind.view[edges] == self._job_kind
+        flags: Flags = self._graph.flow.kind[edges] == self._job_kind
         return flags
 
     def opened_by(self, edges: Ints) -> Ints:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from downriver.graph.index.adjacency import EdgeRows, GrowingArray, Ints
+from downriver.graph.index.adjacency import EdgeRows
+from downriver.graph.index.vectors import Ints
 
 if TYPE_CHECKING:
     from downriver.graph.walk.result import WalkResult
@@ -49,9 +50,7 @@ def find_routes(reach: WalkResult, end: int, limit: int) -> Routes:
 
 def _distances(near: Ints, far: Ints, goal: int, size: int) -> Ints:
     """Return how many steps each node is from the goal."""
-    ends: GrowingArray[np.int32] = GrowingArray(np.int32)
-    ends.extend(far)
-    back = EdgeRows(ends, smallest_fold=0)
+    back = EdgeRows.of_ends(far)
     distances = np.full(size, _UNREACHABLE, np.int32)
     frontier, distance = np.array([goal], np.int32), 0
     while len(frontier):

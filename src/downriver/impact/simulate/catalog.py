@@ -117,7 +117,7 @@ class SimulationCatalog:
         return known
 
     def _load_dataset(self, node: int) -> CatalogDataset:
-        spoken = self._graph.nodes.identities.speak([node], self._read)[node]
+        spoken = self._graph.nodes.identities.display_names([node], self._read)[node]
         facets = self._facets_of(node)
         tags, column_tags = read_tags(facets.get("tags"))
         return CatalogDataset(
@@ -222,11 +222,11 @@ class SimulationCatalog:
         flow = self._graph.nodes.flow
         names = np.array(self._graph.nodes.identities.group(abs(node)), np.int32)
         edges = (flow.ends.leaving if leaving else flow.ends.entering).of(names)
-        far = (flow.ends.target if leaving else flow.ends.source).view[edges]
+        far = (flow.ends.target if leaving else flow.ends.source)[edges]
         return list(
             zip(
-                flow.kind.view[edges].tolist(),
-                flow.via.view[edges].tolist(),
+                flow.kind[edges].tolist(),
+                flow.via[edges].tolist(),
                 far.tolist(),
                 strict=True,
             )

@@ -60,13 +60,13 @@ class ColumnEdgeLoader:
         if not len(ids):
             return []
         edges = columns.flow.leaving.of(ids.astype(np.int32))
-        claims = columns.claim.view[edges]
-        mine = columns.claim_job.view[claims] == max(process, 0)
+        claims = columns.claim[edges]
+        mine = columns.claim_job[claims] == max(process, 0)
         edges, claims = edges[mine], claims[mine]
-        froms = columns.flow.source.view[edges].tolist()
-        tos = columns.flow.target.view[edges].tolist()
-        current = _current_claims(claims.tolist(), columns.dataset.view[tos].tolist(), reader)
-        ranks = columns.rank.view[edges].tolist()
+        froms = columns.flow.source[edges].tolist()
+        tos = columns.flow.target[edges].tolist()
+        current = _current_claims(claims.tolist(), columns.dataset[tos].tolist(), reader)
+        ranks = columns.rank[edges].tolist()
         names = reader.fields(columns.places({*froms, *tos}))
         found = []
         for claim, one, other, rank in zip(claims.tolist(), froms, tos, ranks, strict=True):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from downriver.graph.index.adjacency import ranges
+from downriver.graph.index.vectors import ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

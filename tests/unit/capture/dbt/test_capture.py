@@ -27,8 +27,8 @@ def lineage(tmp_path: Path) -> Iterator[Lineage]:
 
 
 def job_facets(lineage: Lineage, name: str) -> dict[str, bytes]:
-    with lineage.reading() as reader:
-        return reader.facets(lineage.resolve(f"job:{name}", reader).node)
+    with lineage.reading() as view:
+        return view.reader.facets(lineage.resolve(f"job:{name}", view).node)
 
 
 def code_of(facets: dict[str, bytes]) -> CodeFacet:

@@ -212,10 +212,10 @@ def test_what_is_found_at_a_node_is_about_that_node(tmp_path: Path) -> None:
     """Else looking at one node would resolve what only looking at another one finds."""
     with Lineage.open(str(tmp_path)) as lineage:
         lineage.ingest(EVENTS)
-        with lineage.reading() as reader:
-            inspector = Inspector(lineage._graph, reader, WatchConfig(), micros(DAYS - 0.8))
+        with lineage.reading() as (graph, reader):
+            inspector = Inspector(graph, reader, WatchConfig(), micros(DAYS - 0.8))
             nodes = [n for kind in (0, 1) for n in reader.history.nodes_of_kind(kind)]
-            for node, spoken in lineage._graph.nodes.identities.speak(nodes, reader).items():
+            for node, spoken in graph.nodes.identities.display_names(nodes, reader).items():
                 assert {f.entity for f in inspector.inspect(node)} <= {str(spoken.id)}
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.openlineage import parsed
 from tests.unit.events.test_order_free import events
 
-from downriver.graph.snapshot import GraphSnapshot
+from downriver.graph.snapshot import GraphIndex
 from downriver.graph.walk.node_walk import reach_nodes
 from downriver.lake.reach.closure import count_in_process
 from downriver.lake.reach.counts import (
@@ -50,9 +50,7 @@ def numbered(reader) -> tuple[dict, dict]:
 def test_of_every_dataset_it_is_what_the_server_walks_to(told):
     with tempfile.TemporaryDirectory() as folder, closing(open_store(folder)) as store:
         store.append([parsed(event) for event in told])
-        index = GraphSnapshot(store)
-        with store.reader() as reader:
-            index.refresh(reader)
+        with GraphIndex(store).reading() as (index, reader):
             numbers, links = numbered(reader)
             found = count_node_reach(numbers, links, count_in_process)
             for at, node in enumerate(found["node"].tolist()):
