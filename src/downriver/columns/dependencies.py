@@ -1,20 +1,27 @@
-"""What a value or a row depends on.
+"""What a value, or the choice of rows, depends on.
 
-Dependencies are a plain dictionary because they are merged millions of times: from (table, column,
-kind, masked) to the certainty. The first three kinds carry the value (DIRECT); the others only
-influence it (INDIRECT).
+Dependencies are a plain dictionary because they are merged millions of times. The key is (table,
+column, kind, masked), the value is the certainty. Functions here never change their arguments,
+except for `merge`; a result may be shared, so merge only into a dictionary of your own.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-TableName: TypeAlias = tuple[str, ...]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+TableName: TypeAlias = tuple[str, ...]  # the parts of a name; of a dataset, namespace and name
 
 
 class DependencyKind(IntEnum):
-    """How an output depends on an input. Below JOIN its value is used, from JOIN on it steers."""
+    """How an output depends on an input.
+
+    The kinds before JOIN are DIRECT: the value of the input is used. The others are INDIRECT: the
+    input only influences which value or which rows the output has.
+    """
 
     IDENTITY = 0
     TRANSFORMATION = 1
@@ -28,7 +35,7 @@ class DependencyKind(IntEnum):
 
 
 class Certainty(IntEnum):
-    """How sure a dependency is; of two statements the surer one counts."""
+    """How certain a dependency is. Of two equal dependencies the more certain one counts."""
 
     EXACT = 0
     INFERRED = 1
@@ -41,34 +48,79 @@ Deps: TypeAlias = dict[DependencyKey, int]
 NOTHING: Deps = {}
 
 
+def source(table: TableName, column: str, certainty: int = Certainty.EXACT) -> Deps:
+    """Return the dependencies of a column's own value."""
+    return {(table, column, DependencyKind.IDENTITY, False): certainty}
+
+
 def merge(into: Deps, more: Deps) -> None:
-    """Add dependencies, keeping the surer of two."""
-    for key, sure in more.items():
+    """Add dependencies to a dictionary, keeping the more certain of two."""
+    for key, certainty in more.items():
         known = into.get(key)
-        if known is None or sure < known:
-            into[key] = sure
+        if known is None or certainty < known:
+            into[key] = certainty
+
+
+def merge_all(parts: Iterable[Deps]) -> Deps:
+    """Return all dependencies of several values."""
+    filled = [part for part in parts if part]
+    if len(filled) <= 1:
+        return filled[0] if filled else NOTHING
+    result = dict(filled[0])
+    for part in filled[1:]:
+        merge(result, part)
+    return result
 
 
 def direct(deps: Deps, kind: int, *, masked: bool = False) -> Deps:
-    """Return values used through an expression of this kind; what steers goes on steering."""
+    """Return the dependencies of a value computed from another by a DIRECT kind.
+
+    INDIRECT dependencies of the other value stay as they are.
+    """
     if kind == DependencyKind.IDENTITY and not masked:
         return deps
     found: Deps = {}
-    for (table, column, own, own_masked), sure in deps.items():
+    for (table, column, own, own_masked), certainty in deps.items():
         passed = own if own >= DependencyKind.JOIN else max(own, kind)
         key = (table, column, passed, own_masked or (masked and own < DependencyKind.JOIN))
         known = found.get(key)
-        if known is None or sure < known:
-            found[key] = sure
+        if known is None or certainty < known:
+            found[key] = certainty
     return found
 
 
 def indirect(deps: Deps, kind: int) -> Deps:
-    """Return values that are looked at, not used: a condition, a key, an order."""
+    """Return the dependencies on a value that is only looked at: a condition, a key, an order.
+
+    What is INDIRECT already keeps its kind.
+    """
     found: Deps = {}
-    for (table, column, own, _), sure in deps.items():
+    for (table, column, own, _), certainty in deps.items():
         key = (table, column, own if own >= DependencyKind.JOIN else kind, False)
         known = found.get(key)
-        if known is None or sure < known:
-            found[key] = sure
+        if known is None or certainty < known:
+            found[key] = certainty
     return found
+
+
+def choose(conditions: Iterable[Deps], values: Iterable[Deps]) -> Deps:
+    """Return the dependencies of one of several values, chosen by conditions: CASE, IF."""
+    found: Deps = {}
+    for value in values:
+        merge(found, direct(value, DependencyKind.TRANSFORMATION))
+    for condition in conditions:
+        merge(found, indirect(condition, DependencyKind.CONDITIONAL))
+    return found
+
+
+def window(value: Deps, keys: Iterable[Deps]) -> Deps:
+    """Return the dependencies of a value computed over a window with these keys."""
+    found = dict(direct(value, DependencyKind.TRANSFORMATION))
+    for key in keys:
+        merge(found, indirect(key, DependencyKind.WINDOW))
+    return found
+
+
+def weaken(deps: Deps, certainty: int) -> Deps:
+    """Return dependencies that are at most this certain."""
+    return {key: max(known, certainty) for key, known in deps.items()}

@@ -1,49 +1,77 @@
-"""Relations: the rows of a table, query or data frame, with their columns and dependencies."""
+"""Relations: the rows of a table, query or data frame, with what each column depends on."""
 
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from downriver.columns.dependencies import (
+    NOTHING,
     Certainty,
-    DependencyKind,
     Deps,
     TableName,
-    direct,
     indirect,
     merge,
+    merge_all,
+    source,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+class Definition(Protocol):
+    """The expression that computes a column."""
+
+    def text(self) -> str:
+        """Return the expression in its own language, "" when it cannot be printed."""
 
 
 class Column:
     """A column of a relation: its name and what its value depends on.
 
-    `fields` holds the parts of a struct that was built in the query, so that projecting one of them
-    later does not depend on the others.
+    `definition` is the expression that computes it. `fields` are the parts of a struct that was
+    built in the query, so that selecting one of them does not depend on the others. `number` is for
+    sources that identify columns by number, as Spark does.
     """
 
-    __slots__ = ("deps", "expression", "fields", "name")
+    __slots__ = ("definition", "deps", "fields", "name", "number")
 
     def __init__(
         self,
         name: str,
         deps: Deps,
-        expression: str = "",
+        *,
+        definition: Definition | None = None,
         fields: dict[str, Column] | None = None,
+        number: int | None = None,
     ) -> None:
         self.name = name
         self.deps = deps
-        self.expression = expression
+        self.definition = definition
         self.fields = fields
+        self.number = number
 
-    def with_name(self, name: str) -> Column:
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Column):
+            return NotImplemented
+        return (self.name, self.deps, self.fields, self.number) == (
+            other.name,
+            other.deps,
+            other.fields,
+            other.number,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Column({self.name!r}, {self.deps!r})"
+
+    def with_name(self, name: str, number: int | None = None) -> Column:
         """Return this column under another name."""
         found = copy(self)
         found.name = name
+        found.number = number
         return found
 
     def with_deps(self, deps: Deps) -> Column:
@@ -54,200 +82,238 @@ class Column:
 
 
 class Star:
-    """All columns of a table whose schema is unknown, except some; each under its own name.
+    """All columns of a table whose schema is unknown, except those `dropped`.
 
-    In a set operation the first query's star stands for those of all: `united` are the other
-    queries, and their own stars are `shown` by the first.
+    In a union the star of the first query stands for the stars of all: `branches` are the other
+    queries. Their own stars follow as `covered` and are not searched by name.
     """
 
-    __slots__ = ("dropped", "shown", "table", "united")
+    __slots__ = ("_folded", "branches", "covered", "dropped", "table")
 
     def __init__(
         self,
         table: TableName,
         dropped: frozenset[str] = frozenset(),
-        united: tuple[Relation, ...] = (),
+        branches: tuple[Relation, ...] = (),
         *,
-        shown: bool = False,
+        covered: bool = False,
     ) -> None:
         self.table = table
         self.dropped = dropped
-        self.united = united
-        self.shown = shown
+        self.branches = branches
+        self.covered = covered
+        self._folded = frozenset(map(str.casefold, dropped)) if dropped else dropped
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Star):
+            return NotImplemented
+        return (self.table, self.dropped, self.branches, self.covered) == (
+            other.table,
+            other.dropped,
+            other.branches,
+            other.covered,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Star({self.table!r}, {sorted(self.dropped)!r})"
 
     def without(self, names: Iterable[str]) -> Star:
-        """Return a star that shows some columns less."""
-        return Star(self.table, self.dropped.union(names), self.united, shown=self.shown)
+        """Return this star with more columns dropped."""
+        return Star(self.table, self.dropped.union(names), self.branches, covered=self.covered)
 
-    def column(self, name: str, sure: int) -> Column:
-        """Return one of the columns this stands for."""
-        if not self.united:
-            return Column(name, {(self.table, name, DependencyKind.IDENTITY, False): sure})
-        # Which column of the others this one is united with, their names can only suggest.
-        deps: Deps = {
-            (self.table, name, DependencyKind.IDENTITY, False): max(sure, Certainty.INFERRED)
-        }
-        for relation in self.united:
+    def may_have(self, name: str) -> bool:
+        """Return whether a column of this name may be among the columns."""
+        return name.casefold() not in self._folded
+
+    def column(self, name: str, certainty: int = Certainty.INFERRED) -> Column:
+        """Return one of the columns; `*` is all of them."""
+        if not self.branches:
+            return Column(name, source(self.table, name, certainty))
+        # Only the name suggests which columns of the other branches are in the same position.
+        deps = source(self.table, name, max(certainty, Certainty.INFERRED))
+        for relation in self.branches:
             found = relation.find(name, Certainty.INFERRED)
             if found is not None:
                 merge(deps, found.deps)
         return Column(name, deps)
 
 
-class Relation:
-    """The rows of a table or query: its columns in order, and what decides which rows there are."""
+Item: TypeAlias = Column | Star
 
-    __slots__ = ("_by_name", "_stars", "items", "reads", "rows", "table")
+
+class Relation:
+    """Rows: the columns in order, and what decides which rows there are.
+
+    `rows` is never changed in place, because relations share it. `unnamed` is set when there are
+    columns that nothing names, such as the result of unknown code: any other name is one of them.
+    `table` is the table that these are all rows of. `reads` are the tables to list as inputs where
+    the relation is used, if they are not the relation's own.
+    """
+
+    __slots__ = (
+        "_by_name",
+        "_by_number",
+        "_columns",
+        "_stars",
+        "items",
+        "reads",
+        "rows",
+        "table",
+        "unnamed",
+    )  # fmt: skip
 
     def __init__(
         self,
-        items: list[Column | Star],
-        rows: Deps,
+        items: Sequence[Item],
+        rows: Deps = NOTHING,
+        *,
+        unnamed: Deps | None = None,
         table: TableName | None = None,
         reads: Sequence[TableName] = (),
     ) -> None:
         self.items = items
         self.rows = rows
-        self.reads = reads  # the tables to name as inputs where these rows are used
-        self.table = table  # the one these are all the rows of
+        self.unnamed = unnamed
+        self.table = table
+        self.reads = reads
+        self._columns: list[Column] | None = None
+        self._stars: list[Star] | None = None
         self._by_name: dict[str, Column] | None = None
-        self._stars: list[Star] = [item for item in items if isinstance(item, Star)]
+        self._by_number: dict[int, Column] | None = None
 
-    @property
-    def open(self) -> bool:
-        """True when there are columns we do not know of."""
-        return bool(self._stars)
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Relation):
+            return NotImplemented
+        return (
+            list(self.items) == list(other.items)
+            and self.rows == other.rows
+            and self.unnamed == other.unnamed
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Relation({list(self.items)!r}, {self.rows!r})"
 
     @property
     def columns(self) -> list[Column]:
-        """The columns that are known."""
-        return [item for item in self.items if isinstance(item, Column)]
+        """The known columns."""
+        if self._columns is None:
+            self._columns = [item for item in self.items if isinstance(item, Column)]
+        return self._columns
 
     @property
     def stars(self) -> list[Star]:
         """The tables of which any column may be here."""
+        if self._stars is None:
+            self._stars = [item for item in self.items if isinstance(item, Star)]
         return self._stars
+
+    @property
+    def open(self) -> bool:
+        """True when there may be columns that are not listed."""
+        return self.unnamed is not None or bool(self.stars)
 
     def known(self, name: str) -> Column | None:
         """Return a column that certainly exists."""
         if self._by_name is None:
             self._by_name = {}
-            for item in self.items:
-                if isinstance(item, Column):
-                    self._by_name.setdefault(item.name, item)
-            # Schemas are written in any case, and few engines tell columns apart by it.
+            for column in self.columns:
+                self._by_name.setdefault(column.name, column)
+            # Schemas come in any case, and few engines distinguish columns by case.
             for written, column in list(self._by_name.items()):
                 self._by_name.setdefault(written.casefold(), column)
         found = self._by_name.get(name)
         return found if found is not None else self._by_name.get(name.casefold())
 
-    def find(self, name: str, sure: int = Certainty.EXACT) -> Column | None:
+    def find(self, name: str, certainty: int = Certainty.EXACT) -> Column | None:
         """Return a column by name; in an open relation any name may exist."""
         column = self.known(name)
         if column is not None:
             return column
-        candidates = [s for s in self._stars if name not in s.dropped and not s.shown]
+        if self.unnamed is not None:
+            return Column(name, self.unnamed)
+        candidates = [star for star in self.stars if star.may_have(name) and not star.covered]
         if not candidates:
             return None
         if len(candidates) == 1:
-            return candidates[0].column(name, sure)
-        deps: Deps = {}
-        for star in candidates:
-            merge(deps, star.column(name, Certainty.AMBIGUOUS).deps)
-        return Column(name, deps)
+            return candidates[0].column(name, certainty)
+        return Column(
+            name, merge_all(star.column(name, Certainty.AMBIGUOUS).deps for star in candidates)
+        )
 
-    def outdated(self, name: str) -> Column | None:
-        """Return a column that a query uses and the table's schema does not know, or no more."""
+    def find_number(self, number: int) -> Column | None:
+        """Return a column by its number."""
+        if self._by_number is None:
+            self._by_number = {c.number: c for c in self.columns if c.number is not None}
+        return self._by_number.get(number)
+
+    def find_unlisted(self, name: str) -> Column | None:
+        """Return a column of the table that its schema does not list: the schema may be old."""
         if self.table is None:
             return None
-        return Column(
-            name, {(self.table, name, DependencyKind.IDENTITY, False): Certainty.INFERRED}
+        return Column(name, source(self.table, name, Certainty.INFERRED))
+
+    def value(self) -> Deps:
+        """Return what any of the columns depends on."""
+        return merge_all(
+            (item if isinstance(item, Column) else item.column("*")).deps for item in self.items
         )
+
+    def influenced(self, deps: Deps, kind: int) -> Relation:
+        """Return the same columns, with rows that also depend on `deps`."""
+        rows = merge_all([self.rows, indirect(deps, kind)])
+        return Relation(self.items, rows, unnamed=self.unnamed)
 
     def renamed(self, names: Iterable[str]) -> Relation:
         """Return the same rows with columns renamed by position, as `t(a, b)` does."""
         given = list(names)
-        items: list[Column | Star] = []
+        items: list[Item] = []
         for at, item in enumerate(self.items):
             if at >= len(given):
                 items.append(item)
             elif isinstance(item, Column):
                 items.append(item.with_name(given[at]))
             else:
-                # The columns of an unknown star take these names, in an order we cannot know.
-                deps = item.column("*", Certainty.INFERRED).deps
+                # The order of the columns that a star stands for is unknown.
+                deps = item.column("*").deps
                 items += [Column(name, deps) for name in given[at:]]
                 break
         return Relation(items, self.rows)
 
-
-class OpaqueRelation(Relation):
-    """Rows with columns that no one named: any other name is one of them."""
-
-    __slots__ = ("_deps",)
-
-    def __init__(
-        self, deps: Deps, rows: Deps | None = None, items: Iterable[Column | Star] = ()
-    ) -> None:
-        decides = indirect(deps, DependencyKind.JOIN) if rows is None else rows
-        super().__init__([*items, Column("*", deps)], decides)
-        self._deps = deps
-
-    @property
-    def open(self) -> bool:
-        """Any column may exist."""
-        return True
-
-    def find(self, name: str, sure: int = Certainty.EXACT) -> Column | None:
-        """Return a column that is known, or any: it may depend on everything here."""
-        return self.known(name) or Column(name, self._deps)
-
-
-def united(relations: list[Relation], rows: Deps) -> Relation:
-    """Return a set operation: columns by position, under the names of the first."""
-    first, *others = relations
-    items: list[Column | Star] = []
-    for at, item in enumerate(first.items):
-        if isinstance(item, Star):
-            items.append(Star(item.table, item.dropped, (*item.united, *others), shown=item.shown))
-            continue
-        deps = dict(item.deps)
-        for other in others:
-            match = other.items[at] if at < len(other.items) and not other.open else None
-            if match is None and other.open:
-                match = other.find(item.name, Certainty.INFERRED)
-            if isinstance(match, Column):
-                merge(deps, match.deps)
-        items.append(item.with_deps(deps))
-    if first.open:  # else the first query has all the columns there are
-        items += [
-            Star(star.table, star.dropped, star.united, shown=True)
-            for other in others
-            for star in other.stars
-        ]
-    return Relation(items, rows)
-
-
-def united_by_name(relations: list[Relation], rows: Deps) -> Relation:
-    """Return a set operation BY NAME: columns of the same name are one."""
-    merged: dict[str, Deps] = {}
-    stars: list[Column | Star] = []
-    for relation in relations:
-        for item in relation.items:
-            if isinstance(item, Star):
-                stars.append(item)
+    def renamed_columns(self, names: Mapping[str, str]) -> Relation:
+        """Return the same rows with columns renamed by name."""
+        wanted = {old.casefold(): new for old, new in names.items()}
+        items: list[Item] = []
+        for item in self.items:
+            if isinstance(item, Column):
+                items.append(
+                    item.with_name(wanted.get(item.name.casefold(), item.name), item.number)
+                )
             else:
-                merge(merged.setdefault(item.name, {}), item.deps)
-    items: list[Column | Star] = [Column(name, deps) for name, deps in merged.items()]
-    return Relation([*items, *stars], rows)
+                items.append(item.without(wanted))
+        for old, new in names.items():
+            column = self.find(old) if self.known(old) is None else None
+            if column is not None:
+                items.append(column.with_name(new))
+        return Relation(items, self.rows, unnamed=self.unnamed)
 
+    def with_column(self, name: str, deps: Deps) -> Relation:
+        """Return the same rows with a column added or replaced."""
+        items = [*self._items_without([name]), Column(name, deps)]
+        return Relation(items, self.rows, unnamed=self.unnamed)
 
-def opaque_column(
-    relation: Relation, name: str, kind: int = DependencyKind.TRANSFORMATION
-) -> Column:
-    """Return a column made of everything in a relation, when we cannot know of which part."""
-    deps: Deps = {}
-    for item in relation.items:
-        source = item if isinstance(item, Column) else item.column("*", Certainty.INFERRED)
-        merge(deps, direct(source.deps, kind))
-    return Column(name, deps)
+    def without(self, names: Iterable[str]) -> Relation:
+        """Return the same rows without some columns."""
+        return Relation(self._items_without(names), self.rows, unnamed=self.unnamed)
+
+    def _items_without(self, names: Iterable[str]) -> list[Item]:
+        given = list(names)
+        dropped = {name.casefold() for name in given}
+        return [
+            item.without(given) if isinstance(item, Star) else item
+            for item in self.items
+            if isinstance(item, Star) or item.name.casefold() not in dropped
+        ]

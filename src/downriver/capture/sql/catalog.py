@@ -8,53 +8,52 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sqlglot import exp
 
-from downriver.columns.dependencies import Deps, merge
-from downriver.columns.relations import Relation, Star, united_by_name
+from downriver.columns import Relation, Star, union_by_name
 
 if TYPE_CHECKING:
     from sqlglot.dialects.dialect import Dialect
 
     from downriver.capture.sql.statements.context import StatementEffect, TableWrite
-    from downriver.columns.dependencies import TableName
+    from downriver.columns import TableName
 
 Schema: TypeAlias = Mapping[str, Sequence[str]] | Callable[[str], Sequence[str] | None]
 
 
 class KnownColumns:
-    """Known columns of tables; a shorter name matches a longer one by its last parts."""
+    """The known columns of tables; a shorter name matches a longer one by its last parts."""
 
     def __init__(self, given: Schema) -> None:
         self._columns: dict[tuple[str, ...], list[str]] = {}
         self._by_last: dict[str, list[tuple[str, ...]]] = {}
-        self._ask = given if callable(given) else None
+        self._lookup = given if callable(given) else None
         for name, columns in given.items() if not callable(given) else ():
             self.add(tuple(name.split(".")), list(columns))
 
     def add(self, table: TableName, columns: list[str]) -> None:
-        """Remember the columns of a table: what was said last counts."""
+        """Set the columns of a table."""
         key = _key(table)
         if key not in self._columns:
             self._by_last.setdefault(key[-1], []).append(key)
         self._columns[key] = columns
 
-    def forget(self, table: TableName) -> None:
-        """Forget a table that is gone."""
+    def remove(self, table: TableName) -> None:
+        """Remove a table."""
         key = _key(table)
         if self._columns.pop(key, None) is not None:
             self._by_last[key[-1]].remove(key)
 
     def columns_of(self, table: TableName) -> list[str] | None:
-        """Return a table's columns in order, or None when they are unknown."""
+        """Return a table's columns in order, None when they are unknown."""
         key = _key(table)
         if not key:
             return None
         exact = self._columns.get(key)
         if exact is not None:
             return exact
-        fitting = [k for k in self._by_last.get(key[-1], ()) if _ends_alike(k, key)]
-        if fitting:
-            return self._columns[fitting[0]] if len(fitting) == 1 else None
-        found = self._ask(".".join(table)) if self._ask is not None else None
+        matches = [k for k in self._by_last.get(key[-1], ()) if _same_suffix(k, key)]
+        if matches:
+            return self._columns[matches[0]] if len(matches) == 1 else None
+        found = self._lookup(".".join(table)) if self._lookup is not None else None
         return None if found is None else list(found)
 
 
@@ -62,40 +61,40 @@ def _key(table: TableName) -> tuple[str, ...]:
     return tuple(part.casefold() for part in table)
 
 
-def _ends_alike(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+def _same_suffix(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     shared = min(len(one), len(other))
     return one[-shared:] == other[-shared:]
 
 
-_MARKS = ("#", "@")
+_PREFIXES = ("#", "@")
 
 
 class TemporaryTables:
-    """The temporary tables and views a script has made so far, and what is in them."""
+    """The temporary tables and views that a script has created so far, with their rows."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.relations: dict[TableName, Relation] = {}
-        self._has_marks = type(dialect).__name__.lower() in ("tsql", "fabric", "redshift")
+        self._has_prefixes = type(dialect).__name__.lower() in ("tsql", "fabric", "redshift")
 
     def keep(self, effect: StatementEffect, written: list[TableWrite]) -> list[TableWrite]:
-        """Remember what a statement does to temporary tables; return what it does to others."""
+        """Apply the writes to temporary tables, and return the writes to other tables."""
         kept: list[TableWrite] = []
-        for one in written:
+        for write in written:
             if effect.temporary:
-                rows = dict(one.rows)
-                self.relations[one.table] = Relation(list(one.columns), rows, reads=effect.inputs)
-            elif effect.lifecycle == "RENAME" and self._rename(one):
+                relation = Relation(write.columns, write.rows, reads=effect.inputs)
+                self.relations[write.table] = relation
+            elif effect.lifecycle == "RENAME" and self._rename(write):
                 continue
-            elif self._is_temporary(one.table):
-                self._change(effect, one)
+            elif self._is_temporary(write.table):
+                self._change(effect, write)
             else:
-                kept.append(one)
+                kept.append(write)
         return kept
 
     def _is_temporary(self, table: TableName) -> bool:
         if table in self.relations:
             return True
-        return self._has_marks and len(table) == 1 and table[0].startswith(_MARKS)
+        return self._has_prefixes and len(table) == 1 and table[0].startswith(_PREFIXES)
 
     def _rename(self, written: TableWrite) -> bool:
         for item in written.columns:
@@ -108,22 +107,19 @@ class TemporaryTables:
         if effect.lifecycle == "DROP":
             self.relations.pop(written.table, None)
         elif effect.lifecycle is None:
-            old = self.relations.get(written.table) or Relation([], {})
-            rows: Deps = dict(old.rows)
-            merge(rows, written.rows)
-            new = Relation(list(written.columns), {})
-            found = united_by_name([old, new], rows)
-            found.reads = list(dict.fromkeys([*old.reads, *effect.inputs]))
-            self.relations[written.table] = found
+            old = self.relations.get(written.table) or Relation([])
+            both = union_by_name([old, Relation(written.columns, written.rows)])
+            both.reads = list(dict.fromkeys([*old.reads, *effect.inputs]))
+            self.relations[written.table] = both
 
 
-_NAME = re.compile(r"[\w$ -]+\Z")  # a path or a stage is in no schema
-# Where `USE x` names a database with schemas in it, and the schema it starts in.
+_NAME = re.compile(r"[\w$ -]+\Z")  # not a path or a stage, which have no schema
+# Dialects in which `USE x` selects a database, and the schema that it starts in.
 _FIRST_SCHEMA = {"tsql": "dbo", "fabric": "dbo", "snowflake": "PUBLIC"}
 
 
 class CurrentSchema:
-    """What USE has said so far."""
+    """The database and schema that USE has selected: names without a schema belong to them."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -132,7 +128,7 @@ class CurrentSchema:
         self._schema: tuple[str, ...] = ()
 
     def follow(self, tree: exp.Expression) -> None:
-        """Take note of a USE statement; any other changes nothing."""
+        """Apply a USE statement; ignore any other."""
         if not isinstance(tree, exp.Use) or not isinstance(tree.this, exp.Table):
             return
         parts = tuple(
@@ -150,7 +146,7 @@ class CurrentSchema:
             self._database, self._schema = parts[:-1] or self._database, parts[-1:]
 
     def text(self, name: TableName) -> str:
-        """Return a table's name as one string, with the database and schema in use."""
+        """Return a table's name as one string, qualified with the current database and schema."""
         if self._schema and name and all(_NAME.match(part) for part in name):
             if len(name) == 1:
                 name = (*self._database, *self._schema, *name)

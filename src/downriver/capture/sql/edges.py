@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from downriver.capture.sql.query.select import ComputedColumn
 from downriver.capture.sql.result import ColumnEdge, ColumnRef
-from downriver.columns.dependencies import Certainty, DependencyKind
-from downriver.columns.relations import Star
+from downriver.columns import Certainty, DependencyKind, Star
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from downriver.capture.sql.statements.context import TableWrite
-    from downriver.columns.dependencies import Deps, TableName
+    from downriver.columns import Deps, TableName
 
     TableText = Callable[[TableName], str]
 
@@ -25,14 +23,14 @@ _RESOLUTIONS: dict[int, Literal["exact", "inferred", "ambiguous"]] = {
 
 
 def count_edges(written: TableWrite) -> int:
-    """Return how many edges `column_edges` and `dataset_edges` would make."""
+    """Return the number of edges that `column_edges` and `dataset_edges` yield."""
     return len(written.rows) + sum(
         1 if isinstance(item, Star) else len(item.deps) for item in written.columns
     )
 
 
 def column_edges(written: TableWrite, text: TableText) -> Iterator[ColumnEdge]:
-    """Yield the edges into each column of a written table; `text` gives tables their names."""
+    """Yield the edges into each column of a written table; `text` renders table names."""
     target = text(written.table)
     for item in written.columns:
         if isinstance(item, Star):
@@ -42,10 +40,10 @@ def column_edges(written: TableWrite, text: TableText) -> Iterator[ColumnEdge]:
                 type="DIRECT",
                 subtype="IDENTITY",
                 resolution="inferred",
-                expression=_all_but(item),
+                expression=_except(item),
             )
         elif item.deps:
-            expression = item.text() if isinstance(item, ComputedColumn) else ""
+            expression = item.definition.text() if item.definition is not None else ""
             yield from _edges(item.deps, ColumnRef(target, item.name), expression, text)
 
 
@@ -54,18 +52,18 @@ def dataset_edges(written: TableWrite, text: TableText) -> Iterator[ColumnEdge]:
     yield from _edges(written.rows, ColumnRef(text(written.table), "*"), "", text)
 
 
-def _all_but(star: Star) -> str:
+def _except(star: Star) -> str:
     return f"* EXCEPT ({', '.join(sorted(star.dropped))})" if star.dropped else ""
 
 
 def _edges(deps: Deps, target: ColumnRef, expression: str, text: TableText) -> Iterator[ColumnEdge]:
-    for (table, column, kind, masked), sure in deps.items():
+    for (table, column, kind, masked), certainty in deps.items():
         yield ColumnEdge(
             source=ColumnRef(text(table), column),
             target=target,
             type="DIRECT" if kind < DependencyKind.JOIN else "INDIRECT",
             subtype=DependencyKind(kind).name,
             masking=masked,
-            resolution=_RESOLUTIONS[sure],
+            resolution=_RESOLUTIONS[certainty],
             expression=expression,
         )

@@ -15,7 +15,7 @@ from downriver.capture.sql.statements.context import StatementContext, TableWrit
 from downriver.capture.sql.statements.dispatch import read_statement
 from downriver.capture.sql.text.parse import ScriptStatement, scan_tables
 from downriver.capture.sql.text.tokens import tokenize_leniently
-from downriver.columns.relations import Column, Relation, Star
+from downriver.columns import Column, Relation, Star
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from downriver.capture.sql.catalog import Schema
     from downriver.capture.sql.statements.context import StatementEffect
-    from downriver.columns.dependencies import TableName
+    from downriver.columns import TableName
 
 _logger = logging.getLogger(__name__)
 
@@ -141,7 +141,7 @@ class Script:
         found.lifecycle = effect.lifecycle
         found.inputs = self._texts(effect.inputs)
         found.blind_spots += [
-            SqlBlindSpot(kind, message, found.line) for kind, message in effect.hidden
+            SqlBlindSpot(kind, message, found.line) for kind, message in effect.blind_spots
         ]
         written = list(effect.written)
         if effect.result is not None:
@@ -164,7 +164,7 @@ class Script:
             self._schema.add(table, columns)
         for written in kept:
             if effect.lifecycle == "DROP":
-                self._schema.forget(written.table)
+                self._schema.remove(written.table)
             elif effect.lifecycle == "RENAME":
                 self._rename(written)
             elif effect.kind in _CREATES_COLUMNS:
@@ -176,7 +176,7 @@ class Script:
         for item in written.columns:
             columns = self._schema.columns_of(item.table) if isinstance(item, Star) else None
             if isinstance(item, Star) and columns is not None:
-                self._schema.forget(item.table)
+                self._schema.remove(item.table)
                 self._schema.add(written.table, columns)
 
     def _texts(self, names: list[TableName] | tuple[TableName, ...]) -> list[str]:

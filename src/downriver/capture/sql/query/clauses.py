@@ -6,126 +6,127 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from downriver.columns.dependencies import NOTHING, Certainty, DependencyKind, Deps, indirect, merge
-from downriver.columns.relations import Column, Relation, Star, opaque_column
+from downriver.columns import (
+    NOTHING,
+    Column,
+    DependencyKind,
+    Deps,
+    Relation,
+    Star,
+    aggregate,
+    distinct,
+    filter_rows,
+    merge_all,
+    sort,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from downriver.capture.sql.query.scope import QueryScope
     from downriver.capture.sql.query.walker import QueryWalker
 
-# What decides which rows there are, and how.
-_STEERING = (
-    ("prewhere", DependencyKind.FILTER),
-    ("where", DependencyKind.FILTER),
-    ("having", DependencyKind.FILTER),
-    ("qualify", DependencyKind.FILTER),
-    ("order", DependencyKind.SORT),
-    ("sort", DependencyKind.SORT),
-    ("cluster", DependencyKind.SORT),
-    ("distribute", DependencyKind.SORT),
-)
+_FILTERS = ("prewhere", "where", "having", "qualify")
+_ORDERS = ("order", "sort", "cluster", "distribute")
 
 
 class RowClauseTranslator:
-    """Adds what clauses look at to what decides a query's rows."""
+    """Applies the clauses of a query to the relation of its select list."""
 
     def __init__(self, walker: QueryWalker) -> None:
         self._walker = walker
 
-    def compare(self, relations: Sequence[Relation], rows: Deps) -> None:
-        """Where equal rows become one, every column decides which rows there are."""
-        for relation in relations:
-            for item in relation.items:
-                column = item if isinstance(item, Column) else item.column("*", Certainty.INFERRED)
-                merge(rows, indirect(column.deps, DependencyKind.GROUP_BY))
+    def select(self, node: exp.Select, relation: Relation, scope: QueryScope) -> Relation:
+        """Apply every clause of a SELECT."""
+        relation = self.filter_and_sort(node, relation, scope)
+        self._walker.budget.spend(len(relation.items) + len(relation.rows))
+        group = node.args.get("group")
+        if group is not None:
+            relation = aggregate(relation, self._group_keys(group, node, scope), relation.items)
+        clause = node.args.get("distinct")
+        if clause is not None:
+            on = clause.args.get("on")
+            keys = None if on is None else self._walker.expressions.of(on, scope)
+            relation = distinct(relation, keys)
+        return relation
 
-    def steer(self, node: exp.Expression, scope: QueryScope, rows: Deps) -> None:
-        """Add what WHERE, HAVING, QUALIFY, CONNECT BY, ORDER BY and LIMIT look at."""
-        for part, kind in _STEERING:
+    def filter_and_sort(
+        self, node: exp.Expression, relation: Relation, scope: QueryScope
+    ) -> Relation:
+        """Apply WHERE, HAVING, QUALIFY, ORDER BY, CONNECT BY and LIMIT."""
+        for part in _FILTERS:
+            for condition in _expressions_of(node.args.get(part)):
+                relation = filter_rows(relation, self._walker.expressions.of(condition, scope))
+        for part in _ORDERS:
+            keys = [self._sort_key(key, scope) for key in _expressions_of(node.args.get(part))]
+            relation = sort(relation, merge_all(keys))
+        hierarchy = node.args.get("connect")
+        if isinstance(hierarchy, exp.Connect):
+            relation = self._connect_by(hierarchy, relation, scope)
+        return self._limit(node, relation, scope)
+
+    def _connect_by(self, node: exp.Connect, relation: Relation, scope: QueryScope) -> Relation:
+        for part, kind in (("start", DependencyKind.FILTER), ("connect", DependencyKind.JOIN)):
+            condition = node.args.get(part)
+            if isinstance(condition, exp.Expression):
+                relation = relation.influenced(self._walker.expressions.of(condition, scope), kind)
+        return relation
+
+    def _limit(self, node: exp.Expression, relation: Relation, scope: QueryScope) -> Relation:
+        for part in ("limit", "offset"):
             clause = node.args.get(part)
             if clause is None:
                 continue
-            for expression in clause.expressions or [clause.this]:
-                if isinstance(expression, exp.Expression):
-                    deps = self._output(expression, scope) if kind == DependencyKind.SORT else None
-                    if deps is None:
-                        deps = self._walker.expressions.of(expression, scope)
-                    merge(rows, indirect(deps, kind))
-        for part, kind in (
-            ("start", DependencyKind.FILTER),
-            ("connect", DependencyKind.JOIN),
-        ):  # CONNECT BY
-            clause = node.args.get("connect")
-            condition = clause.args.get(part) if isinstance(clause, exp.Connect) else None
-            if isinstance(condition, exp.Expression):
-                merge(rows, indirect(self._walker.expressions.of(condition, scope), kind))
-        for part in ("limit", "offset"):
-            clause = node.args.get(part)
-            count = clause.args.get("expression") if clause is not None else None
+            count = clause.args.get("expression")
             if isinstance(count, exp.Expression) and not isinstance(count, exp.Literal):
-                merge(
-                    rows, indirect(self._walker.expressions.of(count, scope), DependencyKind.FILTER)
-                )
-            for key in clause.expressions if clause is not None else ():  # ClickHouse: LIMIT 1 BY a
-                merge(
-                    rows, indirect(self._walker.expressions.of(key, scope), DependencyKind.GROUP_BY)
-                )
+                relation = filter_rows(relation, self._walker.expressions.of(count, scope))
+            if clause.expressions:  # ClickHouse: LIMIT 1 BY a
+                keys = (self._walker.expressions.of(key, scope) for key in clause.expressions)
+                relation = distinct(relation, merge_all(keys))
+        return relation
 
-    def _output(self, node: exp.Expression, scope: QueryScope) -> Deps | None:
-        """Return what `ORDER BY 2`, `ORDER BY ALL` or `ORDER BY alias` means, if it is one."""
+    def _sort_key(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        """Return the dependencies of a sort key; `2`, `ALL` and an alias mean select items."""
         inner = node.this if isinstance(node, exp.Ordered) else node
         if isinstance(inner, exp.Column) and not inner.args.get("table"):
             alias = scope.aliases.get(self._walker.name(inner.this))
-            return None if alias is None else alias.deps
+            return self._walker.expressions.of(node, scope) if alias is None else alias.deps
         if isinstance(inner, exp.Columns) or (
             isinstance(inner, exp.Var) and inner.name.upper() == "ALL"
         ):
-            return opaque_column(Relation(list(scope.items), NOTHING), "").deps
-        return self._by_position(inner, scope)
+            return Relation(scope.items).value()
+        deps = _by_position(inner, scope)
+        return self._walker.expressions.of(node, scope) if deps is None else deps
 
-    def _by_position(self, node: exp.Expression, scope: QueryScope) -> Deps | None:
-        """Return what `ORDER BY 2` or `GROUP BY 1` means."""
-        if not isinstance(node, exp.Literal) or node.is_string or not str(node.this).isdigit():
-            return None
-        at = int(node.this) - 1
-        if any(isinstance(item, Star) for item in scope.items[: at + 1]):
-            return opaque_column(Relation(list(scope.items), NOTHING), "").deps
-        item = scope.items[at] if 0 <= at < len(scope.items) else None
-        return item.deps if isinstance(item, Column) else NOTHING
-
-    def group(self, node: exp.Select, scope: QueryScope, rows: Deps) -> None:
-        """Add what GROUP BY looks at."""
-        group = node.args.get("group")
-        if group is None:
-            return
-        parts = list(_group_parts(group))
+    def _group_keys(self, group: exp.Expression, node: exp.Select, scope: QueryScope) -> Deps:
+        keys = list(_group_parts(group))
         if group.args.get("all"):
-            parts += [part for part in node.expressions if not _aggregates(part)]
-        for part in parts:
-            deps = self._by_position(part, scope)
-            if deps is None and part.is_star:
-                deps = opaque_column(
-                    Relation(self._walker.selects.items([part], scope), NOTHING), ""
-                ).deps
-            elif deps is None:
-                deps = self._walker.expressions.of(part, scope)
-            merge(rows, indirect(deps, DependencyKind.GROUP_BY))
+            keys += [item for item in node.expressions if not _has_aggregate(item)]
+        return merge_all(self._group_key(key, scope) for key in keys)
 
-    def distinct(
-        self,
-        clause: exp.Expression,
-        scope: QueryScope,
-        items: list[Column | Star],
-        rows: Deps,
-    ) -> None:
-        """Add what DISTINCT compares."""
-        on = clause.args.get("on")
-        if on is not None:
-            merge(rows, indirect(self._walker.expressions.of(on, scope), DependencyKind.GROUP_BY))
-            return
-        self.compare([Relation(items, NOTHING)], rows)
+    def _group_key(self, key: exp.Expression, scope: QueryScope) -> Deps:
+        deps = _by_position(key, scope)
+        if deps is not None:
+            return deps
+        if key.is_star:
+            return Relation(self._walker.selects.items([key], scope)).value()
+        return self._walker.expressions.of(key, scope)
+
+
+def _expressions_of(clause: exp.Expression | None) -> Iterable[exp.Expression]:
+    parts = (clause.expressions or [clause.this]) if clause is not None else ()
+    return [part for part in parts if isinstance(part, exp.Expression)]
+
+
+def _by_position(node: exp.Expression, scope: QueryScope) -> Deps | None:
+    """Return the dependencies of `ORDER BY 2` or `GROUP BY 1`, None for anything else."""
+    if not isinstance(node, exp.Literal) or node.is_string or not str(node.this).isdigit():
+        return None
+    at = int(node.this) - 1
+    if any(isinstance(item, Star) for item in scope.items[: at + 1]):
+        return Relation(scope.items).value()
+    item = scope.items[at] if 0 <= at < len(scope.items) else None
+    return item.deps if isinstance(item, Column) else NOTHING
 
 
 def _group_parts(group: exp.Expression) -> Iterator[exp.Expression]:
@@ -137,8 +138,8 @@ def _group_parts(group: exp.Expression) -> Iterator[exp.Expression]:
                 yield from item.expressions or [item]
 
 
-def _aggregates(node: exp.Expression) -> bool:
-    """Whether a select item is an aggregate, and so nothing to group by."""
+def _has_aggregate(node: exp.Expression) -> bool:
+    """Return whether a select item contains an aggregate, so that it is no key of GROUP BY ALL."""
     if isinstance(node, (exp.AggFunc, exp.Query)):
         return isinstance(node, exp.AggFunc)
-    return any(_aggregates(child) for child in node.iter_expressions())
+    return any(_has_aggregate(child) for child in node.iter_expressions())

@@ -9,11 +9,21 @@ from sqlglot import exp
 from downriver.capture.sql.query.names import is_row
 from downriver.capture.sql.query.scope import QueryScope
 from downriver.capture.sql.query.select import pattern_deps
-from downriver.columns.dependencies import NOTHING, DependencyKind, Deps, direct, indirect, merge
-from downriver.columns.relations import Column, Relation, opaque_column
+from downriver.columns import (
+    NOTHING,
+    Column,
+    DependencyKind,
+    Deps,
+    Relation,
+    choose,
+    direct,
+    indirect,
+    merge,
+    window,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from downriver.capture.sql.query.walker import QueryWalker
 
@@ -31,7 +41,7 @@ _ROW_MAKERS = (
 
 
 class ExpressionTranslator:
-    """Computes dependencies of expressions in a scope; subqueries go back to the walker."""
+    """Computes the dependencies of expressions in a scope; the walker reads subqueries."""
 
     def __init__(self, walker: QueryWalker) -> None:
         self._walker = walker
@@ -71,7 +81,7 @@ class ExpressionTranslator:
             exp.Identifier: _nothing,
             exp.Parameter: self._parameter,
             exp.Placeholder: _nothing,
-            exp.Interval: self._passed_on,
+            exp.Interval: self._transformed,
         }
 
     def of(self, node: exp.Expression, scope: QueryScope) -> Deps:
@@ -95,10 +105,10 @@ class ExpressionTranslator:
         if isinstance(inner, exp.Column):
             found = self._walker.paths.find(inner, scope)
             if found is not None:
-                return Column(name, found.deps, "", found.fields)
+                return Column(name, found.deps, fields=found.fields)
         if isinstance(inner, exp.Struct):
             return self._walker.paths.struct(inner, name, scope)
-        computed = Column(name, self.of(inner, scope), fields=None)
+        computed = Column(name, self.of(inner, scope))
         self._walker.listener.computed(inner, computed)
         return computed
 
@@ -111,11 +121,11 @@ class ExpressionTranslator:
                     merge(deps, more)
         return deps
 
-    def _passed_on(self, node: exp.Expression, scope: QueryScope) -> Deps:
+    def _transformed(self, node: exp.Expression, scope: QueryScope) -> Deps:
         return direct(self._children(node, scope), DependencyKind.TRANSFORMATION)
 
     def _chain(self, node: exp.Expression, scope: QueryScope) -> Deps:
-        """Walk `a + b + c + …` without recursion: such chains are as deep as they are long."""
+        """Return the dependencies of `a + b + c + …` without recursion: its tree is very deep."""
         deps: Deps = {}
         while isinstance(node, exp.Binary) and type(node) not in self._special:
             right = node.args.get("expression")
@@ -133,14 +143,14 @@ class ExpressionTranslator:
         return found.deps if found is not None else NOTHING
 
     def _star(self, node: exp.Expression, scope: QueryScope) -> Deps:
-        """`hash(*)` uses every column, `count(*)` none."""
+        """Return the dependencies of a star: `hash(*)` uses every column, `count(*)` none."""
         if _counts(node.parent):
             return NOTHING
-        items = self._walker.selects.items([node], scope)
-        return opaque_column(Relation(items, NOTHING), "").deps
+        row = Relation(self._walker.selects.items([node], scope))
+        return direct(row.value(), DependencyKind.TRANSFORMATION)
 
     def _parameter(self, node: exp.Expression, scope: QueryScope) -> Deps:
-        """`$1` is the first column of a file in a Snowflake stage; elsewhere a value given."""
+        """Return the dependencies of `$1`: in Snowflake the first column of a staged file."""
         name = self._walker.name(node)
         if not name.startswith("$") or self._walker.dialect_name != "snowflake":
             return NOTHING
@@ -148,52 +158,52 @@ class ExpressionTranslator:
         return found.deps if found is not None else NOTHING
 
     def _case(self, node: exp.Expression, scope: QueryScope) -> Deps:
-        deps: Deps = {}
-        looked_at = [node.this] if node.this is not None else []
+        conditions = [node.this] if node.this is not None else []
+        values = []
         for branch in node.args.get("ifs") or ():
-            looked_at.append(branch.this)
-            merge(deps, direct(self.of(branch.args["true"], scope), DependencyKind.TRANSFORMATION))
+            conditions.append(branch.this)
+            values.append(branch.args["true"])
         if node.args.get("default") is not None:
-            merge(deps, direct(self.of(node.args["default"], scope), DependencyKind.TRANSFORMATION))
-        for condition in looked_at:
-            merge(deps, indirect(self.of(condition, scope), DependencyKind.CONDITIONAL))
-        return deps
+            values.append(node.args["default"])
+        chosen = [self.of(value, scope) for value in values]
+        return choose([self.of(condition, scope) for condition in conditions], chosen)
 
     def _if(self, node: exp.Expression, scope: QueryScope) -> Deps:
-        deps = indirect(self.of(node.this, scope), DependencyKind.CONDITIONAL)
-        for branch in ("true", "false"):
-            if node.args.get(branch) is not None:
-                merge(
-                    deps, direct(self.of(node.args[branch], scope), DependencyKind.TRANSFORMATION)
-                )
-        return deps
+        branches = [node.args.get("true"), node.args.get("false")]
+        return self._chosen([node.this], [b for b in branches if b is not None], scope)
 
     def _decode(self, node: exp.Expression, scope: QueryScope) -> Deps:
-        """`DECODE(a, 1, b, 2, c, d)`: a is compared with every second value."""
+        """`DECODE(a, 1, b, 2, c, d)`: compares a with every second argument."""
         if not node.expressions:
             return NOTHING
         compared, *rest = node.expressions
-        looked_at, values = [compared, *rest[:-1:2]], rest[1::2]
+        conditions, values = [compared, *rest[:-1:2]], rest[1::2]
         if len(rest) % 2:
-            values.append(rest[-1])  # if nothing is equal
-        deps: Deps = {}
-        for condition in looked_at:
-            merge(deps, indirect(self.of(condition, scope), DependencyKind.CONDITIONAL))
-        for value in values:
-            merge(deps, direct(self.of(value, scope), DependencyKind.TRANSFORMATION))
-        return deps
+            values.append(rest[-1])  # the default
+        return self._chosen(conditions, values, scope)
+
+    def _chosen(
+        self,
+        conditions: Sequence[exp.Expression],
+        values: Sequence[exp.Expression],
+        scope: QueryScope,
+    ) -> Deps:
+        return choose(
+            [self.of(condition, scope) for condition in conditions],
+            [self.of(value, scope) for value in values],
+        )
 
     def _window(self, node: exp.Expression, scope: QueryScope) -> Deps:
-        deps = dict(direct(self.of(node.this, scope), DependencyKind.TRANSFORMATION))
+        value = self.of(node.this, scope)
+        keys: list[Deps] = []
         seen: set[str] = set()
-        window: exp.Expression | None = node
-        while window is not None:
-            for part in _window_parts(window):
-                merge(deps, indirect(self.of(part, scope), DependencyKind.WINDOW))
-            name = self._walker.name(window.args["alias"]) if window.args.get("alias") else ""
-            window = None if name in seen else scope.windows.get(name)
+        spec: exp.Expression | None = node
+        while spec is not None:
+            keys += [self.of(part, scope) for part in _window_parts(spec)]
+            name = self._walker.name(spec.args["alias"]) if spec.args.get("alias") else ""
+            spec = None if name in seen else scope.windows.get(name)
             seen.add(name)
-        return deps
+        return window(value, keys)
 
     def _filter(self, node: exp.Expression, scope: QueryScope) -> Deps:
         deps = dict(self.of(node.this, scope))
@@ -204,14 +214,13 @@ class ExpressionTranslator:
         deps = dict(direct(self.of(node.this, scope), DependencyKind.AGGREGATION))
         if deps:  # listagg(a) within group (order by b)
             merge(deps, self.of(node.expression, scope))
-        for part in (
-            node.expression.expressions if not deps else ()
-        ):  # a percentile of what is ordered
+            return deps
+        for part in node.expression.expressions:  # percentile_cont(0.5) within group (order by a)
             merge(deps, direct(self.of(part, scope), DependencyKind.AGGREGATION))
         return deps
 
     def _order(self, node: exp.Expression, scope: QueryScope) -> Deps:
-        """The order inside an aggregate, as in `string_agg(a order by b)`."""
+        """Return the dependencies of an ordered argument, as in `string_agg(a order by b)`."""
         deps = dict(self.of(node.this, scope)) if node.this is not None else {}
         for part in node.expressions:
             merge(deps, indirect(self.of(part, scope), DependencyKind.SORT))
@@ -228,28 +237,25 @@ class ExpressionTranslator:
             name = self._walker.name(counted.this)
             source = scope.find_source(name)
             if source is not None and is_row(source, name, scope):
-                return NOTHING  # whole rows: none of them is missing
+                return NOTHING  # counts whole rows
         return direct(self._children(node, scope), DependencyKind.AGGREGATION)
 
     def _rows_made(self, node: exp.Expression, scope: QueryScope) -> Deps:
         deps = direct(self._children(node, scope), DependencyKind.TRANSFORMATION)
-        if not isinstance(node.this, exp.Array):  # as many rows as are written there
-            merge(scope.generates, indirect(deps, DependencyKind.JOIN))
+        if not isinstance(node.this, exp.Array):  # a literal array always has the same length
+            scope.influence(deps, DependencyKind.JOIN)
         return deps
 
     def _subquery(self, node: exp.Expression, scope: QueryScope) -> Deps:
         relation = self._walker.query(node, scope)
-        deps: Deps = {}
-        for item in relation.items:
-            column = item if isinstance(item, Column) else item.column("*", 1)
-            merge(deps, direct(column.deps, DependencyKind.TRANSFORMATION))
+        deps = dict(direct(relation.value(), DependencyKind.TRANSFORMATION))
         merge(deps, relation.rows)
         return deps
 
     def _exists(self, node: exp.Expression, scope: QueryScope) -> Deps:
         if isinstance(node.this, exp.Query):
             return self._walker.query(node.this, scope).rows
-        return self._passed_on(node, scope)  # Spark: exists(array, x -> x > 0)
+        return self._transformed(node, scope)  # Spark: exists(array, x -> x > 0)
 
     def _pattern(self, node: exp.Expression, scope: QueryScope) -> Deps:
         return pattern_deps(node, self._walker, scope)
@@ -263,11 +269,11 @@ class ExpressionTranslator:
         return deps
 
     def _comprehension(self, node: exp.Expression, scope: QueryScope) -> Deps:
-        """`[x + 1 FOR x IN xs IF x > 0]`: x is an element of xs."""
+        """Return the dependencies of `[x + 1 FOR x IN xs IF x > 0]`; x is an element of xs."""
         elements = direct(self.of(node.args["iterator"], scope), DependencyKind.TRANSFORMATION)
-        inner = QueryScope(scope, {})
+        inner = QueryScope(scope)
         name = self._walker.name(node.expression)
-        inner.sources[""] = Relation([Column(name, elements)], NOTHING)
+        inner.sources[""] = Relation([Column(name, elements)])
         deps = dict(direct(self.of(node.this, inner), DependencyKind.TRANSFORMATION))
         merge(deps, elements)
         condition = node.args.get("condition")
@@ -276,14 +282,12 @@ class ExpressionTranslator:
         return deps
 
     def _lambda(self, node: exp.Expression, scope: QueryScope) -> Deps:
-        """A lambda's parameters are its own; the rest of its body looks outside."""
-        inner = QueryScope(scope, {})
-        parameters: list[Column] = [
-            Column(self._walker.name(p), NOTHING) for p in node.expressions if p.name
-        ]
-        inner.sources[""] = Relation([*parameters], NOTHING)
+        """Return the dependencies of a lambda's body; its parameters hide outer names."""
+        inner = QueryScope(scope)
+        parameters = [Column(self._walker.name(p), NOTHING) for p in node.expressions if p.name]
+        inner.sources[""] = Relation(parameters)
         for parameter in parameters:
-            inner.sources.setdefault(parameter.name, Relation([], NOTHING))
+            inner.sources.setdefault(parameter.name, Relation([]))
         return direct(self.of(node.this, inner), DependencyKind.TRANSFORMATION)
 
 
@@ -303,7 +307,7 @@ def _counts(node: exp.Expression | None) -> bool:
 
 
 def _counts_rows(node: exp.Expression) -> bool:
-    """T-SQL's `IDENTITY(INT, 1, 1)`."""
+    """Return whether this numbers rows, as T-SQL's `IDENTITY(INT, 1, 1)` does."""
     return isinstance(node, exp.Anonymous) and str(node.name).upper() == "IDENTITY"
 
 
@@ -312,7 +316,7 @@ def _nothing(node: exp.Expression, scope: QueryScope) -> Deps:
 
 
 def _aggregates(node: exp.Expression) -> bool:
-    """Whether a value is made of many rows' values; what LAG and FIRST_VALUE show is one row's."""
+    """Return whether a function combines many rows; LAG and FIRST_VALUE take the value of one."""
     return isinstance(node, exp.AggFunc) and not isinstance(node, _OF_ONE_ROW)
 
 
@@ -325,7 +329,7 @@ _NAMES = frozenset(
         "redact", "fnv_hash", "siphash64", "cityhash64", "standard_hash", "checksum", "digest",
     }
 )  # fmt: skip
-# Which of them have a class of their own differs between the versions of sqlglot.
+# sqlglot versions differ in which of these functions have their own class.
 _KINDS = tuple(
     kind
     for name in ("MD5", "MD5Digest", "SHA", "SHA2", "SHA1Digest", "SHA2Digest", "FarmFingerprint")
@@ -334,7 +338,7 @@ _KINDS = tuple(
 
 
 def masks(node: exp.Expression) -> bool:
-    """Return whether what goes into a function cannot be seen in what comes out."""
+    """Return whether the result of a function hides its argument."""
     if isinstance(node, _KINDS):
         return True
     return isinstance(node, exp.Anonymous) and str(node.this).casefold() in _NAMES

@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from downriver.columns.dependencies import NOTHING, DependencyKind, Deps, direct, merge
-from downriver.columns.relations import Column, Relation, opaque_column
+from downriver.columns import (
+    NOTHING,
+    Column,
+    DependencyKind,
+    Deps,
+    direct,
+    merge,
+    merge_all,
+)
 
 if TYPE_CHECKING:
     from sqlglot.dialects.dialect import Dialect
 
     from downriver.capture.sql.query.scope import QueryScope
     from downriver.capture.sql.query.walker import QueryWalker
-    from downriver.columns.dependencies import TableName
+    from downriver.columns import Relation, TableName
 
-# Where a table may stand, `format.path` is a file of that format.
+# Spark reads `format.path` in FROM as a file of that format.
 _FORMATS = frozenset(
     {"avro", "binaryfile", "csv", "delta", "iceberg", "json", "orc", "parquet", "text"}
 )
@@ -25,43 +32,48 @@ _PART = re.compile(r'"[^"]*"|`[^`]*`|[^.]+')
 
 
 class DialectNames:
-    """What identifiers, tables, select items and relations are called in one dialect."""
+    """The names of identifiers, tables, select items and relations in one dialect.
 
-    def __init__(self, dialect: Dialect) -> None:
+    `spellings` is a cache; several instances may share it.
+    """
+
+    def __init__(
+        self, dialect: Dialect, spellings: dict[tuple[str, bool], str] | None = None
+    ) -> None:
         self.dialect = dialect
         self.dialect_name = type(dialect).__name__.lower()
-        self._names: dict[tuple[str, bool], str] = {}
+        self._spellings: dict[tuple[str, bool], str] = {} if spellings is None else spellings
 
     def name(self, node: exp.Expression) -> str:
         """Return an identifier as the dialect compares it."""
         if isinstance(node, exp.Identifier):
             key = (node.this, bool(node.args.get("quoted")))
-            known = self._names.get(key)
+            known = self._spellings.get(key)
             if known is None:
                 copy = exp.Identifier(this=key[0], quoted=key[1])
-                known = self._names[key] = str(self.dialect.normalize_identifier(copy).this)
+                known = self._spellings[key] = str(self.dialect.normalize_identifier(copy).this)
             return known
         if isinstance(node, exp.Parameter) and isinstance(node.this, exp.Literal):
             return f"${node.name}"  # the columns of a file in a Snowflake stage: $1, $2
         return str(node.name)
 
     def fold(self, name: str) -> str:
-        """Return a name as the dialect compares it when it is not quoted."""
+        """Return an unquoted name as the dialect compares it."""
         return self.name(exp.Identifier(this=name, quoted=False))
 
     def table_name(self, node: exp.Table) -> TableName:
-        """Return the parts of a table's name; `#t` and `@t` of T-SQL keep their marks."""
+        """Return the parts of a table's name; `#t` and `@t` of T-SQL keep their prefix."""
         if is_named_by_value(node.this):
             return self.name_in(_value(node.this))
         parts = [part for part in node.parts if part.name]
         if len(parts) == 2 and parts[0].name.lower() in _FORMATS and "/" in parts[1].name:
             return (str(parts[1].name),)  # Spark: parquet.`/data/orders` is a file
         if self.dialect_name == "bigquery" and len(parts) > 1:
-            return tuple(str(part.name) for part in parts)  # as it is written, unlike a column's
-        return tuple(_mark(part) + self.name(part) for part in parts)
+            return tuple(str(part.name) for part in parts)  # case-sensitive, unlike columns
+        return tuple(_prefix(part) + self.name(part) for part in parts)
 
     def name_in(self, value: object) -> TableName:
-        """Return the parts of a table's name that is a string, nothing when it is no constant."""
+        """Return the parts of a table's name in a string literal, () for anything else."""
         if not isinstance(value, exp.Literal) or not value.is_string:
             return ()
         return tuple(
@@ -70,7 +82,7 @@ class DialectNames:
         )
 
     def output_name(self, node: exp.Expression) -> str:
-        """Return the name a select item gets, or nothing when it has none."""
+        """Return the name of a select item, "" when it has none."""
         if isinstance(node, exp.Alias):
             return self.name(node.args["alias"])
         if isinstance(node, exp.Column):
@@ -84,7 +96,7 @@ class DialectNames:
         return ""
 
     def alias(self, node: exp.Expression) -> str:
-        """Return the name a relation goes by in a FROM clause."""
+        """Return the alias of a relation in a FROM clause, or its own name."""
         for part in reversed(node.args.get("pivots") or ()):
             if part.args.get("alias") is not None and part.args["alias"].this is not None:
                 return self.name(part.args["alias"].this)
@@ -111,7 +123,7 @@ def _value(node: exp.Expression) -> object:
     return node.expressions[0] if isinstance(node, exp.Anonymous) else node.this
 
 
-def _mark(node: exp.Expression) -> str:
+def _prefix(node: exp.Expression) -> str:
     if isinstance(node, exp.Parameter):
         return "@"
     if node.args.get("global_"):
@@ -121,15 +133,15 @@ def _mark(node: exp.Expression) -> str:
 
 _STEPS = (exp.Dot, exp.Bracket, exp.StructExtract, exp.Paren)
 
-# Where a table's name among expressions is no value, but a column of that name may be.
+# Dialects in which a table's name is not a value: `select t from t` means a column t.
 _NO_ROW_VALUES = frozenset(
     {"fabric", "hive", "mysql", "oracle", "snowflake", "spark", "spark2", "databricks", "teradata",
      "tsql"}
 )  # fmt: skip
 
 _PSEUDO_COLUMNS = {"oracle": frozenset({"rownum", "user", "sysdate", "systimestamp", "uid"})}
-_WORDS = frozenset({"default", "$action"})  # SET a = DEFAULT, and what MERGE did to a row
-_OF_HIERARCHIES = frozenset({"level", "connect_by_isleaf", "connect_by_iscycle"})
+_KEYWORDS = frozenset({"default", "$action"})  # SET a = DEFAULT; the action of a MERGE
+_HIERARCHY_COLUMNS = frozenset({"level", "connect_by_isleaf", "connect_by_iscycle"})
 
 
 class ColumnResolver:
@@ -154,35 +166,35 @@ class ColumnResolver:
             if source is not None:
                 found = source.find(parts[at])
                 if found is None and not self._walker.listener.trusts_schemas:
-                    found = source.outdated(parts[at])
+                    found = source.find_unlisted(parts[at])
                 return _inside(found, parts[at + 1 :])
         return self._of_record(parts) or _inside(self._named(parts[0], scope), parts[1:])
 
     def _of_record(self, parts: list[str]) -> Column | None:
-        """Return a column of a row that goes by a name: `r.id` in a loop, `NEW.id` in a trigger."""
+        """Return a column of a named row: `r.id` in a loop, `NEW.id` in a trigger."""
         record = self._walker.records.get(parts[0].casefold())
         found = record.find(parts[1]) if record is not None else None
         if record is None or found is None:
             return None
         self._walker.inputs.update(dict.fromkeys(record.reads))
-        deps = dict(found.deps)
-        merge(deps, record.rows)  # there is one only if the query has a row
+        # The row exists only if the query returns it.
+        deps = merge_all([found.deps, record.rows])
         return _inside(found.with_deps(deps), parts[2:])
 
     def _named(self, name: str, scope: QueryScope) -> Column | None:
-        """Return what a name means: a column, unless it is a variable and none is known."""
-        if self._is_no_column(name.casefold(), scope) and not scope.knows(name):
+        """Return the column of a name; a variable of that name counts if no column is known."""
+        if self._is_variable(name.casefold(), scope) and not scope.knows(name):
             return Column(name, NOTHING)
         found = scope.find_column(name)
         if found is None and not self._walker.listener.trusts_schemas:
-            return scope.find_outdated(name)
+            return scope.find_unlisted(name)
         return found
 
-    def _is_no_column(self, name: str, scope: QueryScope) -> bool:
-        if name in self._walker.variables or name in _WORDS:
+    def _is_variable(self, name: str, scope: QueryScope) -> bool:
+        if name in self._walker.variables or name in _KEYWORDS:
             return True
         return name in _PSEUDO_COLUMNS.get(self._walker.dialect_name, ()) or (
-            name in _OF_HIERARCHIES and scope.is_hierarchy
+            name in _HIERARCHY_COLUMNS and scope.is_hierarchy
         )
 
     def _plain(self, name: str, scope: QueryScope) -> Column | None:
@@ -192,14 +204,14 @@ class ColumnResolver:
             found = self._named(name, scope)
             if found is not None or source is None:
                 return found
-        row = opaque_column(source, name)  # a whole row: `select t from t`
-        row.fields = {column.name: column for column in source.columns}
-        return row
+        # A whole row: `select t from t`.
+        deps = direct(source.value(), DependencyKind.TRANSFORMATION)
+        return Column(name, deps, fields={column.name: column for column in source.columns})
 
     def follow(self, node: exp.Expression, scope: QueryScope) -> Deps:
-        """`a.b.c`, `a['b']`, `f(a).b`: a path into a struct, or into anything else."""
+        """Return the dependencies of a path: `a.b.c`, `a['b']`, `f(a).b`."""
         names: list[str] = []
-        also: Deps = {}  # what indexes and arguments on the way depend on
+        also: Deps = {}  # of the indexes and arguments in the path
         while isinstance(node, _STEPS):
             if isinstance(node, exp.Dot):
                 part = node.expression
@@ -207,22 +219,12 @@ class ColumnResolver:
                     0, "" if part is None or isinstance(part, exp.Func) else self._walker.name(part)
                 )
                 if isinstance(part, exp.Func):
-                    merge(
-                        also,
-                        direct(
-                            self._walker.expressions.of(part, scope), DependencyKind.TRANSFORMATION
-                        ),
-                    )
+                    merge(also, self._computed(part, scope))
             elif not isinstance(node, exp.Paren):
                 keys = node.expressions or [node.expression]
                 names.insert(0, str(keys[0].this) if len(keys) == 1 and keys[0].is_string else "")
                 for key in keys:
-                    merge(
-                        also,
-                        direct(
-                            self._walker.expressions.of(key, scope), DependencyKind.TRANSFORMATION
-                        ),
-                    )
+                    merge(also, self._computed(key, scope))
             node = node.this
         found = self._start(node, names, scope, also)
         if not also:
@@ -233,7 +235,7 @@ class ColumnResolver:
     def _start(
         self, node: exp.Expression, names: list[str], scope: QueryScope, also: Deps
     ) -> Column | None:
-        """Return what a path leads to from where it starts."""
+        """Return the column at the end of a path."""
         match node:
             case exp.Column():
                 return _inside(self.find(node, scope), names)
@@ -246,14 +248,15 @@ class ColumnResolver:
                 if len(relation.items) == 1 and isinstance(relation.items[0], Column):
                     merge(also, relation.rows)
                     return _inside(relation.items[0], names)
-        return Column(
-            "", direct(self._walker.expressions.of(node, scope), DependencyKind.TRANSFORMATION)
-        )
+        return Column("", self._computed(node, scope))
+
+    def _computed(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        return direct(self._walker.expressions.of(node, scope), DependencyKind.TRANSFORMATION)
 
     def _called_on(
         self, node: exp.Expression, names: list[str], scope: QueryScope
     ) -> Column | None:
-        """`a.b.f(c)`: a is a column in some dialects, and else a schema the function is in."""
+        """Return the column of `a.b.f(c)`, None where a is the schema of the function."""
         name = self._walker.name(node)
         is_column = scope.knows(name) or scope.find_source(name) is not None
         if not is_column and self._walker.dialect_name != "duckdb":
@@ -263,7 +266,7 @@ class ColumnResolver:
         return _inside(self._resolve(parts[:at], scope), parts[at:])
 
     def struct(self, node: exp.Expression, name: str, scope: QueryScope) -> Column:
-        """Return a struct that is built here as a column with its fields."""
+        """Return a struct constructor as a column with its fields."""
         fields: dict[str, Column] = {}
         for at, part in enumerate(node.expressions):
             if isinstance(part, exp.PropertyEQ):
@@ -273,20 +276,19 @@ class ColumnResolver:
             else:
                 field, value = self._walker.output_name(part) or f"_{at}", part
             fields[field] = self._walker.expressions.column(value, field, scope)
-        deps: Deps = {}
-        for column in fields.values():
-            merge(deps, direct(column.deps, DependencyKind.TRANSFORMATION))
+        deps = merge_all(column.deps for column in fields.values())
+        deps = direct(deps, DependencyKind.TRANSFORMATION)
         return Column(name, deps, fields=fields)
 
 
 def is_row(source: Relation, name: str, scope: QueryScope) -> bool:
-    """Whether a name that a source goes by means its rows and not a column we do not know of."""
+    """Return whether the alias of a source means its rows, and not an unknown column."""
     own_name = any(star.table[-1] == name for star in source.stars)
     return not own_name and not scope.knows(name)
 
 
 def _inside(column: Column | None, path: list[str]) -> Column | None:
-    """Follow a path into a struct that was built in the query; else all of it is used."""
+    """Follow a path into a struct built in the query; otherwise all of the value is used."""
     for name in path:
         if column is None:
             return None

@@ -9,8 +9,20 @@ from sqlglot import exp
 
 from downriver.capture.sql.query.scope import QueryScope
 from downriver.capture.sql.query.select import expand_columns
-from downriver.columns.dependencies import NOTHING, Certainty, DependencyKind, Deps, indirect, merge
-from downriver.columns.relations import Column, OpaqueRelation, Relation, Star
+from downriver.columns import (
+    NOTHING,
+    Column,
+    DependencyKind,
+    Deps,
+    Item,
+    Relation,
+    aggregate,
+    filter_rows,
+    indirect,
+    merge,
+    merge_all,
+    project,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +33,8 @@ if TYPE_CHECKING:
 def pivot(
     node: exp.Pivot, relation: Relation, walker: QueryWalker, outer: QueryScope | None
 ) -> Relation:
-    """Return a relation pivoted as a clause of FROM says, or as DuckDB's PIVOT statement does."""
-    scope = QueryScope(outer, {})
-    scope.sources["\x00"] = relation
+    """Apply a PIVOT or UNPIVOT clause of FROM, or DuckDB's PIVOT statement, to a relation."""
+    scope = QueryScope.over(relation, outer)
     if node.args.get("unpivot"):
         return _renamed(node, _unpivoted(node, relation, walker, scope), walker)
     fields = list(node.args.get("fields") or ())
@@ -54,45 +65,37 @@ def _pivoted(
     for field in fields:
         key = field.this if isinstance(field, exp.In) else field
         merge(keys, indirect(walker.expressions.of(key, scope), DependencyKind.CONDITIONAL))
-    values = [dict(walker.expressions.of(aggregate, scope)) for aggregate in aggregates] or [{}]
-    for deps in values:
-        merge(deps, keys)
+    values = [merge_all([walker.expressions.of(each, scope), keys]) for each in aggregates]
+    values = values or [keys]
     kept = _kept(node, relation, walker, scope)
-    rows = dict(relation.rows)
-    for item in kept:
-        column = item if isinstance(item, Column) else item.column("*", Certainty.INFERRED)
-        merge(rows, indirect(column.deps, DependencyKind.GROUP_BY))
+    result = aggregate(relation, kept.value(), kept.items)
     if not names:
-        walker.blind_spots.append("the columns of a PIVOT come from its data")
-        any_of: Deps = {}
-        for deps in values:
-            merge(any_of, deps)
-        return OpaqueRelation(any_of, rows, kept)
-    # Names go by key, and within a key by aggregate.
+        walker.blind_spots.append("the columns of a PIVOT depend on its data")
+        any_of = merge_all(values)
+        return Relation([*kept.items, Column("*", any_of)], result.rows, unnamed=any_of)
+    # Names are ordered by key, and within a key by aggregate.
     columns = [Column(name, values[at % len(values)]) for at, name in enumerate(names)]
-    return Relation([*kept, *columns], rows)
+    return project(result, [*kept.items, *columns])
 
 
-def _kept(
-    node: exp.Pivot, relation: Relation, walker: QueryWalker, scope: QueryScope
-) -> list[Column | Star]:
-    """Return what the result is grouped by: what is named, or else all that is not pivoted."""
+def _kept(node: exp.Pivot, relation: Relation, walker: QueryWalker, scope: QueryScope) -> Relation:
+    """Return the columns to group by: those that are listed, or all that are not pivoted."""
     group = node.args.get("group")
     if group is not None:
-        return list(walker.selects.relation(group.expressions, scope, NOTHING).items)
+        return Relation(walker.selects.items(group.expressions, scope))
     used = {walker.name(c.this) for c in node.find_all(exp.Column) if c.this.name}
-    if node.this is not None:  # the statement's own source is no column of it
+    if node.this is not None:  # columns inside the statement's own source do not count
         inner = {id(c) for c in node.this.find_all(exp.Column)}
         used = {
             walker.name(c.this) for c in node.find_all(exp.Column) if c.name and id(c) not in inner
         }
-    return without_columns(relation.items, used)
+    return relation.without(used)
 
 
 def _names(
     fields: Sequence[exp.Expression], aggregates: Sequence[exp.Expression], walker: QueryWalker
 ) -> list[str]:
-    """Return the columns a PIVOT statement makes, or nothing when its data decides them."""
+    """Return the columns that a PIVOT statement makes, [] when they depend on its data."""
     values: list[list[str]] = []
     for field in fields:
         if not isinstance(field, exp.In) or not field.expressions:
@@ -118,20 +121,19 @@ def _unpivoted(
         for at, column in enumerate(columns):
             sources.add(walker.output_name(column) or column.name)
             merge(values[at % len(values)], walker.expressions.of(column, scope))
-    rows = dict(relation.rows)
-    if not node.args.get("include_nulls"):  # a missing value makes no row
-        for deps in values:
-            merge(rows, indirect(deps, DependencyKind.FILTER))
-    items: list[Column | Star] = without_columns(relation.items, sources)
+    rows = relation.without(sources)
+    items: list[Item] = list(rows.items)
     items += [Column(name, NOTHING) for name in names]
     items += [Column(name, deps) for name, deps in zip(made, values, strict=True)]
-    return Relation(items, rows)
+    if not node.args.get("include_nulls"):  # a NULL makes no row
+        rows = filter_rows(rows, merge_all(values))
+    return project(rows, items)
 
 
 def _unpivot_parts(
     node: exp.Pivot, walker: QueryWalker, scope: QueryScope
 ) -> tuple[list[str], list[str], list[exp.Expression]]:
-    """Return the columns made for values and for names, and the columns they are made of."""
+    """Return the value columns and name columns that UNPIVOT makes, and their sources."""
     fields = [field for field in node.args.get("fields") or () if isinstance(field, exp.In)]
     if fields:
         made = _flat(node.expressions)
@@ -153,14 +155,3 @@ def _flat(parts: Sequence[exp.Expression]) -> list[exp.Expression]:
 
 def _name(node: exp.Expression, walker: QueryWalker) -> str:
     return walker.output_name(node) or walker.name(node)
-
-
-def without_columns(items: Sequence[Column | Star], names: set[str]) -> list[Column | Star]:
-    """Return items but for those with these names."""
-    kept: list[Column | Star] = []
-    for item in items:
-        if isinstance(item, Star):
-            kept.append(item.without(names))
-        elif item.name not in names:
-            kept.append(item)
-    return kept

@@ -1,42 +1,55 @@
-"""The scope of a query: which relations and columns its names refer to."""
+"""The scope of a query: the relations and columns that its names refer to."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.columns.dependencies import Certainty, Deps, merge
-from downriver.columns.relations import Column
+from downriver.columns import Certainty, Column, Deps, indirect, merge, merge_all, weaken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlglot import exp
 
-    from downriver.columns.relations import Relation, Star
+    from downriver.columns import Item, Relation
 
 
 class QueryScope:
-    """The relations of one FROM clause, inside those of the query around it."""
+    """The relations of one FROM clause, inside the scope of the query around it."""
 
     __slots__ = (
-        "aliases", "ctes", "generates", "is_hierarchy", "items", "lateral_aliases", "merged",
-        "outer", "sources", "windows",
+        "aliases", "ctes", "is_hierarchy", "items", "lateral_aliases", "merged", "outer", "rows",
+        "sources", "windows",
     )  # fmt: skip
 
-    def __init__(self, outer: QueryScope | None, ctes: dict[str, Relation]) -> None:
+    def __init__(
+        self, outer: QueryScope | None = None, ctes: dict[str, Relation] | None = None
+    ) -> None:
         self.outer = outer
-        self.ctes = ctes
-        self.sources: dict[str, Relation] = {}
-        self.merged: dict[str, Deps] = {}  # USING and NATURAL columns: one column of both sides
-        self.aliases: dict[str, Column] = {}  # select items seen so far
+        self.ctes: dict[str, Relation] = {} if ctes is None else ctes
+        self.sources: dict[str, Relation] = {}  # by alias
+        self.rows: Deps = {}  # what decides which rows the FROM clause returns
+        self.merged: dict[str, Deps] = {}  # columns of USING and NATURAL, which both sides have
+        self.items: Sequence[Item] = ()  # the select list, for `ORDER BY 2` and `GROUP BY ALL`
+        self.aliases: dict[str, Column] = {}  # the named columns of the select list so far
+        self.lateral_aliases = False  # whether a select item may use earlier ones
         self.is_hierarchy = False  # whether there is a CONNECT BY
-        self.lateral_aliases = False  # whether select items may use the ones before them
-        self.items: Sequence[Column | Star] = ()  # what positions and ALL mean
-        self.windows: dict[str, exp.Expression] = {}  # by the names of a WINDOW clause
-        self.generates: Deps = {}  # what select items that make rows make them of
+        self.windows: dict[str, exp.Expression] = {}  # of the WINDOW clause, by name
+
+    @classmethod
+    def over(cls, relation: Relation, outer: QueryScope | None = None) -> QueryScope:
+        """Return a scope whose only source is this relation."""
+        scope = cls(outer)
+        scope.sources["\x00"] = relation
+        scope.items = relation.items
+        return scope
+
+    def influence(self, deps: Deps, kind: int) -> None:
+        """Add dependencies to what decides the rows."""
+        merge(self.rows, indirect(deps, kind))
 
     def find_cte(self, name: str) -> Relation | None:
-        """Return the query a name stands for here."""
+        """Return the relation of a WITH clause, of this query or one around it."""
         scope: QueryScope | None = self
         while scope is not None:
             if name in scope.ctes:
@@ -45,7 +58,7 @@ class QueryScope:
         return None
 
     def find_source(self, name: str) -> Relation | None:
-        """Return the relation with this alias, here or around here."""
+        """Return the relation with this alias, of this query or one around it."""
         scope: QueryScope | None = self
         while scope is not None:
             if name in scope.sources:
@@ -54,7 +67,7 @@ class QueryScope:
         return None
 
     def find_column(self, name: str) -> Column | None:
-        """Return what an unqualified column means: the innermost scope that may have it."""
+        """Return the column that an unqualified name refers to: the innermost one that fits."""
         scope: QueryScope | None = self
         while scope is not None:
             column = scope._find_here(name)
@@ -63,18 +76,16 @@ class QueryScope:
             scope = scope.outer
         return None
 
-    def find_outdated(self, name: str) -> Column | None:
-        """Return a column of no table here, as far as schemas tell: one of them is outdated."""
-        found = [c for c in (r.outdated(name) for r in self.sources.values()) if c is not None]
-        if len(found) == 1 and len(self.sources) == 1:
-            return found[0]
-        deps: Deps = {}
-        for column in found:
-            merge(deps, dict.fromkeys(column.deps, int(Certainty.AMBIGUOUS)))
-        return Column(name, deps) if deps else None
+    def find_unlisted(self, name: str) -> Column | None:
+        """Return a column that no schema lists, of any table here: one of the schemas is old."""
+        candidates = [relation.find_unlisted(name) for relation in self.sources.values()]
+        columns = [column for column in candidates if column is not None]
+        if len(columns) == 1 and len(self.sources) == 1:
+            return columns[0]
+        return _ambiguous(name, columns) if columns else None
 
     def knows(self, name: str) -> bool:
-        """Return whether there certainly is a column of this name, here or around here."""
+        """Return whether a column of this name certainly exists in this query or one around it."""
         scope: QueryScope | None = self
         while scope is not None:
             if name in scope.merged or name in scope.aliases:
@@ -94,15 +105,22 @@ class QueryScope:
         alias = self.aliases.get(name)
         if alias is not None and self.lateral_aliases:
             return alias
-        return self._guess(name) or alias
+        return self._infer(name) or alias
 
-    def _guess(self, name: str) -> Column | None:
-        """Return the column of the relations whose columns we do not know."""
-        candidates = [relation for relation in self.sources.values() if relation.open]
-        found = [c for c in (r.find(name, Certainty.INFERRED) for r in candidates) if c is not None]
-        if len(found) <= 1:
-            return found[0] if found else None
-        deps: Deps = {}
-        for column in found:
-            merge(deps, dict.fromkeys(column.deps, int(Certainty.AMBIGUOUS)))
-        return Column(name, deps)
+    def _infer(self, name: str) -> Column | None:
+        """Return the column of the relations whose columns are not all known."""
+        candidates = [
+            relation.find(name, Certainty.INFERRED)
+            for relation in self.sources.values()
+            if relation.open
+        ]
+        columns = [column for column in candidates if column is not None]
+        if len(columns) <= 1:
+            return columns[0] if columns else None
+        return _ambiguous(name, columns)
+
+
+def _ambiguous(name: str, columns: Sequence[Column]) -> Column:
+    """Return a column that is one of several."""
+    deps = merge_all(column.deps for column in columns)
+    return Column(name, weaken(deps, Certainty.AMBIGUOUS))

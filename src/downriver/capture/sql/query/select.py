@@ -10,8 +10,16 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from downriver.capture.sql.query.scope import QueryScope
-from downriver.columns.dependencies import NOTHING, Certainty, DependencyKind, Deps, direct, merge
-from downriver.columns.relations import Column, Relation, Star, opaque_column
+from downriver.columns import (
+    Column,
+    DependencyKind,
+    Deps,
+    Item,
+    Relation,
+    Star,
+    direct,
+    merge_all,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,16 +28,16 @@ if TYPE_CHECKING:
 
     from downriver.capture.sql.query.walker import QueryWalker
 
-# Where an alias of the same SELECT may be used further on in it.
+# Dialects in which a select item may use the alias of an earlier one.
 _LATERAL_ALIASES = frozenset(
     {"redshift", "snowflake", "databricks", "spark", "spark2", "duckdb", "teradata", "clickhouse"}
 )
 
-# Where `*` shows the columns of USING where the first table has them, and not before all others.
+# Dialects in which `*` leaves a USING column in its place; in others it comes first.
 _MERGED_IN_PLACE = frozenset({"duckdb", "clickhouse", "sqlite"})
-_PATTERNS = frozenset({"duckdb", "clickhouse"})  # which know COLUMNS('regular expression')
-
-_QUOTED_PATTERNS = frozenset({"hive", "spark", "spark2", "databricks"})
+_WITH_COLUMNS_PATTERN = frozenset({"duckdb", "clickhouse"})  # COLUMNS('regular expression')
+# Dialects in which `(a|b)?+.+` in backticks is every column except a and b.
+_WITH_QUOTED_PATTERN = frozenset({"hive", "spark", "spark2", "databricks"})
 _ALL_BUT = re.compile(r"\(([\w|]+)\)\?\+\.\+")
 
 
@@ -41,34 +49,25 @@ class SelectTranslator:
 
     def select(self, node: exp.Select, outer: QueryScope | None) -> Relation:
         """Return the relation of a SELECT."""
-        scope = QueryScope(outer, {})
+        scope = QueryScope(outer)
         scope.is_hierarchy = node.args.get("connect") is not None
-        rows: Deps = {}
-        self._walker.sources.from_clause(node, scope, rows)
+        self._walker.sources.from_clause(node, scope)
         for window in node.args.get("windows") or ():
             scope.windows[self._walker.name(window.this)] = window
         items = self.items(node.expressions, scope)
-        merge(rows, scope.generates)
         scope.items = items
         scope.aliases = {}
         for item in items:
             if isinstance(item, Column):
                 scope.aliases.setdefault(item.name, item)
-        self._walker.rows.steer(node, scope, rows)
-        self._walker.budget.spend(len(items) + len(rows))
-        self._walker.rows.group(node, scope, rows)
-        if node.args.get("distinct") is not None:
-            self._walker.rows.distinct(node.args["distinct"], scope, items, rows)
-        return Relation(items, rows)
+        return self._walker.clauses.select(node, Relation(items, dict(scope.rows)), scope)
 
-    def items(
-        self, expressions: Sequence[exp.Expression], scope: QueryScope
-    ) -> list[Column | Star]:
+    def items(self, expressions: Sequence[exp.Expression], scope: QueryScope) -> list[Item]:
         """Return the columns of a select list, in order."""
         scope.lateral_aliases = self._walker.dialect_name in _LATERAL_ALIASES
-        items: list[Column | Star] = []
-        for at, written in enumerate(expressions):
-            expression = self._all_but(written) or written
+        items: list[Item] = []
+        for written in expressions:
+            expression = self._quoted_pattern(written) or written
             if isinstance(expression, exp.Star):
                 items += self._starred(expression, self.all_items(scope), scope)
             elif isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star):
@@ -76,19 +75,21 @@ class SelectTranslator:
                 found = source.items if source is not None else self._field_star(expression, scope)
                 items += self._starred(expression.this, found, scope)
             elif (
-                self._walker.dialect_name in _PATTERNS
+                self._walker.dialect_name in _WITH_COLUMNS_PATTERN
                 and (pattern := find_pattern(expression)) is not None
             ):
                 items += expand_item(expression, pattern, self._walker, scope)
             else:
-                items += self._item(expression, at, scope)
+                items += self._item(expression, scope)
             if isinstance(expression, exp.Alias) and items and isinstance(items[-1], Column):
                 scope.aliases.setdefault(items[-1].name, items[-1])
         return items
 
-    def _all_but(self, node: exp.Expression) -> exp.Star | None:
-        """Return Hive's quoted pattern for all columns but some as what it means."""
-        if self._walker.dialect_name not in _QUOTED_PATTERNS or not isinstance(node, exp.Column):
+    def _quoted_pattern(self, node: exp.Expression) -> exp.Star | None:
+        """Return Hive's `(a|b)?+.+` as `* EXCEPT (a, b)`."""
+        if self._walker.dialect_name not in _WITH_QUOTED_PATTERN or not isinstance(
+            node, exp.Column
+        ):
             return None
         found = _ALL_BUT.fullmatch(node.name)
         if found is None:
@@ -96,82 +97,69 @@ class SelectTranslator:
         return exp.Star(except_=[exp.to_identifier(name) for name in found.group(1).split("|")])
 
     def item(self, expression: exp.Expression, name: str, scope: QueryScope) -> Column:
-        """Return what a column that is assigned an expression depends on."""
+        """Return a column that is assigned an expression."""
         column = self._walker.expressions.column(expression, name, scope)
-        if isinstance(expression, exp.Column):
-            return column
-        return ComputedColumn(column, expression, self._walker.dialect, named=True)
+        if not isinstance(expression, exp.Column):
+            column.definition = SqlExpression(expression, self._walker.dialect)
+        return column
 
-    def relation(
-        self, expressions: Sequence[exp.Expression], scope: QueryScope, rows: Deps
-    ) -> Relation:
-        """Return the relation of a list of select items, as RETURNING has."""
-        return Relation(self.items(expressions, scope), rows)
-
-    def _item(self, expression: exp.Expression, at: int, scope: QueryScope) -> list[Column]:
+    def _item(self, expression: exp.Expression, scope: QueryScope) -> list[Column]:
         if isinstance(expression, exp.QueryTransform):  # TRANSFORM (a) USING 'script' AS (b)
             return self._transformed(expression, scope)
         if isinstance(expression, exp.Aliases):  # explode(m) as (k, v), inline(...)
-            deps = direct(
-                self._walker.expressions.of(expression.this, scope), DependencyKind.TRANSFORMATION
-            )
+            deps = self._walker.expressions.of(expression.this, scope)
+            deps = direct(deps, DependencyKind.TRANSFORMATION)
             return [Column(self._walker.name(alias), deps) for alias in expression.aliases]
-        name = self._walker.output_name(expression)
         inner = expression.this if isinstance(expression, exp.Alias) else expression
         if isinstance(inner, exp.Explode):  # of a struct, it makes columns instead of rows
-            parts = self._walker.expressions.column(inner.this, "", scope).fields
-            if parts:
-                return list(parts.values())
-        column = self._walker.expressions.column(expression, name or f"\x00{at}", scope)
+            fields = self._walker.expressions.column(inner.this, "", scope).fields
+            if fields:
+                return list(fields.values())
+        definition = SqlExpression(inner, self._walker.dialect)
+        name = self._walker.output_name(expression) or definition.text() or inner.key
+        column = self._walker.expressions.column(expression, name, scope)
         if not isinstance(inner, exp.Column):
-            column = ComputedColumn(column, inner, self._walker.dialect, named=bool(name))
+            column.definition = definition
         return [column]
 
     def _transformed(self, node: exp.QueryTransform, scope: QueryScope) -> list[Column]:
-        deps: Deps = {}
-        for part in node.expressions:
-            merge(
-                deps,
-                direct(self._walker.expressions.of(part, scope), DependencyKind.TRANSFORMATION),
-            )
+        deps = merge_all(self._walker.expressions.of(part, scope) for part in node.expressions)
+        deps = direct(deps, DependencyKind.TRANSFORMATION)
         schema = node.args.get("schema")
         columns = schema.expressions if isinstance(schema, exp.Expression) else ()
         names = [self._walker.name(c.this if isinstance(c, exp.ColumnDef) else c) for c in columns]
         return [Column(name, deps) for name in names or ["key", "value"]]
 
-    def _field_star(self, node: exp.Column, scope: QueryScope) -> list[Column | Star]:
-        """`column.*`: the fields of a struct."""
+    def _field_star(self, node: exp.Column, scope: QueryScope) -> list[Item]:
+        """Return the fields of a struct, for `column.*`."""
         found = self._walker.paths.find(exp.Column(this=node.parts[-2]), scope)
         if found is None:
             return []
         if found.fields:
             return [*found.fields.values()]
-        deps = direct(found.deps, DependencyKind.TRANSFORMATION)
-        return [Column("*", deps)]
+        return [Column("*", direct(found.deps, DependencyKind.TRANSFORMATION))]
 
-    def all_items(self, scope: QueryScope) -> list[Column | Star]:
-        """Return what `*` stands for: every column, those of USING once and first."""
+    def all_items(self, scope: QueryScope) -> list[Item]:
+        """Return the columns of `*`: every column, those of USING once."""
         self._walker.budget.spend(sum(len(relation.items) for relation in scope.sources.values()))
         if not scope.merged:
             return [item for relation in scope.sources.values() for item in relation.items]
-        waiting = dict(scope.merged)
-        items: list[Column | Star] = []
+        pending = dict(scope.merged)
+        items: list[Item] = []
         if self._walker.dialect_name not in _MERGED_IN_PLACE:
-            items += [Column(name, deps) for name, deps in waiting.items()]
-            waiting = {}
+            items += [Column(name, deps) for name, deps in pending.items()]
+            pending = {}
         for relation in scope.sources.values():
             for item in relation.items:
                 if isinstance(item, Star):
                     items.append(item.without(scope.merged))
                 elif item.name not in scope.merged:
                     items.append(item)
-                elif item.name in waiting:
-                    items.append(Column(item.name, waiting.pop(item.name)))
-        return items + [Column(name, deps) for name, deps in waiting.items()]
+                elif item.name in pending:
+                    items.append(Column(item.name, pending.pop(item.name)))
+        return items + [Column(name, deps) for name, deps in pending.items()]
 
-    def _starred(
-        self, star: exp.Star, found: list[Column | Star], scope: QueryScope
-    ) -> list[Column | Star]:
+    def _starred(self, star: exp.Star, found: Sequence[Item], scope: QueryScope) -> list[Item]:
         """Apply ILIKE, EXCEPT, REPLACE and RENAME to the columns of a star."""
         self._walker.listener.star(star, found)
         like = star.args.get("ilike")
@@ -190,23 +178,17 @@ class SelectTranslator:
         }
         if not (dropped or replaced or renamed):
             return list(found)
-        gone = frozenset(dropped | replaced.keys() | renamed.keys())
-        items: list[Column | Star] = []
+        hidden = frozenset(dropped | replaced.keys() | renamed.keys())
+        items: list[Item] = []
         for item in found:
             if isinstance(item, Star):
-                items.append(item.without(gone))
-                items += [
-                    Column(new, item.column(old, Certainty.INFERRED).deps)
-                    for old, new in renamed.items()
-                ]
+                items.append(item.without(hidden))
+                items += [Column(new, item.column(old).deps) for old, new in renamed.items()]
             elif item.name in replaced:
                 items.append(Column(item.name, replaced[item.name]))
             elif item.name not in dropped:
-                items.append(
-                    Column(
-                        renamed.get(item.name, item.name), item.deps, item.expression, item.fields
-                    )
-                )
+                name = renamed.get(item.name, item.name)
+                items.append(Column(name, item.deps, fields=item.fields))
         named = {item.name for item in items if isinstance(item, Column)}
         items += [Column(name, deps) for name, deps in replaced.items() if name not in named]
         return items
@@ -219,31 +201,29 @@ def _identifier(node: exp.Expression) -> exp.Expression:
 _NAMED_LIKE = (exp.Like, exp.ILike, exp.SimilarTo, exp.Glob)
 _LONGEST_NAME = 128
 _REPEATS = re.compile(r"[*+{]")
-# A repetition of what repeats or has alternatives, or that refers back: `(a+)+`, `(a|b)*`.
+# Patterns that may backtrack for very long: `(a+)+`, `(a|b)*`, back references.
 _SLOW = re.compile(r"\([^)]*[*+{|][^)]*\)\s*[*+{]|\\\d")
 
 
 def find_pattern(expression: exp.Expression) -> exp.Expression | None:
-    """Return the part of a select item that stands for several columns, if it has one."""
+    """Return the part of a select item that selects several columns by name, if it has one."""
     if isinstance(expression, _NAMED_LIKE) and isinstance(expression.this, exp.Star):
         return expression
     found = expression.find(exp.Columns)
-    # coalesce(*COLUMNS(…)) takes them all at once.
+    # coalesce(*COLUMNS(…)) is one item over all of them.
     return None if found is None or found.args.get("unpack") else found
 
 
 def expand_item(
     expression: exp.Expression, pattern: exp.Expression, walker: QueryWalker, scope: QueryScope
-) -> list[Column | Star]:
-    """Return a select item such as `min(COLUMNS('a.*'))` once for each column that fits."""
+) -> list[Item]:
+    """Return a select item such as `min(COLUMNS('a.*'))` once for each matching column."""
     if any(source.open for source in scope.sources.values()):
-        walker.blind_spots.append("the columns that a pattern takes are not all known")
-        row = opaque_column(
-            Relation(walker.selects.all_items(scope), NOTHING), "*", DependencyKind.IDENTITY
-        )
+        walker.blind_spots.append("the columns that a pattern selects are not all known")
+        everything = Relation(walker.selects.all_items(scope)).value()
         kind = DependencyKind.IDENTITY if expression is pattern else DependencyKind.TRANSFORMATION
-        return [Column("*", direct(row.deps, kind))]
-    items: list[Column | Star] = []
+        return [Column("*", direct(everything, kind))]
+    items: list[Item] = []
     for column in expand_columns(pattern, walker, scope):
         written = column if expression is pattern else expression.copy()
         for node in list(written.find_all(exp.Columns)):
@@ -257,7 +237,7 @@ def expand_item(
 def expand_columns(
     node: exp.Expression, walker: QueryWalker, scope: QueryScope
 ) -> list[exp.Expression]:
-    """Return the columns that `*` or a pattern stands for, or an expression that is neither."""
+    """Return the columns that `*` or a pattern selects; any other expression as it is."""
     inner = node.this if isinstance(node, (exp.Columns, *_NAMED_LIKE)) else node
     if node is inner and not inner.is_star:
         return [node]
@@ -270,33 +250,30 @@ def expand_columns(
     elif pattern is not None:
         names = [name for name in names if pattern.search(name[:_LONGEST_NAME])]
     elif node is not inner and not (inner.is_star and isinstance(node, exp.Columns)):
-        walker.blind_spots.append("which columns a pattern takes was not tried")
+        walker.blind_spots.append("the pattern that selects columns is too complex to evaluate")
     return [exp.column(name) for name in names]
 
 
-def named_like(
-    items: list[Column | Star], node: exp.Expression, walker: QueryWalker
-) -> list[Column | Star]:
-    """Return the columns whose names fit, as far as they are known."""
+def named_like(items: Sequence[Item], node: exp.Expression, walker: QueryWalker) -> Sequence[Item]:
+    """Return the columns whose names match, as far as they are known."""
     pattern = _pattern_of(node)
     if pattern is None or any(isinstance(item, Star) for item in items):
-        walker.blind_spots.append("the columns that a pattern takes are not all known")
+        walker.blind_spots.append("the columns that a pattern selects are not all known")
         return items
     return [i for i in items if isinstance(i, Column) and pattern.search(i.name[:_LONGEST_NAME])]
 
 
 def pattern_deps(node: exp.Expression, walker: QueryWalker, scope: QueryScope) -> Deps:
-    """Return what a pattern outside of a select list depends on: all that fits."""
+    """Return the dependencies of a pattern outside of a select list: all columns that match."""
     if any(source.open for source in scope.sources.values()):
-        return opaque_column(Relation(walker.selects.all_items(scope), NOTHING), "").deps
-    deps: Deps = {}
-    for column in expand_columns(node, walker, scope):
-        merge(deps, walker.expressions.of(column, scope))
-    return deps
+        everything = Relation(walker.selects.all_items(scope)).value()
+        return direct(everything, DependencyKind.TRANSFORMATION)
+    columns = expand_columns(node, walker, scope)
+    return merge_all(walker.expressions.of(column, scope) for column in columns)
 
 
 def _pattern_of(node: exp.Expression) -> re.Pattern[str] | None:
-    """Return the names that are looked for as a regular expression, if we can tell."""
+    """Return the regular expression that names must match, None when it is not a constant."""
     if isinstance(node, exp.Columns):
         return _compile(str(node.this.this)) if isinstance(node.this, exp.Literal) else None
     wanted = node.expression
@@ -311,7 +288,7 @@ def _pattern_of(node: exp.Expression) -> re.Pattern[str] | None:
 
 
 def _compile(pattern: str) -> re.Pattern[str] | None:
-    """Return a pattern, None when it is wrong or could take longer than anyone will wait."""
+    """Return a compiled pattern, None when it is invalid or may take very long."""
     if len(pattern) > _LONGEST_NAME or _SLOW.search(pattern) or len(_REPEATS.findall(pattern)) > 3:
         return None
     try:
@@ -320,10 +297,10 @@ def _compile(pattern: str) -> re.Pattern[str] | None:
         return None
 
 
-_LONGEST = 2_000  # characters
-# An expression of thousands of terms can be followed but not printed (where sqlglot runs out of
-# stack, the error may be its own), and some of what it parses it prints in no dialect but its own.
-_UNPRINTABLE = (
+_LONGEST_TEXT = 2_000  # characters
+# sqlglot cannot print every tree it parses: very long expressions exceed its stack, and some
+# nodes are printable only in their own dialect.
+_PRINTING_FAULTS = (
     AttributeError,
     KeyError,
     RecursionError,
@@ -333,23 +310,19 @@ _UNPRINTABLE = (
 )
 
 
-class ComputedColumn(Column):
-    """A column whose expression text is written only when someone asks for it."""
+class SqlExpression:
+    """The expression of a computed column. Its text is rendered only on request."""
 
     __slots__ = ("_dialect", "_node")
 
-    def __init__(
-        self, column: Column, node: exp.Expression, dialect: Dialect, *, named: bool
-    ) -> None:
+    def __init__(self, node: exp.Expression, dialect: Dialect) -> None:
         self._node = node
         self._dialect = dialect
-        name = column.name if named else self.text() or node.key
-        super().__init__(name, column.deps, fields=column.fields)
 
     def text(self) -> str:
-        """Return the SQL this column is computed by, nothing when it cannot be written."""
+        """Return the expression as SQL, "" when it cannot be printed."""
         try:
             text = str(self._node.sql(dialect=self._dialect, comments=False))
-        except _UNPRINTABLE:
+        except _PRINTING_FAULTS:
             return ""
-        return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+        return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"

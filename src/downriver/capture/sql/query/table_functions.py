@@ -6,29 +6,24 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from downriver.columns.dependencies import (
-    NOTHING,
+from downriver.columns import (
     DependencyKind,
     Deps,
-    TableName,
-    direct,
-    indirect,
-    merge,
-)
-from downriver.columns.relations import (
-    Column,
-    OpaqueRelation,
     Relation,
     Star,
-    opaque_column,
-    united,
+    TableName,
+    direct,
+    generate,
+    merge,
+    merge_all,
+    union,
 )
 
 if TYPE_CHECKING:
     from downriver.capture.sql.query.scope import QueryScope
     from downriver.capture.sql.query.walker import QueryWalker
 
-# The columns of functions that make rows, where no alias names them.
+# The columns of table functions, where no alias names them.
 _TABLE_FUNCTIONS = {
     "generate_series": ("generate_series",),
     "range": ("range",),
@@ -57,20 +52,20 @@ _FILE_READERS = frozenset(
 
 
 class TableFunctionTranslator:
-    """Computes the relations of everything in FROM that is no table and no query."""
+    """Computes the relations of everything in FROM that is neither a table nor a query."""
 
     def __init__(self, walker: QueryWalker) -> None:
         self._walker = walker
 
     def lateral(self, node: exp.Lateral, scope: QueryScope) -> Relation:
-        """Return the rows of LATERAL: of a query or a function over the row before it."""
+        """Return the rows of LATERAL: a query or a function over each earlier row."""
         if isinstance(node.this, (exp.Subquery, exp.Query)):
             relation = self._walker.query(node.this, scope)
             alias = node.args.get("alias")
             columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
             return relation.renamed(map(self._walker.name, columns)) if columns else relation
         if not isinstance(node.this, exp.Expression):
-            return Relation([], NOTHING)
+            return Relation([])
         alias = node.args.get("alias")
         names_columns = isinstance(alias, exp.TableAlias) and alias.args.get("columns")
         if _is_unknown(node.this) and not names_columns:
@@ -83,53 +78,46 @@ class TableFunctionTranslator:
             direct(self._walker.expressions.of(part, scope), DependencyKind.TRANSFORMATION)
             for part in node.expressions
         ]
-        deps: Deps = {}
-        for part in parts:
-            merge(deps, part)
-        relation = self._generated_from(node, deps)
+        relation = generate(self._alias_names(node), merge_all(parts))
         columns = relation.columns
         if len(parts) == 1 or len(columns) < len(parts):
             return relation
-        # UNNEST(a, b) AS t (x, y): each column comes from an array of its own, a number of both.
+        # UNNEST(a, b) AS t (x, y): each column comes from its own array, an offset from both.
         items = [c.with_deps(part) for c, part in zip(columns, parts, strict=False)]
         return Relation([*items, *columns[len(parts) :]], relation.rows)
 
     def array(self, node: exp.Expression, scope: QueryScope) -> Relation:
-        """`ARRAY JOIN t.xs AS x`: a row for each element."""
+        """Return the rows of `ARRAY JOIN t.xs AS x`: one for each element."""
         inner = node.this if isinstance(node, exp.Alias) else node
-        deps = direct(self._walker.expressions.of(inner, scope), DependencyKind.TRANSFORMATION)
-        return Relation(
-            [Column(self._walker.output_name(node), deps)], indirect(deps, DependencyKind.JOIN)
-        )
+        deps = self._walker.expressions.of(inner, scope)
+        return generate([self._walker.output_name(node)], deps)
 
     def generated(self, node: exp.Expression, call: exp.Expression, scope: QueryScope) -> Relation:
-        """Return the rows a function makes of its arguments, under the names it gives them."""
-        deps = direct(self._walker.expressions.of(call, scope), DependencyKind.TRANSFORMATION)
+        """Return the rows that a function makes from its arguments."""
+        deps = self._walker.expressions.of(call, scope)
         listed = [c for c in call.expressions if isinstance(c, exp.OpenJSONColumnDef)]
         names = [self._walker.name(c.this) for c in listed] or self._column_names(call)
         alias = node.args.get("alias")
         if names and not (isinstance(alias, exp.TableAlias) and alias.args.get("columns")):
-            return Relation(
-                [Column(name, deps) for name in names], indirect(deps, DependencyKind.JOIN)
-            )
-        return self._generated_from(node, deps)
+            return generate(names, deps)
+        return generate(self._alias_names(node), deps)
 
     def in_table(self, node: exp.Expression, call: exp.Expression, scope: QueryScope) -> Relation:
         """Return the rows of `TABLE(f(…))`."""
-        if isinstance(call, exp.Generator):  # Snowflake's: rows without a column
-            return Relation([], NOTHING)
+        if isinstance(call, exp.Generator):  # Snowflake: rows without columns
+            return Relation([])
         if isinstance(call, exp.Explode) or self._column_names(call):
             return self.generated(node, call, scope)
         return self.function(call, scope)
 
     def _column_names(self, call: exp.Expression) -> list[str]:
-        """Return the columns a well-known table function has."""
+        """Return the columns of a well-known table function."""
         if self._walker.dialect_name == "snowflake" and isinstance(call, exp.Explode):
             return ["SEQ", "KEY", "PATH", "INDEX", "VALUE", "THIS"]  # FLATTEN
         return [*_TABLE_FUNCTIONS.get(_called(call), ())]
 
-    def _generated_from(self, node: exp.Expression, deps: Deps) -> Relation:
-        """Rows made from a value: each of their columns, and how many there are, depend on it."""
+    def _alias_names(self, node: exp.Expression) -> list[str]:
+        """Return the column names that an alias gives to generated rows."""
         alias = node.args.get("alias")
         columns = list(alias.args.get("columns") or ()) if alias is not None else []
         names = [self._walker.name(column) for column in columns]
@@ -138,34 +126,30 @@ class TableFunctionTranslator:
         offset = node.args.get("offset")
         if isinstance(offset, exp.Expression):
             names.append(self._walker.name(offset))
-        items: list[Column | Star] = [Column(name, deps) for name in names or ["col"]]
-        return Relation(items, indirect(deps, DependencyKind.JOIN))
+        return names or ["col"]
 
     def function(self, node: exp.Expression, scope: QueryScope) -> Relation:
-        """A table function: each of its columns may depend on each of its arguments."""
+        """Return the rows of a table function: each column may depend on each argument."""
         if isinstance(node, exp.Pivot):
             return self._pairs(node, scope)
         called = _called(_unwrapped(node))
         if called in _FILE_READERS:
             return self._files(node)
-        deps = self._arguments(node, scope)
-        deps = direct(deps, DependencyKind.TRANSFORMATION)
         alias = node.parent.args.get("alias") if node.parent is not None else None
         columns = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
         names = [self._walker.name(c) for c in columns or ()] or self._own_columns(node, called)
         if not names:
             self._walker.blind_spots.append(f"the columns of {called}() are unknown")
-            return OpaqueRelation(deps)
-        return Relation([Column(name, deps) for name in names], indirect(deps, DependencyKind.JOIN))
+        return generate(names, self._arguments(node, scope))
 
     def _own_columns(self, node: exp.Expression, called: str) -> list[str]:
-        """Return the columns that a function lists or is known to have."""
+        """Return the columns that a call lists, or that the function is known to have."""
         listed = node.find_all(exp.JSONColumnDef) if isinstance(node, exp.JSONTable) else ()
         names = [self._walker.name(c.this) for c in listed if isinstance(c.this, exp.Identifier)]
         return names or [*_TABLE_FUNCTIONS.get(called, ())]
 
     def _pairs(self, node: exp.Pivot, scope: QueryScope) -> Relation:
-        """`UNPIVOT t.properties AS value AT name`: the keys and values of an object."""
+        """Return the keys and values of an object: `UNPIVOT t.properties AS value AT name`."""
         names: list[str] = []
         pair: exp.Expression = node.this
         if isinstance(pair, exp.AtIndex):
@@ -173,25 +157,21 @@ class TableFunctionTranslator:
             pair = pair.this
         names.append(self._walker.output_name(pair))
         inner = pair.this if isinstance(pair, exp.Alias) else pair
-        deps = direct(self._walker.expressions.of(inner, scope), DependencyKind.TRANSFORMATION)
-        return Relation([Column(name, deps) for name in names], indirect(deps, DependencyKind.JOIN))
+        return generate(names, self._walker.expressions.of(inner, scope))
 
     def _arguments(self, node: exp.Expression, scope: QueryScope) -> Deps:
-        """Return what a table function is given: values, queries, whole tables."""
+        """Return the dependencies of a table function's arguments: values, queries, tables."""
         deps: Deps = {}
         for child in node.iter_expressions():
             if isinstance(child, exp.Table):
-                merge(deps, opaque_column(self._walker.sources.table(child, scope), "").deps)
+                merge(deps, self._walker.sources.table(child, scope).value())
             elif isinstance(child, exp.Query):
-                merge(deps, opaque_column(self._walker.query(child, scope), "").deps)
+                merge(deps, self._walker.query(child, scope).value())
             elif isinstance(child, exp.Anonymous) and _called(child) == "table":
                 table = child.expressions[0] if child.expressions else None  # TABLE(orders)
                 if isinstance(table, exp.Column):
                     name = tuple(map(self._walker.name, table.parts))
-                    merge(
-                        deps,
-                        opaque_column(self._walker.sources.table_or_field(name, scope), "").deps,
-                    )
+                    merge(deps, self._walker.sources.table_or_field(name, scope).value())
             elif isinstance(child, (exp.Kwarg, exp.Anonymous)):
                 merge(deps, self._arguments(child, scope))
             else:
@@ -199,19 +179,17 @@ class TableFunctionTranslator:
         return deps
 
     def _files(self, node: exp.Expression) -> Relation:
-        """`read_csv('a.csv')`: each file named is an input, whose columns are not known."""
+        """Return the rows of files, as in `read_csv('a.csv')`; their columns are not known."""
         first = next(node.iter_expressions(), None)
         paths = first.find_all(exp.Literal) if first is not None else ()
         names: list[TableName] = [(str(path.this),) for path in paths if path.is_string]
         for name in names:
             self._walker.inputs[name] = None
-        if not names:
-            return Relation([], NOTHING)
-        return united([Relation([Star(name)], NOTHING) for name in names], NOTHING)
+        return union([Relation([Star(name)]) for name in names]) if names else Relation([])
 
 
 def _is_unknown(node: exp.Expression) -> bool:
-    """Whether this calls a function of the user's own."""
+    """Return whether this calls a user-defined function."""
     call = node.expression if isinstance(node, exp.Dot) else node
     return isinstance(call, exp.Anonymous) and _called(call) not in _TABLE_FUNCTIONS
 
@@ -224,7 +202,7 @@ def _unwrapped(node: exp.Expression) -> exp.Expression:
 
 
 def _called(node: exp.Expression) -> str:
-    """Return the name of a function as it was written, as far as the tree still says."""
+    """Return the name of a function as it was written, as far as the tree keeps it."""
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
         return _called(node.expression)
     if isinstance(node, exp.Anonymous):

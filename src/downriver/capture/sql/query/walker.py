@@ -15,15 +15,20 @@ from downriver.capture.sql.query.pivots import pivot
 from downriver.capture.sql.query.scope import QueryScope
 from downriver.capture.sql.query.select import SelectTranslator
 from downriver.capture.sql.query.table_functions import TableFunctionTranslator
-from downriver.columns.dependencies import (
+from downriver.columns import (
     NOTHING,
-    Certainty,
-    DependencyKind,
+    Column,
     Deps,
+    Item,
+    Relation,
+    Star,
     TableName,
+    compare_rows,
     merge,
+    source,
+    union,
+    union_by_name,
 )
-from downriver.columns.relations import Column, Relation, Star, united, united_by_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,16 +39,16 @@ if TYPE_CHECKING:
     from downriver.capture.sql.limits import Budget
 
 _RECURSION_ROUNDS = 10
-# Where DUAL is a table of one row, for queries that need none.
+# Dialects in which DUAL is a table of one row, for queries that read no table.
 _WITH_DUAL = frozenset({"oracle", "mysql", "singlestore", "doris", "starrocks"})
 
 
 class QueryWalker(DialectNames):
-    """Computes relations for one statement. `columns_of` knows schemas; None is unknown.
+    """Translates queries into relations.
 
-    The work is shared: `sources` know FROM, `functions` what makes rows of values, `selects` the
-    columns of a query, `rows` what decides its rows, `expressions` everything inside, and `paths`
-    which column a name means.
+    Each part of a query has its translator: `sources` for FROM, `functions` for table functions,
+    `selects` for select lists, `clauses` for WHERE and the like, `expressions` for values, and
+    `paths` to resolve names. `columns_of` returns the schema of a table, None when it is unknown.
     """
 
     def __init__(
@@ -62,17 +67,17 @@ class QueryWalker(DialectNames):
         self.sources = FromTranslator(self)
         self.functions = TableFunctionTranslator(self)
         self.selects = SelectTranslator(self)
-        self.rows = RowClauseTranslator(self)
+        self.clauses = RowClauseTranslator(self)
         self.inputs: dict[TableName, None] = {}
         self.blind_spots: list[str] = []
-        self.variables: AbstractSet[str] = frozenset()  # names that are no columns, in lower case
-        self.records: Mapping[str, Relation] = {}  # rows that loops and triggers give a name
+        self.variables: AbstractSet[str] = frozenset()  # names that are not columns, in lower case
+        self.records: Mapping[str, Relation] = {}  # rows that a loop or a trigger names
         self.listener: ScriptListener = NO_LISTENER
-        # Reads a statement that stands where a query does, and returns what decides its rows.
+        # Reads a statement inside a query (a CTE that writes); returns what decides its rows.
         self.on_write: Callable[[exp.Expression, QueryScope | None], Deps] | None = None
 
     def query(self, node: exp.Expression, outer: QueryScope | None) -> Relation:
-        """Return the relation of anything that has rows."""
+        """Return the relation of a query, or of anything else that has rows."""
         self.budget.spend()
         ctes = self.with_clause(node, outer)
         if ctes:
@@ -85,18 +90,18 @@ class QueryWalker(DialectNames):
             case exp.Subquery() | exp.Paren():
                 return self._wrapped(node, outer)
             case exp.Values():
-                return self.values(node, QueryScope(outer, {}))
+                return self.values(node, QueryScope(outer))
             case exp.Table():
-                return self.sources.table(node, QueryScope(outer, {}))
+                return self.sources.table(node, QueryScope(outer))
             case exp.Pivot() if node.this is not None:
                 return pivot(node, self.query(node.this, outer), self, outer)
             case exp.Insert() | exp.Update() | exp.Delete() | exp.Merge():
                 return self._returning(node, outer)
             case _:
-                return self.sources.from_item(node, QueryScope(outer, {}))
+                return self.sources.from_item(node, QueryScope(outer))
 
     def with_clause(self, node: exp.Expression, outer: QueryScope | None) -> dict[str, Relation]:
-        """Return the relations a WITH clause names."""
+        """Return the relations of a WITH clause, by name."""
         found: dict[str, Relation] = {}
         clause = node.args.get("with_")
         if clause is None:
@@ -123,9 +128,9 @@ class QueryWalker(DialectNames):
         if not refers_to_itself or not _mentions(body, name):
             relation = self.query(body, scope)
             return relation.renamed(columns) if columns else relation
-        # The first branch names the columns; then go round until nothing new flows in.
+        # The first branch names the columns. Repeat until no new dependency is found.
         anchor = body.this
-        inner = QueryScope(scope, {})
+        inner = QueryScope(scope)
         relation = self.query(anchor, inner)
         relation = relation.renamed(columns) if columns else relation
         for _ in range(_RECURSION_ROUNDS):
@@ -141,57 +146,46 @@ class QueryWalker(DialectNames):
         relation = self.query(node.this, outer)
         joins = node.args.get("joins")
         if joins:
-            scope = QueryScope(outer, {})
-            scope.sources["\x00"] = relation
-            rows = dict(relation.rows)
+            scope = QueryScope.over(relation, outer)
+            scope.rows = dict(relation.rows)
             for join in joins:
-                self.sources.join(join, scope, rows)
-            relation = Relation(self.selects.all_items(scope), rows)
+                self.sources.join(join, scope)
+            relation = Relation(self.selects.all_items(scope), scope.rows)
         relation = self.pivoted(node, relation, outer)
         if any(node.args.get(part) for part in ("order", "where", "limit", "offset")):
-            scope = QueryScope(outer, {})
-            scope.sources["\x00"] = relation
-            scope.items = relation.items
-            rows = dict(relation.rows)
-            self.rows.steer(node, scope, rows)
-            relation = Relation(relation.items, rows)
+            scope = QueryScope.over(relation, outer)
+            relation = self.clauses.filter_and_sort(node, relation, scope)
         return relation
 
     def _set_operation(self, node: exp.SetOperation, outer: QueryScope | None) -> Relation:
         branches: list[exp.Expression] = []
         current: exp.Expression = node
-        # Left-deep chains of UNION are as deep as they are long: walk them, do not recurse.
-        kinds: list[exp.SetOperation] = []
+        # A left-deep chain of UNION is as deep as it is long: iterate instead of recursing.
+        operations: list[exp.SetOperation] = []
         while isinstance(current, exp.SetOperation) and (
             current is node or not current.args.get("with_")
         ):
             branches.append(current.expression)
-            kinds.append(current)
+            operations.append(current)
             current = current.this
         branches.append(current)
+        operations.reverse()
         relations = [self.query(branch, outer) for branch in reversed(branches)]
-        # What EXCEPT takes away decides which rows remain, but none of its values do.
-        taken_away = [isinstance(kind, exp.Except) for kind in reversed(kinds)]
-        flowing = [relations[0]] + [
-            relation for relation, gone in zip(relations[1:], taken_away, strict=True) if not gone
+        self.budget.spend(sum(len(relation.items) for relation in relations))
+        # EXCEPT removes rows, but none of its values are in the result.
+        kept = [relations[0]] + [
+            relation
+            for relation, operation in zip(relations[1:], operations, strict=True)
+            if not isinstance(operation, exp.Except)
         ]
-        rows: Deps = {}
-        for relation in relations:
-            self.budget.spend(len(relation.items))
-            merge(rows, relation.rows)
-        by_name = any(kind.args.get("by_name") for kind in kinds)
-        result = united_by_name(flowing, rows) if by_name else united(flowing, rows)
-        compared = any(
-            kind.args.get("distinct") or not isinstance(kind, exp.Union) for kind in kinds
-        )
-        if compared:
-            self.rows.compare(relations, rows)
+        by_name = any(operation.args.get("by_name") for operation in operations)
+        result = union_by_name(kept) if by_name else union(kept)
+        if any(o.args.get("distinct") or not isinstance(o, exp.Union) for o in operations):
+            result = compare_rows(result, relations)
         self.listener.united(node, relations, result)
         if any(node.args.get(part) is not None for part in ("order", "limit", "offset")):
-            scope = QueryScope(outer, {})
-            scope.sources["\x00"] = result
-            scope.items = result.items
-            self.rows.steer(node, scope, rows)
+            scope = QueryScope.over(result, outer)
+            result = self.clauses.filter_and_sort(node, result, scope)
         return result
 
     def values(self, node: exp.Values, scope: QueryScope) -> Relation:
@@ -202,48 +196,38 @@ class QueryWalker(DialectNames):
                 if at == len(columns):
                     columns.append({})
                 merge(columns[at], self.expressions.of(value, scope))
-        items: list[Column | Star] = [Column(f"col{n}", d) for n, d in enumerate(columns, 1)]
-        return Relation(items, NOTHING)
+        return Relation([Column(f"col{at}", deps) for at, deps in enumerate(columns, 1)])
 
     def _returning(self, node: exp.Expression, outer: QueryScope | None) -> Relation:
-        """A statement used as a query (a CTE that writes): its RETURNING columns."""
+        """Return the RETURNING columns of a statement inside a query, such as a CTE that writes."""
         target = node.find(exp.Table)
         returning = node.args.get("returning")
         rows = self.on_write(node, outer) if self.on_write is not None else NOTHING
-        scope = QueryScope(outer, {})
+        scope = QueryScope(outer)
         if target is None or not isinstance(returning, exp.Expression):
             return Relation([], rows)
         scope.sources[self.alias(target)] = self.table_relation(self.table_name(target))
         return Relation(self.selects.items(returning.expressions, scope), rows)
 
     def table_relation(self, name: TableName) -> Relation:
-        """Return a table's columns, as far as they are known, and count it as an input."""
+        """Return the rows of a table, and add it to the inputs."""
         view = self._views.get(name)
         if view is not None:
             self.inputs.update(dict.fromkeys(view.reads))
             return view
         if name[-1:] in (("dual",), ("DUAL",)) and self.dialect_name in _WITH_DUAL:
-            return Relation([], NOTHING)
+            return Relation([])
         self.inputs[name] = None
         columns = self._columns_of(name)
         return self.existing(name, columns)
 
     def existing(self, name: TableName, columns: Sequence[str] | None) -> Relation:
-        """Return the rows of a table without counting it as an input."""
+        """Return the rows of a table without adding it to the inputs."""
         if columns is None:
-            return Relation([Star(name)], NOTHING)
-        return Relation(
-            [
-                # Schemas are told in any case: compare as the dialect does, answer as told.
-                Column(
-                    self.fold(column),
-                    {(name, column, DependencyKind.IDENTITY, False): Certainty.EXACT},
-                )
-                for column in columns
-            ],
-            NOTHING,
-            name,
-        )
+            return Relation([Star(name)])
+        # Compare names as the dialect does; report them as the schema spells them.
+        items = [Column(self.fold(column), source(name, column)) for column in columns]
+        return Relation(items, table=name)
 
     def pivoted(
         self, node: exp.Expression, relation: Relation, outer: QueryScope | None
@@ -267,7 +251,7 @@ def _same(one: Relation, other: Relation) -> bool:
     )
 
 
-def _same_item(one: Column | Star, other: Column | Star) -> bool:
+def _same_item(one: Item, other: Item) -> bool:
     if isinstance(one, Column):
         return isinstance(other, Column) and one.deps.keys() == other.deps.keys()
     return isinstance(other, Star) and one.table == other.table

@@ -14,8 +14,18 @@ from downriver.capture.sql.statements.context import (
     as_node,
     match_columns,
 )
-from downriver.columns.dependencies import DependencyKind, Deps, TableName, indirect, merge
-from downriver.columns.relations import Column, Relation, Star
+from downriver.columns import (
+    Column,
+    DependencyKind,
+    Deps,
+    Item,
+    Relation,
+    Star,
+    TableName,
+    indirect,
+    merge,
+    merge_all,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,23 +34,21 @@ if TYPE_CHECKING:
 
 
 def read_merge(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """MERGE: every WHEN branch writes, and the join and its own condition decide its rows."""
-    scope = QueryScope(context.outer(node), {})
+    """Read MERGE: every WHEN branch writes; the join and its own condition decide the rows."""
+    scope = QueryScope(context.outer(node))
     target = context.walker.table_name(node.this)
-    rows: Deps = {}
-    source = context.walker.sources.add(node.args["using"], scope, rows)
+    source = context.walker.sources.add(node.args["using"], scope)
     existing = context.existing(target)
     scope.sources[context.walker.alias(node.this)] = existing
-    _join_on(node, source, existing, scope, rows, context)
+    _join_on(node, source, existing, scope, context)
     written: list[TableWrite] = []
     whens = as_node(node.args.get("whens"))
     for when in whens.expressions if whens is not None else ():
-        written += _when(when, _Branch(target, scope, source, rows), context)
-    new = Relation([item for one in written for item in one.columns], rows)
+        written += _when(when, _Branch(target, scope, source), context)
+    new = Relation([item for write in written for item in write.columns], scope.rows)
     written += read_output_into(node, context, new, existing)
-    return StatementEffect(
-        "MERGE", context.inputs(without=[target]), written or [TableWrite(target, [], rows)]
-    )
+    written = written or [TableWrite(target, [], scope.rows)]
+    return StatementEffect("MERGE", context.inputs(without=[target]), written)
 
 
 def _join_on(
@@ -48,27 +56,26 @@ def _join_on(
     source: Relation,
     existing: Relation,
     scope: QueryScope,
-    rows: Deps,
     context: StatementContext,
 ) -> None:
     condition = as_node(node.args.get("on"))
     if condition is not None:
-        merge(rows, indirect(context.walker.expressions.of(condition, scope), DependencyKind.JOIN))
+        scope.influence(context.walker.expressions.of(condition, scope), DependencyKind.JOIN)
     for name in node.args.get("using_cond") or ():
         for relation in (source, existing):
             column = relation.find(context.walker.name(name))
             if column is not None:
-                merge(rows, indirect(column.deps, DependencyKind.JOIN))
+                scope.influence(column.deps, DependencyKind.JOIN)
 
 
 class _Branch:
-    """What a WHEN branch of a MERGE can see, and what it writes to."""
+    """A WHEN branch of a MERGE: its target, its scope, and what decides its rows."""
 
-    def __init__(self, target: TableName, scope: QueryScope, source: Relation, rows: Deps) -> None:
+    def __init__(self, target: TableName, scope: QueryScope, source: Relation) -> None:
         self.target = target
         self.scope = scope
         self.source = source
-        self.rows = dict(rows)
+        self.rows = dict(scope.rows)
 
 
 def _when(when: exp.Expression, branch: _Branch, context: StatementContext) -> Iterator[TableWrite]:
@@ -78,7 +85,7 @@ def _when(when: exp.Expression, branch: _Branch, context: StatementContext) -> I
         merge(branch.rows, indirect(deps, DependencyKind.FILTER))
     then = when.args.get("then")
     if isinstance(then, (exp.Update, exp.Insert)):  # Oracle: … THEN UPDATE SET … WHERE …
-        context.filtered(then, branch.scope, branch.rows)
+        merge(branch.rows, context.where(then, branch.scope))
     if isinstance(then, exp.Update):
         yield _updated(then, branch, context)
     elif isinstance(then, exp.Insert):
@@ -102,7 +109,7 @@ def _inserted(then: exp.Insert, branch: _Branch, context: StatementContext) -> T
         names = [context.column_name(column) for column in columns]
     else:
         names = list(context.columns_of(branch.target) or ())
-    items: list[Column | Star] = []
+    items: list[Item] = []
     for at, value in enumerate(values):
         name = names[at] if at < len(names) else context.walker.output_name(value)
         if name:
@@ -113,13 +120,13 @@ def _inserted(then: exp.Insert, branch: _Branch, context: StatementContext) -> T
 def _listed_values(
     then: exp.Insert,
 ) -> tuple[list[exp.Expression] | None, list[exp.Expression] | None]:
-    """Return the columns and the values an INSERT lists, None where it lists none."""
+    """Return the columns and the values that an INSERT lists, None for a missing list."""
     columns = then.this.expressions if isinstance(then.this, (exp.Tuple, exp.Schema)) else None
     if isinstance(then.expression, exp.Tuple):
         return columns, then.expression.expressions
     only = columns[0] if columns and len(columns) == 1 else None
     if isinstance(only, exp.Anonymous) and only.name.upper() == "VALUES":
-        return None, only.expressions  # `INSERT VALUES (…)`, which sqlglot takes for a call
+        return None, only.expressions  # sqlglot parses `INSERT VALUES (…)` as a call
     return columns, None
 
 
@@ -132,21 +139,19 @@ def _whole_row(branch: _Branch, context: StatementContext) -> TableWrite:
 
 
 def read_update(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """UPDATE, also of several tables, through an alias, or through a CTE."""
-    outer = context.outer(node)
-    scope = QueryScope(outer, {})
-    rows: Deps = {}
-    context.walker.sources.from_clause(node, scope, rows)
+    """Read UPDATE, also of several tables, through an alias, or through a CTE."""
+    scope = QueryScope(context.outer(node))
+    context.walker.sources.from_clause(node, scope)
     target = _changed_table(node.this, node, scope, context)
     for join in node.this.args.get("joins") or ():
-        context.walker.sources.join(join, scope, rows)
-    context.filtered(node, scope, rows)
+        context.walker.sources.join(join, scope)
+    merge(scope.rows, context.where(node, scope))
     targets = _targets(node, target, context)
     written = [
-        read_assignments(assignments, table, scope, rows, context)
+        read_assignments(assignments, table, scope, scope.rows, context)
         for table, assignments in targets.items()
     ]
-    new = Relation([item for one in written for item in one.columns], rows)
+    new = Relation([item for write in written for item in write.columns], scope.rows)
     written += read_output_into(node, context, new, context.existing(target))
     return StatementEffect("UPDATE", _inputs(list(targets), written, context), written)
 
@@ -154,13 +159,13 @@ def read_update(node: exp.Expression, context: StatementContext) -> StatementEff
 def _inputs(
     targets: list[TableName], written: Sequence[TableWrite], context: StatementContext
 ) -> list[TableName]:
-    """Return the tables read: of several that are changed, those that another one's rows use."""
+    """Return the tables that are read; a changed table counts if another one depends on it."""
     used = {
         key[0]
-        for one in written
-        for deps in (one.rows, *(c.deps for c in one.columns if isinstance(c, Column)))
+        for write in written
+        for deps in (write.rows, *(c.deps for c in write.columns if isinstance(c, Column)))
         for key in deps
-        if key[0] != one.table and one.table in targets
+        if key[0] != write.table and write.table in targets
     }
     read = [name for name in context.inputs() if name not in targets or name in used]
     return list(dict.fromkeys([*read, *(name for name in targets if name in used)]))
@@ -169,7 +174,7 @@ def _inputs(
 def _targets(
     node: exp.Expression, target: TableName, context: StatementContext
 ) -> dict[TableName, list[exp.Expression]]:
-    """Return which assignment is to which table: `SET a.x = …, b.y = …` changes two."""
+    """Return the assignments to each table: `SET a.x = …, b.y = …` changes two."""
     tables = {context.walker.alias(table): table for table in _tables_of(node)}
     found: dict[TableName, list[exp.Expression]] = {}
     for assignment in node.expressions:
@@ -190,7 +195,7 @@ def _is_qualified(node: object) -> bool:
 
 
 def _tables_of(node: exp.Expression) -> Iterator[exp.Table]:
-    """Yield the tables a MySQL UPDATE may change: the first, and those joined to it."""
+    """Yield the tables that are joined to the first: a MySQL UPDATE may change them too."""
     if isinstance(node.this, exp.Table):
         for join in node.this.args.get("joins") or ():
             if isinstance(join.this, exp.Table):
@@ -200,11 +205,13 @@ def _tables_of(node: exp.Expression) -> Iterator[exp.Table]:
 def _changed_table(
     node: exp.Expression, statement: exp.Expression, scope: QueryScope, context: StatementContext
 ) -> TableName:
-    """Return the table an UPDATE means: T-SQL names it by an alias of its FROM, or by a CTE."""
+    """Return the table that is changed; T-SQL may name it by an alias in FROM, or by a CTE."""
     walker = context.walker
     if not isinstance(node, exp.Table):  # Oracle: UPDATE (SELECT …) SET …
         shown = node.find(exp.Table)
-        walker.sources.add(node, scope, {})
+        rows, scope.rows = scope.rows, {}
+        walker.sources.add(node, scope)
+        scope.rows = rows
         return walker.table_name(shown) if shown is not None else ()
     name = walker.table_name(node)
     alias = walker.alias(node)
@@ -222,7 +229,7 @@ def _changed_table(
 
 
 def _behind_cte(name: TableName, statement: exp.Expression, context: StatementContext) -> TableName:
-    """Return the table whose rows a CTE shows, for changing the CTE changes them."""
+    """Return the table behind a CTE: changing the CTE changes its rows."""
     clause = as_node(statement.args.get("with_"))
     for cte in clause.expressions if clause is not None and len(name) == 1 else ():
         if context.walker.name(cte.args["alias"].this) == name[0]:
@@ -236,29 +243,29 @@ def _behind_cte(name: TableName, statement: exp.Expression, context: StatementCo
 
 
 def read_delete(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """DELETE: no column is filled, but what it joins and filters on decides which rows stay."""
-    scope = QueryScope(context.outer(node), {})
-    rows: Deps = {}
+    """Read DELETE: no column is filled, but joins and filters decide which rows remain."""
+    scope = QueryScope(context.outer(node))
     for item in _listed(node.args.get("using")):
-        context.walker.sources.add(item, scope, rows)
+        context.walker.sources.add(item, scope)
     named = [t for t in _listed(node.args.get("tables")) if isinstance(t, exp.Table)]
     table = as_node(node.this) or (named[0] if named else None)  # BigQuery: DELETE t WHERE …
     if table is None:
         return StatementEffect("DELETE", context.inputs(), [])
     target = _changed_table(table, node, scope, context)
     for join in table.args.get("joins") or ():
-        context.walker.sources.join(join, scope, rows)
-    context.filtered(node, scope, rows)
+        context.walker.sources.join(join, scope)
+    merge(scope.rows, context.where(node, scope))
     targets = _deleted_from(named, table, context) or [target]
-    written = [TableWrite(name, [], rows) for name in targets]
-    written += read_output_into(node, context, Relation([], rows), context.existing(targets[0]))
+    written = [TableWrite(name, [], scope.rows) for name in targets]
+    deleted = Relation([], scope.rows)
+    written += read_output_into(node, context, deleted, context.existing(targets[0]))
     return StatementEffect("DELETE", _inputs(targets, written, context), written)
 
 
 def _deleted_from(
     named: Sequence[exp.Table], table: exp.Expression, context: StatementContext
 ) -> list[TableName]:
-    """Return the tables that `DELETE a, b FROM …` means, given by alias or name."""
+    """Return the tables of `DELETE a, b FROM …`, which are named by alias or by name."""
     known = {
         context.walker.alias(t): context.walker.table_name(t) for t in table.find_all(exp.Table)
     }
@@ -277,21 +284,17 @@ def read_assignments(
     rows: Deps,
     context: StatementContext,
 ) -> TableWrite:
-    """Return the columns that assignments fill."""
-    items: list[Column | Star] = []
+    """Read the SET clause of UPDATE, MERGE or ON CONFLICT."""
+    items: list[Item] = []
     for assignment in assignments:
         if isinstance(assignment, exp.Binary):
-            items += _assigned_columns(assignment.this, assignment.expression, scope, rows, context)
+            items += _assigned_columns(assignment.this, assignment.expression, scope, context)
     return TableWrite(target, items, rows)
 
 
 def _assigned_columns(
-    left: exp.Expression,
-    right: exp.Expression,
-    scope: QueryScope,
-    rows: Deps,
-    context: StatementContext,
-) -> Iterator[Column | Star]:
+    left: exp.Expression, right: exp.Expression, scope: QueryScope, context: StatementContext
+) -> Iterator[Item]:
     if isinstance(left, exp.Parameter):  # T-SQL: SET @x = …, or SET @x = a = …
         return
     if not isinstance(left, (exp.Tuple, exp.Paren)):
@@ -309,7 +312,7 @@ def _assigned_columns(
 
 
 def _assigned_name(node: exp.Expression, scope: QueryScope, context: StatementContext) -> str:
-    """Return the column that is assigned to: in `address.city`, unless that is a table, address."""
+    """Return the column that is assigned: address in `address.city` if that is no table."""
     while isinstance(node, (exp.Dot, exp.Bracket)):
         node = node.this
     if isinstance(node, exp.Column) and len(node.parts) == 2:
@@ -319,36 +322,32 @@ def _assigned_name(node: exp.Expression, scope: QueryScope, context: StatementCo
     return context.column_name(node)
 
 
-def _in_row(item: Column | Star, rows: Deps) -> Column | Star:
-    """A value from a subquery depends on what decides which row the subquery has."""
-    if isinstance(item, Star):
-        return item
-    deps = dict(item.deps)
-    merge(deps, rows)
-    return item.with_deps(deps)
+def _in_row(item: Item, rows: Deps) -> Item:
+    """Return a value of a subquery, which also depends on what decides the subquery's row."""
+    return item if isinstance(item, Star) else item.with_deps(merge_all([item.deps, rows]))
 
 
 def read_output_into(
     node: exp.Expression, context: StatementContext, new: Relation, old: Relation
 ) -> Iterator[TableWrite]:
-    """Yield what OUTPUT … INTO writes; rows that are only returned go nowhere we know."""
+    """Yield what T-SQL's OUTPUT … INTO writes; rows that are only returned are not followed."""
     returning = as_node(node.args.get("returning"))
     into = as_node(returning.args.get("into")) if returning is not None else None
     if returning is None or into is None:
         return
-    scope = QueryScope(None, {})
+    scope = QueryScope()
     scope.sources["inserted"] = new
     scope.sources["deleted"] = old
-    relation = context.walker.selects.relation(returning.expressions, scope, new.rows)
+    relation = Relation(context.walker.selects.items(returning.expressions, scope), new.rows)
     names = [context.column_name(column) for column in into.expressions]
-    yield TableWrite(_output_table(into, context), relation.renamed(names).items, dict(new.rows))
+    yield TableWrite(_output_table(into, context), relation.renamed(names).items, new.rows)
 
 
 def _output_table(into: exp.Expression, context: StatementContext) -> tuple[str, ...]:
     if isinstance(into, exp.Table):
         return context.walker.table_name(into)
     if isinstance(into, exp.Identifier):
-        return tuple(context.walker.name(into).split("."))  # one name: see output_clause.py
+        return tuple(context.walker.name(into).split("."))  # one name: see text/rewrite.py
     if isinstance(into, exp.Column):
         return tuple(context.walker.name(part) for part in into.parts)
     if isinstance(into, exp.Parameter):

@@ -7,39 +7,42 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlglot import exp
 
 from downriver.capture.sql.query.scope import QueryScope
-from downriver.columns.dependencies import (
+from downriver.columns import (
     NOTHING,
     Certainty,
+    Column,
     DependencyKind,
     Deps,
+    Item,
+    Relation,
+    Star,
     TableName,
     indirect,
-    merge,
+    source,
 )
-from downriver.columns.relations import Column, Relation, Star
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from downriver.capture.sql.query.walker import QueryWalker
 
-UNKNOWN_TARGET = ("dynamic_sql", "which table is written is known only when it runs")
+UNKNOWN_TARGET = ("dynamic_sql", "the table that is written is known only at run time")
 
 
 class TableWrite(NamedTuple):
-    """What a statement does to one table: the columns it fills, and what decides the rows."""
+    """What a statement writes to one table: the columns, and what decides the rows."""
 
     table: TableName
-    columns: list[Column | Star]
-    rows: Deps
+    columns: Sequence[Item] = ()
+    rows: Deps = NOTHING
 
 
 class StatementEffect(NamedTuple):
     """What a statement does.
 
-    `result` is what a query returns to whoever asked. `lifecycle` says that tables were dropped,
-    emptied, renamed or changed rather than filled. `defines` are the columns a DDL statement
-    names, and `temporary` tables are seen through by the statements after this one.
+    `result` is what a query returns. `lifecycle` is set when tables are dropped, truncated, renamed
+    or altered rather than filled. `defines` are the columns that a DDL statement lists. The tables
+    of a `temporary` effect exist only in the script. A blind spot has a kind and a message.
     """
 
     kind: str
@@ -49,12 +52,11 @@ class StatementEffect(NamedTuple):
     lifecycle: str | None = None
     defines: dict[TableName, list[str]] | None = None
     temporary: bool = False
-    replaces: bool = False
-    hidden: tuple[tuple[str, str], ...] = ()
+    blind_spots: tuple[tuple[str, str], ...] = ()
 
 
 class StatementContext:
-    """One statement's walker, and the schemas of the tables it may write to."""
+    """The walker of one statement, and the schemas of the tables it may write to."""
 
     def __init__(
         self,
@@ -66,47 +68,43 @@ class StatementContext:
         self._columns_of = columns_of
         self._temporary = temporary
         self._around: QueryScope | None = None
-        self.written_inside: list[TableWrite] = []  # by statements in a WITH clause
+        self.written_inside: list[TableWrite] = []  # by statements inside a WITH clause
 
     def columns_of(self, table: TableName) -> Sequence[str] | None:
-        """Return the columns of a table that is written to, or None when they are unknown."""
+        """Return the columns of a table that is written to, None when they are unknown."""
         relation = self._temporary.get(table)
         if relation is not None and relation.columns and not relation.open:
             return [column.name for column in relation.columns]
         return self._columns_of(table)
 
     def inputs(self, *, without: Sequence[TableName] = ()) -> list[TableName]:
-        """Return the tables read so far, those a statement merely changes left out."""
+        """Return the tables read so far, except those that the statement only changes."""
         return [name for name in self.walker.inputs if name not in without]
 
     def outer(self, node: exp.Expression) -> QueryScope | None:
-        """Return the scope around a statement: its WITH clause, in that of one around it."""
+        """Return the scope of a statement's WITH clause, inside that of a statement around it."""
         around = self._around
         ctes = self.walker.with_clause(node, around)
         return QueryScope(around, ctes) if ctes else around
 
     def inside(self, scope: QueryScope | None) -> StatementContext:
-        """Return the context of a statement that stands in the WITH clause of another."""
+        """Return the context of a statement inside the WITH clause of another."""
         inner = StatementContext(self.walker, self._columns_of, self._temporary)
         inner._around = scope
         inner.written_inside = self.written_inside
         return inner
 
     def existing(self, target: TableName) -> Relation:
-        """Return the rows already in a target, without counting it as an input."""
+        """Return the rows already in a target, without adding it to the inputs."""
         if target in self._temporary:
             return self._temporary[target]
         columns = self.columns_of(target)
         if columns is None:
-            return Relation([Star(target)], NOTHING)
-        items: list[Column | Star] = [
-            Column(column, {(target, column, DependencyKind.IDENTITY, False): Certainty.EXACT})
-            for column in columns
-        ]
-        return Relation(items, NOTHING)
+            return Relation([Star(target)])
+        return Relation([Column(column, source(target, column)) for column in columns])
 
     def target(self, node: object) -> tuple[TableName | None, list[str]]:
-        """Return the table a statement writes to, and the columns it names for it."""
+        """Return the table that a statement writes to, and the columns it lists."""
         names: list[str] = []
         if isinstance(node, exp.Schema):
             names = [
@@ -127,30 +125,31 @@ class StatementContext:
             return self.walker.name(node)
         return self.walker.output_name(node) or str(node.name)
 
-    def filtered(self, node: exp.Expression, scope: QueryScope, rows: Deps) -> None:
-        """Add what a WHERE clause looks at to what decides the rows."""
-        where = node.args.get("where")
-        if isinstance(where, exp.Expression):
-            merge(rows, indirect(self.walker.expressions.of(where, scope), DependencyKind.FILTER))
+    def where(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        """Return what the WHERE clause of a statement depends on."""
+        where = as_node(node.args.get("where"))
+        if where is None:
+            return NOTHING
+        return indirect(self.walker.expressions.of(where, scope), DependencyKind.FILTER)
 
 
-def rename_columns(relation: Relation, names: Sequence[str]) -> list[Column | Star]:
-    """Return a relation's columns under names given by position, or under their own."""
-    return relation.renamed(names).items if names else list(relation.items)
+def rename_columns(relation: Relation, names: Sequence[str]) -> Sequence[Item]:
+    """Return a relation's columns, renamed by position if names are given."""
+    return relation.renamed(names).items if names else relation.items
 
 
-def match_columns(relation: Relation, columns: Sequence[str] | None) -> list[Column | Star]:
-    """Return a relation's columns, a star among them as the columns of a known target."""
+def match_columns(relation: Relation, columns: Sequence[str] | None) -> Sequence[Item]:
+    """Return a relation's columns; those of an open relation by the names of a known target."""
     if columns is None or not relation.open:
-        return list(relation.items)
-    found: list[Column | Star] = []
-    for name in columns:
-        column = relation.find(name, Certainty.INFERRED)
-        if column is not None:
-            found.append(Column(name, column.deps, column.expression, column.fields))
-    return found
+        return relation.items
+    found = ((name, relation.find(name, Certainty.INFERRED)) for name in columns)
+    return [
+        Column(name, column.deps, fields=column.fields)
+        for name, column in found
+        if column is not None
+    ]
 
 
 def as_node(value: object) -> exp.Expression | None:
-    """Return an argument of a node, which sqlglot leaves False or None where there is none."""
+    """Return an argument of a node, or None; sqlglot uses False and None for a missing one."""
     return value if isinstance(value, exp.Expression) else None

@@ -15,10 +15,12 @@ from downriver.capture.sql.statements.context import (
 )
 from downriver.capture.sql.statements.files import paths_in
 from downriver.capture.sql.statements.token_shapes import rename_tables
-from downriver.columns.relations import Column, Relation, Star
+from downriver.columns import NOTHING, Column, Item, Relation, Star
 
 if TYPE_CHECKING:
-    from downriver.columns.dependencies import TableName
+    from collections.abc import Sequence
+
+    from downriver.columns import Deps, TableName
 
 _KINDS = frozenset({"TABLE", "VIEW", "MODEL"})
 _PREPARED = ("procedure_call", "the rows come from a prepared statement")
@@ -26,7 +28,7 @@ _TEMPORARY = (exp.TemporaryProperty, exp.VolatileProperty)
 
 
 def read_create(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """CREATE: what the new table or view is made of."""
+    """Read CREATE: what the new table or view is made of."""
     kind = str(node.args.get("kind") or "").upper()
     target, names = context.target(node.this)
     if kind == "MACRO":
@@ -37,7 +39,7 @@ def read_create(node: exp.Expression, context: StatementContext) -> StatementEff
     clone = _clone(node, context)
     if clone is not None:
         relation = context.walker.table_relation(clone)
-        written = TableWrite(target, list(relation.items), {})
+        written = TableWrite(target, relation.items)
         return StatementEffect("CLONE", context.inputs(), [written], temporary=temporary)
     source = as_node(node.expression)
     model = _model_table(node, context)
@@ -49,7 +51,7 @@ def read_create(node: exp.Expression, context: StatementContext) -> StatementEff
 
 
 def _macro(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """`CREATE MACRO m(a) AS TABLE SELECT …`: what it reads whenever it is used."""
+    """Read `CREATE MACRO m(a) AS TABLE SELECT …`: the tables that the macro reads."""
     names = (part.name.casefold() for part in node.this.expressions)
     context.walker.variables = context.walker.variables | set(names)
     source = as_node(node.expression)
@@ -67,9 +69,10 @@ def _as_query(
     kind = str(node.args.get("kind")).upper()
     relation = context.walker.query(source, context.outer(node))
     items = rename_columns(relation, names)
-    rows = dict(relation.rows)
+    rows: Deps = relation.rows
     if any(isinstance(p, exp.WithDataProperty) and p.args.get("no") for p in _properties(node)):
-        items, rows = [Column(i.name, {}) for i in items if isinstance(i, Column)], {}
+        items = [Column(item.name, NOTHING) for item in items if isinstance(item, Column)]
+        rows = NOTHING
     written = [TableWrite(target, items, rows)]
     written += [
         TableWrite(context.walker.table_name(part.this), items, rows)
@@ -87,11 +90,11 @@ def _like(
     temporary: bool,
     context: StatementContext,
 ) -> StatementEffect:
-    """`CREATE TABLE a (LIKE b)` takes b's columns and none of its rows."""
+    """Read `CREATE TABLE a (LIKE b)`: the columns of b and none of its rows."""
     context.walker.table_relation(model)
     columns = [*(context.columns_of(model) or ()), *names]
     defines = {target: columns} if context.columns_of(model) is not None else {}
-    written = TableWrite(target, [Column(name, {}) for name in columns], {})
+    written = TableWrite(target, [Column(name, NOTHING) for name in columns])
     return StatementEffect(
         "CREATE TABLE LIKE", context.inputs(), [written], defines=defines, temporary=temporary
     )
@@ -104,18 +107,17 @@ def _empty(
     temporary: bool,
     context: StatementContext,
 ) -> StatementEffect:
-    """A table with columns only, or one that shows files."""
+    """Read CREATE of a table with columns only, or of one over files."""
     kind = str(node.args.get("kind")).upper()
     files = [(path,) for path in _shown_files(node)]
     partition_of = _partition_of(node, context)
     if partition_of is not None and not names:
         names = list(context.columns_of(partition_of) or ())
-    items: list[Column | Star] = [Column(name, {}) for name in names]
+    items: Sequence[Item] = [Column(name, NOTHING) for name in names]
     if files:
-        shown: list[Column | Star] = [Star(file) for file in files]
-        items = Relation(shown, {}).renamed(names).items if names else shown
+        items = rename_columns(Relation([Star(file) for file in files]), names)
     defines = {target: names} if names else {}
-    written = [TableWrite(target, items, {})]
+    written = [TableWrite(target, items)]
     executes = any(isinstance(part, exp.ExecuteAsProperty) for part in _properties(node))
     return StatementEffect(
         f"CREATE {kind}",
@@ -123,12 +125,12 @@ def _empty(
         written,
         defines=defines,
         temporary=temporary,
-        hidden=(_PREPARED,) if executes and not names else (),
+        blind_spots=(_PREPARED,) if executes and not names else (),
     )
 
 
 def _shown_files(node: exp.Expression) -> list[str]:
-    """Return the files that an external table or a view over files shows."""
+    """Return the files of an external table or of a view over files."""
     parts = _properties(node)
     is_external = any(isinstance(part, exp.ExternalProperty) for part in parts)
     is_view = str(node.args.get("kind")).upper() == "VIEW"
@@ -173,7 +175,7 @@ _HOLD_ROWS = frozenset({"TABLE", "VIEW"})
 
 
 def read_drop(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """DROP TABLE and DROP VIEW."""
+    """Read DROP TABLE and DROP VIEW."""
     kind = str(node.args.get("kind") or "").upper()
     tables = [node.this, *(node.args.get("tables") or ()), *node.expressions]
     names = [context.walker.table_name(t) for t in tables if isinstance(t, exp.Table)]
@@ -183,14 +185,14 @@ def read_drop(node: exp.Expression, context: StatementContext) -> StatementEffec
 
 
 def read_truncate(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """TRUNCATE."""
+    """Read TRUNCATE."""
     tables = [node.this, *node.expressions]
     names = [context.walker.table_name(t) for t in tables if isinstance(t, exp.Table)]
     return StatementEffect("TRUNCATE", [], _changed(names), lifecycle="TRUNCATE")
 
 
 def read_alter(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """ALTER TABLE: RENAME and SWAP move data to another name, the rest changes columns."""
+    """Read ALTER TABLE: RENAME and SWAP move data to another name, the rest changes columns."""
     if not isinstance(node.this, exp.Table):
         return StatementEffect("ALTER", [], [])
     name = context.walker.table_name(node.this)
@@ -199,7 +201,7 @@ def read_alter(node: exp.Expression, context: StatementContext) -> StatementEffe
             return rename_tables([(name, context.walker.table_name(action.this))])
         if isinstance(action, exp.SwapTable) and isinstance(action.this, exp.Table):
             other = context.walker.table_name(action.this)
-            written = [TableWrite(name, [Star(other)], {}), TableWrite(other, [Star(name)], {})]
+            written = [TableWrite(name, [Star(other)]), TableWrite(other, [Star(name)])]
             return StatementEffect("SWAP", [name, other], written, lifecycle="SWAP")
         if isinstance(action, exp.RenameColumn):
             return _renamed_column(name, action, context)
@@ -209,7 +211,7 @@ def read_alter(node: exp.Expression, context: StatementContext) -> StatementEffe
 def _renamed_column(
     name: TableName, action: exp.RenameColumn, context: StatementContext
 ) -> StatementEffect:
-    """The schema we know is of the column's old name: later statements use the new one."""
+    """Read RENAME COLUMN: later statements use the new name."""
     old = context.column_name(action.this).casefold()
     new = context.column_name(action.args["to"])
     columns = context.columns_of(name)
@@ -219,22 +221,22 @@ def _renamed_column(
 
 
 def _changed(names: list[TableName]) -> list[TableWrite]:
-    return [TableWrite(name, [], {}) for name in names]
+    return [TableWrite(name) for name in names]
 
 
 def read_cache(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """Spark's CACHE TABLE t AS query: a temporary view."""
+    """Read Spark's `CACHE TABLE t AS query`: a temporary view."""
     target, _ = context.target(node.this)
     query = as_node(node.expression)
     if query is None or target is None:
         return StatementEffect("CACHE", [], [])
     relation = context.walker.query(query, None)
-    written = TableWrite(target, list(relation.items), dict(relation.rows))
+    written = TableWrite(target, relation.items, relation.rows)
     return StatementEffect("CACHE", context.inputs(), [written], temporary=True)
 
 
 def read_declare(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """DECLARE: a T-SQL table variable is a temporary table, a default may be a query."""
+    """Read DECLARE: a T-SQL table variable is a temporary table, a default may be a query."""
     written: list[TableWrite] = []
     for item in node.expressions:
         kind, default = item.args.get("kind"), as_node(item.args.get("default"))
@@ -245,8 +247,8 @@ def read_declare(node: exp.Expression, context: StatementContext) -> StatementEf
                 if isinstance(c, exp.ColumnDef) and isinstance(c.this, exp.Identifier)
             ]
             for variable in item.this if isinstance(item.this, list) else [item.this]:
-                filled: list[Column | Star] = [Column(column, {}) for column in columns]
-                written.append(TableWrite((f"@{variable.name}",), filled, {}))
+                filled = [Column(column, NOTHING) for column in columns]
+                written.append(TableWrite((f"@{variable.name}",), filled))
         elif default is not None:
             for query in default.find_all(exp.Query):
                 if query.find_ancestor(exp.Query) is None:

@@ -18,14 +18,14 @@ from downriver.capture.sql.statements.ddl import (
 )
 from downriver.capture.sql.statements.files import read_copy, read_export, read_load
 from downriver.capture.sql.statements.insert import read_insert, read_multi_insert
-from downriver.columns.dependencies import NOTHING
+from downriver.columns import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from downriver.capture.sql.query.scope import QueryScope
     from downriver.capture.sql.statements.context import StatementContext
-    from downriver.columns.dependencies import Deps
+    from downriver.columns import Deps
 
 
 def read_statement(node: exp.Expression, context: StatementContext) -> StatementEffect | None:

@@ -13,76 +13,73 @@ from downriver.capture.sql.statements.context import (
     as_node,
     rename_columns,
 )
-from downriver.columns.relations import Column, Relation, Star
+from downriver.columns import Relation, Star
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from downriver.columns.dependencies import TableName
+    from downriver.columns import TableName
 
 _PATHS = frozenset({"uri", "uris", "path", "location"})
 _STREAMS = frozenset({"STDIN", "STDOUT"})
 
 
 def read_copy(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """COPY of every dialect: a table from files, or files from a table or query."""
+    """Read COPY of every dialect: a table from files, or files from a table or query."""
     sources = list(node.args.get("files") or ())
     inner = node.this.this if isinstance(node.this, exp.Paren) else node.this
     if isinstance(inner, exp.Query):  # COPY (query) TO file
-        return _unloaded(inner, _places(sources), context)
-    place = _place(inner)
-    if place is not None:  # COPY INTO @stage FROM table
-        return (
-            _unloaded(sources[0], [place], context) if sources else StatementEffect("COPY", [], [])
-        )
+        return _write_query(inner, _locations(sources), context)
+    location = _location(inner)
+    if location is not None:  # COPY INTO @stage FROM table
+        if not sources:
+            return StatementEffect("COPY", [], [])
+        return _write_query(sources[0], [location], context)
     table, names = context.target(inner)
     if table is None:
         return StatementEffect("COPY", [], [])
     if node.args.get("kind"):
-        return _loaded(table, names, sources, context)
+        return _load(table, names, sources, context)
     relation = context.walker.table_relation(table)
     if names:
-        relation = Relation([c for c in (relation.find(n) for n in names) if c is not None], {})
-    return _written_to(relation, _places(sources), context)
+        relation = Relation([c for c in (relation.find(n) for n in names) if c is not None])
+    return _write_files(relation, _locations(sources), context)
 
 
-def _loaded(
+def _load(
     table: TableName, names: list[str], sources: list[exp.Expression], context: StatementContext
 ) -> StatementEffect:
     query = sources[0] if sources and isinstance(sources[0], exp.Query) else None
     columns = names or list(context.columns_of(table) or ())
     if query is not None:
         relation = context.walker.query(query, None)
-        items = rename_columns(relation, columns) if not relation.open else list(relation.items)
-        return StatementEffect(
-            "COPY", context.inputs(), [TableWrite(table, items, dict(relation.rows))]
-        )
-    files = _places(sources)
-    filled: list[Column | Star] = [Star(file) for file in files]
-    items = Relation(filled, {}).renamed(names).items if names else filled
-    return StatementEffect("COPY", files, [TableWrite(table, items, {})])
+        items = relation.items if relation.open else rename_columns(relation, columns)
+        return StatementEffect("COPY", context.inputs(), [TableWrite(table, items, relation.rows)])
+    files = _locations(sources)
+    items = rename_columns(Relation([Star(file) for file in files]), names)
+    return StatementEffect("COPY", files, [TableWrite(table, items)])
 
 
-def _unloaded(
-    source: exp.Expression, places: list[TableName], context: StatementContext
+def _write_query(
+    source: exp.Expression, locations: list[TableName], context: StatementContext
 ) -> StatementEffect:
-    return _written_to(context.walker.query(source, None), places, context)
+    return _write_files(context.walker.query(source, None), locations, context)
 
 
-def _written_to(
-    relation: Relation, places: list[TableName], context: StatementContext
+def _write_files(
+    relation: Relation, locations: list[TableName], context: StatementContext
 ) -> StatementEffect:
-    written = [TableWrite(place, list(relation.items), dict(relation.rows)) for place in places]
+    written = [TableWrite(location, relation.items, relation.rows) for location in locations]
     return StatementEffect("COPY", context.inputs(), written)
 
 
-def _places(nodes: list[exp.Expression]) -> list[TableName]:
-    found = [_place(node) or _plain_name(node) for node in nodes]
-    return [place for place in found if place is not None and place[0] not in _STREAMS]
+def _locations(nodes: list[exp.Expression]) -> list[TableName]:
+    found = [_location(node) or _plain_name(node) for node in nodes]
+    return [location for location in found if location is not None and location[0] not in _STREAMS]
 
 
-def _place(node: object) -> TableName | None:
-    """Return a stage or a path, None when it is the name of a table."""
+def _location(node: object) -> TableName | None:
+    """Return a stage or a path, None for the name of a table."""
     inner = node.this if isinstance(node, exp.Table) else node
     if isinstance(inner, exp.Literal) and inner.is_string:
         return (str(inner.this),)
@@ -97,7 +94,7 @@ def _plain_name(node: exp.Expression) -> TableName | None:
 
 
 def read_load(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """LOAD DATA: Hive's INPATH, BigQuery's FROM FILES."""
+    """Read LOAD DATA: Hive's INPATH, BigQuery's FROM FILES."""
     table, names = context.target(node.this)
     inpath = as_node(node.args.get("inpath"))
     files = [(str(inpath.name),)] if inpath is not None else []
@@ -106,25 +103,24 @@ def read_load(node: exp.Expression, context: StatementContext) -> StatementEffec
         files += [(path,) for path in paths_in(part)]
     if table is None:
         return StatementEffect("LOAD", [], [])
-    filled: list[Column | Star] = [Star(file) for file in files]
-    items = Relation(filled, {}).renamed(names).items if names else filled
-    return StatementEffect("LOAD", [*files], [TableWrite(table, items, {})])
+    items = rename_columns(Relation([Star(file) for file in files]), names)
+    return StatementEffect("LOAD", [*files], [TableWrite(table, items)])
 
 
 def read_export(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """BigQuery's EXPORT DATA."""
+    """Read BigQuery's EXPORT DATA."""
     query = as_node(node.this)
     if query is None:
         return StatementEffect("EXPORT", [], [])
     relation = context.walker.query(query, None)
     options = as_node(node.args.get("options"))
     paths = [path for part in (options.expressions if options else ()) for path in paths_in(part)]
-    written = [TableWrite((path,), list(relation.items), dict(relation.rows)) for path in paths]
+    written = [TableWrite((path,), relation.items, relation.rows) for path in paths]
     return StatementEffect("EXPORT", context.inputs(), written)
 
 
 def paths_in(part: exp.Expression) -> Iterator[str]:
-    """Yield the paths a property names: LOCATION '…', uris=[…], OPTIONS (path '…')."""
+    """Yield the paths in a property: LOCATION '…', uris=[…], OPTIONS (path '…')."""
     if isinstance(part, exp.LocationProperty):
         yield str(part.this.name)
     elif isinstance(part, exp.OptionsProperty):

@@ -17,36 +17,40 @@ from downriver.capture.sql.statements.context import (
     match_columns,
     rename_columns,
 )
-from downriver.columns.dependencies import (
+from downriver.columns import (
+    NOTHING,
     Certainty,
+    Column,
     DependencyKind,
     Deps,
+    Item,
+    Relation,
     TableName,
+    filter_rows,
     indirect,
-    merge,
+    merge_all,
+    weaken,
 )
-from downriver.columns.relations import Column, Relation, Star
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 def read_insert(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """INSERT … VALUES, SELECT, OVERWRITE, BY NAME, ON CONFLICT."""
+    """Read INSERT: VALUES, SELECT, OVERWRITE, BY NAME, ON CONFLICT."""
     outer = context.outer(node)
     target, names = context.target(node.this)
     source = as_node(node.expression)
     if target is None:
         if source is not None:
             context.walker.query(source, outer)
-        return StatementEffect("INSERT", context.inputs(), [], hidden=(UNKNOWN_TARGET,))
+        return StatementEffect("INSERT", context.inputs(), [], blind_spots=(UNKNOWN_TARGET,))
     if source is None:
         return StatementEffect("INSERT", context.inputs(), [TableWrite(target, [], {})])
     relation = context.walker.query(source, outer)
     items = _columns(node, target, names, relation, context)
-    rows = dict(relation.rows)
     scope = _conflict_scope(node, target, items, context)
-    _look_at_keys(node, scope, rows, context)
+    rows = merge_all([relation.rows, _conflict_keys(node, scope, context)])
     written = [TableWrite(target, items, rows)]
     written += _on_conflict(node, target, scope, context)
     written += read_output_into(node, context, Relation(items, rows), context.existing(target))
@@ -59,34 +63,29 @@ def _columns(
     names: list[str],
     relation: Relation,
     context: StatementContext,
-) -> list[Column | Star]:
-    """Return what fills which column: as listed, by name, or by the target's own order."""
+) -> Sequence[Item]:
+    """Return the columns that are filled: as listed, by name, or in the target's own order."""
     if names:
         return rename_columns(relation, names)
     columns = context.columns_of(target)
     if node.args.get("by_name"):
         return match_columns(relation, columns)
     if columns is None:
-        return (
-            list(relation.items)
-            if isinstance(node.this, exp.Directory)
-            else list(_assumed(relation.items))
-        )
+        is_directory = isinstance(node.this, exp.Directory)
+        return relation.items if is_directory else _inferred(relation.items)
     fixed = _static_partition(node)
     usable = [column for column in columns if column.casefold() not in fixed]
     if relation.open or len(usable) < len(relation.items):
-        return list(relation.items)
+        return relation.items
     return rename_columns(relation, usable)
 
 
-def _assumed(items: list[Column | Star]) -> Iterator[Column | Star]:
-    """The target's columns are unknown: we take them to be called as the query calls them."""
-    for item in items:
-        if isinstance(item, Column):
-            item = item.with_deps(
-                {key: max(sure, Certainty.INFERRED) for key, sure in item.deps.items()}
-            )
-        yield item
+def _inferred(items: Sequence[Item]) -> list[Item]:
+    """Return columns of an unknown target: assume that they have the names of the query's."""
+    return [
+        item.with_deps(weaken(item.deps, Certainty.INFERRED)) if isinstance(item, Column) else item
+        for item in items
+    ]
 
 
 def _static_partition(node: exp.Expression) -> set[str]:
@@ -101,12 +100,12 @@ def _static_partition(node: exp.Expression) -> set[str]:
 
 
 def _conflict_scope(
-    node: exp.Expression, target: TableName, items: list[Column | Star], context: StatementContext
+    node: exp.Expression, target: TableName, items: Sequence[Item], context: StatementContext
 ) -> QueryScope:
-    """Inside ON CONFLICT the new row is `excluded` (or has an alias), the old one is the table."""
+    """Return the scope of ON CONFLICT: `excluded` is the new row, the table is the old one."""
     table = node.this.this if isinstance(node.this, exp.Schema) else node.this
-    new = Relation(items, {})
-    scope = QueryScope(None, {})
+    new = Relation(items)
+    scope = QueryScope()
     scope.sources[context.walker.alias(table) or target[-1]] = context.existing(target)
     scope.sources.setdefault(target[-1], next(iter(scope.sources.values())))
     for name in ("excluded", "EXCLUDED"):
@@ -117,16 +116,14 @@ def _conflict_scope(
     return scope
 
 
-def _look_at_keys(
-    node: exp.Expression, scope: QueryScope, rows: Deps, context: StatementContext
-) -> None:
-    """The keys that conflict decide whether a row is new."""
+def _conflict_keys(node: exp.Expression, scope: QueryScope, context: StatementContext) -> Deps:
+    """Return the dependencies of the conflict keys: they decide whether a row is new."""
     conflict = as_node(node.args.get("conflict"))
-    for key in (conflict.args.get("conflict_keys") or ()) if conflict is not None else ():
-        inner = key.this if isinstance(key, exp.Ordered) else key
-        column = scope.sources["excluded"].find(context.column_name(inner))
-        if column is not None:
-            merge(rows, indirect(column.deps, DependencyKind.JOIN))
+    keys = (conflict.args.get("conflict_keys") or ()) if conflict is not None else ()
+    names = [context.column_name(k.this if isinstance(k, exp.Ordered) else k) for k in keys]
+    columns = [scope.sources["excluded"].find(name) for name in names]
+    deps = merge_all(column.deps for column in columns if column is not None)
+    return indirect(deps, DependencyKind.JOIN)
 
 
 def _on_conflict(
@@ -135,14 +132,13 @@ def _on_conflict(
     conflict = as_node(node.args.get("conflict"))
     if conflict is None or not conflict.expressions:
         return
-    rows: Deps = {}
-    context.filtered(conflict, scope, rows)
+    rows = context.where(conflict, scope)
     assignments = [part.copy().transform(_values_of_new_row) for part in conflict.expressions]
     yield read_assignments(assignments, target, scope, rows, context)
 
 
 def _values_of_new_row(node: exp.Expression) -> exp.Expression:
-    """MySQL's `VALUES(a)` is the value that was to be inserted."""
+    """Replace MySQL's `VALUES(a)`, the value of the new row, by `excluded.a`."""
     is_values = isinstance(node, exp.Anonymous) and str(node.this).upper() == "VALUES"
     if not is_values or not node.expressions:
         return node
@@ -157,40 +153,33 @@ def _values_of_new_row(node: exp.Expression) -> exp.Expression:
 
 
 def read_multi_insert(node: exp.Expression, context: StatementContext) -> StatementEffect:
-    """Hive's `FROM s INSERT … INSERT …` and `INSERT ALL` of Snowflake and Oracle."""
-    outer = context.outer(node)
-    scope = QueryScope(outer, {})
-    rows: Deps = {}
-    relation = context.walker.sources.add(node.args["source"], scope, rows)
-    if "\x00" not in scope.sources:
-        scope.sources.setdefault("\x00", Relation([], {}))
+    """Read Hive's `FROM s INSERT … INSERT …`, and `INSERT ALL` of Snowflake and Oracle."""
+    scope = QueryScope(context.outer(node))
+    added = context.walker.sources.add(node.args["source"], scope)
+    relation = Relation(added.items, scope.rows, unnamed=added.unnamed)
+    scope.sources.setdefault("\x00", Relation([]))
     written: list[TableWrite] = []
-    seen: Deps = {}
+    condition: Deps = NOTHING  # ELSE depends on the condition before it
     for part in node.expressions:
         insert = part.this if isinstance(part, exp.ConditionalInsert) else part
-        branch_rows = dict(rows)
-        condition = as_node(part.args.get("expression")) if part is not insert else None
-        if condition is not None:
-            seen = indirect(context.walker.expressions.of(condition, scope), DependencyKind.FILTER)
-        merge(branch_rows, seen)
-        written += _one_of_many(insert, scope, relation, branch_rows, context)
+        when = as_node(part.args.get("expression")) if part is not insert else None
+        if when is not None:
+            condition = context.walker.expressions.of(when, scope)
+        written += _one_of_many(insert, scope, filter_rows(relation, condition), context)
     return StatementEffect("INSERT", context.inputs(), written)
 
 
 def _one_of_many(
-    insert: exp.Expression,
-    scope: QueryScope,
-    relation: Relation,
-    rows: Deps,
-    context: StatementContext,
+    insert: exp.Expression, scope: QueryScope, relation: Relation, context: StatementContext
 ) -> Iterator[TableWrite]:
     target, names = context.target(insert.this)
     if target is None:
         return
     source = as_node(insert.expression)
+    rows = relation.rows
     if isinstance(source, exp.Values):
         relation = context.walker.values(source, scope)
     elif isinstance(source, exp.Query):
         relation = context.walker.query(source, scope)
-        merge(rows, relation.rows)
+        rows = merge_all([rows, relation.rows])
     yield TableWrite(target, _columns(insert, target, names, relation, context), rows)

@@ -22,7 +22,7 @@ from downriver.capture.sql.text.tokens import (
     tokenize_leniently,
     word,
 )
-from downriver.columns.relations import Star
+from downriver.columns import Star
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
     from sqlglot.dialects.dialect import Dialect
 
     from downriver.capture.sql.text.parse import StatementParser
-    from downriver.columns.dependencies import TableName
+    from downriver.columns import TableName
 
 MatchedNames: TypeAlias = "dict[str, tuple[str, ...]]"
 
 
 class TokenShape(NamedTuple):
-    """How a statement looks, and what it does with the names found in it."""
+    """The pattern of a statement, and the effect it has on the names it contains."""
 
     pattern: str
     effect: Callable[[MatchedNames], StatementEffect]
 
 
 def find_effect(tokens: Sequence[Token], dialect: Dialect) -> StatementEffect | None:
-    """Return what a statement does when it has one of the known shapes."""
+    """Return the effect of a statement that has one of the known shapes."""
     first = word(tokens[0]) if tokens else ""
     for shape in _by_first_word().get(first, ()):
         found = _match(shape.pattern.split(), tokens, dialect)
@@ -95,24 +95,22 @@ def _match_part(
     return at + 1 if word(tokens[at]) == part else None
 
 
-# What shapes do
+# Effects of shapes
 
 
-def _copied(
-    kind: str, source: str, target: str, columns: str = "*"
-) -> Callable[[MatchedNames], StatementEffect]:
-    """All columns of one go into the other."""
+def _copied(kind: str, source: str, target: str) -> Callable[[MatchedNames], StatementEffect]:
+    """Return the effect of copying all columns of one table to another."""
 
     def effect(found: MatchedNames) -> StatementEffect:
-        items = [Star(found[source])] if columns == "*" else []
-        return StatementEffect(kind, [found[source]], [TableWrite(found[target], [*items], {})])
+        written = TableWrite(found[target], [Star(found[source])])
+        return StatementEffect(kind, [found[source]], [written])
 
     return effect
 
 
 def _swapped(found: MatchedNames) -> StatementEffect:
     a, b = found["a"], found["b"]
-    written = [TableWrite(a, [Star(b)], {}), TableWrite(b, [Star(a)], {})]
+    written = [TableWrite(a, [Star(b)]), TableWrite(b, [Star(a)])]
     return StatementEffect("SWAP", [a, b], written, lifecycle="SWAP")
 
 
@@ -124,11 +122,11 @@ def _renamed(found: MatchedNames) -> StatementEffect:
 
 
 def rename_tables(pairs: Sequence[tuple[TableName, TableName]]) -> StatementEffect:
-    """Return the effect of renaming tables: a new name without a schema keeps the old one's."""
+    """Return the effect of renaming tables; a new name without a schema keeps the old schema."""
     written: list[TableWrite] = []
     for old, new in pairs:
         full = (*old[: len(old) - len(new)], *new) if len(new) < len(old) else new
-        written.append(TableWrite(full, [Star(old)], {}))
+        written.append(TableWrite(full, [Star(old)]))
     return StatementEffect("RENAME", [], written, lifecycle="RENAME")
 
 
@@ -138,16 +136,16 @@ def _sp_rename(found: MatchedNames) -> StatementEffect:
 
 
 def _altered(found: MatchedNames) -> StatementEffect:
-    return StatementEffect("ALTER", [], [TableWrite(found["a"], [], {})], lifecycle="ALTER")
+    return StatementEffect("ALTER", [], [TableWrite(found["a"])], lifecycle="ALTER")
 
 
 def _restored(found: MatchedNames) -> StatementEffect:
-    return StatementEffect("UNDROP", [], [TableWrite(found["a"], [], {})], lifecycle="UNDROP")
+    return StatementEffect("UNDROP", [], [TableWrite(found["a"])], lifecycle="UNDROP")
 
 
 def _filled_by_procedure(found: MatchedNames) -> StatementEffect:
-    hidden = (("procedure_call", "the rows come from a procedure"),)
-    return StatementEffect("INSERT", [], [TableWrite(found["a"], [], {})], hidden=hidden)
+    blind_spots = (("procedure_call", "the rows come from a procedure"),)
+    return StatementEffect("INSERT", [], [TableWrite(found["a"])], blind_spots=blind_spots)
 
 
 _SHAPES = (

@@ -1,0 +1,120 @@
+"""The operators of the column algebra: pure functions from relations to relations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.columns.dependencies import (
+    NOTHING,
+    Certainty,
+    DependencyKind,
+    Deps,
+    direct,
+    indirect,
+    merge,
+    merge_all,
+)
+from downriver.columns.relations import Column, Item, Relation, Star
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def project(relation: Relation, items: Sequence[Item]) -> Relation:
+    """Return other columns over the same rows."""
+    return Relation(items, relation.rows)
+
+
+def join(relations: Sequence[Relation], condition: Deps = NOTHING) -> Relation:
+    """Return the columns of all relations side by side; the condition decides the rows."""
+    rows = [*(relation.rows for relation in relations), indirect(condition, DependencyKind.JOIN)]
+    return Relation([item for relation in relations for item in relation.items], merge_all(rows))
+
+
+def filter_rows(relation: Relation, condition: Deps) -> Relation:
+    """Return the rows for which a condition holds."""
+    return relation.influenced(condition, DependencyKind.FILTER)
+
+
+def sort(relation: Relation, keys: Deps) -> Relation:
+    """Return the rows ordered by keys."""
+    return relation.influenced(keys, DependencyKind.SORT)
+
+
+def aggregate(relation: Relation, keys: Deps, items: Sequence[Item]) -> Relation:
+    """Return a row for each group of rows with equal keys."""
+    return project(relation.influenced(keys, DependencyKind.GROUP_BY), items)
+
+
+def distinct(relation: Relation, keys: Deps | None = None) -> Relation:
+    """Return one of all rows that have equal keys, or that are equal in every column."""
+    compared = relation.value() if keys is None else keys
+    return relation.influenced(compared, DependencyKind.GROUP_BY)
+
+
+def union(relations: Sequence[Relation]) -> Relation:
+    """Return the rows of all relations: columns by position, with the names of the first."""
+    first, *others = relations
+    items: list[Item] = []
+    for at, item in enumerate(first.items):
+        if isinstance(item, Star):
+            branches = (*item.branches, *others)
+            items.append(Star(item.table, item.dropped, branches, covered=item.covered))
+            continue
+        deps = dict(item.deps)
+        for other in others:
+            match = other.items[at] if at < len(other.items) and not other.open else None
+            if match is None and other.open:
+                match = other.find(item.name, Certainty.INFERRED)
+            if isinstance(match, Column):
+                merge(deps, match.deps)
+        items.append(item.with_deps(deps))
+    if first.open:  # otherwise the first relation has all the columns there are
+        items += [
+            Star(star.table, star.dropped, star.branches, covered=True)
+            for other in others
+            for star in other.stars
+        ]
+    return Relation(items, merge_all(relation.rows for relation in relations))
+
+
+def union_by_name(relations: Sequence[Relation]) -> Relation:
+    """Return the rows of all relations: columns with the same name are one."""
+    merged: dict[str, Deps] = {}
+    stars: list[Star] = []
+    for relation in relations:
+        stars += relation.stars
+        for column in relation.columns:
+            merge(merged.setdefault(column.name, {}), column.deps)
+    items = [Column(name, deps) for name, deps in merged.items()]
+    return Relation([*items, *stars], merge_all(relation.rows for relation in relations))
+
+
+def compare_rows(result: Relation, inputs: Sequence[Relation]) -> Relation:
+    """Return the result of a set operation that compares rows: UNION DISTINCT, INTERSECT, EXCEPT.
+
+    Every column of every input decides which rows remain, also of inputs that contribute no values.
+    """
+    rows = merge_all([result.rows, *(relation.rows for relation in inputs)])
+    values = merge_all(relation.value() for relation in inputs)
+    return Relation(result.items, rows).influenced(values, DependencyKind.GROUP_BY)
+
+
+def generate(names: Sequence[str], value: Deps) -> Relation:
+    """Return the rows made from a value, as by EXPLODE; without names the columns are unknown."""
+    used = direct(value, DependencyKind.TRANSFORMATION)
+    rows = indirect(used, DependencyKind.JOIN)
+    if not names:
+        return Relation([Column("*", used)], rows, unnamed=used)
+    return Relation([Column(name, used) for name in names], rows)
+
+
+def opaque(relations: Sequence[Relation], columns: Iterable[Column | str]) -> Relation:
+    """Return the output of code that cannot be read: each column may use every input column."""
+    value = merge_all(relation.value() for relation in relations)
+    used = direct(value, DependencyKind.TRANSFORMATION)
+    items = [
+        column.with_deps(used) if isinstance(column, Column) else Column(column, used)
+        for column in columns
+    ]
+    return Relation(items, merge_all(relation.rows for relation in relations))
