@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
+from downriver.cli.names import DisplayNames, FullNamesOption
+from downriver.cli.output import JsonOption, StoreOption, out, print_json
 from downriver.service import Lineage
 
 
@@ -16,6 +17,7 @@ def paths(
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, help="Show at most N paths.")
     ] = 10,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -25,9 +27,14 @@ def paths(
     if json:
         print_json(answer)
         return
+    ends = (answer.source.id, answer.target.id)
+    ids = [*ends, *(node for path in answer.paths for node in path)]
+    texts = (spot.message for spot in answer.blind_spots)
+    names = DisplayNames(ids, full=full_names, texts=texts)
+    names.print_heading()
     for path in answer.paths:
-        out.print(" [dim]→[/] ".join(escape(node) for node in path))
+        out.print(" [dim]→[/] ".join(names.label(node) for node in path))
     if not answer.paths:
-        out.print(f"no path from {escape(answer.source.id)} to {escape(answer.target.id)}")
+        out.print(f"no path from {names.label(ends[0])} to {names.label(ends[1])}")
     for spot in answer.blind_spots:
-        out.print(f"[yellow]incomplete[/]: {escape(spot.message)}")
+        out.print(f"[yellow]incomplete[/]: {names.replace_in(spot.message)}")

@@ -1,4 +1,4 @@
-"""`downriver trace`: where data goes to or comes from, as a tree."""
+"""`downriver trace`: what an entity feeds or what feeds it, as a tree."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from downriver.cli.names import DisplayNames, FullNamesOption
 from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
 from downriver.model.answers import Direction
 from downriver.service import DEFAULT_LIMIT, Lineage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from downriver.model.answers import Trace, TraceEdge, TraceNode
 
 _LINES_SHOWN = 200
@@ -38,6 +41,13 @@ DownstreamOption = Annotated[
     bool, typer.Option("--downstream", help="Show what the entity feeds. This is the default.")
 ]
 BothOption = Annotated[bool, typer.Option("--both", help="Show both directions.")]
+IndirectOption = Annotated[
+    bool,
+    typer.Option(
+        "--indirect",
+        help="In a column trace, also show columns that only decide which rows or values appear.",
+    ),
+]
 
 
 def trace(
@@ -48,63 +58,94 @@ def trace(
     depth: DepthOption = None,
     as_of: AsOfOption = None,
     limit: LimitOption = DEFAULT_LIMIT,
+    indirect: IndirectOption = False,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Trace a dataset, job or column: what it feeds, or what feeds it, and how complete that is."""
+    """Show what a dataset, job or column feeds, or what feeds it, and how complete the answer is.
+
+    In a column trace, columns that only filter, join, group or sort are counted and not shown.
+    """
     direction = parse_direction(upstream, downstream, both)
     with Lineage.open(store, create=False) as lineage:
         answer = lineage.trace(entity, direction, depth=depth, as_of=as_of, limit=limit)
     if json:
         print_json(answer)
     else:
-        show_trace(answer)
+        show_trace(answer, full_names=full_names, indirect=indirect)
 
 
 def parse_direction(upstream: bool, downstream: bool, both: bool) -> Direction:
-    """Return the one direction three flags mean."""
+    """Return the direction that three flags mean together."""
     if both or (upstream and downstream):
         return Direction.BOTH
     return Direction.UPSTREAM if upstream else Direction.DOWNSTREAM
 
 
-def show_trace(answer: Trace) -> None:
-    """Print an answer as trees, then how complete it is."""
+def show_trace(answer: Trace, *, full_names: bool = False, indirect: bool = False) -> None:
+    """Print an answer as one tree for each direction, then how complete it is."""
+    texts = (spot.message for spot in answer.blind_spots)
+    names = DisplayNames(_ids(answer), full=full_names, texts=texts)
+    names.print_heading()
     sides = (("upstream", -1), ("downstream", 1))
     shown = [(s, sign) for s, sign in sides if any(n.depth * sign > 0 for n in answer.nodes)]
     for side, sign in shown or [("", 1)]:
         if len(shown) > 1:
             out.print(f"[dim]{side}[/]")
-        out.print("\n".join(_TreeOf(answer, sign).lines()))
-    _show_completeness(answer)
+        out.print("\n".join(_TraceTree(answer, sign, names, indirect=indirect).lines()))
+    _show_completeness(answer, names, indirect=indirect)
 
 
-class _TreeOf:
-    """A trace drawn as a tree: a node with several ways to it is drawn whole once."""
+def _ids(answer: Trace) -> Iterator[str]:
+    for node in answer.nodes:
+        yield node.id
+        yield from node.aliases
+    for spot in answer.blind_spots:
+        yield spot.entity
 
-    def __init__(self, answer: Trace, sign: int) -> None:
+
+class _TraceTree:
+    """A trace as a tree. A node that several paths lead to is expanded once."""
+
+    def __init__(self, answer: Trace, sign: int, names: DisplayNames, *, indirect: bool) -> None:
         self._answer = answer
+        self._sign = sign
+        self._names = names
         self._nodes = {node.id: node for node in answer.nodes}
         self._steps: defaultdict[str, defaultdict[str, list[TraceEdge]]] = defaultdict(
             lambda: defaultdict(list)
         )
         for edge in answer.edges:
             # A node on both sides of a cycle has one depth, but belongs into both trees.
-            if self._reaches(edge, sign):
+            if self._reaches(edge):
                 near, far = (edge.source, edge.target) if sign > 0 else (edge.target, edge.source)
                 self._steps[near][far].append(edge)
+        self._folded = {} if indirect else self._fold_indirect()
         self._drawn = {answer.root.id}
-        self._lines = [_label(answer.root)]
+        self._lines = [self._label(answer.root)]
 
-    def _reaches(self, edge: TraceEdge, sign: int) -> bool:
-        """Tell whether an edge was walked in this direction, or is part of a cycle."""
+    def _reaches(self, edge: TraceEdge) -> bool:
+        """Whether an edge was walked in this direction, or is part of a cycle."""
         depths = self._nodes[edge.source].depth, self._nodes[edge.target].depth
         cyclic = depths[0] * depths[1] < 0 or min(depths) == max(depths) == 0
         root = self._answer.root.id
-        at_root = edge.target == root if sign < 0 else edge.source == root
-        return at_root or cyclic or max(d * sign for d in depths) > 0
+        at_root = edge.target == root if self._sign < 0 else edge.source == root
+        return at_root or cyclic or max(d * self._sign for d in depths) > 0
+
+    def _fold_indirect(self) -> dict[str, int]:
+        """Remove the steps with only INDIRECT edges, and count them by the node they start at."""
+        folded: dict[str, int] = {}
+        for near, steps in self._steps.items():
+            hidden = [far for far, edges in steps.items() if _only_indirect(edges)]
+            for far in hidden:
+                del steps[far]
+            if hidden:
+                folded[near] = len(hidden)
+        return folded
 
     def lines(self) -> list[str]:
+        """Return the lines of the tree, with rich's markup."""
         self._grow(self._answer.root.id, "")
         if len(self._lines) > _LINES_SHOWN:
             return [*self._lines[:_LINES_SHOWN], "[dim]… --json or --depth shows the rest[/]"]
@@ -113,31 +154,41 @@ class _TreeOf:
     def _grow(self, node_id: str, indent: str) -> None:
         steps = self._steps[node_id]
         ordered = sorted(steps, key=lambda far: (abs(self._nodes[far].depth), far))
+        folded = self._folded.get(node_id, 0)
         for far in ordered:
             if len(self._lines) > _LINES_SHOWN:
                 return
-            last = far == ordered[-1]
-            label = _label(self._nodes[far]) + _edge_note(steps[far])
+            last = far == ordered[-1] and not folded
+            label = self._label(self._nodes[far]) + _edge_note(steps[far])
             seen = far in self._drawn
             above = " [dim]↑ above[/]" if seen and self._steps[far] else ""
             self._lines.append(f"[dim]{indent}{'└── ' if last else '├── '}[/]{label}{above}")
             if not seen:
                 self._drawn.add(far)
                 self._grow(far, indent + ("    " if last else "│   "))
+        if folded:
+            self._lines.append(f"[dim]{indent}└── {_folded_note(folded, self._sign)}[/]")
+
+    def _label(self, node: TraceNode) -> str:
+        if node.kind == "job":
+            return f"[yellow]{self._names.label(node.id)}[/]"
+        aliases = ", ".join(self._names[alias] for alias in node.aliases)
+        also = f" [dim]= {aliases}[/]" if aliases else ""
+        return f"[bold cyan]{self._names[node.id]}[/]{also}"
 
 
-def _label(node: TraceNode) -> str:
-    where = f" [dim]{escape(node.namespace)}[/]"
-    if node.kind == "job":
-        return f"[yellow]{escape(node.name)}[/] [dim]job ·[/]{where}"
-    if node.kind == "column":
-        return f"[cyan]{escape(node.name)}[/].[bold cyan]{escape(node.field or '')}[/]{where}"
-    also = f" [dim]= {escape(', '.join(node.aliases))}[/]" if node.aliases else ""
-    return f"[bold cyan]{escape(node.name)}[/]{where}{also}"
+def _only_indirect(edges: list[TraceEdge]) -> bool:
+    return all(edge.type == "INDIRECT" for edge in edges)
+
+
+def _folded_note(count: int, sign: int) -> str:
+    if sign > 0:
+        return f"+ {count} whose rows it decides"
+    return f"+ {count} that {'decides' if count == 1 else 'decide'} which rows"
 
 
 def _edge_note(edges: list[TraceEdge]) -> str:
-    """Say how one column comes from another: all the ways, those that use its value first."""
+    """Return how one column derives from another: every kind of derivation, DIRECT ones first."""
     notes = {_kind(edge): None for edge in sorted(edges, key=lambda e: e.type or "") if edge.type}
     if any(edge.masking for edge in edges):
         notes["masked"] = None
@@ -153,19 +204,28 @@ def _kind(edge: TraceEdge) -> str:
     return f"[magenta]{kind}[/]" if edge.type == "DIRECT" else kind
 
 
-def _show_completeness(answer: Trace) -> None:
-    found = len(answer.nodes) - 1
-    kinds = {"dataset": 0, "job": 0, "column": 0}
-    for node in answer.nodes[1:]:
-        kinds[node.kind] += 1
-    counts = ", ".join(f"{n} {kind}{'s' * (n != 1)}" for kind, n in kinds.items() if n)
-    summary = counts if found else "nothing found"
+def _show_completeness(answer: Trace, names: DisplayNames, *, indirect: bool) -> None:
+    summary = _count_nodes(answer, indirect=indirect) or "nothing found"
     if answer.complete:
         out.print(f"[green]complete[/] · {summary}")
         return
     omitted = f", {answer.omitted_count} not shown" if answer.omitted_count else ""
     out.print(f"[yellow]incomplete[/] · {summary}{omitted}")
     for spot in answer.blind_spots[:_SPOTS_SHOWN]:
-        out.print(f"  [yellow]?[/] {escape(spot.entity)}: {escape(spot.message)}")
+        out.print(f"  [yellow]?[/] {names.label(spot.entity)}: {names.replace_in(spot.message)}")
     if len(answer.blind_spots) > _SPOTS_SHOWN:
         out.print(f"  [dim]and {len(answer.blind_spots) - _SPOTS_SHOWN} more (--json)[/]")
+
+
+def _count_nodes(answer: Trace, *, indirect: bool) -> str:
+    kinds = {"dataset": 0, "job": 0, "column": 0}
+    folded = 0
+    for node in answer.nodes[1:]:
+        if node.derivation == "INDIRECT" and not indirect:
+            folded += 1
+        else:
+            kinds[node.kind] += 1
+    counts = [f"{n} {kind}{'s' * (n != 1)}" for kind, n in kinds.items() if n]
+    if folded:
+        counts.append(f"{folded} indirect (--indirect shows them)")
+    return ", ".join(counts)

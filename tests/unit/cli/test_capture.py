@@ -48,7 +48,7 @@ def test_a_scan_shows_jobs_and_where_they_are(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "jobs/customer_ltv script · jobs/customer_ltv.py:1" in done.stdout
     traced = downriver("trace", "fct_orders", cwd=tmp_path)
-    assert "daily_revenue_report.read_revenue" in traced.stdout
+    assert "read_revenue job" in traced.stdout
 
 
 def test_an_unread_file_is_reported_with_its_line_and_the_others_are_registered(

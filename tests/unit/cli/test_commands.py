@@ -147,16 +147,39 @@ def test_reading_without_a_store_is_an_error_and_makes_none(tmp_path: Path) -> N
 def test_trace_prints_a_tree_and_its_json_is_whole(tmp_path: Path) -> None:
     downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN, SUM))
     assert downriver("trace", "raw.orders", cwd=tmp_path).stdout == (
-        "raw.orders db\n"
-        "└── clean job · etl\n"
-        "    └── stg.orders db\n"
-        "        └── sum job · etl\n"
-        "            └── mart.revenue db\n"
+        "namespaces: db, etl\n"
+        "raw.orders\n"
+        "└── clean job\n"
+        "    └── stg.orders\n"
+        "        └── sum job\n"
+        "            └── revenue\n"
         "complete · 2 datasets, 2 jobs\n"
+    )
+    assert downriver("trace", "stg.orders", "--full-names", cwd=tmp_path).stdout == (
+        "dataset:db:stg.orders\n"
+        "└── job:etl:sum\n"
+        "    └── dataset:db:mart.revenue\n"
+        "complete · 1 dataset, 1 job\n"
     )
     answer = json.loads(downriver("trace", "revenue", "--upstream", "--json", cwd=tmp_path).stdout)
     assert set(answer) == {"root", "nodes", "edges", "complete", "blind_spots", "omitted_count"}
     assert answer["root"]["id"] == "dataset:db:mart.revenue"
+
+
+def test_a_column_trace_counts_indirect_columns_unless_asked(tmp_path: Path) -> None:
+    (tmp_path / "revenue.sql").write_text(
+        "INSERT INTO mart.revenue SELECT day, SUM(amount) AS total FROM shop.orders "
+        "WHERE status = 'paid' GROUP BY day"
+    )
+    downriver("capture", "sql", "revenue.sql", cwd=tmp_path)
+    folded = downriver("trace", "revenue.total", "--upstream", cwd=tmp_path).stdout
+    assert "└── + 2 that decide which rows\n" in folded
+    assert "orders.status" not in folded
+    assert "1 column, 2 indirect" in folded
+    whole = downriver("trace", "revenue.total", "--upstream", "--indirect", cwd=tmp_path).stdout
+    assert "orders.status · FILTER" in whole
+    assert "+ 2" not in whole
+    assert "3 columns" in whole
 
 
 def test_an_unknown_name_exits_non_zero_and_offers_near_ones(tmp_path: Path) -> None:

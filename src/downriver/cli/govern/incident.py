@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from downriver.cli.names import DisplayNames, FullNamesOption
 from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
 from downriver.cli.trace import EntityArgument
 from downriver.service import Lineage
@@ -25,52 +26,71 @@ AtOption = Annotated[
 def incident(
     entity: EntityArgument,
     at: AtOption = None,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
     """Report what is wrong with an entity: failures, likely causes, and who is affected."""
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.incident_report(entity, at)
+        report = lineage.incident_report(entity, at)
     if json:
-        print_json(found)
+        print_json(report)
     else:
-        _show(found)
+        _show(report, _names(report, full=full_names))
 
 
-def _show(found: Incident) -> None:
-    colour = _COLOURS[found.status]
-    since = f" since {found.since}" if found.since else ""
-    out.print(f"[{colour}]{found.status.upper()}[/] {escape(found.entity)}{since}")
+def _names(report: Incident, *, full: bool) -> DisplayNames:
+    ids = [
+        report.entity,
+        *(failure.entity for failure in report.failures),
+        *(suspect.id for suspect in report.suspects),
+        *(affected.id for affected in report.affected),
+    ]
+    messages = [failure.message for failure in report.failures]
+    reasons = [reason for suspect in report.suspects for reason in suspect.reasons]
+    return DisplayNames(ids, full=full, texts=[*messages, *reasons])
+
+
+def _show(report: Incident, names: DisplayNames) -> None:
+    names.print_heading()
+    colour = _COLOURS[report.status]
+    since = f" since {report.since}" if report.since else ""
+    out.print(f"[{colour}]{report.status.upper()}[/] {names.label(report.entity)}{since}")
     for label, value in (
-        ("last success", found.last_success),
-        ("last written", found.last_written),
+        ("last success", report.last_success),
+        ("last written", report.last_written),
     ):
         if value:
             out.print(f"  {label} {value}")
-    for failure in found.failures:
-        place = "" if failure.entity == found.entity else f"{failure.entity}: "
-        out.print(f"  {failure.severity.value:<8} {escape(place + failure.message)}")
-    _show_suspects(found)
-    _show_affected(found)
-    if not found.complete:
-        out.print(f"[yellow]incomplete:[/] {len(found.blind_spots)} blind spots; --json lists them")
+    for failure in report.failures:
+        place = "" if failure.entity == report.entity else f"{names.label(failure.entity)}: "
+        message = names.replace_in(failure.message)
+        out.print(f"  {failure.severity.value:<8} {place}{message}")
+    _show_suspects(report, names)
+    _show_affected(report, names)
+    if not report.complete:
+        out.print(
+            f"[yellow]incomplete:[/] {len(report.blind_spots)} blind spots; --json lists them"
+        )
 
 
-def _show_suspects(found: Incident) -> None:
-    out.print(f"upstream suspects ({len(found.suspects)} of {found.looked_at} checked)")
-    for suspect in found.suspects[:_SHOWN]:
+def _show_suspects(report: Incident, names: DisplayNames) -> None:
+    out.print(f"upstream suspects ({len(report.suspects)} of {report.looked_at} checked)")
+    for suspect in report.suspects[:_SHOWN]:
         owners = f"  owned by {', '.join(suspect.owners)}" if suspect.owners else ""
-        out.print(f"  {suspect.score:.2f}  {escape(suspect.id + owners)}")
+        out.print(f"  {suspect.score:.2f}  {names.label(suspect.id)}{escape(owners)}")
         for reason in suspect.reasons[:_SHOWN]:
-            out.print(f"        {escape(reason)}")
+            out.print(f"        {names.replace_in(reason)}")
 
 
-def _show_affected(found: Incident) -> None:
-    out.print(f"affected downstream: {found.affected_count}")
-    for each in found.affected[:_SHOWN]:
+def _show_affected(report: Incident, names: DisplayNames) -> None:
+    out.print(f"affected downstream: {report.affected_count}")
+    for each in report.affected[:_SHOWN]:
         marks = [*each.tags, *(f"owned by {owner}" for owner in each.owners)]
-        out.print(f"  {escape(each.id)}" + (f"  ({escape(', '.join(marks))})" if marks else ""))
-    if found.affected_count > _SHOWN:
-        out.print(f"  … {found.affected_count - _SHOWN} more")
-    if found.owners_to_tell:
-        out.print(f"notify: {escape(', '.join(found.owners_to_tell))}")
+        out.print(
+            f"  {names.label(each.id)}" + (f"  ({escape(', '.join(marks))})" if marks else "")
+        )
+    if report.affected_count > _SHOWN:
+        out.print(f"  … {report.affected_count - _SHOWN} more")
+    if report.owners_to_tell:
+        out.print(f"notify: {escape(', '.join(report.owners_to_tell))}")

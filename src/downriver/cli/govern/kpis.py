@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from downriver.cli.names import DisplayNames, FullNamesOption
 from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from downriver.model.governance import CountWithExamples, Kpis, Share
 
 _SHARES = (
@@ -36,17 +39,27 @@ _EXAMPLES = 3
 _TOP = 5
 
 
-def kpis(store: StoreOption = None, json: JsonOption = False) -> None:
+def kpis(
+    full_names: FullNamesOption = False, store: StoreOption = None, json: JsonOption = False
+) -> None:
     """Show figures of the whole graph: coverage, blast radius, failures, freshness and tags."""
     with Lineage.open(store, create=False) as lineage:
         figures = lineage.kpis()
     if json:
         print_json(figures)
     else:
-        _show(figures)
+        _show(figures, DisplayNames(_ids(figures), full=full_names))
 
 
-def _show(figures: Kpis) -> None:
+def _ids(figures: Kpis) -> Iterator[str]:
+    for _, name in _LISTS:
+        yield from getattr(figures, name).examples[:_EXAMPLES]
+    for blast in figures.blast_radius.top[:_TOP]:
+        yield blast.dataset
+
+
+def _show(figures: Kpis, names: DisplayNames) -> None:
+    names.print_heading()
     out.print(f"{figures.datasets:,} datasets, {figures.jobs:,} jobs, {figures.columns:,} columns")
     for label, name, meaning in _SHARES:
         share: Share = getattr(figures, name)
@@ -55,22 +68,22 @@ def _show(figures: Kpis) -> None:
         out.print(f"  {label:<26}{_percent(share):>8}  {counted:>13}  [dim]{explanation}[/]")
     for label, name in _LISTS:
         listed: CountWithExamples = getattr(figures, name)
-        out.print(f"  {label:<26}{listed.count:>8,}  {escape(_examples(listed))}".rstrip())
-    _show_blast_radius(figures)
+        out.print(f"  {label:<26}{listed.count:>8,}  {_examples(listed, names)}".rstrip())
+    _show_blast_radius(figures, names)
 
 
-def _show_blast_radius(figures: Kpis) -> None:
+def _show_blast_radius(figures: Kpis, names: DisplayNames) -> None:
     radius = figures.blast_radius
     out.print(f"blast radius: median {radius.median:g}, largest {radius.largest:,}")
     for blast in radius.top[:_TOP]:
         owners = f", owned by {', '.join(blast.owners)}" if blast.owners else ""
-        out.print(f"  {blast.downstream:>5,}  {escape(blast.dataset + owners)}")
+        out.print(f"  {blast.downstream:>5,}  {names[blast.dataset]}{escape(owners)}")
 
 
 def _percent(share: Share) -> str:
     return "–" if share.percent is None else f"{share.percent:g} %"
 
 
-def _examples(listed: CountWithExamples) -> str:
-    shown = ", ".join(listed.examples[:_EXAMPLES])
+def _examples(listed: CountWithExamples, names: DisplayNames) -> str:
+    shown = ", ".join(names[example] for example in listed.examples[:_EXAMPLES])
     return f"{shown}, …" if listed.count > _EXAMPLES else shown

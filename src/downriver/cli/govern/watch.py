@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from downriver.cli.names import DisplayNames, FullNamesOption
 from downriver.cli.output import JsonOption, StoreOption, err, escape, out, print_json
 from downriver.errors import InvalidRequestError
 from downriver.govern.drift.schedule import parse_period
@@ -244,6 +245,7 @@ def findings(
     since: SinceOption = None,
     every_one: AllOption = False,
     limit: LimitOption = DEFAULT_FINDINGS,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -260,18 +262,23 @@ def findings(
     if json:
         print_json(found)
         return
+    texts = [text for each in found.findings for text in (each.message, *each.why)]
+    names = DisplayNames((each.entity for each in found.findings), full=full_names, texts=texts)
+    names.print_heading()
     for finding in found.findings:
-        _show_finding(finding)
+        _show_finding(finding, names)
     more = "" if found.complete else f", of {found.total}"
     word = "finding" if len(found.findings) == 1 else "findings"
     out.print(f"{len(found.findings)} {word}{more}")
 
 
-def _show_finding(finding: Finding) -> None:
+def _show_finding(finding: Finding, names: DisplayNames) -> None:
     resolved = finding.status == "resolved"
     colour = "green" if resolved else _COLOURS[finding.severity]
     word = "resolved" if resolved else finding.severity.value
-    out.print(f"[{colour}]{word:<8}[/] {escape(finding.entity)}: {escape(finding.message)}")
+    out.print(
+        f"[{colour}]{word:<8}[/] {names.label(finding.entity)}: {names.replace_in(finding.message)}"
+    )
     details = [f"since {finding.first_seen}", *finding.why]
     if finding.affected_count:
         details.append(f"{finding.affected_count} downstream")
@@ -280,7 +287,7 @@ def _show_finding(finding: Finding) -> None:
     if finding.resolution:
         details.append(f"resolved {finding.resolved_at}: {finding.resolution}")
     for detail in details:
-        out.print(f"           {escape(detail)}")
+        out.print(f"           {names.replace_in(detail)}")
 
 
 class ChannelTest(msgspec.Struct, kw_only=True):
