@@ -49,10 +49,11 @@ def test_a_job_and_a_dataset_of_one_name_are_both_short():
         ("/data/lake/raw/orders.parquet", "orders.parquet"),
         ("churn_v1.2", "churn_v1.2"),
         ("folder/", "folder"),
+        ("analytics.fct_orders.test", "fct_orders.test"),
         ("", "dataset:files:"),
     ],
 )
-def test_file_types_and_versions_do_not_stand_alone(name: str, short: str):
+def test_file_types_versions_and_general_words_do_not_stand_alone(name: str, short: str):
     assert names_of(DatasetId("files", name)) == [short]
 
 

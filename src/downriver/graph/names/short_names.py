@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from downriver.model.answers import Trace
 
 _ID = re.compile(r"\b(?:dataset|job|column):[^\s,;()\[\]'\"]+")
-_FILE_TYPE = re.compile(
+# What says too little to stand alone: file types, and the usual last parts of job names.
+_NOT_A_NAME = re.compile(
     "arrow|avro|csv|db|delta|feather|gz|html|json|jsonl|log|md|mmd|orc|parquet|pkl|py|sql|svg|tar|"
-    "tsv|txt|xls|xlsx|xml|yaml|yml|zip"
+    "tsv|txt|xls|xlsx|xml|yaml|yml|zip|job|main|run|task|test"
 )
 
 
@@ -113,5 +114,5 @@ def _endings(node: _Node) -> list[str]:
 
 
 def _is_name(ending: str) -> bool:
-    """Whether an ending can stand alone: it has a letter, and is not only a file type."""
-    return not _FILE_TYPE.fullmatch(ending.casefold()) and any(map(str.isalpha, ending))
+    """Whether an ending can stand alone: it has a letter and is not a general word."""
+    return not _NOT_A_NAME.fullmatch(ending.casefold()) and any(map(str.isalpha, ending))
