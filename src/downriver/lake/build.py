@@ -28,88 +28,89 @@ if TYPE_CHECKING:
 
 
 class LakeBuild:
-    """One build, in a folder; `made` are its tables so far."""
+    """One build, in a new folder. `tables` are the tables written so far."""
 
-    def __init__(self, stored: TableStorage, path: str, stages: Stages) -> None:
-        self._tables = stored
+    def __init__(self, storage: TableStorage, path: str, stages: Stages) -> None:
+        self._storage = storage
         self._path = path
         self._stages = stages
-        self.made: dict[str, StoredTable] = {}
+        self.tables: dict[str, StoredTable] = {}
         self.reports: list[StageReport] = []
 
-    def make_all(
+    def run(
         self,
         batches: Sequence[BronzeBatch],
         before: Mapping[str, StoredTable],
         until: int | None = None,
     ) -> None:
-        """Fold batches into the facts of `before`, and make everything else of the facts.
+        """Fold batches into the facts of `before`, then write silver and gold tables.
 
-        With `until`, only of events up to that time.
+        With `until`, only events up to that time are folded.
         """
-        self._make_facts(batches, before, until)
+        self._write_facts(batches, before, until)
         stale_days = settings.read_number(settings.STALE_DAYS)
-        self._make("silver", "silver", SILVER_TRANSFORMS)
-        self._make("gold", "gold", (*graph_transforms(stale_days), *health_transforms(stale_days)))
-        self._make("kpis", "gold", (*COVERAGE_TRANSFORMS, *KPI_TRANSFORMS))
-        self._make_reach()
+        self._write_layer("silver", "silver", SILVER_TRANSFORMS)
+        gold = (*graph_transforms(stale_days), *health_transforms(stale_days))
+        self._write_layer("gold", "gold", gold)
+        self._write_layer("kpis", "gold", (*COVERAGE_TRANSFORMS, *KPI_TRANSFORMS))
+        self._write_reach()
 
-    def _make_facts(
+    def _write_facts(
         self, batches: Sequence[BronzeBatch], before: Mapping[str, StoredTable], until: int | None
     ) -> None:
         with self._stages.running("facts") as stage:
-            events = self._tables.read(schemas.EVENTS, bronze_locations(schemas.EVENTS, batches))
+            events = self._storage.read(schemas.EVENTS, bronze_locations(schemas.EVENTS, batches))
             stage.rows_in = sum(batch.events for batch in batches)
             if until is not None:
                 events = events.where(f.col("at") <= until)
                 stage.rows_in = events.count()
-            # Written once and read by each table: folding is the costly part.
-            told = self._tables.write(fold_events(events), f"{self._path}/told", PARQUET)
+            # Folding is the costly part: write its result once, for all tables of facts.
+            folded = self._storage.write(fold_events(events), f"{self._path}/folded", PARQUET)
             known = {
                 name.removeprefix("facts."): table for name, table in self._frames(before).items()
             }
-            merged = merge_facts(self._tables.read(FOLDED, [told]), known)
+            merged = merge_facts(self._storage.read(FOLDED, [folded]), known)
             stage.rows_out = self._write("facts", merged)
-            self._tables.folder.remove(told.path)
+            self._storage.folder.remove(folded.path)
         self.reports.append(stage)
 
-    def _make(self, name: str, layer: str, recipes: Sequence[TableTransform]) -> None:
+    def _write_layer(self, name: str, layer: str, transforms: Sequence[TableTransform]) -> None:
         with self._stages.running(name) as stage:
-            inputs = self._frames(self.made)
-            wanted = {name for recipe in recipes for name in recipe.inputs}
-            stage.rows_in = sum(self.made[name].rows for name in wanted)
+            inputs = self._frames(self.tables)
+            names = {name for transform in transforms for name in transform.inputs}
+            stage.rows_in = sum(self.tables[name].rows for name in names)
             frames = {
-                recipe.table.name: recipe.make(*(inputs[name] for name in recipe.inputs))
-                for recipe in recipes
+                transform.table.name: transform.make(*(inputs[name] for name in transform.inputs))
+                for transform in transforms
             }
             stage.rows_out = self._write(layer, frames)
         self.reports.append(stage)
 
-    def _make_reach(self) -> None:
+    def _write_reach(self) -> None:
         with self._stages.running("reach") as stage:
-            made = self._frames(self.made)
+            frames = self._frames(self.tables)
             path = f"{self._path}/reach"
-            reach = ReachTables(self._tables, path, block_counter(self._tables, path), made)
-            frames = {**reach.measure(), **governance_tables(reach, made)}
-            stage.rows_in = self.made["facts.edges"].rows + self.made["facts.derivations"].rows
-            stage.rows_out = self._write("gold", frames)
-            self._tables.folder.remove(path)
+            reach = ReachTables(self._storage, path, block_counter(self._storage, path), frames)
+            gold = {**reach.measure(), **governance_tables(reach, frames)}
+            stage.rows_in = self.tables["facts.edges"].rows + self.tables["facts.derivations"].rows
+            stage.rows_out = self._write("gold", gold)
+            self._storage.folder.remove(path)
         self.reports.append(stage)
 
     def _write(self, layer: str, frames: Mapping[str, DataFrame]) -> int:
-        """Write the tables of a layer, and return how many rows they have."""
-        stored = self._tables.write_all(frames, f"{self._path}/{layer}")
-        self.made |= {f"{layer}.{name}": at for name, at in stored.items()}
-        return sum(at.rows for at in stored.values())
+        """Write the tables of a layer, and return their number of rows."""
+        stored = self._storage.write_all(frames, f"{self._path}/{layer}")
+        self.tables |= {f"{layer}.{name}": table for name, table in stored.items()}
+        return sum(table.rows for table in stored.values())
 
     def _frames(self, stored: Mapping[str, StoredTable]) -> dict[str, DataFrame]:
-        return read_tables(self._tables, stored)
+        return read_tables(self._storage, stored)
 
 
-def read_tables(tables_of: TableStorage, stored: Mapping[str, StoredTable]) -> dict[str, DataFrame]:
-    """Return tables as a build wrote them, without those that only an older Downriver had."""
+def read_tables(storage: TableStorage, stored: Mapping[str, StoredTable]) -> dict[str, DataFrame]:
+    """Return the tables of a build, without those that only older releases wrote."""
     return {
-        name: tables_of.read(schemas.BY_NAME[name], [at])
-        for name, at in stored.items()
+        name: storage.read(schemas.BY_NAME[name], [table])
+        for name, table in stored.items()
         if name in schemas.BY_NAME
     }

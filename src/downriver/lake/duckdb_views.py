@@ -21,35 +21,35 @@ _LAYERS = ("silver", "gold")
 
 
 class Panel(NamedTuple):
-    """A question of the dashboard: how it is shown, and the SQL that answers it."""
+    """A panel of the dashboard: its title, its type in Grafana, its width and its query."""
 
     title: str
-    kind: str  # as Grafana calls it
-    width: int  # of 24
+    kind: str  # the type in Grafana
+    width: int  # of 24 columns
     sql: str
 
 
 def render_views(lake: Folder) -> str:
-    """Return statements that make a view of each table of the current version."""
+    """Return statements that create a view for each table of the current version."""
     snapshot = read_current_version(lake)
     if not snapshot.tables:
-        raise LakeError(f"{lake.place} has not been built yet; run `downriver lake build`")
+        raise LakeError(f"{lake.location} has not been built yet; run `downriver lake build`")
     statements = [
-        _view(name, lake.of(stored.path))
+        _view(name, lake.url_of(stored.path))
         for name, stored in sorted(snapshot.tables.items())
         if name.partition(".")[0] in _LAYERS and name in schemas.BY_NAME
     ]
-    head = f"-- The tables of version {snapshot.version}. Make them again after a build.\n"
+    head = f"-- Views of version {snapshot.version}. Create them again after each build.\n"
     return head + "\n".join([*statements, *(f"{text};" for text in _DERIVED)]) + "\n"
 
 
-def _view(name: str, place: str) -> str:
-    files = f"{place}/*.parquet".replace("'", "''")
+def _view(name: str, url: str) -> str:
+    files = f"{url}/*.parquet".replace("'", "''")
     reading = f"SELECT * FROM read_parquet('{files}')"  # noqa: S608 (quoted above)
     return f"CREATE OR REPLACE VIEW {name.replace('.', '_')} AS {reading};"
 
 
-# What dashboards ask for again and again.
+# Views for common questions.
 _DERIVED = (
     """\
 CREATE OR REPLACE VIEW lineage_hotspots AS
@@ -104,7 +104,7 @@ PANELS = (
         "FROM lineage_hotspots ORDER BY downstream_datasets DESC, name LIMIT 20",
     ),
     Panel(
-        "Late",
+        "Late datasets",
         "table",
         12,
         "SELECT name, last_written, late_seconds / 3600 AS hours_late "
@@ -125,14 +125,14 @@ PANELS = (
         "ORDER BY seen_at DESC, name LIMIT 20",
     ),
     Panel(
-        "Certified, but resting on what is not",
+        "Certified datasets with uncertified inputs",
         "table",
         12,
         "SELECT name, upstream_uncertified, upstream_failing, uncertified_inputs "
         "FROM gold_certified_paths WHERE NOT intact ORDER BY upstream_uncertified DESC, name",
     ),
     Panel(
-        "Where personal data goes",
+        "Reach of personal data",
         "table",
         12,
         "SELECT name, field, tagged, pii_columns, pii_influences FROM gold_pii_reach "
@@ -144,7 +144,7 @@ _HEIGHTS = {"stat": 4, "timeseries": 8, "table": 8}
 
 
 def render_dashboard() -> str:
-    """Return the dashboard as Grafana imports it, asking for its data source then."""
+    """Return the dashboard as Grafana JSON; Grafana asks for the data source on import."""
     source = {"type": "motherduck-duckdb-datasource", "uid": "${DS_DUCKDB}"}
     document = {
         "__inputs": [
@@ -167,7 +167,7 @@ def render_dashboard() -> str:
 
 
 def _placed(source: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield the panels from left to right and from top to bottom."""
+    """Yield the panels in rows, from left to right."""
     x = y = 0
     for number, panel in enumerate(PANELS, 1):
         height = _HEIGHTS[panel.kind]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TableTransform(NamedTuple):
-    """A table and the pure transform that makes it of others, named `layer.table`."""
+    """A table, its pure transform, and the tables that the transform reads, as `layer.table`."""
 
     table: LakeTable
     inputs: tuple[str, ...]
@@ -25,7 +25,7 @@ class TableTransform(NamedTuple):
 
 
 class StageReport(msgspec.Struct):
-    """What a stage did. In bronze a row in is out, a duplicate, or rejected."""
+    """The row counts of a stage. In bronze, an input row is written, a duplicate or rejected."""
 
     stage: str
     rows_in: int = 0
@@ -35,7 +35,7 @@ class StageReport(msgspec.Struct):
     seconds: float = 0.0
 
     def add(self, other: StageReport) -> None:
-        """Count what the same stage did at another time."""
+        """Add the counts of another run of the same stage."""
         self.rows_in += other.rows_in
         self.rows_out += other.rows_out
         self.rejected += other.rejected
@@ -44,7 +44,7 @@ class StageReport(msgspec.Struct):
 
 
 class Stages:
-    """Tells of each stage when it begins and when it is done."""
+    """Calls `begin` when a stage starts and `report` when it is done."""
 
     def __init__(
         self,
@@ -56,10 +56,10 @@ class Stages:
 
     @contextmanager
     def running(self, name: str) -> Iterator[StageReport]:
-        """Run a stage, whose report is to be filled in."""
+        """Time a stage; the caller fills in the counts of its report."""
         stage = StageReport(name)
         self._begin(name)
-        began = time.perf_counter()
+        started = time.perf_counter()
         yield stage
-        stage.seconds = round(time.perf_counter() - began, 3)
+        stage.seconds = round(time.perf_counter() - started, 3)
         self._report(stage)

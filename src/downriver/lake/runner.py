@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 
 class Lake:
-    """A lake in a folder, worked on by a Spark session."""
+    """A lake in a folder, and the Spark session that works on it."""
 
     def __init__(
         self,
-        place: str,
+        location: str,
         spark: SparkSession,
         *,
         begin: Callable[[str], None] = lambda stage: None,
@@ -56,50 +56,50 @@ class Lake:
     ) -> None:
         if table_format != PARQUET:
             check_format(spark, table_format)
-        self.folder = Folder(place)
+        self.folder = Folder(location)
         self.spark = spark
-        self._tables = TableStorage(self.folder, spark, table_format)
+        self._storage = TableStorage(self.folder, spark, table_format)
         self._stages = Stages(begin, report)
-        self._intake = BronzeIngest(self._tables)
+        self._bronze_ingest = BronzeIngest(self._storage)
 
-    # Taking in
+    # Ingest
 
     def ingest(self, sources: Sequence[str]) -> StageReport:
-        """Take in what is new in files and directories of events."""
+        """Ingest the new events of files and directories."""
         with self._stages.running("bronze") as stage:
-            self._intake.take_files(sources, stage)
+            self._bronze_ingest.ingest_files(sources, stage)
         return stage
 
     def ingest_log(self, store: Store) -> StageReport:
-        """Take in what is new in the log of a store."""
+        """Ingest the new events of the log of a store."""
         with self._stages.running("bronze") as stage:
-            self._intake.take_log(store, stage)
+            self._bronze_ingest.ingest_log(store, stage)
         return stage
 
-    def ingest_stream(self, found: DataFrame, stream: str, number: int) -> StageReport:
-        """Take in a batch of a stream, once."""
+    def ingest_stream(self, records: DataFrame, stream: str, number: int) -> StageReport:
+        """Ingest a micro-batch of a stream, unless it was committed before."""
         with self._stages.running("bronze") as stage:
-            self._intake.take_stream(found, stream, number, stage)
+            self._bronze_ingest.ingest_stream(records, stream, number, stage)
         return stage
 
     def compact(self) -> StageReport:
-        """Make one batch of all that have been folded: many small files become a few large."""
+        """Merge the folded batches into one: many small files become a few large ones."""
         with self._stages.running("compact") as stage:
-            self._intake.compact(stage)
+            self._bronze_ingest.compact(stage)
         return stage
 
     def expire(self, before: int) -> StageReport:
-        """Remove from bronze the folded events from before a time; what they told stays."""
+        """Remove folded events before a time from bronze; the facts derived from them remain."""
         with self._stages.running("expire") as stage:
-            self._intake.expire(before, stage)
+            self._bronze_ingest.expire(before, stage)
         return stage
 
-    # Building
+    # Build
 
     def build(self, *, full: bool = False) -> list[StageReport]:
-        """Fold what is new into the facts, and make silver and gold from them.
+        """Fold new batches into the facts, and write silver and gold from them.
 
-        `full` folds all of bronze anew, to the identical tables.
+        `full` folds all of bronze again; the resulting tables are identical.
         """
         base = read_current_version(self.folder)
         if full:
@@ -108,53 +108,53 @@ class Lake:
         if not batches:
             return []
         build = self._new_build(f"{base.version + 1:06d}")
-        build.make_all(batches, {} if full else base.tables)
+        build.run(batches, {} if full else base.tables)
         folded = base.batches[-1].number
         commit_version(
-            self.folder, base, msgspec.structs.replace(base, folded=folded, tables=build.made)
+            self.folder, base, msgspec.structs.replace(base, folded=folded, tables=build.tables)
         )
         return build.reports
 
     def build_as_of(self, until: int) -> list[StageReport]:
-        """Build the tables that the events up to a time make, beside the current ones.
+        """Build tables from the events up to a time, beside the current tables.
 
-        Made before of the same events, they are there already.
+        An earlier build of the same events is reused.
         """
         base = read_current_version(self.folder)
         if not base.batches or find_as_of(self.folder, until, base) is not None:
             return []
         _check_complete(base)
         build = self._new_build(f"asof-{until}")
-        build.make_all(base.batches, {}, until)
-        record_as_of(self.folder, until, msgspec.structs.replace(base, tables=build.made))
+        build.run(base.batches, {}, until)
+        record_as_of(self.folder, until, msgspec.structs.replace(base, tables=build.tables))
         return build.reports
 
     def _new_build(self, name: str) -> LakeBuild:
-        return LakeBuild(self._tables, f"builds/{name}-{uuid.uuid4().hex[:8]}", self._stages)
+        return LakeBuild(self._storage, f"builds/{name}-{uuid.uuid4().hex[:8]}", self._stages)
 
-    # Reading
+    # Query
 
     def tables(self, snapshot: LakeVersion | None = None) -> dict[str, DataFrame]:
-        """Return the tables of a version, of the last one by default, as `layer.name`."""
+        """Return the tables of a version (default: the last one) as `layer.name`."""
         snapshot = snapshot or read_current_version(self.folder)
         return {**self._bronze(snapshot.batches), **self._stored(snapshot.tables)}
 
     def at(self, point: str) -> LakeVersion:
-        """Return a version by its number, or what is built as of a time, building it if need be."""
-        where = parse_version_or_time(point)
-        if where.version is not None:
-            found = read_version(self.folder, where.version)
-            if not found.tables:
-                raise LakeError(f"version {where.version} was made before the first build")
-            return found
-        self.build_as_of(where.until)
-        made = find_as_of(self.folder, where.until, read_current_version(self.folder))
-        if made is None:
-            raise LakeError(f"{self.folder.place} holds no events")
-        return made
+        """Return a version by its number, or the build as of a time; build it if needed."""
+        wanted = parse_version_or_time(point)
+        if wanted.version is not None:
+            version = read_version(self.folder, wanted.version)
+            if not version.tables:
+                raise LakeError(f"version {wanted.version} was committed before the first build")
+            return version
+        self.build_as_of(wanted.until)
+        build = find_as_of(self.folder, wanted.until, read_current_version(self.folder))
+        if build is None:
+            raise LakeError(f"{self.folder.location} has no events")
+        return build
 
     def diff(self, before: str, after: str) -> dict[str, DataFrame]:
-        """Return the edges and column edges that came and went between two versions or times."""
+        """Return the edges and column edges that differ between two versions or times."""
         old, new = (self._stored(self.at(point).tables) for point in (before, after))
         return {
             "edges": diff_edges(old["gold.edges"], new["gold.edges"]),
@@ -162,7 +162,7 @@ class Lake:
         }
 
     def query(self, sql: str, point: str | None = None) -> DataFrame:
-        """Return what a query answers. Tables go by layer and name, as `gold_edges`."""
+        """Return the result of a query. Tables are named by layer and name, as `gold_edges`."""
         for name, frame in self.tables(None if point is None else self.at(point)).items():
             frame.createOrReplaceTempView(name.replace(".", "_"))
         return self.spark.sql(sql)
@@ -171,25 +171,25 @@ class Lake:
         if not batches:
             return {}
         return {
-            f"bronze.{table.name}": self._tables.read(table, bronze_locations(table, batches))
+            f"bronze.{table.name}": self._storage.read(table, bronze_locations(table, batches))
             for table in schemas.LAYERS["bronze"]
         }
 
     def _stored(self, stored: dict[str, StoredTable]) -> dict[str, DataFrame]:
-        return read_tables(self._tables, stored)
+        return read_tables(self._storage, stored)
 
 
 def _check_complete(base: LakeVersion) -> None:
-    """Refuse to fold anew what is no longer all there."""
+    """Raise an error if events were removed from bronze."""
     if base.expired_before is not None:
         raise LakeError(
-            "events have been expired from this lake, so it can only be built from what is new; "
-            "--full and --as-of need them all"
+            "events were expired from this lake, so only new events can be folded; "
+            "--full and --as-of need all events"
         )
 
 
 class QueryAnswer(msgspec.Struct):
-    """The first rows of a query; `more` when there are others."""
+    """The first rows of a query. `more` is true when there are further rows."""
 
     columns: list[str]
     rows: list[list[Any]]
@@ -198,9 +198,9 @@ class QueryAnswer(msgspec.Struct):
 
 def answer_query(frame: DataFrame, limit: int) -> QueryAnswer:
     """Return up to `limit` rows."""
-    found = frame.limit(limit + 1).collect()
-    rows = [[_plain(value) for value in row] for row in found[:limit]]
-    return QueryAnswer(frame.columns, rows, len(found) > limit)
+    collected = frame.limit(limit + 1).collect()
+    rows = [[_plain(value) for value in row] for row in collected[:limit]]
+    return QueryAnswer(frame.columns, rows, len(collected) > limit)
 
 
 def _plain(value: Any) -> Any:

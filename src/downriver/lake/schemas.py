@@ -12,35 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Columns: TypeAlias = tuple[tuple[str, str], ...]  # names, and types as Spark SQL calls them
-
-SPAN_COLUMNS: Columns = (
-    ("first_at", "BIGINT"),
-    ("first_event", "BINARY"),
-    ("last_at", "BIGINT"),
-    ("last_event", "BINARY"),
-    ("observed", "BOOLEAN"),
-)
-_SEEN: Columns = (
-    ("first_seen", "TIMESTAMP"),
-    ("last_seen", "TIMESTAMP"),
-    ("observed", "BOOLEAN"),
-)
-_JOB: Columns = (("job_namespace", "STRING"), ("job_name", "STRING"))
-_DATASET: Columns = (("namespace", "STRING"), ("name", "STRING"))
-_SOURCE: Columns = (("source_namespace", "STRING"), ("source_name", "STRING"))
-_TARGET: Columns = (("target_namespace", "STRING"), ("target_name", "STRING"))
-_HOW: Columns = (
-    ("direct", "BOOLEAN"),
-    ("subtype", "STRING"),
-    ("description", "STRING"),
-    ("masking", "BOOLEAN"),
-    ("confidence", "STRING"),
-)
+Columns: TypeAlias = tuple[tuple[str, str], ...]  # names, and types of Spark SQL
 
 
 class LakeTable(NamedTuple):
-    """A table. `key` is what a row of a table of facts is known by."""
+    """A table. `key` identifies a row of a table of facts."""
 
     name: str
     columns: Columns
@@ -53,7 +29,7 @@ class LakeTable(NamedTuple):
 
     @property
     def ddl(self) -> str:
-        """The columns as Spark SQL declares them."""
+        """The columns as a Spark SQL declaration."""
         return ", ".join(f"`{name}` {kind}" for name, kind in self.columns)
 
     @property
@@ -62,205 +38,159 @@ class LakeTable(NamedTuple):
         return f"STRUCT<{', '.join(f'`{name}`: {kind}' for name, kind in self.columns)}>"
 
     def select(self, frame: DataFrame) -> DataFrame:
-        """Return a frame with exactly the columns of this table, in its types."""
+        """Return a frame with exactly the columns of this table, cast to its types."""
         from pyspark.sql import functions as f
 
         return frame.select(*(f.col(name).cast(kind).alias(name) for name, kind in self.columns))
 
 
-# Bronze: what was found, as it was sent.
+def columns(ddl: str) -> Columns:
+    """Parse columns of simple types: `name STRING, rows BIGINT`."""
+    return tuple((name, kind) for name, kind in (part.split() for part in ddl.split(",")))
 
+
+def numbers(names: str) -> Columns:
+    """Return BIGINT columns by their names."""
+    return tuple((name, "BIGINT") for name in names.split())
+
+
+SPAN_COLUMNS = columns(
+    "first_at BIGINT, first_event BINARY, last_at BIGINT, last_event BINARY, observed BOOLEAN"
+)
+_SEEN = columns("first_seen TIMESTAMP, last_seen TIMESTAMP, observed BOOLEAN")
+_JOB = columns("job_namespace STRING, job_name STRING")
+_NAME = columns("namespace STRING, name STRING")
+_SOURCE = columns("source_namespace STRING, source_name STRING")
+_TARGET = columns("target_namespace STRING, target_name STRING")
+_COLUMN_PAIR = (
+    *_SOURCE,
+    ("source_field", "STRING"),
+    *_TARGET,
+    ("target_field", "STRING"),
+)
+_DERIVATION_TYPE = columns(
+    "direct BOOLEAN, subtype STRING, description STRING, masking BOOLEAN, confidence STRING"
+)
+
+# Bronze: events and unreadable records, as they were sent.
+
+# `offset` is the byte at which the line or document begins, `position` the index of the record
+# in it, `digest` the SHA-256 of the body. An unreadable record has a `reason` and no time `at`.
 EVENT_RECORDS = LakeTable(
     "found",
-    (
-        ("source", "STRING"),
-        ("offset", "BIGINT"),  # the byte at which its line or document begins
-        ("position", "INT"),  # its place among the events of that line or document
-        ("digest", "BINARY"),  # SHA-256 of the body
-        ("at", "BIGINT"),  # the event's own time; null when it cannot be read
-        ("reason", "STRING"),  # why it cannot be read, else null
-        ("body", "BINARY"),
+    columns(
+        "source STRING, offset BIGINT, position INT, digest BINARY, at BIGINT, reason STRING, "
+        "body BINARY"
     ),
 )
 EVENTS = LakeTable("events", tuple(c for c in EVENT_RECORDS.columns if c[0] != "reason"))
 QUARANTINE = LakeTable("quarantine", tuple(c for c in EVENT_RECORDS.columns if c[0] != "at"))
 
-# Facts: one row a key, merged over all events.
+# Facts: one row for each key, merged over all events.
 
 NODES = LakeTable(
     "nodes",
-    (("kind", "INT"), *_DATASET, *SPAN_COLUMNS),
+    (("kind", "INT"), *_NAME, *SPAN_COLUMNS),
     ("kind", "namespace", "name"),
 )
-EDGES = LakeTable(
-    "edges",
-    (
-        ("kind", "INT"),
-        *_SOURCE,
-        *_TARGET,
-        ("via_namespace", "STRING"),
-        ("via_name", "STRING"),
-        *SPAN_COLUMNS,
-    ),
-    (
-        "kind",
-        "source_namespace",
-        "source_name",
-        "target_namespace",
-        "target_name",
-        "via_namespace",
-        "via_name",
-    ),
+_EDGE_KEY = (
+    ("kind", "INT"),
+    *_SOURCE,
+    *_TARGET,
+    *columns("via_namespace STRING, via_name STRING"),
 )
+EDGES = LakeTable("edges", (*_EDGE_KEY, *SPAN_COLUMNS), tuple(name for name, _ in _EDGE_KEY))
 RUNS = LakeTable(
     "runs",
     (
         *_JOB,
-        ("run", "STRING"),
-        ("state", "INT"),
-        ("state_at", "BIGINT"),
-        ("started_at", "BIGINT"),
+        *columns("run STRING, state INT, state_at BIGINT, started_at BIGINT"),
         *SPAN_COLUMNS,
     ),
     ("job_namespace", "job_name", "run"),
 )
-FACETS = LakeTable(
-    "facets",
-    (
-        ("role", "INT"),
-        ("kind", "INT"),
-        *_DATASET,
-        *_JOB,
-        ("run", "STRING"),
-        ("facet", "STRING"),
-        ("digest", "BINARY"),
-        *SPAN_COLUMNS,
-    ),
-    ("role", "kind", "namespace", "name", "job_namespace", "job_name", "run", "facet", "digest"),
+_FACET_KEY = (
+    *columns("role INT, kind INT"),
+    *_NAME,
+    *_JOB,
+    *columns("run STRING, facet STRING, digest BINARY"),
 )
-CLAIMS = LakeTable(
-    "claims",
-    (*_JOB, *_DATASET, ("facet", "STRING"), ("digest", "BINARY"), *SPAN_COLUMNS),
-    ("job_namespace", "job_name", "namespace", "name", "facet", "digest"),
-)
+FACETS = LakeTable("facets", (*_FACET_KEY, *SPAN_COLUMNS), tuple(name for name, _ in _FACET_KEY))
+_CLAIM_KEY = (*_JOB, *_NAME, *columns("facet STRING, digest BINARY"))
+CLAIMS = LakeTable("claims", (*_CLAIM_KEY, *SPAN_COLUMNS), tuple(name for name, _ in _CLAIM_KEY))
 COLUMNS = LakeTable(
     "columns",
-    (("kind", "INT"), *_DATASET, ("field", "STRING")),
+    (("kind", "INT"), *_NAME, ("field", "STRING")),
     ("kind", "namespace", "name", "field"),
 )
 DERIVATIONS = LakeTable(
     "derivations",
-    (
-        *_JOB,
-        ("facet", "STRING"),
-        ("digest", "BINARY"),
-        *_SOURCE,
-        ("source_field", "STRING"),
-        *_TARGET,
-        ("target_field", "STRING"),
-        *_HOW,
-    ),
+    (*_JOB, *columns("facet STRING, digest BINARY"), *_COLUMN_PAIR, *_DERIVATION_TYPE),
 )
-BODIES = LakeTable("bodies", (("digest", "BINARY"), ("body", "BINARY")), ("digest",))
+BODIES = LakeTable("bodies", columns("digest BINARY, body BINARY"), ("digest",))
 
 FACTS = (NODES, EDGES, RUNS, FACETS, CLAIMS, COLUMNS, DERIVATIONS, BODIES)
 
-# Silver: the same, typed and named for people.
+# Silver: the facts with typed columns and readable values.
 
-DATASETS = LakeTable(
-    "datasets",
-    (
-        *_DATASET,
-        *_SEEN,
-        ("description", "STRING"),
-        ("owners", "ARRAY<STRING>"),
-        ("lifecycle", "STRING"),
-    ),
-)
+_DOCUMENTATION = columns("description STRING, owners ARRAY<STRING>")
+DATASETS = LakeTable("datasets", (*_NAME, *_SEEN, *_DOCUMENTATION, ("lifecycle", "STRING")))
 JOBS = LakeTable(
     "jobs",
     (
-        *_DATASET,
+        *_NAME,
         *_SEEN,
-        ("description", "STRING"),
-        ("owners", "ARRAY<STRING>"),
-        ("integration", "STRING"),
-        ("job_type", "STRING"),
-        ("sql", "STRING"),
+        *_DOCUMENTATION,
+        *columns("integration STRING, job_type STRING, sql STRING"),
     ),
 )
 SCHEMA_FIELDS = "ARRAY<STRUCT<path: STRING, type: STRING, description: STRING>>"
 SCHEMA_VERSIONS = LakeTable(
     "schema_versions",
     (
-        *_DATASET,
-        ("version", "INT"),
-        ("digest", "BINARY"),
+        *_NAME,
+        *columns("version INT, digest BINARY"),
         *_SEEN,
         ("current", "BOOLEAN"),
         ("fields", SCHEMA_FIELDS),
     ),
 )
+# `current` is false for a column that only an edge or an older schema mentions.
 DATASET_COLUMNS = LakeTable(
     "columns",
     (
-        *_DATASET,
-        ("field", "STRING"),
-        ("type", "STRING"),
-        ("description", "STRING"),
-        ("ordinal", "INT"),
-        ("current", "BOOLEAN"),  # false: only an edge or an older schema tells of it
+        *_NAME,
+        *columns("field STRING, type STRING, description STRING, ordinal INT, current BOOLEAN"),
     ),
 )
 JOB_RUNS = LakeTable(
     "runs",
     (
         *_JOB,
-        ("run", "STRING"),
-        ("state", "STRING"),
-        ("started_at", "TIMESTAMP"),
-        ("ended_at", "TIMESTAMP"),
-        ("seconds", "DOUBLE"),
+        *columns(
+            "run STRING, state STRING, started_at TIMESTAMP, ended_at TIMESTAMP, seconds DOUBLE"
+        ),
         *_SEEN,
         ("error", "STRING"),
     ),
 )
-READS = LakeTable("reads", (*_JOB, *_DATASET, *_SEEN))
-WRITES = LakeTable("writes", (*_JOB, *_DATASET, *_SEEN))
-DERIVES = LakeTable(
-    "derives",
-    (
-        *_SOURCE,
-        ("source_field", "STRING"),
-        *_TARGET,
-        ("target_field", "STRING"),
-        *_JOB,
-        *_HOW,
-        *_SEEN,
-    ),
-)
+READS = LakeTable("reads", (*_JOB, *_NAME, *_SEEN))
+WRITES = LakeTable("writes", (*_JOB, *_NAME, *_SEEN))
+DERIVES = LakeTable("derives", (*_COLUMN_PAIR, *_JOB, *_DERIVATION_TYPE, *_SEEN))
 QUALITY = LakeTable(
     "quality",
     (
-        *_DATASET,
+        *_NAME,
         *_JOB,
-        ("run", "STRING"),
-        ("assertion", "STRING"),
-        ("column", "STRING"),
-        ("success", "BOOLEAN"),
-        ("seen_at", "TIMESTAMP"),
+        *columns("run STRING, assertion STRING, column STRING, success BOOLEAN, seen_at TIMESTAMP"),
     ),
 )
 STATISTICS = LakeTable(
     "statistics",
     (
-        *_DATASET,
+        *_NAME,
         *_JOB,
-        ("run", "STRING"),
-        ("role", "STRING"),
-        ("rows", "BIGINT"),
-        ("bytes", "BIGINT"),
-        ("files", "BIGINT"),
+        *columns("run STRING, role STRING, rows BIGINT, bytes BIGINT, files BIGINT"),
         ("seen_at", "TIMESTAMP"),
     ),
 )
@@ -268,213 +198,141 @@ TAGS = LakeTable(
     "tags",
     (
         ("kind", "STRING"),
-        *_DATASET,
-        ("field", "STRING"),
-        ("key", "STRING"),
-        ("value", "STRING"),
-        ("source", "STRING"),
+        *_NAME,
+        *columns("field STRING, key STRING, value STRING, source STRING"),
         *_SEEN,
     ),
 )
 
-# Gold: the graph as it stands.
+# Gold: the current graph.
 
-GRAPH_NODES = LakeTable("nodes", (("kind", "STRING"), *_DATASET, *_SEEN))
+GRAPH_NODES = LakeTable("nodes", (("kind", "STRING"), *_NAME, *_SEEN))
+# `status` is active or stale, as in the server's answers.
 GRAPH_EDGES = LakeTable(
     "edges",
     (
-        ("kind", "STRING"),
-        ("source_kind", "STRING"),
+        *columns("kind STRING, source_kind STRING"),
         *_SOURCE,
         ("target_kind", "STRING"),
         *_TARGET,
         *_JOB,
-        ("status", "STRING"),  # active or stale, as the server's answers say
+        ("status", "STRING"),
         *_SEEN,
     ),
 )
+# `direct`: at least one of the kinds carries the value. `masking`: all known derivations mask it.
 COLUMN_EDGES = LakeTable(
     "column_edges",
     (
-        *_SOURCE,
-        ("source_field", "STRING"),
-        *_TARGET,
-        ("target_field", "STRING"),
-        ("kinds", "ARRAY<STRING>"),
-        ("direct", "BOOLEAN"),  # at least one of the kinds carries the value
-        ("masking", "BOOLEAN"),  # every way known masks it
-        ("jobs", "INT"),
+        *_COLUMN_PAIR,
+        *columns("kinds ARRAY<STRING>, direct BOOLEAN, masking BOOLEAN, jobs INT"),
         *_SEEN,
     ),
 )
 
-# How far each dataset and column reaches. Depth is the longest way, a cycle counting as one place:
-# in jobs crossed for datasets, in steps for columns.
+# Gold: the number of upstream and downstream entities. Depth is the length of the longest path,
+# in jobs for datasets and in edges for columns; a cycle has length 0.
 REACH = LakeTable(
     "reach",
     (
-        *_DATASET,
-        ("downstream_datasets", "BIGINT"),
-        ("downstream_jobs", "BIGINT"),
-        ("downstream_depth", "BIGINT"),
-        ("upstream_datasets", "BIGINT"),
-        ("upstream_jobs", "BIGINT"),
-        ("upstream_depth", "BIGINT"),
+        *_NAME,
+        *numbers("downstream_datasets downstream_jobs downstream_depth"),
+        *numbers("upstream_datasets upstream_jobs upstream_depth"),
     ),
 )
 COLUMN_REACH = LakeTable(
     "column_reach",
     (
-        *_DATASET,
+        *_NAME,
         ("field", "STRING"),
-        ("downstream_columns", "BIGINT"),
-        ("downstream_depth", "BIGINT"),
-        ("upstream_columns", "BIGINT"),
-        ("upstream_depth", "BIGINT"),
+        *numbers("downstream_columns downstream_depth upstream_columns upstream_depth"),
     ),
 )
 
-# How datasets and jobs are doing, judged from the last event in the lake.
+# Gold: the health of datasets and jobs, measured from the last event in the lake.
+# `unknown_downstreams` are readers with no known output.
 DATASET_HEALTH = LakeTable(
     "dataset_health",
     (
-        *_DATASET,
-        ("readers", "BIGINT"),
-        ("writers", "BIGINT"),
-        ("unknown_downstreams", "BIGINT"),  # readers that write nothing known
-        ("orphan", "BOOLEAN"),
-        ("dead", "BOOLEAN"),
-        ("has_schema", "BOOLEAN"),
-        ("has_owner", "BOOLEAN"),
-        ("has_column_lineage", "BOOLEAN"),
-        ("last_seen", "TIMESTAMP"),
+        *_NAME,
+        *numbers("readers writers unknown_downstreams"),
+        *columns("orphan BOOLEAN, dead BOOLEAN, has_schema BOOLEAN, has_owner BOOLEAN"),
+        *columns("has_column_lineage BOOLEAN, last_seen TIMESTAMP"),
     ),
 )
 COVERAGE = LakeTable(
     "coverage",
-    tuple(
-        (name, "BIGINT")
-        for name in (
-            "datasets",
-            "with_schema",
-            "with_owner",
-            "written",
-            "written_with_column_lineage",
-            "orphans",
-            "dead",
-            "jobs",
-            "jobs_with_inputs",
-            "jobs_with_outputs",
-        )
+    numbers(
+        "datasets with_schema with_owner written written_with_column_lineage orphans dead "
+        "jobs jobs_with_inputs jobs_with_outputs"
     ),
 )
 FRESHNESS = LakeTable(
     "freshness",
     (
-        *_DATASET,
-        ("last_written", "TIMESTAMP"),
-        ("writes", "BIGINT"),
-        ("usual_seconds", "DOUBLE"),
-        ("late_seconds", "DOUBLE"),
+        *_NAME,
+        *columns("last_written TIMESTAMP, writes BIGINT"),
+        *columns("usual_seconds DOUBLE, late_seconds DOUBLE"),
     ),
 )
 FAILURE_RATES = LakeTable(
     "failure_rates",
     (
         *_JOB,
-        ("runs", "BIGINT"),
-        ("ended", "BIGINT"),
-        ("failed", "BIGINT"),
-        ("failure_rate", "DOUBLE"),
-        ("usual_seconds", "DOUBLE"),
-        ("last_seen", "TIMESTAMP"),
-        ("last_error", "STRING"),
+        *numbers("runs ended failed"),
+        *columns("failure_rate DOUBLE, usual_seconds DOUBLE"),
+        *columns("last_seen TIMESTAMP, last_error STRING"),
     ),
 )
 SCHEMA_DRIFT = LakeTable(
     "schema_drift",
     (
-        *_DATASET,
-        ("version", "INT"),
-        ("seen_at", "TIMESTAMP"),
-        ("added", "ARRAY<STRING>"),
-        ("removed", "ARRAY<STRING>"),
-        ("retyped", "ARRAY<STRING>"),
+        *_NAME,
+        *columns("version INT, seen_at TIMESTAMP"),
+        *columns("added ARRAY<STRING>, removed ARRAY<STRING>, retyped ARRAY<STRING>"),
     ),
 )
 
-# Whether what is certified rests on what is certified, and where personal data goes.
+# Gold: governance.
+# `upstream_failing` are datasets of which a check failed at its last run. A path is `intact` when
+# no upstream dataset is uncertified or failing. `uncertified_inputs` are one job away.
 CERTIFIED_PATHS = LakeTable(
     "certified_paths",
     (
-        *_DATASET,
-        ("upstream_datasets", "BIGINT"),
-        ("upstream_uncertified", "BIGINT"),
-        ("upstream_failing", "BIGINT"),  # datasets whose last checks did not all pass
-        ("intact", "BOOLEAN"),  # neither of these
-        ("uncertified_inputs", "ARRAY<STRING>"),  # those one job away
+        *_NAME,
+        *numbers("upstream_datasets upstream_uncertified upstream_failing"),
+        *columns("intact BOOLEAN, uncertified_inputs ARRAY<STRING>"),
     ),
 )
+# `pii_columns` are tagged columns whose unmasked values arrive here. `pii_influences` also counts
+# masked values, filters and joins.
 PII_REACH = LakeTable(
     "pii_reach",
     (
-        *_DATASET,
-        ("field", "STRING"),
-        ("tagged", "BOOLEAN"),
-        ("pii_columns", "BIGINT"),  # tagged columns whose values come here, unmasked
-        ("pii_influences", "BIGINT"),  # the same, masked or by a filter or join too
+        *_NAME,
+        *columns("field STRING, tagged BOOLEAN, pii_columns BIGINT, pii_influences BIGINT"),
     ),
 )
-PII_DATASETS = LakeTable(
-    "pii_datasets",
-    (
-        *_DATASET,
-        ("tagged", "BOOLEAN"),  # it, or a column of it
-        ("upstream_pii", "BIGINT"),
-    ),
-)
+# `tagged`: the dataset or one of its columns has the tag.
+PII_DATASETS = LakeTable("pii_datasets", (*_NAME, *columns("tagged BOOLEAN, upstream_pii BIGINT")))
 
-# A row a day, of what was known by its end.
+# Gold: one row for each day, with the totals at its end.
 DAILY_KPIS = LakeTable(
     "daily_kpis",
     (
         ("day", "DATE"),
-        *(
-            (name, "BIGINT")
-            for name in (
-                "datasets",
-                "jobs",
-                "edges",
-                "column_edges",
-                "with_schema",
-                "with_column_lineage",
-                "new_datasets",
-                "new_edges",
-                "schema_changes",
-                "runs",
-                "failed_runs",
-                "failed_checks",
-            )
-        ),
+        *numbers("datasets jobs edges column_edges with_schema with_column_lineage"),
+        *numbers("new_datasets new_edges schema_changes runs failed_runs failed_checks"),
         ("failure_rate", "DOUBLE"),
     ),
 )
 
-# What differs between two versions; made when asked for.
+# The difference between two versions. Computed on request, not stored.
 EDGE_CHANGES = LakeTable(
     "edge_changes",
-    (("change", "STRING"), ("kind", "STRING"), *_SOURCE, *_TARGET, *_JOB),
+    (*columns("change STRING, kind STRING"), *_SOURCE, *_TARGET, *_JOB),
 )
-COLUMN_EDGE_CHANGES = LakeTable(
-    "column_edge_changes",
-    (
-        ("change", "STRING"),
-        *_SOURCE,
-        ("source_field", "STRING"),
-        *_TARGET,
-        ("target_field", "STRING"),
-    ),
-)
+COLUMN_EDGE_CHANGES = LakeTable("column_edge_changes", (("change", "STRING"), *_COLUMN_PAIR))
 
 LAYERS = {
     "bronze": (EVENTS, QUARANTINE),

@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 _CONF = {
     "spark.sql.session.timeZone": "UTC",
-    # An event may be large, so few go to a Python worker at once.
+    # Events may be large: send only a few to a Python worker at a time.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
 }
 _DELTA_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Its tables here have one commit each; the 50 tasks it would read their log with are idle.
+    # A table here has a single commit; the default of 50 tasks to read its log is a waste.
     "spark.databricks.delta.snapshotPartitions": "1",
 }
 _MISSING = re.compile(r"No module named '(\w+)")
-_UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"  # what spark-submit tells the program it starts
-_REMOTE = "SPARK_REMOTE"  # where Spark Connect is served, as PySpark itself reads it
+_UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"  # set by spark-submit
+_REMOTE = "SPARK_REMOTE"  # the URL of Spark Connect, as PySpark itself reads it
 
 
 @contextmanager
 def running_session(
     master: str | None = None, packages: str | None = None, *, delta: bool = False
 ) -> Iterator[Any]:
-    """Run Spark: on `master`, at SPARK_REMOTE, as `spark-submit` says, or on this machine.
+    """Open a Spark session: on `master`, at SPARK_REMOTE, under `spark-submit`, or locally.
 
-    `packages` are Maven coordinates to add. A session that this process runs already, as in a
-    notebook, is used and left running.
+    `packages` are Maven coordinates to add. If this process already has a session, as in a
+    notebook, it is used and left running.
     """
     running = _find_running()
     conf = {**_CONF, **(_DELTA_CONF if delta else {})}
@@ -75,21 +75,21 @@ def _open_session(master: str | None, conf: dict[str, str]) -> Any:
         builder = builder.remote(remote)
     try:
         return builder.getOrCreate()
-    except ImportError as exc:  # of what Spark Connect needs
-        raise MissingDependencyError(f"what Spark Connect needs ({exc.name})", "connect") from exc
+    except ImportError as exc:  # a dependency of Spark Connect
+        raise MissingDependencyError(f"Spark Connect ({exc.name})", "connect") from exc
     except (PySparkException, RuntimeError) as exc:
         where = master or remote or "the cluster"
-        raise LakeError(f"Spark does not start on {where}: {_last_line(exc)}") from exc
+        raise LakeError(f"cannot start Spark on {where}: {_last_line(exc)}") from exc
 
 
 def is_connected(spark: Any) -> bool:
-    """True of a session that Spark Connect serves: this process has no driver of its own."""
+    """True for a Spark Connect session, whose driver runs in another process."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Say what Spark could not do in one line, without its stack."""
+    """Translate errors of Spark into a LakeError of one line, without the Java stack."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -98,11 +98,11 @@ def translated_errors() -> Iterator[None]:
     except (PySparkException, Py4JError) as exc:
         if missing := _MISSING.search(str(exc)):
             raise LakeError(
-                f"the Python that Spark's workers run has no {missing[1]}: install downriver[lake] "
-                "there, and name that Python in PYSPARK_PYTHON"
+                f"the Python of Spark's workers lacks {missing[1]}: install downriver[lake] there, "
+                "and set PYSPARK_PYTHON to that Python"
             ) from exc
-        said = _first_line(exc) if isinstance(exc, PySparkException) else _last_line(exc)
-        raise LakeError(f"Spark: {said}") from exc
+        reason = _first_line(exc) if isinstance(exc, PySparkException) else _last_line(exc)
+        raise LakeError(f"Spark: {reason}") from exc
 
 
 def _first_line(exc: BaseException) -> str:

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from downriver.lake.runner import Lake
 
 _POLL = 0.2
-_ATTEMPTS = 5  # another writer may be quicker
+_ATTEMPTS = 5  # when another process commits first
 
 
 class StreamSchedule(NamedTuple):
-    """How often what is new is taken in, and how often tables are built of it; in seconds.
+    """Seconds between two micro-batches (`trigger`) and between two builds (`build_every`).
 
-    `once`: take in all there is, build, and be done.
+    `once`: ingest everything available, build, and stop.
     """
 
     trigger: int = 30
@@ -49,84 +49,86 @@ class StreamSchedule(NamedTuple):
 def run_stream(
     lake: Lake,
     sources: Sequence[str],
-    rhythm: StreamSchedule,
+    schedule: StreamSchedule,
     stopped: threading.Event,
     *,
     build: bool,
 ) -> StageReport:
-    """Take in what comes until `stopped`; with `build`, make silver and gold of it.
+    """Ingest until `stopped` is set; with `build`, also build silver and gold.
 
-    Returns what was taken in altogether.
+    Returns the counts of all ingested micro-batches.
     """
     if is_connected(lake.spark):
         raise LakeError(
-            "a stream commits to the lake from Spark's driver, which is not here at SPARK_REMOTE; "
-            "run it by --master or spark-submit. Ingesting files, building and queries do work."
+            "streams commit to the lake from Spark's driver, which with SPARK_REMOTE is another "
+            "process; use --master or spark-submit. Ingesting files, builds and queries work."
         )
-    taking = _BatchIngest(lake, rhythm, build)
-    if not rhythm.once:
-        taking.finish()
-    query = _start(lake, sources, rhythm, taking)
+    ingest = _BatchIngest(lake, schedule, build)
+    if not schedule.once:
+        ingest.build_pending()
+    query = _start(lake, sources, schedule, ingest)
     try:
-        everything = rhythm.once and not _are_topics(sources)
+        everything = schedule.once and not _are_topics(sources)
         (_wait_for_all if everything else _wait)(query, stopped)
     except StreamingQueryException as exc:
-        if taking.failed is not None:
-            raise taking.failed from exc
+        if ingest.error is not None:
+            raise ingest.error from exc
         raise
     finally:
         query.stop()
-    taking.finish()
-    return taking.taken
+    ingest.build_pending()
+    return ingest.report
 
 
 class _BatchIngest:
-    """What is done with each batch."""
+    """Ingests each micro-batch, and builds when it is time."""
 
-    def __init__(self, lake: Lake, rhythm: StreamSchedule, build: bool) -> None:
+    def __init__(self, lake: Lake, schedule: StreamSchedule, build: bool) -> None:
         self._lake = lake
-        self._every = rhythm.build_every
+        self._every = schedule.build_every
         self._build = build
         self._built_at = time.monotonic()
-        self.taken = StageReport("bronze")
-        self.failed: DownriverError | None = None
+        self.report = StageReport("bronze")
+        self.error: DownriverError | None = None
 
-    def take(self, found: DataFrame, number: int) -> None:
-        """Take in one batch. Another writer may be quicker; then it is tried again."""
+    def run(self, records: DataFrame, number: int) -> None:
+        """Ingest one micro-batch, with retries when another process commits first."""
         try:
-            self._ingest(found, number)
+            self._ingest(records, number)
             if time.monotonic() - self._built_at >= self._every:
-                self.finish()
-        except DownriverError as exc:  # what Spark makes of it says less
-            self.failed = exc
+                self.build_pending()
+        except DownriverError as exc:  # Spark's own error has less detail
+            self.error = exc
             raise
 
-    def _ingest(self, found: DataFrame, number: int) -> None:
-        run_stream = str(found.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
+    def _ingest(self, records: DataFrame, number: int) -> None:
+        stream = str(records.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
         for _ in range(_ATTEMPTS - 1):
             with suppress(LakeBusyError):
-                self.taken.add(self._lake.ingest_stream(found, run_stream, number))
+                self.report.add(self._lake.ingest_stream(records, stream, number))
                 return
-        self.taken.add(self._lake.ingest_stream(found, run_stream, number))
+        self.report.add(self._lake.ingest_stream(records, stream, number))
 
-    def finish(self) -> None:
-        """Build what has been taken in so far, also by a stream killed before it could."""
+    def build_pending(self) -> None:
+        """Build the batches that are not folded yet, also those of a stream that was killed."""
         if self._build and read_current_version(self._lake.folder, create=True).unfolded:
             self._lake.build()
             self._built_at = time.monotonic()
 
 
 def _start(
-    lake: Lake, sources: Sequence[str], rhythm: StreamSchedule, taking: _BatchIngest
+    lake: Lake, sources: Sequence[str], schedule: StreamSchedule, ingest: _BatchIngest
 ) -> StreamingQuery:
     home = f"streams/{_stream_key(sources)}"
-    found = _read_stream(lake.spark, sources, lake.folder.of(f"{home}/listings"))
-    writer = found.writeStream.foreachBatch(taking.take).option(
-        "checkpointLocation", lake.folder.of(f"{home}/checkpoint")
+    records = _read_stream(lake.spark, sources, lake.folder.url_of(f"{home}/listings"))
+    writer = records.writeStream.foreachBatch(ingest.run).option(
+        "checkpointLocation", lake.folder.url_of(f"{home}/checkpoint")
     )
-    if rhythm.once and _are_topics(sources):
+    if schedule.once and _are_topics(sources):
         return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{0 if rhythm.once else rhythm.trigger} seconds").start()
+    return writer.trigger(
+        processingTime=f"{0 if schedule.once else schedule.trigger} seconds"
+    ).start()
 
 
 def _are_topics(sources: Sequence[str]) -> bool:
@@ -134,32 +136,32 @@ def _are_topics(sources: Sequence[str]) -> bool:
 
 
 def _stream_key(sources: Sequence[str]) -> str:
-    """Return what a stream is known by: its sources, without what may be secret in them."""
-    named = sorted(
+    """Return the id of a stream: a hash of its sources, without options that may be secret."""
+    names = sorted(
         parse_topic(source).source if source.startswith(SCHEME) else absolute_location(source)
         for source in sources
     )
-    return hashlib.sha256(msgspec.json.encode(named)).hexdigest()[:16]
+    return hashlib.sha256(msgspec.json.encode(names)).hexdigest()[:16]
 
 
 def _read_stream(spark: SparkSession, sources: Sequence[str], listings: str) -> DataFrame:
     if _are_topics(sources):
         if len(sources) > 1:
-            raise InvalidRequestError("SRC", "a stream has one topic, or files and directories")
+            raise InvalidRequestError("SRC", "a stream reads one topic, or files and directories")
         return stream_topic(spark, parse_topic(sources[0]))
-    for source in sources:  # here, where it can be said what is wrong
+    for source in sources:  # raises a readable error; in Spark it would be a Java stack
         next(list_files(source, ()), None)
     try:
         from downriver.lake.bronze.file_stream import FORMAT, EventFileSource
     except ImportError as exc:
         raise LakeError("streams of files need PySpark 4 or later") from exc
     spark.dataSource.register(EventFileSource)
-    places = msgspec.json.encode([absolute_location(source) for source in sources]).decode()
-    return spark.readStream.format(FORMAT).options(sources=places, listings=listings).load()
+    locations = msgspec.json.encode([absolute_location(source) for source in sources]).decode()
+    return spark.readStream.format(FORMAT).options(sources=locations, listings=listings).load()
 
 
 def _wait(query: StreamingQuery, stopped: threading.Event) -> None:
-    """Wait until it is to stop or has stopped; a batch that is under way is finished."""
+    """Wait until the query has ended or `stopped` is set; let a running micro-batch finish."""
     while query.isActive and not stopped.wait(_POLL):
         pass
     while query.isActive and query.status["isTriggerActive"]:
@@ -169,10 +171,10 @@ def _wait(query: StreamingQuery, stopped: threading.Event) -> None:
 
 
 def _wait_for_all(query: StreamingQuery, stopped: threading.Event) -> None:
-    """Wait until all there is has been taken in.
+    """Wait until everything available is ingested.
 
-    Spark's own trigger for this would, of a source like ours, run one batch only: after a crash
-    that is the one that is repeated, and what came since would have to wait.
+    Spark's `availableNow` runs a single batch of a Python source. After a crash that batch is the
+    repeated one, and newer data would be left for the next run.
     """
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(query.processAllAvailable)

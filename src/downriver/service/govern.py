@@ -113,7 +113,7 @@ class GovernApi(StoreSession):
     def take_from_lake(self, place: str) -> int:
         """Append what a lake took in since this was last asked; return how many events are new."""
         folder = Folder(place)
-        name = f"lake {folder.place}"
+        name = f"lake {folder.location}"
         with self.store.reader() as reader:
             after = int(reader.recorded.state(name) or b"0")
         last = max((batch.number for batch in read_current_version(folder).batches), default=0)

@@ -6,8 +6,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from tests.openlineage import Json, dataset, encode, parsed, run_event, schema, source
-from tests.unit.events.test_order_free import catalog
 from tests.unit.lake.dumps import dump
+from tests.unit.openlineage.test_order_free import catalog
 
 from downriver.store import open_store
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.openlineage import parsed
-from tests.unit.events.test_order_free import TIMES, catalog, events
 from tests.unit.lake.dumps import dump
+from tests.unit.openlineage.test_order_free import TIMES, catalog, events
 
 from downriver.openlineage.files import list_event_files, read_event_file
 from downriver.store import open_store

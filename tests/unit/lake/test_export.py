@@ -80,7 +80,7 @@ def test_every_view_and_every_question_of_the_dashboard_is_answered(built):
     assert answers["Datasets"] == [(2,)]
     assert answers["Largest blast radius"][0] == ("orders", 1, 2, 1, False)
     assert answers["Failing jobs"] == [("sum", 3, 1, 1 / 3, "disk full")]
-    assert answers["Certified, but resting on what is not"] == [("totals", 1, 0, ["orders"])]
+    assert answers["Certified datasets with uncertified inputs"] == [("totals", 1, 0, ["orders"])]
     assert len(answers["Growth"]) == 3
     assert all(0 <= p["gridPos"]["x"] + p["gridPos"]["w"] <= 24 for p in dashboard["panels"])
 
@@ -95,7 +95,7 @@ def test_before_a_build_there_is_nothing_to_show(tmp_path):
 
 
 def test_on_the_command_line(built, tmp_path):
-    lake = ("--lake", built.folder.place)
+    lake = ("--lake", built.folder.location)
     written = downriver("lake", "export", "--openlineage", "e.jsonl", "--json", *lake, cwd=tmp_path)
     assert json.loads(written.stdout) == [{"path": "e.jsonl", "rows": 5}]
     shown = downriver("lake", "export", "--neo4j", "neo", *lake, cwd=tmp_path)

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarn
 @pytest.fixture
 def copy(spark, built, tmp_path):
     """The small lake, to be changed."""
-    shutil.copytree(built.folder.place, tmp_path / "lake")
+    shutil.copytree(built.folder.location, tmp_path / "lake")
     return make(tmp_path / "lake", spark)
 
 
@@ -51,7 +51,7 @@ def test_compacted_it_holds_the_same_in_one_batch(copy, tmp_path):
     assert facts_of(copy) == before
     assert rows(copy, "SELECT count(*), count(DISTINCT digest) FROM bronze_events") == [(5, 5)]
     assert copy.compact().rows_in == 0, "there is nothing left to do"
-    events = Path(copy.folder.place).parent / "again.jsonl"
+    events = Path(copy.folder.location).parent / "again.jsonl"
     events.write_bytes(
         b"\n".join(bytes(row[0]) for row in rows(copy, "SELECT body FROM bronze_events"))
     )
@@ -74,7 +74,7 @@ def test_expired_events_are_gone_but_not_what_they_told(copy):
 
 
 def test_on_the_command_line(copy, tmp_path):
-    lake = ("--lake", copy.folder.place, "--json")
+    lake = ("--lake", copy.folder.location, "--json")
     compacted = json.loads(downriver("lake", "compact", *lake, cwd=tmp_path).stdout)
     assert (compacted["rows_in"], compacted["rows_out"]) == (5, 5)
     expired = json.loads(

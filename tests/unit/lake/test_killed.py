@@ -12,9 +12,9 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from tests.unit.events.test_order_free import catalog
 from tests.unit.lake.driver import run_driver
 from tests.unit.lake.orders import FIRST, SECOND, facts_of, lines, make, rows, server_catalog
+from tests.unit.openlineage.test_order_free import catalog
 
 from downriver.lake.bronze.store_log import PublishReport, publish
 from downriver.lake.storage.versions import list_versions, read_current_version
@@ -62,7 +62,7 @@ def test_a_driver_killed_at_any_stage(spark, tmp_path):
 
 def test_publishing_killed_between_two_transactions(spark, built, tmp_path):
     one, other = str(tmp_path / "one"), str(tmp_path / "other")
-    assert run_driver(spark, "publish", built.folder.place, one, "never") == KILLED
+    assert run_driver(spark, "publish", built.folder.location, one, "never") == KILLED
     with closing(open_store(one)) as interrupted, closing(open_store(other)) as whole:
         assert publish(built.folder, interrupted) == PublishReport(3, 2)
         assert publish(built.folder, whole) == PublishReport(5, 0)

@@ -6,8 +6,8 @@ from contextlib import closing
 
 import pytest
 from tests.openlineage import encode, parsed
-from tests.unit.events.test_order_free import catalog
 from tests.unit.lake.orders import FIRST, SECOND, facts_of, lines, make, rows, server_catalog
+from tests.unit.openlineage.test_order_free import catalog
 
 from downriver.errors import LakeNotFoundError
 from downriver.lake.bronze.store_log import PublishReport, publish
@@ -165,7 +165,7 @@ def test_blocks_counted_as_tasks_count_the_same(spark, built, tmp_path, monkeypa
     from downriver.lake.storage.files import Folder
     from downriver.lake.storage.tables import TableStorage
 
-    monkeypatch.setattr(counts, "_WORTH_SPREADING", 0)
+    monkeypatch.setattr(counts, "_MIN_DISTRIBUTED_WORK", 0)
     stored = TableStorage(Folder(str(tmp_path)), spark)
     facts = built.tables()
     made = ReachTables(stored, "reach", counts.block_counter(stored, "blocks"), facts).measure()

@@ -7,8 +7,8 @@ from contextlib import closing
 import numpy as np
 import pytest
 from tests.openlineage import dataset, parsed, run_event
-from tests.unit.events.test_order_free import catalog
 from tests.unit.lake.dumps import dump
+from tests.unit.openlineage.test_order_free import catalog
 
 from downriver.lake.reach.closure import count_in_process
 from downriver.lake.reach.counts import count_node_reach

@@ -139,7 +139,7 @@ def status(lake: LakeOption = None, json: JsonOption = False) -> None:
     from downriver.lake.storage.versions import read_current_version
 
     folder = Folder(lake_location(lake))
-    found = _status(folder.place, read_current_version(folder))
+    found = _status(folder.location, read_current_version(folder))
     if json:
         print_json(found)
         return

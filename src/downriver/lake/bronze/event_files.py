@@ -28,7 +28,7 @@ _BATCH_BYTES = 8 * 2**20
 
 
 class FileSplit(NamedTuple):
-    """A part of a file that one task reads: the lines that begin in it, or all of it as one."""
+    """A part of a file for one task: the lines that begin in it, or the whole file."""
 
     path: str
     start: int
@@ -40,19 +40,19 @@ SPLIT_DDL = "path STRING, start BIGINT, end BIGINT, lines BOOLEAN"
 
 
 def read_splits(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Turn splits into what was found in them: rows of `tables.FOUND`."""
+    """Read splits on a worker; yields rows of `schemas.EVENT_RECORDS`."""
     for batch in batches:
         for row in batch.to_pylist():
             yield from read_split_batches(FileSplit(**row))
 
 
 def read_split_batches(split: FileSplit) -> Iterator[pa.RecordBatch]:
-    """Yield what was found in a split, as rows of `tables.FOUND`."""
+    """Yield the records of a split as rows of `schemas.EVENT_RECORDS`."""
     yield from _event_batches(split.path, read_split(split))
 
 
 def read_split(split: FileSplit) -> Iterator[EventRecord]:
-    """Yield the events of a split. A file that cannot be read is one bad record."""
+    """Yield the records of a split. A file that cannot be read is one unreadable record."""
     try:
         with open_file(split.path) as raw:
             yield from _read_lines(raw, split) if split.lines else _read_all(raw, split.path)
@@ -61,14 +61,16 @@ def read_split(split: FileSplit) -> Iterator[EventRecord]:
 
 
 def _read_all(raw: IO[bytes], name: str) -> Iterator[EventRecord]:
-    packed = raw.read(2) == GZIP
+    compressed = raw.read(2) == GZIP
     raw.seek(0)
-    yield from read_events(cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if packed else raw, name)
+    yield from read_events(
+        cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if compressed else raw, name
+    )
 
 
 def _read_lines(raw: IO[bytes], split: FileSplit) -> Iterator[EventRecord]:
     start = split.start
-    if start:  # the line that begins before this split belongs to the split before
+    if start:  # a line that begins before this split belongs to the previous split
         raw.seek(start - 1)
         start += len(raw.readline()) - 1
     if start < split.end:
@@ -89,51 +91,53 @@ class _LineWindow:
             yield line
 
 
-def _event_batches(source: str, found: Iterable[EventRecord]) -> Iterator[pa.RecordBatch]:
-    waiting: list[EventRecord] = []
+def _event_batches(source: str, records: Iterable[EventRecord]) -> Iterator[pa.RecordBatch]:
+    pending: list[EventRecord] = []
     size = 0
-    for record in found:
-        waiting.append(record)
+    for record in records:
+        pending.append(record)
         size += len(record.raw)
-        if len(waiting) >= _BATCH_EVENTS or size >= _BATCH_BYTES:
-            yield event_batch(source, waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield event_batch(source, waiting)
+        if len(pending) >= _BATCH_EVENTS or size >= _BATCH_BYTES:
+            yield event_batch(source, pending)
+            pending, size = [], 0
+    if pending:
+        yield event_batch(source, pending)
 
 
-def event_batch(source: str, found: list[EventRecord]) -> pa.RecordBatch:
-    """Return what was found in a source as rows of `tables.FOUND`."""
+def event_batch(source: str, records: list[EventRecord]) -> pa.RecordBatch:
+    """Return the records of a source as rows of `schemas.EVENT_RECORDS`."""
     import pyarrow as pa
 
-    events = [record.event for record in found]
+    events = [record.event for record in records]
     return pa.RecordBatch.from_arrays(
         [
-            pa.array([source] * len(found), pa.string()),
-            pa.array([record.offset for record in found], pa.int64()),
-            pa.array([record.position for record in found], pa.int32()),
-            pa.array([_digest(record) for record in found], pa.binary()),
+            pa.array([source] * len(records), pa.string()),
+            pa.array([record.offset for record in records], pa.int64()),
+            pa.array([record.position for record in records], pa.int32()),
+            pa.array([_digest(record) for record in records], pa.binary()),
             pa.array([event.ref.at if event else None for event in events], pa.int64()),
-            pa.array([record.problem for record in found], pa.string()),
-            pa.array([record.raw for record in found], pa.binary()),
+            pa.array([record.problem for record in records], pa.string()),
+            pa.array([record.raw for record in records], pa.binary()),
         ],
         names=["source", "offset", "position", "digest", "at", "reason", "body"],
     )
 
 
-def _digest(found: EventRecord) -> bytes:
-    return found.event.ref.digest if found.event else hashlib.sha256(found.raw).digest()
+def _digest(record: EventRecord) -> bytes:
+    return record.event.ref.digest if record.event else hashlib.sha256(record.raw).digest()
 
 
 SPLIT_BYTES = 64 * 2**20
 _TAIL_BYTES = 4096
 _BACKWARD_BYTES = 64 * 1024
-_PARALLEL_LOOKS = 16
+_PARALLEL_READS = 16  # reads from an object store are mostly latency
 
 
 class FileState(msgspec.Struct, frozen=True):
-    """A file as it was when it was read. `resume` is where its last whole line ended, 0 if that
-    cannot be used; `tail` the hash of what stands before.
+    """The state of a file when it was read.
+
+    `resume` is the end of its last complete line, 0 if reading cannot resume there. `tail` is the
+    hash of the bytes before.
     """
 
     path: str
@@ -144,23 +148,21 @@ class FileState(msgspec.Struct, frozen=True):
 
 
 class ReadPlan(msgspec.Struct):
-    """What to read, and what is known once it is read."""
+    """The splits to read, and the states of their files after that."""
 
     splits: list[FileSplit]
-    known: list[FileState]
+    known: list[FileState]  # the name is part of stored listings
 
 
 def plan_reads(sources: Iterable[str], before: Mapping[str, FileState]) -> ReadPlan:
-    """Return what is new in files and directories."""
+    """Return the new parts of files and directories."""
     files = {file.path: file for source in sources for file in list_files(source, EVENT_FILES)}
     fresh = [file for file in files.values() if _differs(file, before.get(file.path))]
-    with ThreadPoolExecutor(
-        _PARALLEL_LOOKS
-    ) as pool:  # in a bucket a look at a file is mostly waiting
-        looked = list(pool.map(lambda file: _inspect(file, before.get(file.path)), fresh))
+    with ThreadPoolExecutor(_PARALLEL_READS) as pool:
+        inspected = list(pool.map(lambda file: _inspect(file, before.get(file.path)), fresh))
     return ReadPlan(
-        [split for splits, _ in looked for split in splits],
-        [known for _, known in looked],
+        [split for splits, _ in inspected for split in splits],
+        [state for _, state in inspected],
     )
 
 
@@ -169,24 +171,24 @@ def _differs(file: FileEntry, known: FileState | None) -> bool:
 
 
 def _inspect(file: FileEntry, known: FileState | None) -> tuple[list[FileSplit], FileState]:
-    """Look at the beginning and end of a file."""
+    """Return the splits of a file and its state, from its first and last bytes."""
     whole = [FileSplit(file.path, 0, file.size, False)]
-    now = FileState(file.path, file.size, file.modified)
+    state = FileState(file.path, file.size, file.modified)
     try:
         with open_file(file.path) as stream:
             if not _holds_lines(stream):
-                return whole, now
+                return whole, state
             resume = _end_of_last_line(stream, file.size)
-            now = msgspec.structs.replace(now, resume=resume, tail=_tail_hash(stream, resume))
+            state = msgspec.structs.replace(state, resume=resume, tail=_tail_hash(stream, resume))
             start = known.resume if known and _has_grown(stream, file, known) else 0
-    except OSError:  # the task that reads it will say what is wrong
-        return whole, now
+    except OSError:  # the task that reads it reports the error
+        return whole, state
     starts = range(start, file.size, SPLIT_BYTES)
-    return [FileSplit(file.path, s, min(s + SPLIT_BYTES, file.size), True) for s in starts], now
+    return [FileSplit(file.path, s, min(s + SPLIT_BYTES, file.size), True) for s in starts], state
 
 
 def _holds_lines(stream: IO[bytes]) -> bool:
-    """Tell JSON lines from an archive and from one document over many lines."""
+    """True for JSON lines; false for gzip and for a document over several lines."""
     if stream.read(2) == GZIP:
         return False
     stream.seek(0)

@@ -13,7 +13,12 @@ import msgspec
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from downriver.lake import schemas
-from downriver.lake.bronze.event_files import FileSplit, FileState, plan_reads, read_split_batches
+from downriver.lake.bronze.event_files import (
+    FileSplit,
+    ReadPlan,
+    plan_reads,
+    read_split_batches,
+)
 from downriver.lake.storage.files import Folder
 
 if TYPE_CHECKING:
@@ -23,44 +28,37 @@ if TYPE_CHECKING:
 
 FORMAT = "downriver"
 _TASK_BYTES = 32 * 2**20
-_GATHER_EVERY = 64
+_MERGE_EVERY = 64
 _OFFSET_KEY = "listing"
 
 
-class FileListing(msgspec.Struct):
-    """What is new, and what is known of its files once it is read."""
-
-    splits: list[FileSplit]
-    known: list[FileState]
-
-
 class FileListings:
-    """The numbered listings of a stream, in a folder; the oldest ones gathered into one."""
+    """The numbered listings of a stream, in a folder. Old ones are merged."""
 
-    def __init__(self, place: str) -> None:
-        self._folder = Folder(place)
+    def __init__(self, location: str) -> None:
+        self._folder = Folder(location)
         numbers = self._numbers()
         self.last = numbers[-1] if numbers else 0
         self.known = {file.path: file for n in numbers for file in self.read(n).known}
 
-    def add(self, listing: FileListing) -> None:
-        """Note what is new, for good."""
+    def add(self, listing: ReadPlan) -> None:
+        """Store a listing durably as the next one."""
         self._folder.publish(_file(self.last + 1), msgspec.json.encode(listing))
         self.last += 1
         self.known |= {file.path: file for file in listing.known}
 
-    def read(self, number: int) -> FileListing:
+    def read(self, number: int) -> ReadPlan:
         """Return one listing."""
-        return msgspec.json.decode(self._folder.read(_file(number)), type=FileListing)
+        return msgspec.json.decode(self._folder.read(_file(number)), type=ReadPlan)
 
-    def gather(self, upto: int) -> None:
-        """Make one of all listings that will not be read again: their files stay known."""
+    def merge(self, upto: int) -> None:
+        """Merge the listings that will not be read again; the states of their files remain."""
         old = [number for number in self._numbers() if number <= upto]
-        if len(old) < _GATHER_EVERY:
+        if len(old) < _MERGE_EVERY:
             return
         known = {file.path: file for number in old for file in self.read(number).known}
-        # In the place of the last, so that at any moment every file is known.
-        self._folder.write(_file(old[-1]), msgspec.json.encode(FileListing([], [*known.values()])))
+        # Replace the last one first, so that no file state is missing at any time.
+        self._folder.write(_file(old[-1]), msgspec.json.encode(ReadPlan([], [*known.values()])))
         for number in old[:-1]:
             self._folder.remove_file(_file(number))
 
@@ -74,66 +72,66 @@ def _file(number: int) -> str:
 
 
 class EventFileSource(DataSource):
-    """Options: `sources`, a JSON array of places; `listings`, a folder to note what is new in."""
+    """Options: `sources`, a JSON array of locations; `listings`, the folder of the listings."""
 
     @classmethod
     def name(cls) -> str:
-        """Return what `format` is to name."""
+        """Return the name of the format."""
         return FORMAT
 
     def schema(self) -> str:
-        """Return the columns of what is found."""
+        """Return the columns of the records."""
         return schemas.EVENT_RECORDS.ddl
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
-        """Return what reads the stream."""
+        """Return the reader of a stream."""
         sources = msgspec.json.decode(self.options["sources"], type=list[str])
         return EventFileReader(sources, self.options["listings"])
 
 
 class EventFileReader(DataSourceStreamReader):
-    """Finds out what is new on the driver, and reads it on the workers."""
+    """Lists new data on the driver and reads it on the workers."""
 
     def __init__(self, sources: list[str], listings: str) -> None:
         self._sources = sources
-        self._place = listings
+        self._location = listings
         self._opened: FileListings | None = None
 
     @property
     def _listings(self) -> FileListings:
         if self._opened is None:
-            self._opened = FileListings(self._place)
+            self._opened = FileListings(self._location)
         return self._opened
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
-        """Begin before the first listing."""
+        """Start before the first listing."""
         return {_OFFSET_KEY: 0}
 
     def latestOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
-        """Note what is new, if anything is."""
+        """Store a listing of the new data, if there is any."""
         plan = plan_reads(self._sources, self._listings.known)
         if plan.known:
-            self._listings.add(FileListing(plan.splits, plan.known))
+            self._listings.add(plan)
         return {_OFFSET_KEY: self._listings.last}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """Return what was noted in between, in parts of some size."""
+        """Return the splits between two offsets, grouped into tasks."""
         numbers = range(start[_OFFSET_KEY] + 1, end[_OFFSET_KEY] + 1)
         splits = [split for number in numbers for split in self._listings.read(number).splits]
         return [InputPartition(part) for part in _parts(splits)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read a part."""
+        """Read the splits of a task."""
         for split in partition.value:
             yield from read_split_batches(FileSplit(*split))
 
     def commit(self, end: dict[str, int]) -> None:
-        """Forget how files came to be known that will not be read again."""
-        self._listings.gather(end[_OFFSET_KEY])
+        """Merge the listings up to an offset that is committed."""
+        self._listings.merge(end[_OFFSET_KEY])
 
 
 def _parts(splits: Iterable[FileSplit]) -> Iterator[list[FileSplit]]:
-    """Yield splits in groups that are worth a task."""
+    """Yield groups of splits that are large enough for a task."""
     part: list[FileSplit] = []
     size = 0
     for split in splits:

@@ -31,12 +31,12 @@ class KafkaTopic(NamedTuple):
 
     @property
     def source(self) -> str:
-        """What its events are said to come from; options may be secret."""
+        """The source of its events, without the options, which may be secret."""
         return f"{SCHEME}{self.servers}/{self.name}"
 
 
 def parse_topic(url: str) -> KafkaTopic:
-    """Read a URL of a topic."""
+    """Parse the URL of a topic."""
     parts = urlsplit(url)
     name = parts.path.strip("/")
     if not url.startswith(SCHEME) or not parts.netloc or not name or "/" in name:
@@ -45,7 +45,7 @@ def parse_topic(url: str) -> KafkaTopic:
 
 
 def stream_topic(spark: SparkSession, topic: KafkaTopic) -> DataFrame:
-    """Return a topic as a stream, from its beginning: rows of `tables.FOUND`."""
+    """Return a topic from its beginning, as a stream of `schemas.EVENT_RECORDS`."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -53,7 +53,7 @@ def stream_topic(spark: SparkSession, topic: KafkaTopic) -> DataFrame:
         "startingOffsets": "earliest",
         "kafka.bootstrap.servers": topic.servers,
         "subscribe": topic.name,
-        # What Kafka has thrown away before it was read is lost: that is to be an error.
+        # Messages that Kafka deleted before they were read are an error, not a gap.
         "failOnDataLoss": "true",
         **topic.options,
     }
@@ -67,8 +67,8 @@ def stream_topic(spark: SparkSession, topic: KafkaTopic) -> DataFrame:
 
 
 _NO_KAFKA = (
-    "this Spark cannot read Kafka; add its package by --packages "
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION, VERSION being that of your Spark"
+    "Spark cannot read Kafka; add its package with --packages "
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION, where VERSION is your Spark version"
 )
 
 
@@ -85,19 +85,19 @@ def _event_records(messages: DataFrame, topic: KafkaTopic) -> DataFrame:
 
 
 def read_messages(batch: pa.RecordBatch, source: str) -> Iterator[pa.RecordBatch]:
-    """Turn messages into what was found in them, partition by partition."""
-    found: dict[int, list[EventRecord]] = {}
+    """Parse messages into event records, one batch for each partition."""
+    by_partition: dict[int, list[EventRecord]] = {}
     for row in batch.to_pylist():
         message = _read_message(row["value"], f"{source}/{row['partition']}", row["offset"])
-        found.setdefault(row["partition"], []).extend(message)
-    for partition, records in found.items():
+        by_partition.setdefault(row["partition"], []).extend(message)
+    for partition, records in by_partition.items():
         yield event_batch(f"{source}/{partition}", records)
 
 
 def _read_message(value: bytes | None, source: str, offset: int) -> Iterator[EventRecord]:
-    """Yield the events of a message, all at its offset; one without any is a bad record."""
+    """Yield the events of a message. A message without events is an unreadable record."""
     position = -1
-    for position, found in enumerate(read_events(io.BytesIO(value or b""), source)):
-        yield found._replace(offset=offset, position=position)
+    for position, record in enumerate(read_events(io.BytesIO(value or b""), source)):
+        yield record._replace(offset=offset, position=position)
     if position < 0:
-        yield EventRecord(source, None, "an empty message", b"", offset)
+        yield EventRecord(source, None, "empty message", b"", offset)

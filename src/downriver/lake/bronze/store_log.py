@@ -27,9 +27,9 @@ _LOG_ENTRIES_PER_FILE = 1000
 def export_log(
     store: Store, before: Mapping[str, FileState], folder: Folder, path: str
 ) -> FileState | None:
-    """Write the entries that are new into a folder, as rows of `tables.FOUND`.
+    """Write new log entries into a folder, as rows of `schemas.EVENT_RECORDS`.
 
-    Returns what is known then, or None when nothing is new.
+    Returns the state of the log after that, or None if there are no new entries.
     """
     source = f"log of {store.url}"
     after = before[source].resume if source in before else 0
@@ -39,31 +39,31 @@ def export_log(
             return None
         entries = reader.log(after)
         for number in range(last):
-            found = [_read_entry(source, entry) for entry in islice(entries, _LOG_ENTRIES_PER_FILE)]
-            if not found:
+            records = [
+                _read_entry(source, entry) for entry in islice(entries, _LOG_ENTRIES_PER_FILE)
+            ]
+            if not records:
                 break
-            after = found[-1].offset
-            folder.write_batch(f"{path}/part-{number:06d}.parquet", event_batch(source, found))
+            after = records[-1].offset
+            folder.write_batch(f"{path}/part-{number:06d}.parquet", event_batch(source, records))
     return FileState(source, after, 0, after)
 
 
 def _read_entry(source: str, entry: LogEntry) -> EventRecord:
     raw = decompress(entry.body)
     if raw is None:
-        return EventRecord(source, None, "the stored bytes are damaged", entry.body, entry.seq)
+        return EventRecord(source, None, "damaged bytes in the store", entry.body, entry.seq)
     try:
         return EventRecord(source, parse_event(raw), None, raw, entry.seq)
     except InvalidEventError as exc:
         return EventRecord(source, None, exc.message, raw, entry.seq)
 
 
-_EVENTS_PER_TRANSACTION = (
-    2000  # events a transaction: their facts are merged before they are written
-)
+_EVENTS_PER_TRANSACTION = 2000  # their facts are merged before they are written
 
 
 class PublishReport(msgspec.Struct):
-    """What came of publishing."""
+    """The number of events that were added to a store, and of those it already had."""
 
     events: int = 0
     duplicates: int = 0
@@ -76,12 +76,10 @@ def publish(
     *,
     after: int = 0,
 ) -> PublishReport:
-    """Append to a store every event of the lake that it does not hold; `progress(done, total)`.
+    """Append the events of the lake to a store; calls `progress(done, total)`.
 
-    With `after`, only those of later batches than the one of this number.
-
-    The store's log stays the truth: its catalog can be rebuilt from it. Interrupted, it can be run
-    again, as the store recognises what it has.
+    With `after`, only events of batches with a higher number. An interrupted call can be repeated:
+    the store recognises the events that it has.
     """
     snapshot = read_current_version(folder)
     batches = [batch for batch in snapshot.batches if batch.number > after]

@@ -90,7 +90,7 @@ def _count_on_spark(
     # Spark Connect serves has no broadcasts.
     for number, piece in enumerate(pieces):
         stored.folder.write(f"{path}-pieces/{number}", pickle.dumps(piece))
-    place = stored.folder.of(f"{path}-pieces")
+    place = stored.folder.url_of(f"{path}-pieces")
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

@@ -1,4 +1,4 @@
-"""Silver: datasets, jobs, runs, schema_rows, columns, edges, checks, statistics and tags."""
+"""Silver: datasets, jobs, runs, schemas, columns, edges, checks, statistics and tags."""
 
 from __future__ import annotations
 

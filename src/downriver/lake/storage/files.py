@@ -15,90 +15,90 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _BUFFER = 4 * 2**20
-_SPARK_SCHEMES = {"s3a": "s3", "s3n": "s3"}  # what Spark calls them, and what Arrow does
+_ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}  # Spark's names of S3, and Arrow's
 
 
 class FileLocation(NamedTuple):
-    """A file system and a path in it."""
+    """A file system of Arrow and a path in it."""
 
     system: Any
     path: str
 
     @property
     def is_local(self) -> bool:
-        """True on this machine's own file system."""
+        """True on the local file system."""
         return bool(self.system.type_name == "local")
 
 
 class FileEntry(NamedTuple):
-    """A file as a listing shows it."""
+    """A file in a listing."""
 
-    path: str  # as `open_place` takes it
+    path: str  # as `open_file` expects it
     size: int
     modified: int  # ns since the epoch
 
 
-def locate(place: str) -> FileLocation:
-    """Return where a path or URL points to."""
+def locate(location: str) -> FileLocation:
+    """Return the file system and path of a path or URL."""
     fs = _arrow_fs()
-    scheme = urlsplit(place).scheme
-    if len(scheme) <= 1:  # a bare path, or a drive
-        return FileLocation(fs.LocalFileSystem(), os.path.abspath(place))
+    scheme = urlsplit(location).scheme
+    if len(scheme) <= 1:  # a path without a scheme, or with a drive letter
+        return FileLocation(fs.LocalFileSystem(), os.path.abspath(location))
     if scheme == "file":
-        return FileLocation(fs.LocalFileSystem(), unquote(urlsplit(place).path))
-    url = place.replace(scheme, _SPARK_SCHEMES.get(scheme, scheme), 1)
+        return FileLocation(fs.LocalFileSystem(), unquote(urlsplit(location).path))
+    url = location.replace(scheme, _ARROW_SCHEMES.get(scheme, scheme), 1)
     try:
         return FileLocation(*fs.FileSystem.from_uri(url))
-    except (ValueError, OSError) as exc:  # Arrow's own errors derive from these
-        raise InvalidRequestError("place", f"{place}: {exc}") from exc
+    except (ValueError, OSError) as exc:  # base classes of Arrow's errors
+        raise InvalidRequestError("location", f"{location}: {exc}") from exc
 
 
-def absolute_location(place: str) -> str:
-    """Return a place as it is called from anywhere."""
-    at = locate(place)
-    return at.path if at.is_local else place
+def absolute_location(location: str) -> str:
+    """Return a location that is valid in any working directory."""
+    at = locate(location)
+    return at.path if at.is_local else location
 
 
-def open_file(place: str) -> IO[bytes]:
+def open_file(location: str) -> IO[bytes]:
     """Open a file for reading; the stream can seek."""
-    at = locate(place)
+    at = locate(location)
     if at.is_local:
         return open(at.path, "rb", _BUFFER)
-    found = at.system.open_input_file(at.path)
-    return cast("IO[bytes]", io.BufferedReader(found, _BUFFER))
+    stream = at.system.open_input_file(at.path)
+    return cast("IO[bytes]", io.BufferedReader(stream, _BUFFER))
 
 
-def list_files(place: str, endings: tuple[str, ...]) -> Iterator[FileEntry]:
-    """Yield the file at a place, or every file below it with one of the endings, by path."""
+def list_files(location: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:
+    """Yield the file at a location, or all files below it with one of the suffixes, by path."""
     fs = _arrow_fs()
-    at = locate(place)
+    at = locate(location)
     info = at.system.get_file_info(at.path)
     if info.type == fs.FileType.NotFound:
-        raise InvalidRequestError("SRC", f"{place}: no such file or directory")
-    found = [info]
+        raise InvalidRequestError("SRC", f"{location}: no such file or directory")
+    entries = [info]
     if info.type == fs.FileType.Directory:
         below = at.system.get_file_info(fs.FileSelector(at.path, recursive=True))
-        found = [entry for entry in below if entry.path.endswith(endings)]
-    prefix = "" if at.is_local else f"{urlsplit(place).scheme}://"
-    for entry in sorted(found, key=lambda entry: entry.path):
+        entries = [entry for entry in below if entry.path.endswith(suffixes)]
+    prefix = "" if at.is_local else f"{urlsplit(location).scheme}://"
+    for entry in sorted(entries, key=lambda entry: entry.path):
         if entry.is_file:
             yield FileEntry(f"{prefix}{entry.path}", entry.size, entry.mtime_ns or 0)
 
 
 class Folder:
-    """The folder a lake is in."""
+    """The folder of a lake."""
 
-    def __init__(self, place: str) -> None:
-        self.place = place.rstrip("/") or place
-        self._at = locate(place)
+    def __init__(self, location: str) -> None:
+        self.location = location.rstrip("/") or location
+        self._at = locate(location)
 
-    def of(self, name: str) -> str:
-        """Return the place of a file or folder in it, as Spark takes it."""
-        base = self._at.path if self._at.is_local else self.place
+    def url_of(self, name: str) -> str:
+        """Return the path or URL of a file or folder in it, as Spark expects it."""
+        base = self._at.path if self._at.is_local else self.location
         return f"{base}/{name}"
 
     def names(self, folder: str) -> list[str]:
-        """Return the names in a folder, none if there is no such folder."""
+        """Return the names in a folder; none if the folder does not exist."""
         fs = _arrow_fs()
         selector = fs.FileSelector(self._path(folder), allow_not_found=True)
         return sorted(entry.base_name for entry in self._at.system.get_file_info(selector))
@@ -109,21 +109,21 @@ class Folder:
             return bytes(stream.read())
 
     def write(self, name: str, body: bytes) -> None:
-        """Write a file, making the folders it is in."""
+        """Write a file; create its folders if needed."""
         path = self._path(name)
         self._at.system.create_dir(path.rpartition("/")[0], recursive=True)
         with self._at.system.open_output_stream(path) as stream:
             stream.write(body)
 
     def publish(self, name: str, body: bytes) -> None:
-        """Write a file that must not exist yet, all or nothing, or raise LakeBusyError.
+        """Create a file atomically, or raise LakeBusyError if it exists.
 
-        A bucket has no links: there the check and the (atomic) upload are two steps, so a lake in
-        a bucket wants one writer at a time.
+        An object store has no hard links: there the check and the (atomic) upload are two steps,
+        so a lake in an object store needs a single writer.
         """
         if not self._at.is_local:
             if name.rpartition("/")[2] in self.names(name.rpartition("/")[0]):
-                raise LakeBusyError(self.place)
+                raise LakeBusyError(self.location)
             self.write(name, body)
             return
         draft = f"{name}.{uuid.uuid4().hex}"
@@ -132,12 +132,12 @@ class Folder:
             _flush(self._path(draft))
             os.link(self._path(draft), self._path(name))
         except FileExistsError as exc:
-            raise LakeBusyError(self.place) from exc
+            raise LakeBusyError(self.location) from exc
         finally:
             os.unlink(self._path(draft))
 
     def count_rows(self, name: str) -> int:
-        """Return how many rows the Parquet files in a folder have, by what they say themselves."""
+        """Return the number of rows of the Parquet files in a folder, from their metadata."""
         import pyarrow.parquet as pq
 
         files = [file for file in self.names(name) if file.endswith(".parquet")]
@@ -159,7 +159,7 @@ class Folder:
         )
 
     def write_batch(self, name: str, batch: Any) -> None:
-        """Write a batch of rows as a Parquet file, making the folders it is in."""
+        """Write a batch of rows as a Parquet file; create its folders if needed."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -168,13 +168,13 @@ class Folder:
         pq.write_table(pa.Table.from_batches([batch]), path, filesystem=self._at.system)
 
     def write_columns(self, name: str, columns: Mapping[str, Any]) -> None:
-        """Write columns as a Parquet file in a folder of its own."""
+        """Write columns as the only Parquet file of a folder."""
         import pyarrow as pa
 
         self.write_batch(f"{name}/part-0.parquet", pa.RecordBatch.from_pydict(dict(columns)))
 
     def scan(self, name: str, columns: list[str] | None, size: int) -> Iterator[Any]:
-        """Yield the rows of the Parquet files in a folder, so many at a time, as Arrow batches."""
+        """Yield the rows of the Parquet files in a folder as Arrow batches of `size` rows."""
         import pyarrow.parquet as pq
 
         for file in self.names(name):
@@ -183,12 +183,12 @@ class Folder:
                     yield from pq.ParquetFile(stream).iter_batches(size, columns=columns)
 
     def scan_column(self, name: str, column: str, size: int) -> Iterator[list[Any]]:
-        """Yield one column of the Parquet files in a folder, so many values at a time."""
+        """Yield one column of the Parquet files in a folder, `size` values at a time."""
         for batch in self.scan(name, [column], size):
             yield batch.column(0).to_pylist()
 
     def copy(self, name: str, to: Folder, target: str) -> int:
-        """Copy the Parquet files of a folder into one elsewhere; returns how many."""
+        """Copy the Parquet files of a folder to another folder; return their number."""
         files = [file for file in self.names(name) if file.endswith(".parquet")]
         for file in files:
             with self._at.system.open_input_stream(self._path(f"{name}/{file}")) as stream:
@@ -196,24 +196,24 @@ class Folder:
         return len(files)
 
     def write_from(self, name: str, stream: Any) -> None:
-        """Write what a stream gives as a file, making the folders it is in."""
+        """Write the content of a stream as a file; create its folders if needed."""
         with self.open_new(name) as target:
             shutil.copyfileobj(stream, target, _BUFFER)
 
     def open_new(self, name: str) -> Any:
-        """Open a file to write, making the folders it is in; it is packed if it ends in `.gz`."""
+        """Open a file for writing; create its folders if needed. `.gz` files are compressed."""
         path = self._path(name)
         self._at.system.create_dir(path.rpartition("/")[0], recursive=True)
         return self._at.system.open_output_stream(path, compression="detect")
 
     def size(self, name: str) -> int:
-        """Return how many bytes the files in a folder have."""
+        """Return the total size of the files in a folder, in bytes."""
         fs = _arrow_fs()
         selector = fs.FileSelector(self._path(name), allow_not_found=True)
         return sum(entry.size or 0 for entry in self._at.system.get_file_info(selector))
 
     def age(self, name: str, now: float) -> float:
-        """Return how many seconds ago a folder was changed; a bucket's does not say, so 0."""
+        """Return the seconds since a folder was changed; 0 where the store does not record it."""
         modified = self._at.system.get_file_info(self._path(name)).mtime
         return 0.0 if modified is None else now - modified.timestamp()
 
@@ -222,7 +222,7 @@ class Folder:
         self._at.system.delete_file(self._path(name))
 
     def remove(self, name: str) -> None:
-        """Remove a folder and all in it."""
+        """Remove a folder and its content."""
         self._at.system.delete_dir(self._path(name))
 
     def _path(self, name: str) -> str:

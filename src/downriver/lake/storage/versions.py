@@ -23,10 +23,10 @@ PARQUET = "parquet"
 
 
 class BronzeBatch(msgspec.Struct, frozen=True):
-    """What one ingest added to bronze, in folders below `path`.
+    """The events that one ingest added to bronze, in folders below `path`.
 
-    `first_at` and `last_at` are the times of its earliest and latest event; a batch without them,
-    as older versions made, may hold any.
+    `first_at` and `last_at` are the times of its earliest and latest event. Batches of older
+    releases lack them and may contain events of any time.
     """
 
     number: int
@@ -39,14 +39,14 @@ class BronzeBatch(msgspec.Struct, frozen=True):
     format: str = PARQUET
 
     def may_hold(self, first_at: int, last_at: int) -> bool:
-        """False when no event of this batch is of that time."""
+        """False when the batch has no event between these times."""
         if self.first_at is None or self.last_at is None:
             return self.events > 0
         return self.first_at <= last_at and first_at <= self.last_at
 
 
 class StoredTable(msgspec.Struct, frozen=True):
-    """A table as one build wrote it."""
+    """A table written by one build."""
 
     path: str
     rows: int
@@ -54,10 +54,10 @@ class StoredTable(msgspec.Struct, frozen=True):
 
 
 class LakeVersion(msgspec.Struct, frozen=True):
-    """One version of a lake. `folded` is the last batch that its tables hold.
+    """One version of a lake. `folded` is the number of the last batch that its tables include.
 
-    `streams` says of each stream which of its batches was the last to be committed. Events before
-    `expired_before` are gone from bronze; the facts still have what they told.
+    `streams` maps each stream to its last committed micro-batch. Events before `expired_before`
+    were removed from bronze; the facts derived from them remain.
     """
 
     version: int = 0
@@ -70,28 +70,28 @@ class LakeVersion(msgspec.Struct, frozen=True):
 
     @property
     def formats(self) -> set[str]:
-        """The formats its tables and batches are in."""
+        """The formats of its tables and batches."""
         stored = {table.format for table in self.tables.values()}
         return stored | {batch.format for batch in self.batches}
 
     @property
     def unfolded(self) -> tuple[BronzeBatch, ...]:
-        """The batches that no build has taken in yet."""
+        """The batches that no build has folded yet."""
         return tuple(batch for batch in self.batches if batch.number > self.folded)
 
 
 def read_current_version(folder: Folder, *, create: bool = False) -> LakeVersion:
-    """Return the last version; with `create`, an empty one where there is no lake yet."""
+    """Return the last version; with `create`, an empty one if there is no lake yet."""
     numbers = list_versions(folder)
     if numbers:
         return read_version(folder, numbers[-1])
     if not create:
-        raise LakeNotFoundError(folder.place)
+        raise LakeNotFoundError(folder.location)
     return LakeVersion()
 
 
 def list_versions(folder: Folder) -> list[int]:
-    """Return the numbers of all versions, the last one last."""
+    """Return the numbers of all versions in ascending order."""
     names = folder.names(_VERSIONS)
     stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
     return sorted(int(stem) for stem in stems if stem.isdigit())
@@ -100,20 +100,20 @@ def list_versions(folder: Folder) -> list[int]:
 def read_version(folder: Folder, version: int) -> LakeVersion:
     """Return one version."""
     if version not in list_versions(folder):
-        raise LakeError(f"{folder.place} has no version {version}")
+        raise LakeError(f"{folder.location} has no version {version}")
     try:
         return msgspec.json.decode(folder.read(_version_file(version)), type=LakeVersion)
     except msgspec.DecodeError as exc:
-        raise LakeError(f"{folder.place}: version {version} cannot be read: {exc}") from exc
+        raise LakeError(f"{folder.location}: version {version} cannot be read: {exc}") from exc
 
 
 def drop_version(folder: Folder, version: int) -> None:
-    """Forget one version; what it names stays where it is."""
+    """Remove a version, but not the folders that it refers to."""
     folder.remove_file(_version_file(version))
 
 
 def commit_version(folder: Folder, base: LakeVersion, changed: LakeVersion) -> LakeVersion:
-    """Make `changed` the version after `base`, unless another process made one meanwhile."""
+    """Commit `changed` as the version after `base`, unless another process committed one."""
     snapshot = msgspec.structs.replace(
         changed,
         version=base.version + 1,
@@ -138,14 +138,14 @@ class VersionOrTime(NamedTuple):
 
 
 def parse_version_or_time(text: str) -> VersionOrTime:
-    """Read a version's number, or a time such as 2026-01-31 or 2026-01-31T12:00:00Z."""
+    """Parse the number of a version, or a time such as 2026-01-31 or 2026-01-31T12:00:00Z."""
     if text.isascii() and text.isdigit() and len(text) < 9:
         return VersionOrTime(int(text), 0)
     return VersionOrTime(None, parse_time(text))
 
 
 def parse_time(text: str, *, end: bool = True) -> int:
-    """Read a time. A day means its end, or its beginning; without a zone it is UTC."""
+    """Parse a time; without a zone it is UTC. A day means its end, or its start if not `end`."""
     try:
         moment = dt.datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError as exc:
@@ -159,24 +159,24 @@ def parse_time(text: str, *, end: bool = True) -> int:
 
 
 def find_as_of(folder: Folder, until: int, base: LakeVersion) -> LakeVersion | None:
-    """Return what was built as of a time, if it was of the events that are there now."""
+    """Return the build as of a time, if no events were added since it was made."""
     if f"{until}.json" not in folder.names(_AS_OF_FOLDER):
         return None
-    found = msgspec.json.decode(folder.read(f"{_AS_OF_FOLDER}/{until}.json"), type=LakeVersion)
-    return found if _last_batch(found) == _last_batch(base) else None
+    build = msgspec.json.decode(folder.read(f"{_AS_OF_FOLDER}/{until}.json"), type=LakeVersion)
+    return build if _last_batch(build) == _last_batch(base) else None
 
 
 def _last_batch(snapshot: LakeVersion) -> int:
     return snapshot.batches[-1].number if snapshot.batches else 0
 
 
-def record_as_of(folder: Folder, until: int, made: LakeVersion) -> None:
-    """Note what was built as of a time."""
-    folder.write(f"{_AS_OF_FOLDER}/{until}.json", msgspec.json.encode(made))
+def record_as_of(folder: Folder, until: int, build: LakeVersion) -> None:
+    """Record a build as of a time."""
+    folder.write(f"{_AS_OF_FOLDER}/{until}.json", msgspec.json.encode(build))
 
 
 def list_as_of(folder: Folder) -> list[tuple[int, LakeVersion]]:
-    """Return all that was built as of times."""
+    """Return all builds as of a time, with their times."""
     return [
         (
             int(name.removesuffix(".json")),
@@ -187,48 +187,46 @@ def list_as_of(folder: Folder) -> list[tuple[int, LakeVersion]]:
 
 
 def drop_as_of(folder: Folder, until: int) -> None:
-    """Forget a build as of a time; what it names stays where it is."""
+    """Remove a build as of a time, but not the folders that it refers to."""
     folder.remove_file(f"{_AS_OF_FOLDER}/{until}.json")
 
 
 _DATA_FOLDERS = ("bronze", "builds")
-_GRACE_SECONDS = 24 * 3600  # a younger folder may belong to a process that has not committed yet
+_GRACE_SECONDS = 24 * 3600  # a newer folder may belong to a process that has not committed yet
 
 
 class CleanReport(msgspec.Struct):
-    """What was removed."""
+    """The versions and folders that were removed."""
 
     versions: list[int]
     folders: list[str]
 
 
 def clean_versions(folder: Folder, keep: int, *, grace: float = _GRACE_SECONDS) -> CleanReport:
-    """Remove all versions but the last `keep`, and the folders that no other version names."""
+    """Remove all versions but the last `keep`, and folders that no remaining version uses."""
     versions = list_versions(folder)
     old, kept = versions[:-keep], versions[-keep:]
-    named = {
-        path for version in kept for path in _referenced_folders(read_version(folder, version))
-    }
-    named |= _drop_expired_as_of(folder, named)
-    # Versions first: killed in between, what remains is folders that nobody names.
-    was_named = {
+    used = {path for version in kept for path in _referenced_folders(read_version(folder, version))}
+    used |= _drop_expired_as_of(folder, used)
+    # Versions first: if the process is killed in between, only unused folders remain.
+    previously_used = {
         path for version in old for path in _referenced_folders(read_version(folder, version))
     }
     for version in old:
         drop_version(folder, version)
     present = {f"{layer}/{name}" for layer in _DATA_FOLDERS for name in folder.names(layer)}
-    unnamed = sorted(present - named)
-    gone = [p for p in unnamed if p in was_named or folder.age(p, time.time()) > grace]
-    for path in gone:
+    unused = sorted(present - used)
+    removed = [p for p in unused if p in previously_used or folder.age(p, time.time()) > grace]
+    for path in removed:
         folder.remove(path)
-    return CleanReport(old, gone)
+    return CleanReport(old, removed)
 
 
-def _drop_expired_as_of(folder: Folder, named: set[str]) -> set[str]:
-    """Forget builds as of times whose events are no longer there; return the folders of others."""
+def _drop_expired_as_of(folder: Folder, used: set[str]) -> set[str]:
+    """Remove builds as of a time whose batches are gone; return the folders of the others."""
     kept: set[str] = set()
     for until, snapshot in list_as_of(folder):
-        if all(batch.path in named for batch in snapshot.batches):
+        if all(batch.path in used for batch in snapshot.batches):
             kept |= _referenced_folders(snapshot)
         else:
             drop_as_of(folder, until)
@@ -236,7 +234,7 @@ def _drop_expired_as_of(folder: Folder, named: set[str]) -> set[str]:
 
 
 def _referenced_folders(snapshot: LakeVersion) -> set[str]:
-    """Return the folders, two levels deep, in which what a version names lies."""
+    """Return the folders of a version's batches and builds."""
     batches = {batch.path for batch in snapshot.batches}
     builds = {"/".join(stored.path.split("/")[:2]) for stored in snapshot.tables.values()}
     return batches | builds

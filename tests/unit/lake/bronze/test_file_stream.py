@@ -9,7 +9,7 @@ import pytest
 from tests.openlineage import encode, run_event
 
 from downriver.lake.bronze import file_stream
-from downriver.lake.bronze.event_files import FileState
+from downriver.lake.bronze.event_files import FileState, ReadPlan
 from downriver.lake.bronze.file_stream import EventFileReader, FileListings
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def test_each_event_lies_between_two_offsets_and_no_other(tmp_path, source):
     assert json.loads(json.dumps(second)) == second, "Spark keeps offsets as JSON"
 
 
-def test_old_listings_are_gathered_and_their_files_stay_known(tmp_path, source, monkeypatch):
-    monkeypatch.setattr(file_stream, "_GATHER_EVERY", 3)
+def test_old_listings_are_merged_and_keep_the_states_of_their_files(tmp_path, source, monkeypatch):
+    monkeypatch.setattr(file_stream, "_MERGE_EVERY", 3)
     of = reader(tmp_path)
     offset = of.initialOffset()
     for number, event in enumerate(EVENTS):
@@ -74,6 +74,6 @@ def test_small_files_share_a_task(tmp_path, source):
 
 def test_a_listing_knows_files_as_they_were_read(tmp_path):
     listings = FileListings(str(tmp_path))
-    listings.add(file_stream.FileListing([], [FileState("a", 1, 1)]))
-    listings.add(file_stream.FileListing([], [FileState("a", 2, 2)]))
+    listings.add(ReadPlan([], [FileState("a", 1, 1)]))
+    listings.add(ReadPlan([], [FileState("a", 2, 2)]))
     assert FileListings(str(tmp_path)).known == {"a": FileState("a", 2, 2)}

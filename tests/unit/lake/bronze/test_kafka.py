@@ -28,7 +28,7 @@ def test_each_message_is_an_event_or_several_or_a_bad_record():
     reasons = [row["reason"] for row in found]
     assert reasons[0] is reasons[3] is reasons[4] is None
     assert "not valid JSON" in reasons[1]
-    assert reasons[2] == "an empty message"
+    assert reasons[2] == "empty message"
 
 
 def test_a_topic_by_its_url():

@@ -47,8 +47,8 @@ def walked(size: int, edges) -> list[set[int]]:
 
 @pytest.mark.parametrize("words", [1, 64])
 def test_counts_equal_those_of_walking(words, monkeypatch):
-    monkeypatch.setattr(closure, "_WORDS", words)
-    monkeypatch.setattr(closure, "_WORD", 64 if words > 1 else 2)
+    monkeypatch.setattr(closure, "_BLOCK_WORDS", words)
+    monkeypatch.setattr(closure, "_WORD_BITS", 64 if words > 1 else 2)
 
     @settings(deadline=None, max_examples=300)
     @given(graphs())

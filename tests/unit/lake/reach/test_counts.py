@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.openlineage import parsed
-from tests.unit.events.test_order_free import events
+from tests.unit.openlineage.test_order_free import events
 
 from downriver.graph.snapshot import GraphIndex
 from downriver.graph.walk.node_walk import reach_nodes
