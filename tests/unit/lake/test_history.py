@@ -32,7 +32,7 @@ def test_as_of_a_time_it_is_the_catalog_of_the_events_up_to_then(copy, tmp_path)
 
     changes = copy.diff("2026-01-31", "4")["edges"].collect()
     assert sorted((row.change, row.kind, row.source_name) for row in changes) == [
-        ("came", "reads", "totals"),
+        ("added", "reads", "totals"),
         ("stale", "writes", "sum"),
     ]
     query = "SELECT count(*) FROM gold_edges"

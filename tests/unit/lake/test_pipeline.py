@@ -187,7 +187,7 @@ def test_two_versions_are_compared(built):
         (*tuple(row)[:2], row.source_name, row.target_name) for row in found["edges"].collect()
     ]
     assert sorted(changes) == [
-        ("came", "reads", "totals", "report"),
+        ("added", "reads", "totals", "report"),
         ("stale", "writes", "sum", "totals"),
     ]
     assert found["column_edges"].collect() == []

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 CERTIFIED, PII = "certified", "pii"
 _NAME = ["namespace", "name"]
-_CERTIFIED, _FAILING, _PII = 1, 2, 4  # marks of a dataset
+_CERTIFIED, _FAILING, _PII = 1, 2, 4  # marks of a dataset, as bits
 _MARKS = schemas.LakeTable("marks", (*NODE_IDS.columns, ("marks", "BIGINT")))
 _MARKED = schemas.LakeTable("marked", COLUMN_IDS.columns)
 _UPSTREAM_COUNTS = schemas.LakeTable(
@@ -55,18 +55,18 @@ _PII_ARRIVALS = schemas.LakeTable(
 )
 
 
-def governance_tables(reach: ReachTables, made: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """Return the tables of this module by name."""
-    tags = current_tags(made["facts.facets"], made["facts.bodies"])
-    nodes, columns = made["facts.nodes"], made["facts.columns"]
-    marked = marked_nodes(nodes, tags, made["silver.quality"])
+def governance_tables(reach: ReachTables, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """Return the governance tables by name, from the facts and silver tables of a build."""
+    tags = current_tags(tables["facts.facets"], tables["facts.bodies"])
+    nodes, columns = tables["facts.nodes"], tables["facts.columns"]
+    marked = marked_nodes(nodes, tags, tables["silver.quality"])
     upstream = reach.frame(_UPSTREAM_COUNTS, "of_marks", _marked_upstream(reach, marked))
     datasets = with_dataset_names(upstream, nodes)
-    personal = column_ids(pii_columns(columns, tags))
-    arriving = reach.frame(_PII_ARRIVALS, "of_pii", _pii_arrivals(reach, personal))
+    pii_ids = column_ids(pii_columns(columns, tags))
+    arriving = reach.frame(_PII_ARRIVALS, "of_pii", _pii_arrivals(reach, pii_ids))
     return {
         "certified_paths": gold_certified_paths(
-            datasets, made["silver.reads"], made["silver.writes"]
+            datasets, tables["silver.reads"], tables["silver.writes"]
         ),
         "pii_datasets": gold_pii_datasets(datasets),
         "pii_reach": gold_pii_reach(with_column_names(arriving, columns)),
@@ -74,9 +74,10 @@ def governance_tables(reach: ReachTables, made: Mapping[str, DataFrame]) -> dict
 
 
 def current_tags(facets: DataFrame, bodies: DataFrame) -> DataFrame:
-    """Return the tags datasets have now: (namespace, name, column or null, tag), as the gate reads.
+    """Return the current tags of datasets: namespace, name, column or null, and tag.
 
-    `key` alone when its value says yes, nothing when it says no, else `key:value`.
+    As in the gate, the tag is `key` if its value means yes, no tag if it means no, and otherwise
+    `key:value`.
     """
     of_datasets = facets.where((f.col("facet") == "tags") & (f.col("kind") == DATASET))
     current = current_facets(of_datasets, bodies)
@@ -94,7 +95,7 @@ def current_tags(facets: DataFrame, bodies: DataFrame) -> DataFrame:
 
 
 def marked_nodes(nodes: DataFrame, tags: DataFrame, quality: DataFrame) -> DataFrame:
-    """Return nodes by number, with the marks that tags and checks give them."""
+    """Return the ids of nodes with marks, from tags and checks."""
     certified = tags.where((f.col("tag") == CERTIFIED) & f.col("column").isNull())
     marks = [
         (certified, _CERTIFIED),
@@ -109,7 +110,7 @@ def marked_nodes(nodes: DataFrame, tags: DataFrame, quality: DataFrame) -> DataF
 
 
 def _ids_with_marks(nodes: DataFrame, datasets: DataFrame) -> DataFrame:
-    """Return only the nodes that have marks, by number."""
+    """Return the ids of the nodes that have marks."""
     marked = nodes.join(datasets, ["kind", *_NAME], "left_semi")
     numbers = numbered(marked).select("node", "kind")
     with_names = datasets.withColumn("node", f.xxhash64("kind", *_NAME)).select("node", "m")
@@ -117,7 +118,7 @@ def _ids_with_marks(nodes: DataFrame, datasets: DataFrame) -> DataFrame:
 
 
 def failing_datasets(quality: DataFrame) -> DataFrame:
-    """Return the datasets of which a check failed when it was last made."""
+    """Return the datasets of which a check failed at its last run."""
     last = quality.groupBy(*_NAME, "assertion", "column").agg(
         f.max_by("success", "seen_at").alias("success")
     )
@@ -125,7 +126,7 @@ def failing_datasets(quality: DataFrame) -> DataFrame:
 
 
 def pii_columns(columns: DataFrame, tags: DataFrame) -> DataFrame:
-    """Return the columns that are tagged as personal, or whose dataset is."""
+    """Return the columns that have the tag `pii`, or whose dataset has it."""
     personal = tags.where(f.col("tag") == PII).select(*_NAME, "column").distinct().alias("t")
     of = columns.where(f.col("kind") == DATASET).alias("c")
     same = [f.col(f"c.{part}") == f.col(f"t.{part}") for part in _NAME]
@@ -137,23 +138,23 @@ def pii_columns(columns: DataFrame, tags: DataFrame) -> DataFrame:
 
 
 def _marked_upstream(reach: ReachTables, marked: DataFrame) -> dict[str, Ints]:
-    """Return, of every dataset, its marks and how many datasets with which lie upstream."""
+    """Return the marks of every dataset, and the number of its upstream datasets by mark."""
     given = reach.arrays(_MARKS, marked)
-    order = np.argsort(reach.numbers["node"])
+    order = np.argsort(reach.node_table["node"])
     marks = np.zeros(len(order), np.int64)
-    at = np.searchsorted(reach.numbers["node"], given["node"], sorter=order)
+    at = np.searchsorted(reach.node_table["node"], given["node"], sorter=order)
     marks[order[at]] = given["marks"]
-    counted = count_marked_upstream(reach.numbers, reach.links, marks, reach.count)
-    upstream = reach.of_nodes["upstream_datasets"]
+    counted = count_marked_upstream(reach.node_table, reach.edge_table, marks, reach.count)
+    upstream = reach.node_counts["upstream_datasets"]
 
     def having(mark: int) -> Ints:
-        """Return how many datasets upstream have a mark, among whatever others."""
+        """Return the number of upstream datasets with a mark and possibly others."""
         with_it = [counted.get(f"with_{held}") for held in range(8) if held & mark]
         return sum((values for values in with_it if values is not None), np.zeros_like(upstream))
 
     return {
         "node": counted["node"],
-        "marks": marks[order][np.searchsorted(reach.numbers["node"][order], counted["node"])],
+        "marks": marks[order][np.searchsorted(reach.node_table["node"][order], counted["node"])],
         "upstream": upstream,
         "uncertified": upstream - having(_CERTIFIED),
         "failing": having(_FAILING),
@@ -161,14 +162,15 @@ def _marked_upstream(reach: ReachTables, marked: DataFrame) -> dict[str, Ints]:
     }
 
 
-def _pii_arrivals(reach: ReachTables, personal: DataFrame) -> dict[str, Ints]:
-    """Return, of every column, how many tagged ones come to it as values, or in any way."""
-    marked = reach.arrays(_MARKED, personal)
-    speaker = dataset_representatives(reach.numbers, reach.links)
-    carrying = {name: values[reach.steps["carries"]] for name, values in reach.steps.items()}
+def _pii_arrivals(reach: ReachTables, pii_ids: DataFrame) -> dict[str, Ints]:
+    """Return for every column the number of tagged columns upstream, by value or in any way."""
+    marked = reach.arrays(_MARKED, pii_ids)
+    representative = dataset_representatives(reach.node_table, reach.edge_table)
+    edges = reach.column_edge_table
+    direct = {name: values[edges["carries"]] for name, values in edges.items()}
     carried, influenced = (
-        count_marked_columns(reach.fields, steps, speaker, marked, reach.count)
-        for steps in (carrying, reach.steps)
+        count_marked_columns(reach.column_table, used, representative, marked, reach.count)
+        for used in (direct, edges)
     )
     tagged = count_tagged(carried, marked)
     return {
@@ -181,7 +183,7 @@ def _pii_arrivals(reach: ReachTables, personal: DataFrame) -> dict[str, Ints]:
 
 
 def count_tagged(columns: Mapping[str, Ints], marked: Mapping[str, Ints]) -> Ints:
-    """Return 1 for each column that is among the marked, else 0."""
+    """Return 1 for each marked column, else 0."""
     among = np.isin(
         column_keys(columns["dataset"], columns["field"]),
         column_keys(marked["dataset"], marked["field"]),
@@ -193,7 +195,7 @@ def count_tagged(columns: Mapping[str, Ints], marked: Mapping[str, Ints]) -> Int
 
 
 def gold_certified_paths(datasets: DataFrame, reads: DataFrame, writes: DataFrame) -> DataFrame:
-    """Return of every certified dataset whether all it is made from is certified and passes."""
+    """Return the certified datasets; `intact` if all their inputs are certified and pass."""
     certified = datasets.where(_has(_CERTIFIED))
     plain = datasets.where(~_has(_CERTIFIED)).select(*_NAME)
     job = ["job_namespace", "job_name"]
@@ -217,13 +219,13 @@ def gold_certified_paths(datasets: DataFrame, reads: DataFrame, writes: DataFram
 
 
 def gold_pii_datasets(datasets: DataFrame) -> DataFrame:
-    """Return the datasets that are personal, or that come from such, as far as datasets tell."""
+    """Return the datasets with personal data, or with such a dataset upstream."""
     found = datasets.withColumns({"tagged": _has(_PII), "upstream_pii": f.col("pii")})
     return schemas.PII_DATASETS.select(found.where("tagged OR upstream_pii > 0"))
 
 
 def gold_pii_reach(columns: DataFrame) -> DataFrame:
-    """Return the columns that are personal, or that such come to, with how many."""
+    """Return the columns with personal data, or with such columns upstream."""
     found = columns.withColumns(
         {
             "tagged": f.col("tagged") > 0,

@@ -23,29 +23,30 @@ _FLOW = (EdgeKind.READS, EdgeKind.WRITES, EdgeKind.DERIVES)
 
 
 def gold_nodes(nodes: DataFrame) -> DataFrame:
-    """Return every dataset and job."""
+    """Return all datasets and jobs."""
     kind = f.when(f.col("kind") == JOB, "job").otherwise("dataset")
     return schemas.GRAPH_NODES.select(with_seen_times(nodes).withColumn("kind", kind))
 
 
 def gold_edges(edges: DataFrame, stale_days: int) -> DataFrame:
-    """Return how nodes are joined, by which job, and whether that still holds.
+    """Return the edges between nodes, with job and status.
 
-    An edge is stale when its job was seen to read or write days after the edge was last seen.
+    An edge is stale when its job read or wrote other data `stale_days` after the edge was last
+    seen.
     """
-    behind = _with_job(edges)
-    flows = behind.where(_is_one_of("kind", _FLOW) & f.col("job_name").isNotNull())
+    with_job = _with_job(edges)
+    flows = with_job.where(_is_one_of("kind", _FLOW) & f.col("job_name").isNotNull())
     last = flows.groupBy("job_namespace", "job_name").agg(f.max("last_at").alias("job_last_at"))
-    aged = behind.join(last, ["job_namespace", "job_name"], "left")
+    aged = with_job.join(last, ["job_namespace", "job_name"], "left")
     stale = f.col("job_last_at") - f.col("last_at") > stale_days * _DAY
-    found = with_seen_times(aged).withColumns(
+    rows = with_seen_times(aged).withColumns(
         {
             "status": f.when(stale, "stale").otherwise("active"),
             "source_kind": _job_or_dataset(_FROM_JOB),
             "target_kind": _job_or_dataset(_TO_JOB),
         }
     )
-    return schemas.GRAPH_EDGES.select(found.withColumn("kind", enum_name("kind", EdgeKind)))
+    return schemas.GRAPH_EDGES.select(rows.withColumn("kind", enum_name("kind", EdgeKind)))
 
 
 def _with_job(edges: DataFrame) -> DataFrame:
@@ -68,7 +69,7 @@ def _job_or_dataset(jobs: tuple[EdgeKind, ...]) -> Column:
 
 
 def gold_column_edges(derives: DataFrame) -> DataFrame:
-    """Return which column feeds which, in all the ways known together."""
+    """Return one row for each pair of columns, with all kinds of derivation."""
     kind = f.when(f.col("subtype") != "", f.col("subtype")).otherwise(
         f.when(f.col("direct"), "DIRECT").otherwise("INDIRECT")
     )
@@ -87,7 +88,7 @@ def gold_column_edges(derives: DataFrame) -> DataFrame:
 
 
 def graph_transforms(stale_days: int) -> tuple[TableTransform, ...]:
-    """Return how the graph is made; `stale_days` as in `gold_edges`."""
+    """Return the transforms of the graph; `stale_days` as in `gold_edges`."""
     return (
         TableTransform(schemas.GRAPH_NODES, ("facts.nodes",), gold_nodes),
         TableTransform(
@@ -101,30 +102,30 @@ _ENDS = ["source_namespace", "source_name", "target_namespace", "target_name"]
 
 
 def diff_edges(before: DataFrame, after: DataFrame) -> DataFrame:
-    """Return the edges that came, went, or changed between active and stale."""
+    """Return the edges that were added, removed, or changed between active and stale."""
     key = ["kind", *_ENDS, "job_namespace", "job_name"]
     one = before.select(*key, f.col("status").alias("was"))
     other = after.select(*key, f.col("status").alias("status"))
     changed = _full_join(one, other, key).where(~f.col("was").eqNullSafe(f.col("status")))
-    change = f.when(f.col("was").isNull(), "came").when(f.col("status").isNull(), "went")
-    found = changed.withColumn("change", change.otherwise(f.col("status")))
-    return schemas.EDGE_CHANGES.select(found)
+    change = f.when(f.col("was").isNull(), "added").when(f.col("status").isNull(), "removed")
+    rows = changed.withColumn("change", change.otherwise(f.col("status")))
+    return schemas.EDGE_CHANGES.select(rows)
 
 
 def diff_column_edges(before: DataFrame, after: DataFrame) -> DataFrame:
-    """Return the column edges that came or went."""
+    """Return the column edges that were added or removed."""
     key = schemas.COLUMN_EDGES.column_names[:6]
     one = before.select(*key, f.lit(True).alias("was"))
     other = after.select(*key, f.lit(True).alias("is"))
     changed = _full_join(one, other, key).where("was IS NULL OR is IS NULL")
-    change = f.when(f.col("was").isNull(), "came").otherwise("went")
+    change = f.when(f.col("was").isNull(), "added").otherwise("removed")
     return schemas.COLUMN_EDGE_CHANGES.select(changed.withColumn("change", change))
 
 
 def _full_join(one: DataFrame, other: DataFrame, key: list[str]) -> DataFrame:
     a, b = one.alias("a"), other.alias("b")
     same = [f.col(f"a.{name}").eqNullSafe(f.col(f"b.{name}")) for name in key]
-    # A job may be null on both sides, so either side's name will do, and it may be neither's.
+    # The job may be null on both sides, so the key columns may be null too.
     named = [f.coalesce(f"a.{name}", f"b.{name}").alias(name) for name in key]
     values = [c for c in (*one.columns, *other.columns) if c not in key]
     return a.join(b, same, "full").select(*named, *values)

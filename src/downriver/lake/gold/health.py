@@ -6,7 +6,7 @@ events gives the same tables.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
@@ -30,10 +30,11 @@ def gold_dataset_health(
     versions: DataFrame,
     stale_days: int,
 ) -> DataFrame:
-    """Return of every dataset who reads and writes it, and what is missing.
+    """Return the readers and writers of every dataset, and its missing metadata.
 
-    An orphan has no reader, no writer and no column edge. A dead one was not seen for days while
-    the lake went on. Of a reader that writes nothing known, nobody knows where the data goes.
+    An orphan has no reader, no writer and no column edge. A dead dataset was last seen
+    `stale_days` before the last event of the lake. An unknown downstream is a reader without a
+    known output.
     """
     readers = reads.join(writes.select(*_JOB).distinct().withColumn("ends", f.lit(0)), _JOB, "left")
     read = readers.groupBy(*_NAME).agg(
@@ -44,12 +45,12 @@ def gold_dataset_health(
     sources = _ends(derives, "source").withColumn("is_source", f.lit(True))
     targets = _ends(derives, "target").withColumn("is_target", f.lit(True))
     schema_rows = versions.where("current").select(*_NAME, f.lit(True).alias("has_schema"))
-    found = datasets
-    for more in (read, written, sources, targets, schema_rows):
-        found = found.join(more, _NAME, "left")
+    joined = datasets
+    for part in (read, written, sources, targets, schema_rows):
+        joined = joined.join(part, _NAME, "left")
     zeros = {"readers": 0, "writers": 0, "unknown_downstreams": 0}
     flags = {"is_source": False, "is_target": False, "has_schema": False}
-    known = found.fillna({**zeros, **flags})
+    known = joined.fillna({**zeros, **flags})
     alone = (f.col("readers") == 0) & (f.col("writers") == 0)
     last = f.max("last_seen").over(Window.partitionBy())
     judged = known.withColumns(
@@ -72,7 +73,7 @@ def _ends(derives: DataFrame, end: str) -> DataFrame:
 def gold_coverage(
     health: DataFrame, jobs: DataFrame, reads: DataFrame, writes: DataFrame
 ) -> DataFrame:
-    """Return, in one row, how much of the graph is known."""
+    """Return one row with the coverage of the graph."""
     ends = jobs.join(_jobs_of(reads, "reads"), _NAME, "left").join(
         _jobs_of(writes, "writes"), _NAME, "left"
     )
@@ -100,7 +101,7 @@ def _jobs_of(edges: DataFrame, name: str) -> DataFrame:
 
 
 def gold_freshness(writes: DataFrame, runs: DataFrame) -> DataFrame:
-    """Return when each dataset was last written, its usual interval, and how late it is.
+    """Return the last write of each dataset, its usual interval, and its delay.
 
     The interval is the median time between the ends of its writers' completed runs.
     """
@@ -126,10 +127,10 @@ def _seconds(moment: str | Column) -> Column:
 
 
 def gold_failure_rates(runs: DataFrame) -> DataFrame:
-    """Return of every job how its runs went."""
+    """Return the counts and failure rate of the runs of every job."""
     ended = f.col("state").isin("complete", "fail", "abort")
     bad = f.col("state").isin("fail", "abort")
-    found = runs.groupBy(*_JOB).agg(
+    rows = runs.groupBy(*_JOB).agg(
         f.count("*").alias("runs"),
         f.count_if(ended).alias("ended"),
         f.count_if(bad).alias("failed"),
@@ -140,11 +141,11 @@ def gold_failure_rates(runs: DataFrame) -> DataFrame:
         ),
     )
     rate = f.when(f.col("ended") > 0, f.col("failed") / f.col("ended"))
-    return schemas.FAILURE_RATES.select(found.withColumn("failure_rate", rate))
+    return schemas.FAILURE_RATES.select(rows.withColumn("failure_rate", rate))
 
 
 def gold_schema_drift(versions: DataFrame) -> DataFrame:
-    """Return what each schema of a dataset added, removed and retyped against the one before."""
+    """Return the columns that each schema version added, removed and retyped."""
     in_order = Window.partitionBy(*_NAME).orderBy("version")
     types = f.map_from_entries(
         f.array_distinct(f.transform("fields", lambda x: f.struct(x["path"], x["type"])))
@@ -160,18 +161,18 @@ def gold_schema_drift(versions: DataFrame) -> DataFrame:
         {"before": f.lag("now").over(in_order), "old": f.lag("types").over(in_order)}
     ).where("before IS NOT NULL")
     changed = lambda path: f.col("types")[path] != f.col("old")[path]  # noqa: E731
-    found = compared.withColumns(
+    rows = compared.withColumns(
         {
             "added": f.array_except("now", "before"),
             "removed": f.array_except("before", "now"),
             "retyped": f.filter(f.array_intersect("now", "before"), changed),
         }
     )
-    return schemas.SCHEMA_DRIFT.select(found)
+    return schemas.SCHEMA_DRIFT.select(rows)
 
 
 def health_transforms(stale_days: int) -> tuple[TableTransform, ...]:
-    """Return how these tables are made; a dataset not seen for `stale_days` is dead."""
+    """Return the transforms of health; a dataset not seen for `stale_days` is dead."""
     return (
         TableTransform(
             schemas.DATASET_HEALTH,
@@ -222,14 +223,13 @@ def gold_daily_kpis(
     runs: DataFrame,
     quality: DataFrame,
 ) -> DataFrame:
-    """Return a row for every day on which anything was seen.
+    """Return one row for every day with events.
 
-    What is known is counted by the end of the day, by when it was first seen; runs and checks on
-    the day itself. So a build of later events adds rows, and changes none but those that late
-    events speak of.
+    Entities are counted up to the end of the day, by the day they were first seen; runs and checks
+    on the day itself. Later events add rows; only late events change existing ones.
     """
-    # Every fact as (day, what it counts towards): one shuffle, whatever the number of figures.
-    told = [
+    # Every fact as (day, figure): a single shuffle for all figures.
+    counted = [
         _counted_when_first_seen(nodes.where("kind = 'dataset'"), "datasets"),
         _counted_when_first_seen(nodes.where("kind = 'job'"), "jobs"),
         _counted_when_first_seen(edges, "edges"),
@@ -244,13 +244,11 @@ def gold_daily_kpis(
         ),
         _counted_on("seen_at", quality.where("NOT success"), "failed_checks"),
     ]
-    facts = told[0]
-    for more in told[1:]:
-        facts = facts.union(more)
+    facts = reduce(lambda whole, part: whole.union(part), counted)
     daily = facts.groupBy("day").pivot("what", list(_FIGURES)).count().fillna(0)
     so_far = Window.orderBy("day").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     growing = ("datasets", "jobs", "edges", "column_edges", "with_schema", "with_column_lineage")
-    found = daily.withColumns(
+    rows = daily.withColumns(
         {
             "new_datasets": f.col("datasets"),
             "new_edges": f.col("edges"),
@@ -258,7 +256,7 @@ def gold_daily_kpis(
             "failure_rate": _rate("failed_runs", "ended_runs"),
         }
     )
-    return schemas.DAILY_KPIS.select(found)
+    return schemas.DAILY_KPIS.select(rows)
 
 
 def _of_target(column_edges: DataFrame) -> DataFrame:

@@ -21,13 +21,14 @@ Ints = npt.NDArray[np.int64]
 
 
 class CondensedGraph(NamedTuple):
-    """`place` is the condensed vertex of each vertex; edges are between condensed ones, by level.
+    """An acyclic graph: each vertex is a strongly connected component of the original graph.
 
-    Vertices are numbered so that an edge always leads from a larger number to a smaller one, and
-    `levels` are the numbers at which each level begins: the first level has no edge onward.
+    `component` maps original vertices to condensed ones, which are numbered by level. An edge leads
+    from a larger number to a smaller one. `levels` are the numbers at which each level starts; the
+    vertices of the first level have no successors.
     """
 
-    place: Ints
+    component: Ints
     size: int
     source: Ints  # sorted
     target: Ints
@@ -36,10 +37,10 @@ class CondensedGraph(NamedTuple):
 
 
 def condense(size: int, source: Ints, target: Ints, weight: Ints) -> CondensedGraph:
-    """Condense the cycles of a graph; of parallel edges the heaviest stays."""
-    place = strong_components(size, source, target)
-    count = int(place.max(initial=-1)) + 1
-    a, b = place[source], place[target]
+    """Merge each cycle into one vertex. Of parallel edges, the heaviest is kept."""
+    component = strong_components(size, source, target)
+    count = int(component.max(initial=-1)) + 1
+    a, b = component[source], component[target]
     a, b, w = _distinct(a[a != b], b[a != b], weight[a != b])
     level = _levels(count, a, b)
     order = np.argsort(level, kind="stable")
@@ -49,23 +50,31 @@ def condense(size: int, source: Ints, target: Ints, weight: Ints) -> CondensedGr
     by_source = np.argsort(a, kind="stable")
     depth = int(level.max(initial=0)) + 1
     levels = np.searchsorted(level[order], np.arange(depth + 1))
-    return CondensedGraph(number[place], count, a[by_source], b[by_source], w[by_source], levels)
+    return CondensedGraph(
+        number[component], count, a[by_source], b[by_source], w[by_source], levels
+    )
 
 
 def strong_components(size: int, source: Ints, target: Ints) -> Ints:
-    """Return a number for each vertex, the same for those that lie on a common cycle."""
-    core = _core(size, source, target)
-    place = np.arange(size)
+    """Return the number of the strongly connected component of each vertex.
+
+    Lineage is nearly acyclic: only vertices that lie on a cycle, or between two, are searched one
+    by one. The others are removed level by level with array operations.
+    """
+    before_cycle = _levels(size, source, target) < 0
+    inside = before_cycle[source] & before_cycle[target]
+    core = before_cycle & (_levels(size, target[inside], source[inside]) < 0)
+    component = np.arange(size)
     if core.any():
         inside = core[source] & core[target]
         members = np.flatnonzero(core)
         local = np.searchsorted(members, np.stack([source[inside], target[inside]]))
-        place[members] = members[_strong_roots(len(members), local[0], local[1])]
-    return np.unique(place, return_inverse=True)[1].astype(np.int64)
+        component[members] = members[_strong_roots(len(members), local[0], local[1])]
+    return np.unique(component, return_inverse=True)[1].astype(np.int64)
 
 
 def weak_components(size: int, source: Ints, target: Ints) -> Ints:
-    """Return for each vertex the smallest one that it hangs together with."""
+    """Return for each vertex the smallest vertex of its weakly connected component."""
     label = np.arange(size)
     while True:
         low = np.minimum(label[source], label[target])
@@ -79,29 +88,13 @@ def weak_components(size: int, source: Ints, target: Ints) -> Ints:
         label = new
 
 
-def _core(size: int, source: Ints, target: Ints) -> npt.NDArray[np.bool_]:
-    """Mark the vertices that remain when those without an edge in or out are taken off."""
-    alive = np.ones(size, np.bool_)
-    edges = np.arange(len(source))
-    while True:
-        has_out = np.zeros(size, np.bool_)
-        has_in = np.zeros(size, np.bool_)
-        has_out[source[edges]] = True
-        has_in[target[edges]] = True
-        keep = has_out & has_in
-        if (keep == alive).all():
-            return alive
-        alive = keep
-        edges = edges[alive[source[edges]] & alive[target[edges]]]
-
-
 def _strong_roots(size: int, source: Ints, target: Ints) -> Ints:
-    """Tarjan's algorithm with a stack of its own: return one member of each vertex's cycle."""
-    starts, onward = _rows(size, source, target)
+    """Return one member of the component of each vertex: Tarjan's algorithm without recursion."""
+    starts, successors = _rows(size, source, target)
     index = [-1] * size
     low = [0] * size
     root = np.arange(size)
-    waiting: list[int] = []
+    stack: list[int] = []
     on_stack = [False] * size
     clock = 0
     for begin in range(size):
@@ -113,11 +106,11 @@ def _strong_roots(size: int, source: Ints, target: Ints) -> Ints:
             if at == starts[vertex]:
                 index[vertex] = low[vertex] = clock
                 clock += 1
-                waiting.append(vertex)
+                stack.append(vertex)
                 on_stack[vertex] = True
             descended = False
             while at < starts[vertex + 1]:
-                other = onward[at]
+                other = successors[at]
                 at += 1
                 if index[other] < 0:
                     calls.append((vertex, at))
@@ -129,16 +122,16 @@ def _strong_roots(size: int, source: Ints, target: Ints) -> Ints:
             if descended:
                 continue
             if low[vertex] == index[vertex]:
-                _close(vertex, waiting, on_stack, root)
+                _close_component(vertex, stack, on_stack, root)
             if calls:
                 above = calls[-1][0]
                 low[above] = min(low[above], low[vertex])
     return root
 
 
-def _close(vertex: int, waiting: list[int], on_stack: list[bool], root: Ints) -> None:
+def _close_component(vertex: int, stack: list[int], on_stack: list[bool], root: Ints) -> None:
     while True:
-        member = waiting.pop()
+        member = stack.pop()
         on_stack[member] = False
         root[member] = vertex
         if member == vertex:
@@ -160,8 +153,8 @@ def _distinct(source: Ints, target: Ints, weight: Ints) -> tuple[Ints, Ints, Int
 
 
 def _levels(size: int, source: Ints, target: Ints) -> Ints:
-    """Return how many edges the longest way onward from each vertex has."""
-    level = np.zeros(size, np.int64)
+    """Return the length of the longest path from each vertex; -1 if it reaches a cycle."""
+    level = np.full(size, -1, np.int64)
     left = np.bincount(source, minlength=size)
     order = np.argsort(target, kind="stable")
     entering = source[order]
@@ -179,7 +172,7 @@ def _levels(size: int, source: Ints, target: Ints) -> Ints:
 
 
 def _gather(values: Ints, starts: Ints, rows: Ints) -> Ints:
-    """Return the values of several rows of a compressed table, one after the other."""
+    """Return the concatenated values of several rows of a compressed table."""
     lengths = starts[rows + 1] - starts[rows]
     offsets = np.repeat(starts[rows] - np.cumsum(lengths) + lengths, lengths)
     found: Ints = values[offsets + np.arange(int(lengths.sum()))]
@@ -187,42 +180,42 @@ def _gather(values: Ints, starts: Ints, rows: Ints) -> Ints:
 
 
 _WORD_BITS = 64
-_BLOCK_WORDS = 64  # of a block: 4096 targets
+_BLOCK_WORDS = 64  # 4096 targets
 _EDGES_PER_SLICE = 100_000
 _FEW_EDGES = 16
 _ONES = np.array([byte.bit_count() for byte in range(256)], np.uint8)
 
 
 class VertexItems(NamedTuple):
-    """What is counted: each vertex stands for an item (-1: for none), each item has a kind."""
+    """The items to count: the item of each vertex (-1: none), and the kind of each item."""
 
     of: Ints
     kind: Ints
 
 
-class Piece(NamedTuple):
-    """A part of a graph that nothing else hangs together with, or several small such parts."""
+class GraphPart(NamedTuple):
+    """A weakly connected component of the condensed graph, or several small ones."""
 
     levels: Ints
     source: Ints
     target: Ints
     size: int
-    vertices: Ints  # their numbers in the condensed graph
+    vertices: Ints  # in the condensed graph
     owner: Ints  # the local vertex of each (vertex, item) pair
-    item: Ints  # its item, numbered from 0 within its kind and piece
+    item: Ints  # its item, numbered from 0 within its kind and part
     kind: Ints
 
 
-class Block(NamedTuple):
-    """So many targets of one kind in one piece."""
+class TargetBlock(NamedTuple):
+    """A range of items of one kind in one part of the graph."""
 
-    piece: int
+    part: int
     kind: int
     start: int
 
 
 Bits = npt.NDArray[np.uint64]
-Counted = tuple[int, Ints, Ints]  # kind, vertices of the condensed graph, how many they reach
+Counted = tuple[int, Ints, Ints]  # kind, condensed vertices, and number of items reached
 
 
 def count_reached(
@@ -230,59 +223,59 @@ def count_reached(
     source: Ints,
     target: Ints,
     items: VertexItems,
-    run: Callable[[list[Piece], list[Block]], Iterable[Counted]] | None = None,
+    run: Callable[[list[GraphPart], list[TargetBlock]], Iterable[Counted]] | None = None,
 ) -> list[Ints]:
-    """Return, a kind at a time, how many items other than its own each vertex reaches."""
+    """Return, for each kind, the number of items that each vertex reaches, without its own."""
     graph = condense(size, source, target, np.zeros(len(source), np.int64))
-    pieces = list(_pieces(graph, items))
+    parts = list(_graph_parts(graph, items))
     kinds = int(items.kind.max(initial=-1)) + 1
     totals = [np.zeros(graph.size, np.int64) for _ in range(kinds)]
-    for kind, vertices, counts in (run or count_in_process)(pieces, list(_blocks(pieces))):
+    for kind, vertices, counts in (run or count_in_process)(parts, list(_blocks(parts))):
         totals[kind][vertices] += counts
-    return [_without_own(total[graph.place], items, kind) for kind, total in enumerate(totals)]
+    return [_without_own(total[graph.component], items, kind) for kind, total in enumerate(totals)]
 
 
 def longest_paths(size: int, source: Ints, target: Ints, weight: Ints) -> Ints:
-    """Return the weight of the heaviest way onward from each vertex; a cycle weighs nothing."""
+    """Return the weight of the heaviest path from each vertex; a cycle weighs nothing."""
     graph = condense(size, source, target, weight)
     depth = np.zeros(graph.size, np.int64)
     for rows in _edge_slices(graph.levels, graph.source):
         ends = graph.source[rows]
         np.maximum.at(depth, ends, depth[graph.target[rows]] + graph.weight[rows])
-    return depth[graph.place]
+    return depth[graph.component]
 
 
-def count_in_process(pieces: list[Piece], blocks: list[Block]) -> Iterator[Counted]:
-    """Count the blocks one after the other in this process."""
+def count_in_process(parts: list[GraphPart], blocks: list[TargetBlock]) -> Iterator[Counted]:
+    """Count the blocks sequentially in this process."""
     for block in blocks:
-        yield count_block(pieces[block.piece], block)
+        yield count_block(parts[block.part], block)
 
 
-def count_block(piece: Piece, block: Block) -> Counted:
-    """Count how many targets of a block each vertex of its piece reaches, itself included.
+def count_block(part: GraphPart, block: TargetBlock) -> Counted:
+    """Count the targets of a block that each vertex reaches, including its own.
 
-    Only vertices that reach any of them get bits.
+    Only vertices that reach a target get bits.
     """
-    inside = (piece.kind == block.kind) & (piece.item >= block.start)
-    inside &= piece.item < block.start + _BLOCK_WORDS * _WORD_BITS
-    owner, item = piece.owner[inside], piece.item[inside] - block.start
-    vertices = _reaching(piece, owner)
-    local = np.zeros(piece.size, np.int64)
+    inside = (part.kind == block.kind) & (part.item >= block.start)
+    inside &= part.item < block.start + _BLOCK_WORDS * _WORD_BITS
+    owner, item = part.owner[inside], part.item[inside] - block.start
+    vertices = _vertices_reaching(part, owner)
+    local = np.zeros(part.size, np.int64)
     local[vertices] = np.arange(len(vertices))
     bits = _own_bits(len(vertices), local[owner], item)
-    kept = np.flatnonzero(np.isin(piece.target, vertices, kind="table"))
-    source, target = local[piece.source[kept]], local[piece.target[kept]]
-    for rows in _edge_slices(np.searchsorted(vertices, piece.levels), source):
+    kept = np.flatnonzero(np.isin(part.target, vertices, kind="table"))
+    source, target = local[part.source[kept]], local[part.target[kept]]
+    for rows in _edge_slices(np.searchsorted(vertices, part.levels), source):
         _unite(bits, source[rows], target[rows])
-    return block.kind, piece.vertices[vertices], _count_bits(bits)
+    return block.kind, part.vertices[vertices], _count_bits(bits)
 
 
-def _reaching(piece: Piece, targets: Ints) -> Ints:
-    """Return the vertices from which any of the targets is reached, themselves included."""
-    reach = np.zeros(piece.size, np.bool_)
+def _vertices_reaching(part: GraphPart, targets: Ints) -> Ints:
+    """Return the vertices that reach any of the targets, including the targets."""
+    reach = np.zeros(part.size, np.bool_)
     reach[targets] = True
-    for rows in _edge_slices(piece.levels, piece.source):
-        reach[piece.source[rows][reach[piece.target[rows]]]] = True
+    for rows in _edge_slices(part.levels, part.source):
+        reach[part.source[rows][reach[part.target[rows]]]] = True
     return np.flatnonzero(reach)
 
 
@@ -295,11 +288,11 @@ def _own_bits(size: int, owner: Ints, item: Ints) -> Bits:
 
 
 def _unite(bits: Bits, source: Ints, target: Ints) -> None:
-    """Give each source the bits of its targets; sources are sorted, and no source is a target."""
+    """Add to each source the bits of its targets. Sources are sorted, and none is a target."""
     first = np.flatnonzero(np.diff(source, prepend=-1))
     counts = np.diff(first, append=len(source))
-    # The first edge of every source, then the second, …: three times as fast as reducing rows of
-    # two or three, which most are.
+    # First edges of all sources, then second edges, …: most sources have two or three, and for
+    # these this is three times as fast as `reduceat`.
     for nth in range(min(int(counts.max(initial=0)), _FEW_EDGES)):
         at = first[counts > nth] + nth
         bits[source[at]] |= bits[target[at]]
@@ -320,10 +313,10 @@ def _count_bits(bits: Bits) -> Ints:
 
 
 def _edge_slices(levels: Ints, source: Ints) -> Iterator[slice]:
-    """Yield the edges that leave each level, the last levels' targets being done before."""
+    """Yield the edges that leave each level, in the order of the levels."""
     bounds = np.searchsorted(source, levels)
     for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-        # A part at a time: the bits of all its targets are held at once.
+        # In slices, as the bits of all targets of a slice are copied.
         for at in range(start, end, _EDGES_PER_SLICE):
             yield slice(at, min(at + _EDGES_PER_SLICE, end))
 
@@ -335,34 +328,34 @@ def _without_own(total: Ints, items: VertexItems, kind: int) -> Ints:
     return total - own
 
 
-def _pieces(graph: CondensedGraph, items: VertexItems) -> Iterator[Piece]:
+def _graph_parts(graph: CondensedGraph, items: VertexItems) -> Iterator[GraphPart]:
     component = weak_components(graph.size, graph.source, graph.target)
     group = _groups(component)
     counted = np.flatnonzero(items.of >= 0)
-    owner, item = graph.place[counted], items.of[counted]
+    owner, item = graph.component[counted], items.of[counted]
     pairs = np.unique(np.stack([owner, item]), axis=1)
     for number in range(int(group.max(initial=-1)) + 1):
         vertices = np.flatnonzero(group == number)
         edges = group[graph.source] == number
         mine = pairs[:, group[pairs[0]] == number]
-        yield _piece(graph, vertices, edges, mine, items)
+        yield _graph_part(graph, vertices, edges, mine, items)
 
 
 def _groups(component: Ints) -> Ints:
-    """Put components together until a group is worth a block of its own."""
+    """Group components until a group is large enough for a block."""
     names, inverse, sizes = np.unique(component, return_inverse=True, return_counts=True)
     del names
     number = np.cumsum(sizes) // (_BLOCK_WORDS * _WORD_BITS)
     return np.unique(number, return_inverse=True)[1][inverse]
 
 
-def _piece(
+def _graph_part(
     graph: CondensedGraph,
     vertices: Ints,
     edges: npt.NDArray[np.bool_],
     pairs: Ints,
     items: VertexItems,
-) -> Piece:
+) -> GraphPart:
     local = np.zeros(graph.size, np.int64)
     local[vertices] = np.arange(len(vertices))
     kind = items.kind[pairs[1]]
@@ -370,7 +363,7 @@ def _piece(
     for each in np.unique(kind):
         of_kind = kind == each
         item[of_kind] = np.unique(pairs[1][of_kind], return_inverse=True)[1]
-    return Piece(
+    return GraphPart(
         levels=np.searchsorted(vertices, graph.levels),
         source=local[graph.source[edges]],
         target=local[graph.target[edges]],
@@ -382,9 +375,9 @@ def _piece(
     )
 
 
-def _blocks(pieces: list[Piece]) -> Iterator[Block]:
-    for number, piece in enumerate(pieces):
-        for kind in np.unique(piece.kind).tolist():
-            most = int(piece.item[piece.kind == kind].max()) + 1
+def _blocks(parts: list[GraphPart]) -> Iterator[TargetBlock]:
+    for number, part in enumerate(parts):
+        for kind in np.unique(part.kind).tolist():
+            most = int(part.item[part.kind == kind].max()) + 1
             for start in range(0, most, _BLOCK_WORDS * _WORD_BITS):
-                yield Block(number, kind, start)
+                yield TargetBlock(number, kind, start)

@@ -5,6 +5,7 @@ The graph is held as arrays on the driver. Large counts are spread over Spark ta
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -15,9 +16,9 @@ from pyspark.sql import functions as f
 
 from downriver.lake import schemas
 from downriver.lake.reach.closure import (
-    Block,
     Counted,
-    Piece,
+    GraphPart,
+    TargetBlock,
     VertexItems,
     count_block,
     count_in_process,
@@ -63,56 +64,56 @@ if TYPE_CHECKING:
     from downriver.lake.reach.closure import Ints
     from downriver.lake.storage.tables import TableStorage
 
-    Count = Callable[[list[Piece], list[Block]], Iterable[Counted]]
+    BlockCounter = Callable[[list[GraphPart], list[TargetBlock]], Iterable[Counted]]
 
-_MIN_DISTRIBUTED_WORK = 20_000_000  # edges times blocks, some ten seconds of one core
+_MIN_DISTRIBUTED_WORK = 20_000_000  # edges times blocks: about ten seconds on one core
 _BLOCK_COUNTS = schemas.LakeTable(
     "counted", (("kind", "INT"), ("vertex", "BIGINT"), ("reached", "BIGINT"))
 )
 
 
-def block_counter(stored: TableStorage, path: str) -> Count:
-    """Return a way to count blocks, by way of files below `path`."""
-    made = iter(range(1_000_000))
+def block_counter(storage: TableStorage, path: str) -> BlockCounter:
+    """Return a function that counts blocks, on Spark if there are many. Files go below `path`."""
+    numbers = itertools.count()
 
-    def count(pieces: list[Piece], blocks: list[Block]) -> Iterable[Counted]:
-        if sum(len(pieces[block.piece].source) for block in blocks) < _MIN_DISTRIBUTED_WORK:
-            return count_in_process(pieces, blocks)
-        return _count_on_spark(stored, f"{path}/blocks-{next(made)}", pieces, blocks)
+    def count(parts: list[GraphPart], blocks: list[TargetBlock]) -> Iterable[Counted]:
+        if sum(len(parts[block.part].source) for block in blocks) < _MIN_DISTRIBUTED_WORK:
+            return count_in_process(parts, blocks)
+        return _count_on_spark(storage, f"{path}/blocks-{next(numbers)}", parts, blocks)
 
     return count
 
 
 def _count_on_spark(
-    stored: TableStorage, path: str, pieces: list[Piece], blocks: list[Block]
+    storage: TableStorage, path: str, parts: list[GraphPart], blocks: list[TargetBlock]
 ) -> Iterator[Counted]:
-    # In files and not broadcast: a worker holds only the pieces it counts in, and a session that
-    # Spark Connect serves has no broadcasts.
-    for number, piece in enumerate(pieces):
-        stored.folder.write(f"{path}-pieces/{number}", pickle.dumps(piece))
-    place = stored.folder.url_of(f"{path}-pieces")
+    # Parts are written to files and not broadcast: a worker loads only the parts that it needs,
+    # and Spark Connect has no broadcasts.
+    for number, part in enumerate(parts):
+        storage.folder.write(f"{path}-parts/{number}", pickle.dumps(part))
+    location = storage.folder.url_of(f"{path}-parts")
 
     def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for row in batch.to_pylist():
-                yield _count_batch(place, Block(**row))
+                yield _count_batch(location, TargetBlock(**row))
 
-    rows = stored.spark.createDataFrame(
-        [tuple(block) for block in blocks], "piece INT, kind INT, start BIGINT"
+    rows = storage.spark.createDataFrame(
+        [tuple(block) for block in blocks], "part INT, kind INT, start BIGINT"
     )
     counted = rows.repartition(len(blocks)).mapInArrow(count, _BLOCK_COUNTS.ddl)
     summed = counted.groupBy("kind", "vertex").agg(f.sum("reached").alias("reached"))
-    stored.write(_BLOCK_COUNTS.select(summed), path, PARQUET)
-    found = stored.read_arrays(_BLOCK_COUNTS, path)
-    for kind in np.unique(found["kind"]).tolist():
-        mine = found["kind"] == kind
-        yield kind, found["vertex"][mine], found["reached"][mine]
+    storage.write(_BLOCK_COUNTS.select(summed), path, PARQUET)
+    counts = storage.read_arrays(_BLOCK_COUNTS, path)
+    for kind in np.unique(counts["kind"]).tolist():
+        mine = counts["kind"] == kind
+        yield kind, counts["vertex"][mine], counts["reached"][mine]
 
 
-def _count_batch(place: str, block: Block) -> pa.RecordBatch:
+def _count_batch(location: str, block: TargetBlock) -> pa.RecordBatch:
     import pyarrow as pa
 
-    kind, vertices, reached = count_block(_read_piece(f"{place}/{block.piece}"), block)
+    kind, vertices, reached = count_block(_read_part(f"{location}/{block.part}"), block)
     some = np.flatnonzero(reached)
     kinds = pa.array(np.full(len(some), kind, np.int32))
     return pa.RecordBatch.from_arrays(
@@ -122,10 +123,10 @@ def _count_batch(place: str, block: Block) -> pa.RecordBatch:
 
 
 @lru_cache(maxsize=1)
-def _read_piece(place: str) -> Piece:
-    """Read a piece, once for the blocks that one worker counts in it. We wrote it ourselves."""
-    with open_file(place) as stream:
-        return Piece(*pickle.load(stream))  # noqa: S301
+def _read_part(location: str) -> GraphPart:
+    """Read a part of the graph; a worker counts several blocks of the same part."""
+    with open_file(location) as stream:
+        return GraphPart(*pickle.load(stream))  # noqa: S301 (written by `_count_on_spark`)
 
 
 _NODE_COUNTS = schemas.LakeTable("counts", (("node", "BIGINT"), *schemas.REACH.columns[2:]))
@@ -135,17 +136,20 @@ _COLUMN_COUNTS = schemas.LakeTable(
 
 
 class ReachTables:
-    """Measures how far everything reaches, by way of numbers in a folder of their own."""
+    """The graph as arrays on the driver, and the tables of its reach.
+
+    Arrays are exchanged with Spark through files in the folder `path`.
+    """
 
     def __init__(
-        self, stored: TableStorage, path: str, count: Count, facts: Mapping[str, DataFrame]
+        self, storage: TableStorage, path: str, count: BlockCounter, facts: Mapping[str, DataFrame]
     ) -> None:
-        self._tables = stored
+        self._storage = storage
         self._path = path
         self._nodes, self._columns = facts["facts.nodes"], facts["facts.columns"]
         self.count = count
-        with ThreadPoolExecutor() as pool:  # four small jobs: one alone leaves Spark idle
-            self.numbers, self.links, self.fields, self.steps = pool.map(
+        with ThreadPoolExecutor() as pool:  # four small Spark jobs at the same time
+            self.node_table, self.edge_table, self.column_table, self.column_edge_table = pool.map(
                 self.arrays,
                 (NODE_IDS, EDGE_IDS, COLUMN_IDS, COLUMN_EDGE_IDS),
                 (
@@ -155,152 +159,172 @@ class ReachTables:
                     column_edge_ids(facts["facts.derivations"]),
                 ),
             )
-        check_collisions(self.numbers["node"])
-        self.of_nodes = count_node_reach(self.numbers, self.links, count)
+        check_collisions(self.node_table["node"])
+        self.node_counts = count_node_reach(self.node_table, self.edge_table, count)
 
     def measure(self) -> dict[str, DataFrame]:
         """Return the tables of reach by name."""
-        of_columns = count_column_reach(
-            self.fields, self.steps, dataset_representatives(self.numbers, self.links), self.count
+        column_counts = count_column_reach(
+            self.column_table,
+            self.column_edge_table,
+            dataset_representatives(self.node_table, self.edge_table),
+            self.count,
         )
         return {
-            "reach": reach_table(self.frame(_NODE_COUNTS, "of_nodes", self.of_nodes), self._nodes),
+            "reach": reach_table(
+                self.frame(_NODE_COUNTS, "node_counts", self.node_counts), self._nodes
+            ),
             "column_reach": column_reach_table(
-                self.frame(_COLUMN_COUNTS, "of_columns", of_columns), self._columns
+                self.frame(_COLUMN_COUNTS, "column_counts", column_counts), self._columns
             ),
         }
 
     def arrays(self, table: schemas.LakeTable, frame: DataFrame) -> dict[str, Ints]:
-        """Bring a table of numbers to the driver."""
+        """Return a table of numbers as arrays on the driver."""
         path = f"{self._path}/{table.name}"
-        self._tables.write(frame, path, PARQUET)
-        return self._tables.read_arrays(table, path)
+        self._storage.write(frame, path, PARQUET)
+        return self._storage.read_arrays(table, path)
 
     def frame(self, table: schemas.LakeTable, name: str, columns: Mapping[str, Ints]) -> DataFrame:
-        """Take columns of numbers back to Spark."""
-        return self._tables.write_arrays(table, columns, f"{self._path}/{name}")
+        """Return arrays of the driver as a table in Spark."""
+        return self._storage.write_arrays(table, columns, f"{self._path}/{name}")
 
 
 def count_node_reach(
-    numbers: Mapping[str, Ints], links: Mapping[str, Ints], count: Count
+    node_table: Mapping[str, Ints], edge_table: Mapping[str, Ints], count: BlockCounter
 ) -> dict[str, Ints]:
-    """Return how far each dataset reaches; every name of one dataset reaches as far."""
-    nodes, dense = _dense_ids(numbers["node"], links)
+    """Return the reach of each dataset. All aliases of a dataset have the same reach."""
+    nodes, dense = _dense_ids(node_table["node"], edge_table)
     is_job = np.zeros(len(nodes), np.bool_)
-    is_job[np.searchsorted(nodes, numbers["node"])] = numbers["kind"] == JOB
-    edges = EdgeArrays(links["kind"], dense["source"], dense["target"], links["last_at"])
+    is_job[np.searchsorted(nodes, node_table["node"])] = node_table["kind"] == JOB
+    edges = EdgeArrays(edge_table["kind"], dense["source"], dense["target"], edge_table["last_at"])
     down, up = node_flow_graphs(len(nodes), is_job, edges)
-    speaker = alias_representatives(len(nodes), edges)
-    found = {"node": nodes}
-    for way, flow in (("downstream", down), ("upstream", up)):
+    representative = alias_representatives(len(nodes), edges)
+    counts = {"node": nodes}
+    for direction, flow in (("downstream", down), ("upstream", up)):
         reached = _count_items(flow, count)
-        found[f"{way}_datasets"] = reached[DATASETS][speaker]
-        found[f"{way}_jobs"] = reached[JOBS][speaker]
-        found[f"{way}_depth"] = _path_lengths(flow)[speaker]
-    return {name: values[~is_job] for name, values in found.items()}
+        counts[f"{direction}_datasets"] = reached[DATASETS][representative]
+        counts[f"{direction}_jobs"] = reached[JOBS][representative]
+        counts[f"{direction}_depth"] = _path_lengths(flow)[representative]
+    return {name: values[~is_job] for name, values in counts.items()}
 
 
 def count_column_reach(
-    fields: Mapping[str, Ints], links: Mapping[str, Any], speaker: Mapping[str, Ints], count: Count
+    column_table: Mapping[str, Ints],
+    edge_table: Mapping[str, Any],
+    representative: Mapping[str, Ints],
+    count: BlockCounter,
 ) -> dict[str, Ints]:
-    """Return how far each column reaches. `speaker` says which name stands for a dataset."""
-    dataset, flow = _column_graph(fields, links, speaker)
-    found: dict[str, Ints] = {}
-    for way, directed in (("downstream", flow.down), ("upstream", flow.up)):
+    """Return the reach of each column. `representative` maps aliases to one dataset."""
+    dataset, flow = _column_graph(column_table, edge_table, representative)
+    counts: dict[str, Ints] = {}
+    for direction, directed in (("downstream", flow.down), ("upstream", flow.up)):
         size = len(flow.dataset)
-        found[f"{way}_columns"] = _count_items(directed, count)[0][:size]
-        found[f"{way}_depth"] = _path_lengths(directed)[:size]
-    return _for_every_alias(fields, dataset, flow.dataset, flow.field, found)
+        counts[f"{direction}_columns"] = _count_items(directed, count)[0][:size]
+        counts[f"{direction}_depth"] = _path_lengths(directed)[:size]
+    return _for_every_alias(column_table, dataset, flow.dataset, flow.field, counts)
 
 
 def _column_graph(
-    fields: Mapping[str, Ints], links: Mapping[str, Any], speaker: Mapping[str, Ints]
+    column_table: Mapping[str, Ints],
+    edge_table: Mapping[str, Any],
+    representative: Mapping[str, Ints],
 ) -> tuple[Ints, ColumnFlowGraph]:
-    """Return which dataset stands for that of each field, and the graph of columns."""
+    """Return the representative dataset of each column, and the graph of columns."""
     source, target, dataset = (
-        _representative_of(values, speaker)
-        for values in (links["source"], links["target"], fields["dataset"])
+        _representative_of(values, representative)
+        for values in (edge_table["source"], edge_table["target"], column_table["dataset"])
     )
-    ends = (source, links["source_field"], target, links["target_field"])
+    ends = (source, edge_table["source_field"], target, edge_table["target_field"])
     return dataset, column_flow_graph(
-        dataset, fields["field"], ColumnEdgeArrays(*ends, links["copies"])
+        dataset, column_table["field"], ColumnEdgeArrays(*ends, edge_table["copies"])
     )
 
 
 def count_marked_upstream(
-    numbers: Mapping[str, Ints], links: Mapping[str, Ints], marks: Ints, count: Count
+    node_table: Mapping[str, Ints], edge_table: Mapping[str, Ints], marks: Ints, count: BlockCounter
 ) -> dict[str, Ints]:
-    """Return how many datasets with each set of marks lie upstream of each dataset, as `with_N`.
+    """Return the number of upstream datasets with each set of marks, as `with_N`.
 
-    `marks` has bits for each of `numbers`; a dataset has those of all its names. Those without any
-    are not counted: where few are marked, that costs little.
+    `marks` has bits for each node; a dataset has the marks of all its aliases. Datasets without
+    marks are not counted, which is cheap when few are marked.
     """
-    nodes, dense = _dense_ids(numbers["node"], links)
-    at = np.searchsorted(nodes, numbers["node"])
+    nodes, dense = _dense_ids(node_table["node"], edge_table)
+    at = np.searchsorted(nodes, node_table["node"])
     is_job = np.zeros(len(nodes), np.bool_)
-    is_job[at] = numbers["kind"] == JOB
-    edges = EdgeArrays(links["kind"], dense["source"], dense["target"], links["last_at"])
-    speaker = alias_representatives(len(nodes), edges)
+    is_job[at] = node_table["kind"] == JOB
+    edges = EdgeArrays(edge_table["kind"], dense["source"], dense["target"], edge_table["last_at"])
+    representative = alias_representatives(len(nodes), edges)
     marked = np.zeros(len(nodes), np.int64)
-    np.bitwise_or.at(marked, speaker[at], marks)
+    np.bitwise_or.at(marked, representative[at], marks)
     _, up = node_flow_graphs(len(nodes), is_job, edges)
     of = np.where(is_job[up.items.of] | (marked[up.items.of] == 0), -1, up.items.of)
     counted = count_reached(up.size, up.source, up.target, VertexItems(of, marked), count)
-    found = {f"with_{mark}": values[speaker][~is_job] for mark, values in enumerate(counted)}
-    return {"node": nodes[~is_job], **found}
+    counts = {
+        f"with_{mark}": values[representative][~is_job] for mark, values in enumerate(counted)
+    }
+    return {"node": nodes[~is_job], **counts}
 
 
 def count_marked_columns(
-    fields: Mapping[str, Ints],
-    links: Mapping[str, Any],
-    speaker: Mapping[str, Ints],
+    column_table: Mapping[str, Ints],
+    edge_table: Mapping[str, Any],
+    representative: Mapping[str, Ints],
     marked: Mapping[str, Ints],
-    count: Count,
+    count: BlockCounter,
 ) -> dict[str, Ints]:
-    """Return how many of the `marked` columns lie upstream of each column, as `marked`."""
-    dataset, flow = _column_graph(fields, links, speaker)
+    """Return the number of `marked` columns upstream of each column, as `marked`."""
+    dataset, flow = _column_graph(column_table, edge_table, representative)
     keys = column_keys(flow.dataset, flow.field)
-    of = column_keys(_representative_of(marked["dataset"], speaker), marked["field"])
+    of = column_keys(_representative_of(marked["dataset"], representative), marked["field"])
     item = np.full(flow.up.size, -1, np.int64)
     item[: len(keys)] = np.where(np.isin(keys, of), np.arange(len(keys)), -1)
     items = VertexItems(item, flow.up.items.kind)
     marks = {"marked": _count_items(flow.up._replace(items=items), count)[0][: len(keys)]}
-    return _for_every_alias(fields, dataset, flow.dataset, flow.field, marks)
+    return _for_every_alias(column_table, dataset, flow.dataset, flow.field, marks)
 
 
 def dataset_representatives(
-    numbers: Mapping[str, Ints], links: Mapping[str, Ints]
+    node_table: Mapping[str, Ints], edge_table: Mapping[str, Ints]
 ) -> dict[str, Ints]:
-    """Return which node stands for all names of each."""
-    nodes, dense = _dense_ids(numbers["node"], links)
-    edges = EdgeArrays(links["kind"], dense["source"], dense["target"], links["last_at"])
-    return {"node": nodes, "speaker": nodes[alias_representatives(len(nodes), edges)]}
+    """Return the representative of each node and its aliases."""
+    nodes, dense = _dense_ids(node_table["node"], edge_table)
+    edges = EdgeArrays(edge_table["kind"], dense["source"], dense["target"], edge_table["last_at"])
+    return {"node": nodes, "representative": nodes[alias_representatives(len(nodes), edges)]}
 
 
-def _representative_of(values: Ints, speaker: Mapping[str, Ints]) -> Ints:
-    return speaker["speaker"][np.searchsorted(speaker["node"], values)]
+def _representative_of(values: Ints, representative: Mapping[str, Ints]) -> Ints:
+    return representative["representative"][np.searchsorted(representative["node"], values)]
 
 
 def _for_every_alias(
-    fields: Mapping[str, Ints], spoken: Ints, dataset: Ints, field: Ints, found: dict[str, Ints]
+    column_table: Mapping[str, Ints],
+    representatives: Ints,
+    dataset: Ints,
+    field: Ints,
+    counts: dict[str, Ints],
 ) -> dict[str, Ints]:
-    """Give every column, under each name of its dataset, what the one that stands for it has."""
-    keys, wanted = column_keys(dataset, field), column_keys(spoken, fields["field"])
+    """Return the counts of representatives for the columns of all their aliases."""
+    keys, wanted = column_keys(dataset, field), column_keys(representatives, column_table["field"])
     named = wanted["field"] != STAR
     at = np.searchsorted(keys, wanted[named])
-    counts = {name: values[at] for name, values in found.items()}
-    return {"dataset": fields["dataset"][named], "field": fields["field"][named], **counts}
+    repeated = {name: values[at] for name, values in counts.items()}
+    return {
+        "dataset": column_table["dataset"][named],
+        "field": column_table["field"][named],
+        **repeated,
+    }
 
 
-def _dense_ids(nodes: Ints, links: Mapping[str, Ints]) -> tuple[Ints, dict[str, Ints]]:
+def _dense_ids(nodes: Ints, edge_table: Mapping[str, Ints]) -> tuple[Ints, dict[str, Ints]]:
     known = np.unique(nodes)
-    return known, {end: np.searchsorted(known, links[end]) for end in ("source", "target")}
+    return known, {end: np.searchsorted(known, edge_table[end]) for end in ("source", "target")}
 
 
-def _count_items(flow: FlowGraph, count: Count) -> list[Ints]:
-    found = count_reached(flow.size, flow.source, flow.target, flow.items, count)
+def _count_items(flow: FlowGraph, count: BlockCounter) -> list[Ints]:
+    counts = count_reached(flow.size, flow.source, flow.target, flow.items, count)
     nothing = [np.zeros(flow.size, np.int64)]
-    return [*found, *nothing * 2][:2]
+    return [*counts, *nothing * 2][:2]
 
 
 def _path_lengths(flow: FlowGraph) -> Ints:

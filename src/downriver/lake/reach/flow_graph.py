@@ -14,14 +14,14 @@ import numpy.typing as npt
 from downriver.lake.reach.closure import Ints, VertexItems, weak_components
 from downriver.model.facts import EdgeKind
 
-STAR = 0  # the number of the field `*`
-DATASETS, JOBS = 0, 1  # kinds of what is counted
+STAR = 0  # the id of the field `*`
+DATASETS, JOBS = 0, 1  # kinds of items
 
 Flags = npt.NDArray[np.bool_]
 
 
 class FlowGraph(NamedTuple):
-    """A graph to count in. `weight` is what an edge adds to the depth."""
+    """A directed graph and the items of its vertices. `weight` is the length of an edge."""
 
     size: int
     source: Ints
@@ -31,7 +31,7 @@ class FlowGraph(NamedTuple):
 
 
 class EdgeArrays(NamedTuple):
-    """Edges between nodes by number, as the facts have them."""
+    """Edges of the facts, with nodes as indices."""
 
     kind: Ints
     source: Ints
@@ -45,9 +45,9 @@ class EdgeArrays(NamedTuple):
 
 
 def alias_representatives(size: int, links: EdgeArrays) -> Ints:
-    """Return for each node the one that stands for all its names.
+    """Return for each node the representative of all its aliases.
 
-    Of aliases only those that a dataset's latest symlinks facet gives count.
+    Only aliases in the latest symlinks facet of a dataset are used.
     """
     alias = links.only(EdgeKind.ALIAS)
     latest = np.full(size, np.iinfo(np.int64).min)
@@ -60,14 +60,14 @@ def alias_representatives(size: int, links: EdgeArrays) -> Ints:
 
 
 def node_flow_graphs(size: int, is_job: Flags, links: EdgeArrays) -> tuple[FlowGraph, FlowGraph]:
-    """Return the graphs to walk downstream and upstream from datasets."""
-    speaker = alias_representatives(size, links)
+    """Return the graphs for downstream and upstream walks from datasets."""
+    representative = alias_representatives(size, links)
     reads, writes, derives = (
-        _with_representatives(links.only(kind), speaker)
+        _with_representatives(links.only(kind), representative)
         for kind in (EdgeKind.READS, EdgeKind.WRITES, EdgeKind.DERIVES)
     )
     explicit = _is_among(
-        writes, _with_representatives(links.only(EdgeKind.EXPLICIT), speaker), size
+        writes, _with_representatives(links.only(EdgeKind.EXPLICIT), representative), size
     )
     implicit = EdgeArrays(*(column[~explicit] for column in writes))
     kind = np.where(is_job, JOBS, DATASETS).astype(np.int64)
@@ -75,26 +75,26 @@ def node_flow_graphs(size: int, is_job: Flags, links: EdgeArrays) -> tuple[FlowG
         size,
         [(reads.source, reads.target, 1), (implicit.source, implicit.target, 0)],
         derives,
-        VertexItems(speaker, kind),
+        VertexItems(representative, kind),
     )
-    # A job that spells out a dataset's sources is met on the way up, and not passed through: it
-    # stands there a second time, without the edges that lead on.
-    met = size + np.flatnonzero(explicit)
+    # An upstream walk counts a job that gives the sources of a dataset explicitly, but does not
+    # continue to its other inputs: the job gets a second vertex without successors.
+    explicit_job = size + np.flatnonzero(explicit)
     up = _flow_graph(
         size + len(writes.kind),
         [
             (reads.target, reads.source, 0),
             (implicit.target, implicit.source, 1),
-            (writes.target[explicit], met, 1),
+            (writes.target[explicit], explicit_job, 1),
         ],
         EdgeArrays(derives.kind, derives.target, derives.source, derives.last_at),
-        VertexItems(np.concatenate([speaker, writes.source]), kind),
+        VertexItems(np.concatenate([representative, writes.source]), kind),
     )
     return down, up
 
 
-def _with_representatives(links: EdgeArrays, speaker: Ints) -> EdgeArrays:
-    return links._replace(source=speaker[links.source], target=speaker[links.target])
+def _with_representatives(links: EdgeArrays, representative: Ints) -> EdgeArrays:
+    return links._replace(source=representative[links.source], target=representative[links.target])
 
 
 def _is_among(links: EdgeArrays, others: EdgeArrays, size: int) -> Flags:
@@ -117,7 +117,7 @@ def _flow_graph(
 
 
 class ColumnEdgeArrays(NamedTuple):
-    """Derivations between columns, each a dataset and a field; `copies`: each field to its own."""
+    """Derivations between columns. `copies`: every field is copied to the field of that name."""
 
     source: Ints
     source_field: Ints
@@ -126,7 +126,7 @@ class ColumnEdgeArrays(NamedTuple):
     copies: Flags
 
     def only(self, wanted: Flags) -> ColumnEdgeArrays:
-        """Return some of these."""
+        """Return the edges for which `wanted` is true."""
         return ColumnEdgeArrays(
             self.source[wanted],
             self.source_field[wanted],
@@ -137,7 +137,7 @@ class ColumnEdgeArrays(NamedTuple):
 
 
 class ColumnFlowGraph(NamedTuple):
-    """The graph of columns, and the vertex of each (dataset, field)."""
+    """The graph of columns, and the dataset and field of each vertex."""
 
     down: FlowGraph
     dataset: Ints
@@ -145,20 +145,20 @@ class ColumnFlowGraph(NamedTuple):
 
     @property
     def up(self) -> FlowGraph:
-        """The same graph against the flow."""
+        """The same graph with reversed edges."""
         return self.down._replace(source=self.down.target, target=self.down.source)
 
 
 def column_flow_graph(dataset: Ints, field: Ints, links: ColumnEdgeArrays) -> ColumnFlowGraph:
-    """Return the graph of columns. Two more vertices stand for a dataset's columns together.
+    """Return the graph of columns, with two extra vertices for `*` of each dataset.
 
-    What arrives at `*` goes on to every column; what leaves from `*` comes from every column. Only
-    where a dataset has no known column, `*` is counted itself.
+    An edge to `*` leads to every column; an edge from `*` comes from every column. `*` itself is
+    counted only if no column of the dataset is known.
     """
     dataset, field, links = _with_copies(dataset, field, links)
     keys, size = _numbered_columns(dataset, field)
     datasets = np.unique(np.concatenate([dataset, links.source, links.target]))
-    arriving, leaving = size, size + len(datasets)  # where `*` begins as a target, as a source
+    arriving, leaving = size, size + len(datasets)  # first vertices of `*` as target and as source
 
     def vertex(of: Ints, name: Ints, star: int) -> Ints:
         column = np.searchsorted(keys, column_keys(of, name))
@@ -167,27 +167,26 @@ def column_flow_graph(dataset: Ints, field: Ints, links: ColumnEdgeArrays) -> Co
 
     columns = np.arange(size)
     of_column = np.searchsorted(datasets, keys["dataset"])
-    everyone = np.arange(len(datasets))
-    empty = np.setdiff1d(everyone, of_column)
-    # Only where `*` is named: else it would tie together columns that have nothing in common.
-    filled = np.isin(keys["dataset"], links.target[links.target_field == STAR])
-    drawn = np.isin(keys["dataset"], links.source[links.source_field == STAR])
+    empty = np.setdiff1d(np.arange(len(datasets)), of_column)
+    # Only where an edge uses `*`: otherwise unrelated columns would be connected.
+    star_target = np.isin(keys["dataset"], links.target[links.target_field == STAR])
+    star_source = np.isin(keys["dataset"], links.source[links.source_field == STAR])
     parts = [
         (
             vertex(links.source, links.source_field, leaving),
             vertex(links.target, links.target_field, arriving),
             1,
         ),
-        (arriving + of_column[filled], columns[filled], 0),
-        (columns[drawn], leaving + of_column[drawn], 0),
+        (arriving + of_column[star_target], columns[star_target], 0),
+        (columns[star_source], leaving + of_column[star_source], 0),
         (arriving + empty, leaving + empty, 0),
     ]
     item = np.full(size + 2 * len(datasets), -1, np.int64)
     item[:size] = columns
     item[arriving + empty] = size + empty
     kinds = np.zeros(size + len(datasets), np.int64)
-    nothing = EdgeArrays(*(np.zeros(0, np.int64) for _ in EdgeArrays._fields))
-    flow = _flow_graph(len(item), parts, nothing, VertexItems(item, kinds))
+    no_edges = EdgeArrays(*(np.zeros(0, np.int64) for _ in EdgeArrays._fields))
+    flow = _flow_graph(len(item), parts, no_edges, VertexItems(item, kinds))
     return ColumnFlowGraph(flow, keys["dataset"], keys["field"])
 
 
@@ -195,7 +194,7 @@ _COLUMN_KEY = np.dtype([("dataset", np.int64), ("field", np.int64)])
 
 
 def column_keys(dataset: Ints, field: Ints) -> npt.NDArray[np.void]:
-    """Return columns as values that sort and compare."""
+    """Return columns as values that can be sorted and compared."""
     made = np.empty(len(dataset), _COLUMN_KEY)
     made["dataset"], made["field"] = dataset, field
     return made
@@ -209,7 +208,7 @@ def _numbered_columns(dataset: Ints, field: Ints) -> tuple[npt.NDArray[np.void],
 def _with_copies(
     dataset: Ints, field: Ints, links: ColumnEdgeArrays
 ) -> tuple[Ints, Ints, ColumnEdgeArrays]:
-    """Replace `* → *` copies by an edge for every field known, or made known by another copy."""
+    """Replace `* → *` copies by an edge for each field, also for fields known from other copies."""
     known = np.unique(
         column_keys(
             np.concatenate([dataset, links.source, links.target]),
@@ -224,7 +223,7 @@ def _with_copies(
     ):
         known = grown
         copied = _copy_fields(known, copies)
-    # Where no field is known, what is copied is known only as a whole.
+    # A copy of a dataset without known fields remains an edge of `*`.
     whole = copies.only(~np.isin(copies.source, known["dataset"]))
     return known["dataset"], known["field"], _concatenate(others, copied, whole)
 

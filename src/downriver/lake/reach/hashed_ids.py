@@ -30,18 +30,18 @@ COLUMN_EDGE_IDS = schemas.LakeTable(
         ("target", "BIGINT"),
         ("target_field", "BIGINT"),
         ("copies", "BOOLEAN"),
-        ("carries", "BOOLEAN"),  # the value itself, unmasked
+        ("carries", "BOOLEAN"),  # the value is passed on, unmasked
     ),
 )
 
 
 def node_ids(nodes: DataFrame) -> DataFrame:
-    """Return a number for every node: 64 bits of a hash of its name."""
+    """Return the id of every node: a 64-bit hash of its kind and name."""
     return NODE_IDS.select(nodes.withColumn("node", _hash_id("kind", "namespace", "name")))
 
 
 def edge_ids(edges: DataFrame) -> DataFrame:
-    """Return the edges that decide how data flows, by the numbers of their ends."""
+    """Return the edges of the data flow, by the ids of their ends."""
     from_job = f.col("kind").isin(int(EdgeKind.WRITES), int(EdgeKind.EXPLICIT))
     to_job = f.col("kind") == int(EdgeKind.READS)
     ends = {
@@ -53,7 +53,7 @@ def edge_ids(edges: DataFrame) -> DataFrame:
 
 
 def column_edge_ids(derivations: DataFrame) -> DataFrame:
-    """Return the derivations by the numbers of their ends."""
+    """Return the derivations, by the ids of their ends."""
     whole = (f.col("source_field") == EVERY_FIELD) & (f.col("target_field") == EVERY_FIELD)
     ends = {
         "source": f.xxhash64(f.lit(DATASET), "source_namespace", "source_name"),
@@ -67,7 +67,7 @@ def column_edge_ids(derivations: DataFrame) -> DataFrame:
 
 
 def column_ids(columns: DataFrame) -> DataFrame:
-    """Return the columns of datasets by number."""
+    """Return the ids of the columns of datasets."""
     of_datasets = columns.where(f.col("kind") == DATASET)
     return COLUMN_IDS.select(
         of_datasets.withColumns(
@@ -77,24 +77,24 @@ def column_ids(columns: DataFrame) -> DataFrame:
 
 
 def reach_table(counts: DataFrame, nodes: DataFrame) -> DataFrame:
-    """Return counts of datasets with their names in place of numbers."""
+    """Return counts of datasets with names in place of ids."""
     return schemas.REACH.select(with_dataset_names(counts, nodes))
 
 
 def with_dataset_names(counts: DataFrame, nodes: DataFrame) -> DataFrame:
-    """Return what is known of datasets by number, with their names."""
+    """Add the names of datasets to a table by id."""
     named = nodes.where(f.col("kind") == DATASET)
     named = named.withColumn("node", _hash_id("kind", "namespace", "name"))
     return named.join(counts, "node")
 
 
 def column_reach_table(counts: DataFrame, columns: DataFrame) -> DataFrame:
-    """Return counts of columns with their names in place of numbers."""
+    """Return counts of columns with names in place of ids."""
     return schemas.COLUMN_REACH.select(with_column_names(counts, columns))
 
 
 def with_column_names(counts: DataFrame, columns: DataFrame) -> DataFrame:
-    """Return what is known of columns by number, with their names."""
+    """Add the names of columns to a table by id."""
     named = columns.where((f.col("kind") == DATASET) & (f.col("field") != EVERY_FIELD))
     numbered = named.withColumns(
         {"number": _hash_id("kind", "namespace", "name"), "field_number": _field_id("field")}
@@ -116,6 +116,9 @@ def _field_id(column: str) -> Column:
 
 
 def check_collisions(numbers: Ints) -> None:
-    """Refuse to count two nodes as one: at ten million nodes, a chance of one in 400,000."""
+    """Raise an error if two nodes have the same hash.
+
+    With ten million nodes the chance is one in 400,000.
+    """
     if len(np.unique(numbers)) < len(numbers):
         raise LakeError("two nodes have the same 64-bit hash, so reach cannot be counted exactly")

@@ -41,14 +41,14 @@ _MAX_BODY_BYTES = 32 * 2**20
 _MAX_EMITTED_KEYS = 500_000
 _ROWS_PER_BATCH = 10_000
 
-# The columns of a fact: one for each kind, of which a row fills one.
+# The columns of folded facts, one for each kind. A row fills one of them.
 FACT_KINDS = ("node", "edge", "run", "facet", "claim", "column", "derivation", "body")
 
 Row = tuple[Any, ...]
 
 
 def fold_bodies(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Turn events, as sent, into rows of facts."""
+    """Fold event bodies into rows of facts, on a worker."""
     import pyarrow as pa
 
     schema = facts_schema()
@@ -67,33 +67,33 @@ class FactAccumulator:
     def __init__(self) -> None:
         self._facts = Facts.empty()
         self._size = 0
-        self._told: set[Row | bytes] = set()  # what never changes and has been sent
+        self._emitted: set[Row | bytes] = set()  # keys of immutable rows
 
     def add(self, body: bytes) -> None:
-        """Fold an event in. Bronze holds only events that can be read."""
+        """Fold an event. Bronze contains only readable events."""
         facts = fold(parse_event(body))
         self._facts.update(facts)
         self._size += sum(map(len, facts.bodies.values()))
 
     @property
     def is_full(self) -> bool:
-        """True when it is time to hand on what was merged."""
+        """True when the merged facts should be emitted."""
         return len(self._facts.sightings) > _MAX_FACTS or self._size > _MAX_BODY_BYTES
 
     def take(self) -> Iterator[tuple[str, Row]]:
-        """Yield (kind, row) of all that was merged, and begin anew."""
+        """Yield the merged facts as (kind, row), and start with an empty state."""
         facts, self._facts, self._size = self._facts, Facts.empty(), 0
-        if len(self._told) > _MAX_EMITTED_KEYS:
-            self._told.clear()
+        if len(self._emitted) > _MAX_EMITTED_KEYS:
+            self._emitted.clear()
         for sighting, span in facts.sightings.items():
             yield _sighting_row(sighting, _span(span))
         for run, fact in facts.runs.items():
             yield "run", _run_row(run, fact)
-        yield from self._unchanging(facts)
+        yield from self._immutable_rows(facts)
 
-    def _unchanging(self, facts: Facts) -> Iterator[tuple[str, Row]]:
+    def _immutable_rows(self, facts: Facts) -> Iterator[tuple[str, Row]]:
         for digest, body in facts.bodies.items():
-            if self._is_news(digest):
+            if self._is_new(digest):
                 yield "body", (digest, body)
         for sighting in facts.sightings:
             if isinstance(sighting, ClaimSeen):
@@ -105,38 +105,38 @@ class FactAccumulator:
         self, claim: ClaimSeen, bodies: dict[bytes, bytes]
     ) -> Iterator[tuple[str, Row]]:
         key = (*_optional(claim.job), *_name(claim.dataset), claim.facet, claim.digest)
-        if not self._is_news(key):
+        if not self._is_new(key):
             return
-        for found in read_derivations(claim.facet, bodies[claim.digest], claim.dataset):
+        for derivation in read_derivations(claim.facet, bodies[claim.digest], claim.dataset):
             how = (
-                found.direct,
-                found.subtype,
-                found.description,
-                found.masking,
-                found.confidence,
+                derivation.direct,
+                derivation.subtype,
+                derivation.description,
+                derivation.masking,
+                derivation.confidence,
             )
-            source = (*_name(found.source.dataset), found.source.field)
-            target = (*_name(found.target.dataset), found.target.field)
-            said = (*_optional(claim.job), claim.facet, claim.digest)
-            yield "derivation", (*said, *source, *target, *how)
+            source = (*_name(derivation.source.dataset), derivation.source.field)
+            target = (*_name(derivation.target.dataset), derivation.target.field)
+            evidence = (*_optional(claim.job), claim.facet, claim.digest)
+            yield "derivation", (*evidence, *source, *target, *how)
             for end in (source, target):
-                if self._is_news((DATASET, *end)):
+                if self._is_new((DATASET, *end)):
                     yield "column", (DATASET, *end)
 
     def _columns(
         self, node: NodeId, digest: bytes, bodies: dict[bytes, bytes]
     ) -> Iterator[tuple[str, Row]]:
-        if not self._is_news((*_kind_and_name(node), digest)):
+        if not self._is_new((*_kind_and_name(node), digest)):
             return
         for path in schema_paths(bodies[digest]):
             column = (*_kind_and_name(node), path)
-            if self._is_news(column):
+            if self._is_new(column):
                 yield "column", column
 
-    def _is_news(self, key: Row | bytes) -> bool:
-        if key in self._told:
+    def _is_new(self, key: Row | bytes) -> bool:
+        if key in self._emitted:
             return False
-        self._told.add(key)
+        self._emitted.add(key)
         return True
 
 
@@ -179,7 +179,7 @@ def _span(span: Span) -> Row:
 
 
 def facts_schema() -> pa.Schema:
-    """Return the type of rows of facts: a column a kind, each holding that table's columns."""
+    """Return the Arrow schema of folded facts: one struct column for each kind."""
     import pyarrow as pa
 
     from downriver.lake import schemas
@@ -202,14 +202,14 @@ def facts_schema() -> pa.Schema:
 def _record_batches(
     rows: Iterable[tuple[str, Row]], schema: pa.Schema, pa: Any
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows in batches, each of one kind."""
-    waiting: dict[str, list[Row]] = {kind: [] for kind in FACT_KINDS}
+    """Yield rows in batches of one kind."""
+    pending: dict[str, list[Row]] = {kind: [] for kind in FACT_KINDS}
     for kind, row in rows:
-        waiting[kind].append(row)
-        if len(waiting[kind]) == _ROWS_PER_BATCH:
-            yield _record_batch(kind, waiting[kind], schema, pa)
-            waiting[kind] = []
-    for kind, remaining in waiting.items():
+        pending[kind].append(row)
+        if len(pending[kind]) == _ROWS_PER_BATCH:
+            yield _record_batch(kind, pending[kind], schema, pa)
+            pending[kind] = []
+    for kind, remaining in pending.items():
         if remaining:
             yield _record_batch(kind, remaining, schema, pa)
 
@@ -229,26 +229,26 @@ def _record_batch(kind: str, rows: list[Row], schema: pa.Schema, pa: Any) -> pa.
 
 _KIND_OF = {table.name: kind for kind, table in zip(FACT_KINDS, schemas.FACTS, strict=True)}
 
-# What events tell: a column a kind of fact, of which each row fills one.
+# Folded facts before they are merged: one struct column for each kind of fact.
 FOLDED = schemas.LakeTable(
-    "told",
+    "folded",
     tuple((kind, table.struct) for kind, table in zip(FACT_KINDS, schemas.FACTS, strict=True)),
 )
 
 
 def fold_events(events: DataFrame) -> DataFrame:
-    """Return what events tell, as rows of FOLDED."""
+    """Return the facts of events, as rows of FOLDED."""
     return events.select("body").mapInArrow(fold_bodies, FOLDED.ddl)
 
 
-def merge_facts(told: DataFrame, before: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """Return the tables of facts by name: those of `before`, with what was told merged in."""
-    return {table.name: _merge(table, told, before.get(table.name)) for table in schemas.FACTS}
+def merge_facts(folded: DataFrame, before: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """Return the tables of facts by name: `before` merged with newly folded facts."""
+    return {table.name: _merge(table, folded, before.get(table.name)) for table in schemas.FACTS}
 
 
-def _merge(table: schemas.LakeTable, told: DataFrame, before: DataFrame | None) -> DataFrame:
+def _merge(table: schemas.LakeTable, folded: DataFrame, before: DataFrame | None) -> DataFrame:
     kind = _KIND_OF[table.name]
-    rows = told.where(f.col(kind).isNotNull()).select(f"{kind}.*")
+    rows = folded.where(f.col(kind).isNotNull()).select(f"{kind}.*")
     if before is not None:
         rows = rows.unionByName(table.select(before))
     return table.select(_merged(table, rows))
@@ -265,7 +265,7 @@ def _merged(table: schemas.LakeTable, rows: DataFrame) -> DataFrame:
 
 
 def _merged_runs(rows: DataFrame) -> DataFrame:
-    """An end beats any beginning whatever their times; then the later one, then the graver."""
+    """Final states win over others, then later ones, then the higher state number."""
     ended = f.col("state") >= int(RunState.COMPLETE)
     tier = f.when(ended, int(RunState.COMPLETE)).otherwise(f.col("state"))
     merged = rows.groupBy(*schemas.RUNS.key).agg(

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def read_schemas(bodies: DataFrame) -> DataFrame:
-    """Return the columns of schema facets by digest: nesting has no depth that SQL could name."""
+    """Return the columns of schema facets by digest.
+
+    In Python, because fields may be nested to any depth.
+    """
     return bodies.select("digest", "body").mapInArrow(
         _read_batches, f"digest BINARY, fields {SCHEMA_FIELDS}"
     )
@@ -62,25 +65,25 @@ _STATISTICS = (
 
 
 def with_seen_times(frame: DataFrame) -> DataFrame:
-    """Return facts with the times at which they were first and last seen, for people."""
+    """Add the timestamps at which facts were first and last seen."""
     return frame.withColumns(
         {"first_seen": timestamp_of("first_at"), "last_seen": timestamp_of("last_at")}
     )
 
 
 def timestamp_of(micros: str) -> Column:
-    """Return a time in µs as a timestamp."""
+    """Return a time in microseconds as a timestamp."""
     return f.timestamp_micros(f.col(micros))
 
 
-def enum_name(number: str, words: type[EdgeKind | FacetRole | RunState]) -> Column:
-    """Return the name of a stored number."""
-    names = [f.lit(part) for member in words for part in (int(member), member.name.lower())]
+def enum_name(number: str, members: type[EdgeKind | FacetRole | RunState]) -> Column:
+    """Return the name of an enum member that is stored as a number."""
+    names = [f.lit(part) for member in members for part in (int(member), member.name.lower())]
     return f.create_map(*names)[f.col(number)]
 
 
 def current_facets(facets: DataFrame, bodies: DataFrame) -> DataFrame:
-    """Return the facets of nodes as they stand: of each name the one seen last, unless deleted."""
+    """Return the current facets of nodes: for each name the last one, unless it was deleted."""
     of_nodes = facets.where(f.col("role") == int(FacetRole.NODE))
     latest = of_nodes.groupBy(*_OF_NODE, "facet").agg(f.max(f.struct(*_LATEST)).alias("latest"))
     bodied = with_text(latest.withColumn("digest", f.col("latest.digest")), bodies)
@@ -89,14 +92,14 @@ def current_facets(facets: DataFrame, bodies: DataFrame) -> DataFrame:
 
 
 def with_text(facets: DataFrame, bodies: DataFrame) -> DataFrame:
-    """Return facets with the JSON that was sent."""
+    """Add the JSON text of facets."""
     return facets.join(bodies.withColumn("text", f.decode("body", "UTF-8")), "digest").drop("body")
 
 
 def _nodes_with_facets(
     nodes: DataFrame, facets: DataFrame, bodies: DataFrame, kind: int
 ) -> DataFrame:
-    """Return nodes of a kind, each with its current facets in a map of texts."""
+    """Return nodes of a kind, each with a map of its current facets as JSON text."""
     current = current_facets(facets.where(f.col("kind") == kind), bodies)
     texts = current.groupBy(*_OF_NODE).agg(
         f.map_from_entries(f.collect_list(f.struct("facet", "text"))).alias("facets")
@@ -113,20 +116,20 @@ def _owners() -> Column:
 
 
 def silver_datasets(nodes: DataFrame, facets: DataFrame, bodies: DataFrame) -> DataFrame:
-    """Return one row a dataset, with what its current facets say of it."""
-    found = _nodes_with_facets(nodes, facets, bodies, DATASET).withColumns(
+    """Return one row for each dataset, with values of its current facets."""
+    rows = _nodes_with_facets(nodes, facets, bodies, DATASET).withColumns(
         {
             "description": _text("documentation", "$.description"),
             "owners": _owners(),
             "lifecycle": _text("lifecycleStateChange", "$.lifecycleStateChange"),
         }
     )
-    return schemas.DATASETS.select(found)
+    return schemas.DATASETS.select(rows)
 
 
 def silver_jobs(nodes: DataFrame, facets: DataFrame, bodies: DataFrame) -> DataFrame:
-    """Return one row a job, with what its current facets say of it."""
-    found = _nodes_with_facets(nodes, facets, bodies, JOB).withColumns(
+    """Return one row for each job, with values of its current facets."""
+    rows = _nodes_with_facets(nodes, facets, bodies, JOB).withColumns(
         {
             "description": _text("documentation", "$.description"),
             "owners": _owners(),
@@ -135,11 +138,11 @@ def silver_jobs(nodes: DataFrame, facets: DataFrame, bodies: DataFrame) -> DataF
             "sql": _text("sql", "$.query"),
         }
     )
-    return schemas.JOBS.select(found)
+    return schemas.JOBS.select(rows)
 
 
 def silver_schema_versions(facets: DataFrame, bodies: DataFrame) -> DataFrame:
-    """Return every schema a dataset has had, numbered from the first."""
+    """Return all schemas of each dataset, numbered from the oldest."""
     of_node = Window.partitionBy("namespace", "name")
     schema_rows = facets.where(
         (f.col("role") == int(FacetRole.NODE))
@@ -160,25 +163,25 @@ def silver_schema_versions(facets: DataFrame, bodies: DataFrame) -> DataFrame:
 
 
 def silver_columns(columns: DataFrame, facets: DataFrame, bodies: DataFrame) -> DataFrame:
-    """Return every column known; type and place are those of the current schema."""
+    """Return all known columns, with type and position from the current schema."""
     of_datasets = columns.where((f.col("kind") == DATASET) & (f.col("field") != EVERY_FIELD))
     schema_rows = silver_schema_versions(facets, bodies).where("current")
     entry = schema_rows.select("namespace", "name", f.posexplode("fields").alias("pos", "of"))
     described = entry.select(
         "namespace", "name", f.col("of.path").alias("field"), "of.type", "of.description", "pos"
     ).dropDuplicates(["namespace", "name", "field"])
-    found = of_datasets.join(described, ["namespace", "name", "field"], "left").withColumns(
+    rows = of_datasets.join(described, ["namespace", "name", "field"], "left").withColumns(
         {"ordinal": f.col("pos") + 1, "current": f.col("pos").isNotNull()}
     )
-    return schemas.DATASET_COLUMNS.select(found)
+    return schemas.DATASET_COLUMNS.select(rows)
 
 
 def silver_runs(runs: DataFrame, facets: DataFrame, bodies: DataFrame) -> DataFrame:
-    """Return one row a run: its state, when it began and ended, and its error."""
+    """Return one row for each run: its state, start, end and error."""
     errors = facets.where(
         (f.col("role") == int(FacetRole.RUN)) & (f.col("facet") == "errorMessage")
     ).select("job_namespace", "job_name", "run", "digest", "last_at", "last_event")
-    said = (
+    messages = (
         with_text(errors, bodies)
         .groupBy(*schemas.RUNS.key)
         .agg(
@@ -188,7 +191,7 @@ def silver_runs(runs: DataFrame, facets: DataFrame, bodies: DataFrame) -> DataFr
         )
     )
     ended = f.when(f.col("state") >= int(RunState.COMPLETE), f.col("state_at"))
-    found = with_seen_times(runs.join(said, [*schemas.RUNS.key], "left")).withColumns(
+    rows = with_seen_times(runs.join(messages, [*schemas.RUNS.key], "left")).withColumns(
         {
             "seconds": (ended - f.col("started_at")) / 1_000_000,
             "started_at": timestamp_of("started_at"),
@@ -196,16 +199,16 @@ def silver_runs(runs: DataFrame, facets: DataFrame, bodies: DataFrame) -> DataFr
             "state": enum_name("state", RunState),
         }
     )
-    return schemas.JOB_RUNS.select(found)
+    return schemas.JOB_RUNS.select(rows)
 
 
 def silver_reads(edges: DataFrame) -> DataFrame:
-    """Return which job reads which dataset."""
+    """Return the datasets that each job reads."""
     return schemas.READS.select(_ends(edges, EdgeKind.READS, dataset="source", job="target"))
 
 
 def silver_writes(edges: DataFrame) -> DataFrame:
-    """Return which job writes which dataset."""
+    """Return the datasets that each job writes."""
     return schemas.WRITES.select(_ends(edges, EdgeKind.WRITES, dataset="target", job="source"))
 
 
@@ -221,15 +224,15 @@ def _ends(edges: DataFrame, kind: EdgeKind, *, dataset: str, job: str) -> DataFr
 
 
 def silver_derives(derivations: DataFrame, claims: DataFrame) -> DataFrame:
-    """Return which column derives from which, by which job, how, and when that was claimed."""
+    """Return the derivations of columns, with job, kind and the times of the claims."""
     claimed = claims.withColumnsRenamed({"namespace": "target_namespace", "name": "target_name"})
     on = ["job_namespace", "job_name", "target_namespace", "target_name", "facet", "digest"]
-    said, claim = derivations.alias("d"), claimed.alias("c")
+    derivation, claim = derivations.alias("d"), claimed.alias("c")
     same = [f.col(f"d.{name}").eqNullSafe(f.col(f"c.{name}")) for name in on]
     kept = [
         c for c in schemas.DERIVES.column_names if c not in ("first_seen", "last_seen", "observed")
     ]
-    joined = said.join(claim, same).select(
+    joined = derivation.join(claim, same).select(
         *(f.col(f"d.{name}") for name in kept), "c.first_at", "c.last_at", "c.observed"
     )
     merged = joined.groupBy(*kept).agg(
@@ -241,7 +244,7 @@ def silver_derives(derivations: DataFrame, claims: DataFrame) -> DataFrame:
 
 
 def silver_quality(facets: DataFrame, bodies: DataFrame) -> DataFrame:
-    """Return every assertion a run has checked of a dataset, and how it went."""
+    """Return the results of all assertions that runs checked on datasets."""
     checked = _of_facets(facets, bodies, "dataQualityAssertions")
     each = checked.select(
         "*", f.explode(f.from_json("text", _ASSERTIONS)["assertions"]).alias("of")
@@ -250,9 +253,9 @@ def silver_quality(facets: DataFrame, bodies: DataFrame) -> DataFrame:
 
 
 def silver_statistics(facets: DataFrame, bodies: DataFrame) -> DataFrame:
-    """Return how much each run read of its inputs and wrote to its outputs."""
-    found = _of_facets(facets, bodies, "outputStatistics", "inputStatistics")
-    counted = found.withColumn("of", f.from_json("text", _STATISTICS)).withColumns(
+    """Return the volume that each run read from its inputs and wrote to its outputs."""
+    rows = _of_facets(facets, bodies, "outputStatistics", "inputStatistics")
+    counted = rows.withColumn("of", f.from_json("text", _STATISTICS)).withColumns(
         {
             "role": enum_name("role", FacetRole),
             "rows": f.coalesce("of.rowCount", "of.rowsOutput"),
@@ -269,7 +272,7 @@ def _of_facets(facets: DataFrame, bodies: DataFrame, *names: str) -> DataFrame:
 
 
 def silver_tags(facets: DataFrame, bodies: DataFrame) -> DataFrame:
-    """Return the tags of datasets, their columns, jobs and runs, wherever they were put on."""
+    """Return the tags of datasets, columns, jobs and runs, from all tags facets."""
     tagged = with_text(facets.where(f.col("facet") == "tags"), bodies)
     each = tagged.select("*", f.explode(f.from_json("text", TAGS_TYPE)["tags"]).alias("of"))
     kind = (

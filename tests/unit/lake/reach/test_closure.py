@@ -79,17 +79,24 @@ def test_cycles_and_components_equal_those_of_walking(graph):
     assert together == [
         [b in reached[a] and a in reached[b] for b in range(size)] for a in range(size)
     ]
-    both_ways = walked(size, [*edges, *((b, a) for a, b in edges)])
-    assert weak_components(size, source, target).tolist() == [min(found) for found in both_ways]
+    both_lengths = walked(size, [*edges, *((b, a) for a, b in edges)])
+    assert weak_components(size, source, target).tolist() == [min(found) for found in both_lengths]
 
 
-def test_the_longest_way_of_a_chain_a_diamond_and_a_cycle():
+def test_a_long_chain_is_condensed_level_by_level():
+    size = 20_000
+    chain = np.arange(size)
+    lengths = longest_paths(size, chain[:-1], chain[1:], np.ones(size - 1, np.int64))
+    assert lengths.tolist() == list(range(size - 1, -1, -1))
+
+
+def test_the_longest_path_of_a_chain_a_diamond_and_a_cycle():
     chain = [(0, 1), (1, 2), (0, 2)]
     cycle = [(2, 3), (3, 4), (4, 3), (4, 5)]
     edges = chain + cycle
     weight = ints([1] * len(edges))
-    ways = longest_paths(6, ints(a for a, _ in edges), ints(b for _, b in edges), weight)
-    assert ways.tolist() == [4, 3, 2, 1, 1, 0]
+    lengths = longest_paths(6, ints(a for a, _ in edges), ints(b for _, b in edges), weight)
+    assert lengths.tolist() == [4, 3, 2, 1, 1, 0]
 
 
 def test_a_graph_without_edges():

@@ -99,7 +99,7 @@ def columns(fields: dict[int, list[int]], *steps: tuple[int, int, int, int, bool
     }
     links["copies"] = links["copies"].astype(bool)
     nodes = ints(sorted({*fields, *links["source"].tolist(), *links["target"].tolist()}))
-    same = {"node": nodes, "speaker": nodes}
+    same = {"node": nodes, "representative": nodes}
     table = {"dataset": ints(d for d, _ in pairs), "field": ints(f for _, f in pairs)}
     found = count_column_reach(table, links, same, count_in_process)
     counts = zip(
@@ -215,7 +215,7 @@ def test_of_every_column_the_marked_ones_upstream_are_those_that_reach_it(fields
     table = {"dataset": ints(d for d, _ in reached), "field": ints(f for _, f in reached)}
     marks = {"dataset": ints(d for d, _ in marked), "field": ints(f for _, f in marked)}
     found = count_marked_columns(
-        table, links, {"node": nodes, "speaker": nodes}, marks, count_in_process
+        table, links, {"node": nodes, "representative": nodes}, marks, count_in_process
     )
     counted = zip(found["dataset"].tolist(), found["field"].tolist(), strict=True)
     assert dict(zip(counted, found["marked"].tolist(), strict=True)) == {
@@ -228,7 +228,7 @@ def test_where_no_column_is_known_none_is_counted():
     table = {"dataset": nothing, "field": nothing}
     links = dict.fromkeys(("source", "source_field", "target", "target_field"), nothing)
     links["copies"] = nothing.astype(bool)
-    same = {"node": nothing, "speaker": nothing}
+    same = {"node": nothing, "representative": nothing}
     assert (
         count_column_reach(table, links, same, count_in_process)["downstream_columns"].tolist()
         == []
@@ -245,7 +245,7 @@ def test_names_of_one_dataset_are_joined():
         "target": ints([20, 30]),
         "last_at": ints([1, 1]),
     }
-    assert dataset_representatives(numbers, links)["speaker"].tolist() == [10, 10, 30]
+    assert dataset_representatives(numbers, links)["representative"].tolist() == [10, 10, 30]
     found = count_node_reach(numbers, links, count_in_process)
     assert found["downstream_datasets"].tolist() == [1, 1, 0]
     assert found["upstream_datasets"].tolist() == [0, 0, 1]
