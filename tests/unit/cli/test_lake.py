@@ -17,7 +17,7 @@ def test_from_files_to_an_answer(spark, tmp_path):
     assert ingested.returncode == 1, "a line could not be read"
     assert ingested.stdout.startswith("bronze   2 in, 1 out, 1 rejected (")
     assert downriver("lake", "build", cwd=tmp_path).stdout.count(" in, ") == 5
-    assert downriver("lake", "build", cwd=tmp_path).stdout == "nothing new since the last build\n"
+    assert downriver("lake", "build", cwd=tmp_path).stdout == "no new events since the last build\n"
 
     status = json.loads(downriver("lake", "status", "--json", cwd=tmp_path).stdout)
     assert (status["version"], status["events"], status["quarantined"]) == (2, 1, 1)
@@ -33,7 +33,7 @@ def test_from_files_to_an_answer(spark, tmp_path):
     [row] = answer["rows"]
     assert row[:4] == ["load", "complete", "2026-01-01T12:00:00Z", {"a": 1}]
     shown = downriver("lake", "query", "SELECT explode(array(1, 2))", "--limit", "1", cwd=tmp_path)
-    assert shown.stdout.split()[1:4] == ["1", "…", "and"]
+    assert shown.stdout.split()[1:4] == ["1", "…", "more"]
 
     wrong = downriver("lake", "query", "SELECT nothing FROM gold_nodes", cwd=tmp_path)
     assert wrong.returncode == 2
@@ -49,9 +49,9 @@ def test_a_lake_that_is_not_there(tmp_path):
 
 def test_what_a_stream_took_in_is_compared_published_and_cleaned(spark, tmp_path):
     (tmp_path / "events.jsonl").write_bytes(encode(run_event()) + b"\n")
-    went = downriver("lake", "stream", "events.jsonl", "--once", cwd=tmp_path)
-    assert went.returncode == 0
-    assert (went.stdout.count("bronze"), went.stdout.count("facts")) == (1, 1)
+    done = downriver("lake", "stream", "events.jsonl", "--once", cwd=tmp_path)
+    assert done.returncode == 0
+    assert (done.stdout.count("bronze"), done.stdout.count("facts")) == (1, 1)
     (tmp_path / "events.jsonl").write_bytes(
         b"".join(encode(run_event(run=str(number))) + b"\n" for number in range(3))
     )
@@ -66,7 +66,7 @@ def test_what_a_stream_took_in_is_compared_published_and_cleaned(spark, tmp_path
     published = json.loads(downriver("lake", "publish", "--json", cwd=tmp_path).stdout)
     assert published == {"events": 4, "duplicates": 0}
     again = downriver("lake", "publish", cwd=tmp_path)
-    assert again.stdout == "0 events published, 4 already there\n"
+    assert again.stdout == "0 events published, 4 duplicates\n"
     status = json.loads(downriver("status", "--json", cwd=tmp_path).stdout)
     assert (status["counts"]["events"], status["counts"]["runs"]) == (4, 4)
 

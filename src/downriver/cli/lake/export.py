@@ -1,4 +1,4 @@
-"""`downriver lake publish`, `export` and `views`: the lake for others. None starts Spark."""
+"""`downriver lake publish`, `export` and `views`: the lake for other tools, without Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def publish(store: StoreOption = None, lake: LakeOption = None, json: JsonOption = False) -> None:
-    """Append the lake's events to a store, in bulk; what it holds already is recognised."""
+    """Append the events of the lake to a store. Events that the store has are skipped."""
     from downriver.lake.bronze.store_log import publish as publish_to
     from downriver.lake.storage.files import Folder
     from downriver.service import Lineage
@@ -23,29 +23,33 @@ def publish(store: StoreOption = None, lake: LakeOption = None, json: JsonOption
     folder = Folder(lake_location(lake))
     with Lineage.open(store) as lineage, progress_bar("events") as bar:
         task = bar.add_task("Publishing", total=None)
-        found = publish_to(
-            folder, lineage.store, lambda done, of: bar.update(task, completed=done, total=of)
+        report = publish_to(
+            folder,
+            lineage.store,
+            lambda done, total: bar.update(task, completed=done, total=total),
         )
     if json:
-        print_json(found)
+        print_json(report)
     else:
-        out.print(f"[bold]{found.events:,}[/] events published, {found.duplicates:,} already there")
+        out.print(f"[bold]{report.events:,}[/] events published, {report.duplicates:,} duplicates")
 
 
 def export(
     neo4j: Annotated[
-        str | None, typer.Option("--neo4j", metavar="DIR", help="CSV files for its bulk importer.")
+        str | None,
+        typer.Option("--neo4j", metavar="DIR", help="Write CSV files for Neo4j's bulk importer."),
     ] = None,
     parquet: Annotated[
-        str | None, typer.Option("--parquet", metavar="DIR", help="Silver and gold tables.")
+        str | None, typer.Option("--parquet", metavar="DIR", help="Write silver and gold tables.")
     ] = None,
     openlineage: Annotated[
-        str | None, typer.Option("--openlineage", metavar="FILE", help="Events; .gz packs them.")
+        str | None,
+        typer.Option("--openlineage", metavar="FILE", help="Write all events; .gz compresses."),
     ] = None,
     lake: LakeOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write the lake for others: its graph for Neo4j, its tables as Parquet, its events."""
+    """Export the graph for Neo4j, the tables as Parquet, or the events."""
     from downriver.lake.exports import export_neo4j, export_openlineage, export_parquet
     from downriver.lake.storage.files import Folder
 
@@ -59,7 +63,9 @@ def export(
         if target is not None:
             written += write(folder, target)
     if not written:
-        raise InvalidRequestError("--neo4j", "say what to write: --neo4j, --parquet, --openlineage")
+        raise InvalidRequestError(
+            "--neo4j", "give at least one of --neo4j, --parquet, --openlineage"
+        )
     if json:
         print_json(written)
         return
@@ -69,11 +75,11 @@ def export(
 
 def views(
     dashboard: Annotated[
-        bool, typer.Option("--dashboard", help="Print the Grafana dashboard that asks them.")
+        bool, typer.Option("--dashboard", help="Print a Grafana dashboard for the views.")
     ] = False,
     lake: LakeOption = None,
 ) -> None:
-    """Print SQL that makes a view of each table, for DuckDB and what connects to it."""
+    """Print SQL that creates a DuckDB view for each table."""
     from downriver.lake.duckdb_views import render_dashboard, render_views
     from downriver.lake.storage.files import Folder
 

@@ -1,4 +1,4 @@
-"""`downriver lake diff`, `compact`, `expire` and `clean`: what a lake was, and what it keeps."""
+"""`downriver lake diff`, `compact`, `expire` and `clean`: versions and retention."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def diff(
     packages: PackagesOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Say which edges came, went, or went stale between two versions or times."""
+    """List the edges that were added, removed or became stale between two versions or times."""
     from downriver.lake.runner import answer_query
 
     with open_lake(lake, SparkChoice(master, packages), quiet=True) as opened:
@@ -50,7 +50,7 @@ def compact(
     packages: PackagesOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Make a few large files of the many small ones that a stream leaves in bronze."""
+    """Merge the many small bronze files of a stream into a few large ones."""
     with open_lake(lake, SparkChoice(master, packages), quiet=json) as opened:
         stage = opened.compact()
     if json:
@@ -66,10 +66,10 @@ def expire(
     packages: PackagesOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Remove from bronze the events from before a time; all tables keep what they told.
+    """Remove the raw events before a time; the tables built from them stay.
 
-    What they told can then no longer be folded anew: --full and --as-of are refused from then on.
-    The files go with `lake clean`, once no version names them.
+    Afterwards `lake build` refuses --full and --as-of, which need all events. `lake clean` deletes
+    the files when no version uses them any more.
     """
     from downriver.lake.storage.versions import parse_time
 
@@ -81,16 +81,16 @@ def expire(
 
 
 def clean(
-    keep: Annotated[int, typer.Option("--keep", min=1, help="How many versions to keep.")] = 10,
+    keep: Annotated[int, typer.Option("--keep", min=1, help="Number of versions to keep.")] = 10,
     lake: LakeOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Remove all but the last versions, and what interrupted processes left behind."""
+    """Remove old versions, and files left by interrupted processes."""
     from downriver.lake.storage.files import Folder
-    from downriver.lake.storage.versions import clean_versions as clean_folder
+    from downriver.lake.storage.versions import clean_versions
 
-    found = clean_folder(Folder(lake_location(lake)), keep)
+    report = clean_versions(Folder(lake_location(lake)), keep)
     if json:
-        print_json(found)
+        print_json(report)
     else:
-        out.print(f"{len(found.versions)} versions and {len(found.folders)} folders removed")
+        out.print(f"{len(report.versions)} versions and {len(report.folders)} folders removed")

@@ -1,4 +1,4 @@
-"""`downriver lake`: lineage at any scale, on Spark."""
+"""`downriver lake ingest`, `build`, `stream`, `query` and `status`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class LakeStatus(msgspec.Struct):
-    """What a lake holds."""
+    """The content of a lake."""
 
     lake: str
     version: int
@@ -57,7 +57,7 @@ def ingest(
     ] = None,
     from_store: Annotated[
         str | None,
-        typer.Option("--from-store", metavar="WHERE", help="Take in the log of this store."),
+        typer.Option("--from-store", metavar="WHERE", help="Ingest the log of this store."),
     ] = None,
     lake: LakeOption = None,
     master: MasterOption = None,
@@ -65,12 +65,12 @@ def ingest(
     table_format: FormatOption = "parquet",
     json: JsonOption = False,
 ) -> None:
-    """Take the events of files into the lake: JSON lines, arrays, gzip; only what is new.
+    """Ingest new events from files: JSON lines, arrays or single documents, also gzipped.
 
-    What cannot be read is set aside in a table, with the reason. Exit code 1 when there was any.
+    Unreadable records are stored in a quarantine table with the reason; then the exit code is 1.
     """
     if not sources and from_store is None:
-        raise InvalidRequestError("SRC", "name files or directories, or a store by --from-store")
+        raise InvalidRequestError("SRC", "give files or directories, or a store with --from-store")
     spark = SparkChoice(master, packages, table_format)
     with open_lake(lake, spark, quiet=json) as opened:
         stages = _ingest_sources(opened, sources or [])
@@ -83,7 +83,7 @@ def ingest(
 
 
 def _ingest_sources(lake: Lake, sources: list[str]) -> list[StageReport]:
-    """Take in files together, and each topic up to where it ends now."""
+    """Ingest all files in one batch, and each topic up to its current end."""
     from downriver.lake.bronze.kafka import SCHEME
     from downriver.lake.stream import StreamSchedule, run_stream
 
@@ -109,7 +109,7 @@ def build(
     ] = False,
     as_of: Annotated[
         str | None,
-        typer.Option("--as-of", metavar="T", help="Of the events up to this time, beside."),
+        typer.Option("--as-of", metavar="T", help="Build from the events up to this time only."),
     ] = None,
     lake: LakeOption = None,
     master: MasterOption = None,
@@ -117,10 +117,10 @@ def build(
     table_format: FormatOption = "parquet",
     json: JsonOption = False,
 ) -> None:
-    """Fold new events into the facts, and make the silver and gold tables from them.
+    """Fold new events into facts, and build the silver and gold tables.
 
-    With --as-of, tables of the events up to a time are made, which leaves the current ones alone;
-    `lake query --at` and `lake diff` answer from them.
+    With --as-of, the tables are built beside the current ones, for `lake query --at` and
+    `lake diff`.
     """
     from downriver.lake.storage.versions import parse_time
 
@@ -130,25 +130,25 @@ def build(
     if json:
         print_json(stages)
     elif not stages:
-        out.print("nothing new since the last build")
+        out.print("no new events since the last build")
 
 
 def status(lake: LakeOption = None, json: JsonOption = False) -> None:
-    """Say what the lake holds. Starts no Spark."""
+    """Show the version, batches and tables of the lake, without starting Spark."""
     from downriver.lake.storage.files import Folder
     from downriver.lake.storage.versions import read_current_version
 
     folder = Folder(lake_location(lake))
-    found = _status(folder.location, read_current_version(folder))
+    report = _status(folder.location, read_current_version(folder))
     if json:
-        print_json(found)
+        print_json(report)
         return
     table = Table(show_header=False, box=None, pad_edge=False)
     for name in ("lake", "version", "made_at", "batches", "unfolded"):
-        table.add_row(name.replace("_", " "), escape(str(getattr(found, name))))
+        table.add_row(name.replace("_", " "), escape(str(getattr(report, name))))
     for name in ("events", "quarantined", "duplicates"):
-        table.add_row(name, f"{getattr(found, name):,}")
-    for name, rows in found.tables.items():
+        table.add_row(name, f"{getattr(report, name):,}")
+    for name, rows in report.tables.items():
         table.add_row(name, f"{rows:,}")
     out.print(table)
 
@@ -158,14 +158,16 @@ def query(
     limit: LimitOption = 100,
     at: Annotated[
         str | None,
-        typer.Option("--at", metavar="POINT", help="Of this version, or as of this time."),
+        typer.Option(
+            "--at", metavar="POINT", help="Query this version, or the state at this time."
+        ),
     ] = None,
     lake: LakeOption = None,
     master: MasterOption = None,
     packages: PackagesOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Answer a query. Tables go by layer and name: gold_edges, silver_runs, bronze_quarantine."""
+    """Run a SQL query. Table names are layer_name: gold_edges, silver_runs, bronze_quarantine."""
     from downriver.lake.runner import answer_query
 
     with open_lake(lake, SparkChoice(master, packages), quiet=True) as opened:
@@ -184,22 +186,23 @@ def run_stream(
         ),
     ],
     trigger: Annotated[
-        str, typer.Option("--trigger", metavar="TIME", help="How often: 30s, 5m, 1h.")
+        str, typer.Option("--trigger", metavar="TIME", help="Interval of ingestion: 30s, 5m, 1h.")
     ] = "30s",
     build_every: Annotated[
-        str, typer.Option("--build-every", metavar="TIME", help="Build at most this often.")
+        str,
+        typer.Option("--build-every", metavar="TIME", help="Minimum interval between two builds."),
     ] = "0s",
     once: Annotated[
-        bool, typer.Option("--once", help="Take in all there is, build, and stop.")
+        bool, typer.Option("--once", help="Ingest everything available, build, and stop.")
     ] = False,
     lake: LakeOption = None,
     master: MasterOption = None,
     packages: PackagesOption = None,
     table_format: FormatOption = "parquet",
 ) -> None:
-    """Take in what comes and build, again and again. Ctrl-C stops it after the batch it is in.
+    """Ingest and build continuously. Ctrl-C stops after the current batch.
 
-    Where it stands is kept in the lake, so a restart, after a crash too, loses and doubles nothing.
+    Progress is stored in the lake: after a restart or a crash, no event is lost or counted twice.
     """
     every = _parse_interval("--trigger", trigger)
     building = _parse_interval("--build-every", build_every)
@@ -213,13 +216,13 @@ def run_stream(
 def _parse_interval(option: str, text: str) -> int:
     match = re.fullmatch(r"(\d{1,6})(s|m|h)", text)
     if match is None:
-        raise InvalidRequestError(option, f"{text!r} is not a time such as 30s, 5m or 1h")
+        raise InvalidRequestError(option, f"{text!r} is not a duration such as 30s, 5m or 1h")
     return int(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 @contextmanager
 def _until_interrupted() -> Iterator[threading.Event]:
-    """Turn Ctrl-C and SIGTERM into an event, so that a round is finished and not cut."""
+    """Set an event on Ctrl-C and SIGTERM, so that the current batch is completed."""
     stopped = threading.Event()
     signals = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, lambda *_: stopped.set()) for number in signals]
@@ -230,9 +233,9 @@ def _until_interrupted() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _status(place: str, snapshot: LakeVersion) -> LakeStatus:
+def _status(location: str, snapshot: LakeVersion) -> LakeStatus:
     return LakeStatus(
-        lake=place,
+        lake=location,
         version=snapshot.version,
         made_at=snapshot.made_at,
         batches=len(snapshot.batches),
