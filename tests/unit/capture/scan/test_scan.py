@@ -193,7 +193,7 @@ def test_a_file_that_is_not_text_is_reported_and_its_readable_part_is_read(tmp_p
         ("from alembic import op\nop.execute(open(p).read())", "dynamic_sql"),
         (
             "from psycopg import sql\ncur.execute(sql.SQL('drop table {}').format(x))",
-            "dynamic_name",
+            "dynamic_sql",
         ),
         ("cursor.execute('call drop_old_columns()')", "procedure_call"),
         ("cursor.execute('alter table t dorp column c')", "unparsed"),
