@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.capture.code import CodeEdge
 from downriver.capture.dataset_names import dataset_at
-from downriver.capture.scan.python.frames.frame import ColumnDependency, Frame, read_frame
+from downriver.capture.scan.python.frames.frame import Frame, edges_to, read_frame, used
 from downriver.capture.scan.python.interpreter.values import (
     ImportedName,
     LocatedText,
@@ -14,6 +13,7 @@ from downriver.capture.scan.python.interpreter.values import (
     Value,
 )
 from downriver.capture.scan.python.sql_text import run_sql
+from downriver.columns import DependencyKind
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
@@ -53,19 +53,11 @@ def _view(run: Interpreter, name: str, args: Arguments) -> None:
             return
         for field, line in _fields(args):
             recorder.reference_column(frame, field, line, clause="select")
-            for dep in frame.find(field):
-                job.edges.append(_edge(dep, target, field))
+            job.edges += edges_to(target, field, frame.find(field))
         for column in _times(source):
             recorder.reference_column(frame, column, column.line, clause="filter")
-            for dep in frame.find(column):
-                job.edges.append(_edge(dep._replace(subtype="FILTER"), target, "*"))
-
-
-def _edge(dep: ColumnDependency, target: DatasetId, field: str) -> CodeEdge:
-    return CodeEdge(
-        source=dep.dataset, source_field=dep.field, target=target, target_field=field,
-        subtype=dep.subtype, confidence="inferred",
-    )  # fmt: skip
+            filtered = used(frame.find(column), DependencyKind.FILTER)
+            job.edges += edges_to(target, "*", filtered)
 
 
 def _dataset(run: Interpreter, name: str) -> DatasetId:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from downriver.capture.code.job import Clause
-    from downriver.capture.scan.python.frames.frame import ColumnDependency, Frame
+    from downriver.capture.scan.python.frames.frame import Frame
     from downriver.capture.scan.python.interpreter.values import LocatedText
 
 _LONGEST_LINE = 200
@@ -117,7 +117,7 @@ class JobRecorder:
             for source in frame.datasets():
                 self.job.add_input(source)
             self.job.edges.extend(frame.edges(dataset))
-            self.job.written.append(frame.written_to(dataset))
+            self.job.written.append(frame.output_shape(dataset))
 
     def reference_column(
         self,
@@ -132,21 +132,21 @@ class JobRecorder:
 
         A column that this code computes has no source column of its name, so no reference.
         """
-        for origin in frame.origins(name):
-            self.add_reference(origin, line, clause or self._clauses[-1], optional=optional)
+        for dataset, field in frame.origins(name):
+            self.add_reference(dataset, field, line, clause or self._clauses[-1], optional=optional)
 
     def add_reference(
-        self, origin: ColumnDependency, line: int, clause: Clause, *, optional: bool = False
+        self, dataset: DatasetId, field: str, line: int, clause: Clause, *, optional: bool = False
     ) -> None:
         """Record a reference to a column of a dataset."""
         line = self._called_at or line
         self.job.add_reference(
             ColumnReference(
-                dataset=origin.dataset,
-                field=origin.field,
+                dataset=dataset,
+                field=field,
                 line=self.context.line_of(line),
                 clause=clause,
-                conditional=optional or self._is_guarded(origin.field),
+                conditional=optional or self._is_guarded(field),
                 text=self.text(line),
             )
         )

@@ -5,17 +5,25 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from downriver.capture.code import CodeEdge, TableNames, find_references
-from downriver.capture.scan.python.frames.frame import (
-    NOTHING,
-    ColumnDependency,
-    Deps,
-    Frame,
-    OpenColumns,
-    through,
-)
+import msgspec
+
+from downriver.capture.code import TableNames, find_references
+from downriver.capture.scan.python.frames.frame import Frame, edges_to, table_of, used
 from downriver.capture.scan.python.interpreter.values import RUNTIME_VALUE, LocatedText
 from downriver.capture.sql import parse_sql_lineage
+from downriver.columns import (
+    NOTHING,
+    Certainty,
+    Column,
+    DependencyKind,
+    Deps,
+    Item,
+    Relation,
+    Star,
+    TableName,
+    merge_all,
+    source,
+)
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
@@ -70,13 +78,14 @@ def run_sql(
     for table in lineage.outputs:
         _write(run, table, lineage)
     _record_references(run, text, readable, lineage)
-    return _result(run, lineage, library)
+    return _result_frame(run, lineage, "", library)
 
 
 def _columns_of(run: Interpreter, table: str) -> Sequence[str] | None:
     view = run.views.get(table.casefold())
     if view is not None:
-        return list(view.columns) if view.columns and not view.stars else None
+        names = [column.name for column in view.relation.columns]
+        return None if view.relation.open else names or None
     context = run.recorder.context
     return None if RUNTIME_VALUE in table else context.columns_of(context.dataset_for(table))
 
@@ -101,9 +110,7 @@ def _record_blind_spots(run: Interpreter, text: LocatedText, lineage: SqlLineage
         run.recorder.add_blind_spot(
             "dynamic_name", "the query uses a table whose name is only known at run time", text.line
         )
-    elif RUNTIME_VALUE in _QUOTED.sub(
-        "''", text
-    ):  # an unknown value in a string literal hides no name
+    elif RUNTIME_VALUE in _QUOTED.sub("''", text):  # unknown parts of string literals hide no name
         run.recorder.add_blind_spot(
             "dynamic_sql", "a part of the query is only known at run time", text.line
         )
@@ -119,15 +126,15 @@ def _write(run: Interpreter, table: str, lineage: SqlLineage) -> None:
     run.recorder.job.add_output(target)
     for edge in [*lineage.column_edges, *lineage.dataset_edges]:
         if edge.target.table == table:
-            for dep in _deps(run, edge):
+            for made in edges_to(target, edge.target.column, _deps(run, edge)):
                 run.recorder.job.edges.append(
-                    CodeEdge(
-                        source=dep.dataset, source_field=dep.field, target=target,
-                        target_field=edge.target.column, subtype=dep.subtype,
-                        masking=edge.masking, confidence=edge.resolution,
+                    msgspec.structs.replace(
+                        made,
+                        masking=edge.masking,
+                        confidence=edge.resolution,
                         expression=edge.expression,
                     )
-                )  # fmt: skip
+                )
 
 
 def _is_temporary(sql: str) -> bool:
@@ -141,21 +148,20 @@ def _deps(run: Interpreter, edge: ColumnEdge) -> Deps:
     """Return the dataset columns of an edge's source; those of a temporary view are resolved."""
     view = run.views.get(edge.source.table.casefold())
     if view is not None:
-        return through(view.find(edge.source.column), edge.subtype)
+        return used(view.find(edge.source.column), DependencyKind[edge.subtype])
     if RUNTIME_VALUE in edge.source.table or RUNTIME_VALUE in edge.source.column:
         return NOTHING
     dataset = run.recorder.context.dataset_for(edge.source.table)
-    return frozenset({ColumnDependency(dataset, edge.source.column, edge.subtype)})
-
-
-def _result(run: Interpreter, lineage: SqlLineage, library: str) -> Frame:
-    return _result_frame(run, lineage, "", library)
+    return used(
+        source(table_of(dataset), edge.source.column, Certainty.INFERRED),
+        DependencyKind[edge.subtype],
+    )
 
 
 def _result_frame(run: Interpreter, lineage: SqlLineage, target: str, library: str) -> Frame:
-    """Return the result of a query as a frame."""
+    """Return the rows that a query writes to a table as a frame; without a table, its result."""
     columns: dict[str, Deps] = {}
-    stars: dict[OpenColumns, None] = {}
+    stars: dict[TableName, Star] = {}
     for statement in lineage.statements:
         if not target or target in statement.outputs:
             columns.update({name: NOTHING for name in statement.columns if name != "*"})
@@ -165,15 +171,18 @@ def _result_frame(run: Interpreter, lineage: SqlLineage, target: str, library: s
         view = run.views.get(edge.source.table.casefold())
         if edge.source.column == "*" and edge.target.column == "*":
             if view is not None:
-                columns.update(view.columns)
-                stars.update(dict.fromkeys(view.stars))
+                columns.update({column.name: column.deps for column in view.relation.columns})
+                stars.update({star.table: star for star in view.relation.stars})
             elif RUNTIME_VALUE not in edge.source.table:
-                stars[OpenColumns(run.recorder.context.dataset_for(edge.source.table))] = None
+                table = table_of(run.recorder.context.dataset_for(edge.source.table))
+                stars[table] = Star(table)
         else:
             known = columns.get(edge.target.column, NOTHING)
-            columns[edge.target.column] = known | _deps(run, edge)
-    rows = [d for e in lineage.dataset_edges if e.target.table == target for d in _deps(run, e)]
-    return Frame(columns=columns, stars=tuple(stars), rows=frozenset(rows), library=library)
+            columns[edge.target.column] = merge_all([known, _deps(run, edge)])
+    rows = merge_all(_deps(run, e) for e in lineage.dataset_edges if e.target.table == target)
+    items: list[Item] = [Column(name, deps) for name, deps in columns.items()]
+    items += stars.values()
+    return Frame(relation=Relation(items, rows), library=library)
 
 
 def _record_references(
@@ -189,8 +198,7 @@ def _record_references(
             view = run.views[reference.dataset.name]
             run.recorder.reference_column(view, reference.field, line, clause=reference.clause)
         else:
-            dep = ColumnDependency(reference.dataset, reference.field, "IDENTITY")
-            run.recorder.add_reference(dep, line, reference.clause)
+            run.recorder.add_reference(reference.dataset, reference.field, line, reference.clause)
 
 
 _VIEWS = "\0view"  # cannot be the namespace of a dataset

@@ -19,6 +19,7 @@ from downriver.capture.scan.python.interpreter.values import (
     clause_args,
 )
 from downriver.capture.scan.python.sql_text import looks_like_sql, run_sql
+from downriver.columns import DependencyKind
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def read_path(run: Interpreter, path: Value, line: int, library: str) -> Frame:
         frames = [read_path(run, part, line, library) for part in path]
         result = frames[0]
         for frame in frames[1:]:
-            result = result.either(frame)
+            result = result.merged(frame)
         return result
     if not isinstance(path, LocatedText) or path.is_dynamic:
         run.recorder.add_blind_spot(
@@ -289,7 +290,7 @@ def merge_method(run: Interpreter, merge: DeltaMerge, name: str, node: ast.Call)
         if isinstance(condition, LocatedText):
             bare = LocatedText(_QUALIFIER.sub("", condition), condition.line)
             deps = condition_deps(run, bare, source, "join")
-            source = source.steered(deps, "JOIN")
+            source = source.influenced(deps, DependencyKind.JOIN)
         return merge._replace(frame=source)
     if name == "execute" and merge.frame is not None:
         run.recorder.add_output(merge.table, merge.frame)

@@ -5,16 +5,24 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from downriver.capture.scan.python.frames.frame import NOTHING, Deps, Frame, through
+from downriver.capture.scan.python.frames.frame import Frame, used
 from downriver.capture.scan.python.interpreter.values import (
     UNKNOWN,
     ColumnExpression,
-    ColumnUse,
     LocatedText,
     Udf,
     Value,
 )
 from downriver.capture.sql import parse_sql_lineage
+from downriver.columns import (
+    NOTHING,
+    Certainty,
+    DependencyKind,
+    Deps,
+    choose,
+    merge_all,
+    window,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,27 +32,46 @@ if TYPE_CHECKING:
     from downriver.capture.scan.python.interpreter.values import Arguments
 
 
+_PENDING = "\0pending"  # begins the table name of a column whose frame is not known yet
+
+
 def column_of(run: Interpreter, frame: Frame, name: LocatedText, line: int) -> ColumnExpression:
     """Return a column of a frame, and record a reference to it."""
     run.recorder.reference_column(frame, name, line, optional=name.optional)
-    return ColumnExpression(frame.find(name), (), str(name).rpartition(".")[2])
+    return ColumnExpression(frame.find(name), str(name).rpartition(".")[2])
 
 
 def named_column(name: str, line: int, *, optional: bool = False) -> ColumnExpression:
     """Return a column by name, to be resolved on the frame it will be used on."""
-    return ColumnExpression(
-        NOTHING, (ColumnUse(name, "IDENTITY", line, optional),), name.rpartition(".")[2]
-    )
+    return ColumnExpression(_pending(name, line, optional=optional), name.rpartition(".")[2])
 
 
-def combined(values: Iterable[Value], subtype: str, name: str = "") -> ColumnExpression:
+def _pending(
+    name: str, line: int, kind: int = DependencyKind.IDENTITY, *, optional: bool = False
+) -> Deps:
+    table = (_PENDING, str(line), "optional" if optional else "")
+    return {(table, name, kind, False): Certainty.INFERRED}
+
+
+def pending_names(column: ColumnExpression) -> list[str]:
+    """Return the names of columns that are not resolved yet."""
+    return [name for table, name, _, _ in column.deps if table[0] == _PENDING]
+
+
+def with_optional(column: ColumnExpression, names: frozenset[str]) -> ColumnExpression:
+    """Return an expression in which unresolved columns of these names may be missing."""
+    deps: Deps = {}
+    for (table, name, kind, masked), certainty in column.deps.items():
+        if table[0] == _PENDING and name.casefold() in names:
+            table = (*table[:2], "optional")
+        deps[table, name, kind, masked] = certainty
+    return column._replace(deps=deps)
+
+
+def combined(values: Iterable[Value], kind: DependencyKind, name: str = "") -> ColumnExpression:
     """Return an expression over others, each used in this way."""
-    deps: Deps = NOTHING
-    uses: list[ColumnUse] = []
-    for value in list_columns(values):
-        deps |= through(value.deps, subtype)
-        uses += [use._replace(subtype=_stronger(use.subtype, subtype)) for use in value.uses]
-    return ColumnExpression(deps, tuple(uses), name)
+    deps = merge_all(used(column.deps, kind) for column in list_columns(values))
+    return ColumnExpression(deps, name)
 
 
 def list_columns(values: Iterable[Value]) -> list[ColumnExpression]:
@@ -60,35 +87,28 @@ def list_columns(values: Iterable[Value]) -> list[ColumnExpression]:
 
 def transformed(run: Interpreter, values: list[Value]) -> Value:
     """Return the value of an operator: a column expression if an operand is one, else unknown."""
-    return combined(values, "TRANSFORMATION") if list_columns(values) else UNKNOWN
+    return combined(values, DependencyKind.TRANSFORMATION) if list_columns(values) else UNKNOWN
 
 
 def merged(values: Iterable[ColumnExpression], name: str = "") -> ColumnExpression:
     """Return several expressions as one, without a change of use."""
-    deps: Deps = NOTHING
-    uses: tuple[ColumnUse, ...] = ()
-    for value in values:
-        deps |= value.deps
-        uses += value.uses
-    return ColumnExpression(deps, uses, name)
+    return ColumnExpression(merge_all(value.deps for value in values), name)
 
 
 def resolved(run: Interpreter, column: ColumnExpression, frame: Frame, clause: Clause) -> Deps:
     """Return the dependencies of an expression on a frame, and record its references."""
-    found = column.deps
-    for use in column.uses:
+    parts: list[Deps] = []
+    for key, certainty in column.deps.items():
+        table, name, kind, _ = key
+        if table[0] != _PENDING:
+            parts.append({key: certainty})
+            continue
+        _, line, optional = table
         run.recorder.reference_column(
-            frame, use.name, use.line, clause=clause, optional=use.optional
+            frame, name, int(line), clause=clause, optional=bool(optional)
         )
-        found |= through(frame.find(use.name), use.subtype)
-    return found
-
-
-def _stronger(inner: str, outer: str) -> str:
-    order = ("IDENTITY", "TRANSFORMATION", "AGGREGATION")
-    if outer not in order:
-        return outer
-    return inner if inner not in order else max(inner, outer, key=order.index)
+        parts.append(used(frame.find(name), kind))
+    return merge_all(parts)
 
 
 def deps_of(run: Interpreter, value: Value, frame: Frame, clause: Clause) -> Deps:
@@ -96,14 +116,11 @@ def deps_of(run: Interpreter, value: Value, frame: Frame, clause: Clause) -> Dep
     if isinstance(value, LocatedText):
         column = named_column(value, value.line, optional=value.optional)
         return resolved(run, column, frame, clause)
-    found: Deps = NOTHING
-    for column in list_columns([value]):
-        found |= resolved(run, column, frame, clause)
+    found = [resolved(run, column, frame, clause) for column in list_columns([value])]
     if isinstance(value, (list, tuple)) and not isinstance(value, ColumnExpression):
-        for part in value:
-            if isinstance(part, (LocatedText, list)):
-                found |= deps_of(run, part, frame, clause)
-    return found
+        names = [part for part in value if isinstance(part, (LocatedText, list))]
+        found += [deps_of(run, part, frame, clause) for part in names]
+    return merge_all(found)
 
 
 def condition_deps(run: Interpreter, value: Value, frame: Frame, clause: Clause) -> Deps:
@@ -120,8 +137,8 @@ def expression_columns(text: LocatedText) -> list[ColumnExpression]:
     """Return the columns of a SQL expression on a frame; `a as b` has the name `b`."""
     found: list[ColumnExpression] = []
     for name, uses in _parsed(str(text)):
-        made = tuple(ColumnUse(field, subtype, text.line) for field, subtype in uses)
-        found.append(ColumnExpression(NOTHING, made, name))
+        deps = [_pending(field, text.line, DependencyKind[subtype]) for field, subtype in uses]
+        found.append(ColumnExpression(merge_all(deps), name))
     return found
 
 
@@ -188,15 +205,20 @@ def function(run: Interpreter, name: str, args: Arguments) -> Value:
     if name == "broadcast" and isinstance(first, Frame):
         return first
     if name == "when":
-        condition = combined([first], "CONDITIONAL")
-        return merged([condition, combined(list_columns(args.given[1:]), "TRANSFORMATION")])
+        return ColumnExpression(_when(first, args.given[1:]))
     given = named_columns(name, args)
-    subtype = "AGGREGATION" if name in AGGREGATES else "TRANSFORMATION"
+    is_aggregate = name in AGGREGATES
+    kind = DependencyKind.AGGREGATION if is_aggregate else DependencyKind.TRANSFORMATION
     if name in ("desc", "asc", "partitionBy", "orderBy", "rowsBetween", "rangeBetween"):
         return merged(given)
-    made = combined(given, subtype)
+    made = combined(given, kind)
     inner = ", ".join(column.name or "…" for column in given)
     return made._replace(name=f"{name}({inner})", generated=True)
+
+
+def _when(condition: Value, values: list[Value]) -> Deps:
+    conditions = [used(c.deps, DependencyKind.CONDITIONAL) for c in list_columns([condition])]
+    return choose(conditions, [column.deps for column in list_columns(values)])
 
 
 def named_columns(name: str, args: Arguments) -> list[ColumnExpression]:
@@ -226,18 +248,13 @@ def column_method(run: Interpreter, base: ColumnExpression, name: str, args: Arg
     if name in ("desc", "asc", "desc_nulls_last", "asc_nulls_last", "desc_nulls_first"):
         return base
     if name == "over":
-        return merged(
-            [combined([base], "TRANSFORMATION"), combined(list_columns(args.given), "WINDOW")],
-            base.name,
-        )
+        keys = [used(column.deps, DependencyKind.WINDOW) for column in list_columns(args.given)]
+        return ColumnExpression(window(base.deps, keys), base.name)
     if name == "when":
-        condition = combined([first], "CONDITIONAL")
-        return merged(
-            [base, condition, combined(list_columns(args.given[1:]), "TRANSFORMATION")], base.name
-        )
+        return ColumnExpression(merge_all([base.deps, _when(first, args.given[1:])]), base.name)
     if name in ("partitionBy", "orderBy", "rowsBetween", "rangeBetween"):  # of a window
         return merged([base, *named_columns("partitionBy", args)])
-    if name in AGGREGATES and base.deps:
-        return combined([base, *args.all()], "AGGREGATION", base.name)
+    if name in AGGREGATES and base.deps and not pending_names(base):
+        return combined([base, *args.all()], DependencyKind.AGGREGATION, base.name)
     keeps = base.name if name in ("cast", "astype", "fillna", "otherwise") else ""
-    return combined([base, *args.all()], "TRANSFORMATION", keeps)
+    return combined([base, *args.all()], DependencyKind.TRANSFORMATION, keeps)

@@ -1,213 +1,196 @@
-"""Data frames as lineage: which columns they have, and what each is made of."""
+"""Data frames as relations of the column algebra."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from downriver.capture.code import CodeEdge, DerivationStep, OutputShape
+from downriver.columns import (
+    NOTHING,
+    Certainty,
+    Column,
+    DependencyKind,
+    Deps,
+    Item,
+    Relation,
+    Star,
+    TableName,
+    aggregate,
+    direct,
+    project,
+    source,
+    union_by_name,
+)
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
-class ColumnDependency(NamedTuple):
-    """A column of a dataset, and how it is used."""
-
-    dataset: DatasetId
-    field: str
-    subtype: str
-
-
-Deps: TypeAlias = frozenset[ColumnDependency]
-NOTHING: Deps = frozenset()
-
-_ORDER = ("IDENTITY", "TRANSFORMATION", "AGGREGATION")
-
-
-def through(deps: Iterable[ColumnDependency], subtype: str) -> Deps:
-    """Return what depends on something that has these dependencies, used in this way."""
-    return frozenset(dep._replace(subtype=_stronger(dep.subtype, subtype)) for dep in deps)
-
-
-def _stronger(inner: str, outer: str) -> str:
-    """A value that only steers goes on steering; what is computed stays computed."""
-    if outer not in _ORDER:
-        return outer
-    if inner not in _ORDER:
-        return inner
-    return max(inner, outer, key=_ORDER.index)
-
-
-class OpenColumns(NamedTuple):
-    """All columns of a dataset whose schema is unknown, but those dropped or replaced."""
-
-    dataset: DatasetId
-    without: frozenset[str] = frozenset()
-
-
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """A data frame. `is_known` tells whether we know where its data comes from.
+    """A data frame. `is_known` tells whether the source of its data is known.
 
-    `aliases` are the frames it was joined from, as expressions call them: `o.id`. `steps` tell how
-    it came about.
+    `aliases` are the frames it was joined from, by the alias in expressions such as `o.id`.
+    `steps` are the operations that derive it. The tables of its relation are (namespace, name).
     """
 
-    columns: dict[str, Deps] = {}
-    stars: tuple[OpenColumns, ...] = ()
-    rows: Deps = NOTHING
+    relation: Relation = msgspec.field(default_factory=lambda: Relation([]))
     library: str = "spark"
     is_known: bool = True
     aliases: dict[str, Frame] = {}
     steps: tuple[DerivationStep, ...] = ()
 
     def find(self, name: str) -> Deps:
-        """Return what a column is made of; `o.id` is the `id` of what goes by `o`, or just `id`."""
+        """Return the dependencies of a column. `o.id` is the `id` of alias `o`, or just `id`."""
         alias, _, rest = name.partition(".")
         if rest and alias.casefold() in self.aliases:
             return self.aliases[alias.casefold()].find(rest)
-        for candidate in dict.fromkeys((name, name.rpartition(".")[2])):
-            for known, deps in self.columns.items():
-                if known.casefold() == candidate.casefold():
-                    return deps
         bare = name.rpartition(".")[2]
-        return frozenset(
-            ColumnDependency(star.dataset, bare, "IDENTITY")
-            for star in self.stars
-            if bare.casefold() not in star.without
-        )
+        column = self.relation.known(name) or self.relation.find(bare, Certainty.INFERRED)
+        return NOTHING if column is None else column.deps
 
-    def origins(self, name: str) -> list[ColumnDependency]:
-        """Return the columns a name means as they are called where the data comes from."""
+    def origins(self, name: str) -> list[tuple[DatasetId, str]]:
+        """Return the columns of datasets that a column of the frame is, with the same name."""
         bare = name.rpartition(".")[2].casefold()
         return sorted(
-            dep
-            for dep in self.find(name)
-            if dep.subtype == "IDENTITY" and dep.field.casefold() == bare
+            (DatasetId(*table), field)
+            for table, field, kind, _ in self.find(name)
+            if kind == DependencyKind.IDENTITY and field.casefold() == bare
         )
+
+    def select(self, columns: Mapping[str, Deps], stars: Iterable[Star] = ()) -> Frame:
+        """Return a frame of other columns over the same rows."""
+        items: list[Item] = [Column(name, deps) for name, deps in columns.items()]
+        return self._with(project(self.relation, [*items, *stars]))
 
     def with_column(self, name: str, deps: Deps) -> Frame:
         """Add or replace a column."""
-        columns = {k: v for k, v in self.columns.items() if k.casefold() != name.casefold()}
-        return self._with({**columns, name: deps}, self._stars_without([name]))
+        return self._with(self.relation.with_column(name, deps))
 
     def without(self, names: Iterable[str]) -> Frame:
         """Drop columns."""
-        gone = {name.casefold() for name in names}
-        kept = {k: v for k, v in self.columns.items() if k.casefold() not in gone}
-        return self._with(kept, self._stars_without(gone))
+        return self._with(self.relation.without(names))
 
-    def without_part(self, name: str, gone: Deps) -> Frame:
-        """Drop a column that one of the joined frames has, and leave those the others have."""
-        left = self.find(name) - gone
-        datasets = {dep.dataset for dep in gone}
-        columns = {k: v for k, v in self.columns.items() if k.casefold() != name.casefold()}
-        if left and len(columns) < len(self.columns):
-            columns[name] = left
-        hidden = frozenset({name.casefold()})
-        stars = tuple(
-            star._replace(without=star.without | hidden) if star.dataset in datasets else star
-            for star in self.stars
-        )
-        return self._with(columns, stars)
-
-    def called(self, alias: str) -> Frame:
-        """Return the frame under a name that expressions may use."""
-        bare = msgspec.structs.replace(self, aliases={})
-        return msgspec.structs.replace(self, aliases={**self.aliases, alias.casefold(): bare})
+    def without_part(self, name: str, dropped: Deps) -> Frame:
+        """Drop a column of one of the joined frames. Columns of the others stay."""
+        left = {key: sure for key, sure in self.find(name).items() if key not in dropped}
+        tables = {table for table, _, _, _ in dropped}
+        items: list[Item] = []
+        for item in self.relation.items:
+            if isinstance(item, Star):
+                items.append(item.without([name]) if item.table in tables else item)
+            elif item.name.casefold() != name.casefold():
+                items.append(item)
+        if left and self.relation.known(name) is not None:
+            items.append(Column(name, left))
+        return self._with(project(self.relation, items))
 
     def renamed(self, names: Mapping[str, str]) -> Frame:
         """Rename columns."""
-        wanted = {old.casefold(): new for old, new in names.items()}
-        columns = {wanted.get(k.casefold(), k): v for k, v in self.columns.items()}
-        for old, new in names.items():
-            if all(k.casefold() != old.casefold() for k in self.columns):
-                found = self.find(old)
-                if found:
-                    columns[new] = found
-        return self._with(columns, self._stars_without(names))
+        return self._with(self.relation.renamed_columns(names))
 
-    def only(self, columns: dict[str, Deps], stars: tuple[OpenColumns, ...] = ()) -> Frame:
-        """Return a frame of other columns over the same rows."""
-        return self._with(columns, stars)
+    def aliased(self, alias: str) -> Frame:
+        """Return the frame with an alias for expressions."""
+        bare = msgspec.structs.replace(self, aliases={})
+        return msgspec.structs.replace(self, aliases={**self.aliases, alias.casefold(): bare})
 
-    def steered(self, deps: Iterable[ColumnDependency], subtype: str) -> Frame:
-        """Return the frame with rows that depend on more."""
-        return msgspec.structs.replace(self, rows=self.rows | through(deps, subtype))
+    def with_stars(self, stars: Iterable[Star]) -> Frame:
+        """Add all columns of tables whose schemas are unknown."""
+        return self._with(project(self.relation, [*self.relation.columns, *stars]))
 
-    def either(self, other: Frame) -> Frame:
-        """Return the columns of both frames: one on top of the other, or side by side."""
-        columns = dict(self.columns)
-        for name, deps in other.columns.items():
-            columns[name] = columns.get(name, NOTHING) | deps
+    def aggregated(self, keys: Deps, columns: Mapping[str, Deps]) -> Frame:
+        """Return a frame of aggregates, one row for each group of equal keys."""
+        items = [Column(name, deps) for name, deps in columns.items()]
+        grouped = used(keys, DependencyKind.GROUP_BY)
+        return self._with(aggregate(self.relation, grouped, items))
+
+    def influenced(self, deps: Deps, kind: DependencyKind) -> Frame:
+        """Return the frame with rows that also depend on `deps`."""
+        return self._with(self.relation.influenced(used(deps, kind), kind))
+
+    def merged(self, other: Frame) -> Frame:
+        """Return the columns of both frames. Columns with the same name are one."""
+        relation = union_by_name([self.relation, other.relation])
+        stars = {(star.table, star.dropped): star for star in relation.stars}
         return msgspec.structs.replace(
             self,
-            columns=columns,
-            stars=tuple(dict.fromkeys([*self.stars, *other.stars])),
-            rows=self.rows | other.rows,
+            relation=project(relation, [*relation.columns, *stars.values()]),
             is_known=self.is_known and other.is_known,
             aliases={**self.aliases, **other.aliases},
             steps=tuple(dict.fromkeys([*self.steps, *other.steps])),
         )
 
-    def _with(self, columns: dict[str, Deps], stars: tuple[OpenColumns, ...]) -> Frame:
-        return msgspec.structs.replace(self, columns=columns, stars=stars)
-
-    def _stars_without(self, names: Iterable[str]) -> tuple[OpenColumns, ...]:
-        gone = {name.casefold() for name in names}
-        return tuple(star._replace(without=star.without | gone) for star in self.stars)
+    def _with(self, relation: Relation) -> Frame:
+        return msgspec.structs.replace(self, relation=relation)
 
     def datasets(self) -> list[DatasetId]:
-        """Return where its data comes from."""
-        found = {dep.dataset for deps in self.columns.values() for dep in deps}
-        found |= {star.dataset for star in self.stars} | {dep.dataset for dep in self.rows}
-        return sorted(found)
+        """Return the datasets that the data comes from."""
+        relation = self.relation
+        deps = [*(column.deps for column in relation.columns), relation.rows]
+        tables = {table for part in deps for table, _, _, _ in part}
+        tables |= {star.table for star in relation.stars}
+        return sorted(DatasetId(*table) for table in tables)
 
-    def written_to(self, target: DatasetId) -> OutputShape:
-        """Return the frame as what a dataset is filled with."""
-        named = {name.casefold() for name in self.columns}
-        hidden = frozenset(name for star in self.stars for name in star.without)
+    def output_shape(self, target: DatasetId) -> OutputShape:
+        """Return the columns that writing the frame gives a dataset."""
+        names = [column.name for column in self.relation.columns]
+        dropped = {name.casefold() for star in self.relation.stars for name in star.dropped}
         return OutputShape(
             dataset=target,
-            columns=tuple(self.columns),
-            without=hidden - named,
-            open=bool(self.stars) or not self.is_known,
+            columns=tuple(names),
+            without=frozenset(dropped - {name.casefold() for name in names}),
+            open=bool(self.relation.stars) or not self.is_known,
             steps=self.steps,
         )
 
     def edges(self, target: DatasetId) -> Iterator[CodeEdge]:
         """Yield the column lineage of writing the frame to a dataset."""
-        for name, deps in self.columns.items():
-            for dep in deps:
-                yield _edge(dep, target, name)
-        for star in self.stars:
-            yield _edge(ColumnDependency(star.dataset, "*", "IDENTITY"), target, "*")
-        for dep in self.rows:
-            yield _edge(dep, target, "*")
+        for column in self.relation.columns:
+            yield from edges_to(target, column.name, column.deps)
+        for star in self.relation.stars:
+            yield from edges_to(target, "*", star.column("*").deps)
+        yield from edges_to(target, "*", self.relation.rows)
 
 
-def _edge(dep: ColumnDependency, target: DatasetId, name: str) -> CodeEdge:
-    return CodeEdge(
-        source=dep.dataset,
-        source_field=dep.field,
-        target=target,
-        target_field=name,
-        subtype=dep.subtype,
-        confidence="inferred",
-    )
+def edges_to(target: DatasetId, field: str, deps: Deps) -> Iterator[CodeEdge]:
+    """Yield the column lineage of one column of a dataset."""
+    for table, column, kind, _ in deps:
+        yield CodeEdge(
+            source=DatasetId(*table),
+            source_field=column,
+            target=target,
+            target_field=field,
+            subtype=DependencyKind(kind).name,
+            confidence="inferred",
+        )
 
 
 UNKNOWN_FRAME = Frame(is_known=False)
 
 
+def used(deps: Deps, kind: int) -> Deps:
+    """Return the dependencies of a value that uses another one in this way.
+
+    Unlike in `indirect`, the last INDIRECT use decides: a filter on a window is a FILTER.
+    """
+    if kind < DependencyKind.JOIN:
+        return direct(deps, kind)
+    return {(table, column, kind, False): sure for (table, column, _, _), sure in deps.items()}
+
+
+def table_of(dataset: DatasetId) -> TableName:
+    """Return a dataset as a table of the column algebra."""
+    return (dataset.namespace, dataset.name)
+
+
 def read_frame(
     dataset: DatasetId, columns_of: Callable[[DatasetId], list[str] | None], library: str
 ) -> Frame:
-    """Return a dataset as a frame: with its columns when they are known."""
-    known = columns_of(dataset)
-    if known is None:
-        return Frame(stars=(OpenColumns(dataset),), library=library)
-    columns = {name: frozenset({ColumnDependency(dataset, name, "IDENTITY")}) for name in known}
-    return Frame(columns=columns, library=library)
+    """Return a dataset as a frame, with its columns if they are known."""
+    table, names = table_of(dataset), columns_of(dataset)
+    items: list[Item] = [Star(table)]
+    if names is not None:
+        items = [Column(name, source(table, name, Certainty.INFERRED)) for name in names]
+    return Frame(relation=Relation(items), library=library)

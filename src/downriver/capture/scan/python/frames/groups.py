@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.capture.scan.python.frames.columns import combined, deps_of, list_columns
-from downriver.capture.scan.python.frames.frame import NOTHING, UNKNOWN_FRAME, Deps, Frame
+from downriver.capture.scan.python.frames.columns import deps_of, list_columns
+from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame
 from downriver.capture.scan.python.interpreter.values import (
     ColumnExpression,
     GroupedFrame,
@@ -13,6 +13,7 @@ from downriver.capture.scan.python.interpreter.values import (
     Value,
     clause_args,
 )
+from downriver.columns import NOTHING, DependencyKind, Deps, direct, merge_all
 
 if TYPE_CHECKING:
     import ast
@@ -26,13 +27,16 @@ def aggregated(run: Interpreter, grouped: GroupedFrame, args: Arguments) -> Fram
     frame = grouped.frame
     columns: dict[str, Deps] = dict(grouped.keys)
     for name, value in _aggregates(args, frame.library):
-        deps = deps_of(run, value, frame, "select")
-        columns[name] = columns.get(name, NOTHING) | frozenset(
-            dep._replace(subtype="AGGREGATION") if dep.subtype == "IDENTITY" else dep
-            for dep in deps
-        )
-    keys = [dep for deps in grouped.keys.values() for dep in deps]
-    return frame.only(columns).steered(keys, "GROUP_BY")
+        deps = _aggregate(deps_of(run, value, frame, "select"))
+        columns[name] = merge_all([columns.get(name, NOTHING), deps])
+    return frame.aggregated(merge_all(grouped.keys.values()), columns)
+
+
+def _aggregate(deps: Deps) -> Deps:
+    """Return dependencies in which a column that is used without a function is aggregated."""
+    identity = {key: sure for key, sure in deps.items() if key[2] == DependencyKind.IDENTITY}
+    others = {key: sure for key, sure in deps.items() if key not in identity}
+    return merge_all([others, direct(identity, DependencyKind.AGGREGATION)])
 
 
 def _aggregates(args: Arguments, library: str) -> list[tuple[str, Value]]:
@@ -64,16 +68,16 @@ def grouped_method(run: Interpreter, grouped: GroupedFrame, name: str, node: ast
         run.recorder.add_blind_spot(
             "pivot", "the columns of a pivot are only known at run time", args.line
         )
-        return GroupedFrame(frame.steered(keys, "GROUP_BY"), grouped.keys)
+        return GroupedFrame(frame.influenced(keys, DependencyKind.GROUP_BY), grouped.keys)
     if name == "count":
-        return frame.only({**grouped.keys, "count": NOTHING})
+        return frame.select({**grouped.keys, "count": NOTHING})
     if name in ("sum", "avg", "mean", "min", "max"):
         named = [v for v in args.given if isinstance(v, LocatedText)]
         columns = {f"{name}({column})": column for column in named}
         made = aggregated(run, grouped, args._replace(given=[], named={}))
         for label, column in columns.items():
             deps = deps_of(run, column, frame, "select")
-            made = made.with_column(label, combined([ColumnExpression(deps)], "AGGREGATION").deps)
+            made = made.with_column(label, direct(deps, DependencyKind.AGGREGATION))
         return made
     if name.startswith("apply"):
         run.recorder.add_blind_spot(
@@ -90,14 +94,13 @@ def _aggregate_pandas(run: Interpreter, grouped: GroupedFrame, name: str, args: 
     made = aggregated(run, grouped, args)
     for column in grouped.only:
         run.recorder.reference_column(frame, column, args.line, clause="select")
-        made = made.with_column(
-            column, combined([ColumnExpression(frame.find(column))], "AGGREGATION").deps
-        )
+        made = made.with_column(column, direct(frame.find(column), DependencyKind.AGGREGATION))
     if not grouped.only and not args.all() and name not in ("size", "count"):
-        others = {k: v for k, v in frame.columns.items() if k not in grouped.keys}
-        for column, deps in others.items():
-            made = made.with_column(column, combined([ColumnExpression(deps)], "AGGREGATION").deps)
-        return made.only(made.columns, frame.stars)
+        for other in frame.relation.columns:
+            if other.name not in grouped.keys:
+                deps = direct(other.deps, DependencyKind.AGGREGATION)
+                made = made.with_column(other.name, deps)
+        return made.with_stars(frame.relation.stars)
     if name in ("apply", "transform", "pipe") and not grouped.only:
         run.recorder.add_blind_spot(
             "opaque", f"lineage of {name} is unknown: it runs a function on each group", args.line

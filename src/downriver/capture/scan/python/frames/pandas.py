@@ -15,7 +15,7 @@ from downriver.capture.scan.python.frames.columns import (
     merged,
     resolved,
 )
-from downriver.capture.scan.python.frames.frame import NOTHING, UNKNOWN_FRAME, Deps, Frame
+from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame
 from downriver.capture.scan.python.interpreter.values import (
     UNKNOWN,
     ColumnExpression,
@@ -27,6 +27,7 @@ from downriver.capture.scan.python.interpreter.values import (
     line_of_call,
 )
 from downriver.capture.scan.python.sql_text import looks_like_sql, run_sql
+from downriver.columns import NOTHING, DependencyKind, Deps, direct, merge_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +63,9 @@ def function(run: Interpreter, name: str, args: Arguments) -> Value:
         return _merged(run, first, args.get("right", 1), args, shift=1)
     if name == "DataFrame":
         return first if isinstance(first, Frame) else _from_columns(run, first)
-    return combined(args.all(), "TRANSFORMATION") if list_columns(args.all()) else UNKNOWN
+    return (
+        combined(args.all(), DependencyKind.TRANSFORMATION) if list_columns(args.all()) else UNKNOWN
+    )
 
 
 def _read_sql(run: Interpreter, query: Value, args: Arguments) -> Frame:
@@ -88,7 +91,7 @@ def _narrowed(run: Interpreter, frame: Frame, columns: Value) -> Frame:
         return frame
     for name in names:
         run.recorder.reference_column(frame, name, name.line, clause="select")
-    return frame.only({str(name): frame.find(name) for name in names})
+    return frame.select({str(name): frame.find(name) for name in names})
 
 
 def _concat(frames: list[Value] | tuple[Value, ...]) -> Frame:
@@ -97,7 +100,7 @@ def _concat(frames: list[Value] | tuple[Value, ...]) -> Frame:
         return as_pandas(UNKNOWN_FRAME)
     result = known[0]
     for frame in known[1:]:
-        result = result.either(frame)
+        result = result.merged(frame)
     return result
 
 
@@ -105,19 +108,19 @@ def _from_columns(run: Interpreter, given: Value) -> Frame:
     columns: dict[str, Deps] = {}
     for name, value in given.items() if isinstance(given, dict) else ():
         columns[str(name)] = merged(list_columns([value])).deps
-    return Frame(columns=columns, library="pandas")
+    return Frame(library="pandas").select(columns)
 
 
 def _named(run: Interpreter, frame: Frame, value: Value, clause: Clause) -> Deps:
     """Return the dependencies of columns given by name, and record references to them."""
-    found: Deps = NOTHING
+    found: list[Deps] = []
     for name in value if isinstance(value, (list, tuple)) else [value]:
         if isinstance(name, LocatedText):
             run.recorder.reference_column(
                 frame, name, name.line, clause=clause, optional=name.optional
             )
-            found |= frame.find(name)
-    return found
+            found.append(frame.find(name))
+    return merge_all(found)
 
 
 # Methods of frames
@@ -161,11 +164,11 @@ def _merge(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 
 def _merged(run: Interpreter, frame: Frame, other: Value, args: Arguments, *, shift: int) -> Frame:
     if not isinstance(other, Frame):
-        return frame.either(UNKNOWN_FRAME)
+        return frame.merged(UNKNOWN_FRAME)
     on = args.get("on", 2 + shift)
     left, right = args.get("left_on") or on, args.get("right_on") or on
-    keys = _named(run, frame, left, "join") | _named(run, other, right, "join")
-    return frame.either(other).steered(keys, "JOIN")
+    keys = merge_all([_named(run, frame, left, "join"), _named(run, other, right, "join")])
+    return frame.merged(other).influenced(keys, DependencyKind.JOIN)
 
 
 def _group_by(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
@@ -186,18 +189,20 @@ def _query(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
         return frame
     readable = LocatedText(text.replace("==", "=").replace("@", ":"), text.line)
     deps = resolved(run, merged(expression_columns(readable)), frame, "filter")
-    return frame.steered(deps, "FILTER")
+    return frame.influenced(deps, DependencyKind.FILTER)
 
 
 def _sort(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     by = clause_args(run, node, "order").get("by", 0)
-    return frame.steered(_named(run, frame, by, "order"), "SORT")
+    return frame.influenced(_named(run, frame, by, "order"), DependencyKind.SORT)
 
 
-def _subset(clause: Clause, subtype: str) -> Callable[[Interpreter, Frame, ast.Call], Value]:
+def _subset(
+    clause: Clause, kind: DependencyKind
+) -> Callable[[Interpreter, Frame, ast.Call], Value]:
     def handle(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
         subset = clause_args(run, node, clause).get("subset", 0)
-        return frame.steered(_named(run, frame, subset, clause), subtype)
+        return frame.influenced(_named(run, frame, subset, clause), kind)
 
     return handle
 
@@ -245,15 +250,15 @@ def _to_gbq(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 
 def _pivot(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "group")
-    keys = _named(run, frame, args.get("index"), "group")
-    keys |= _named(run, frame, args.get("columns"), "group")
+    given = [args.get("index"), args.get("columns")]
+    keys = merge_all(_named(run, frame, value, "group") for value in given)
     values = args.get("values")
-    deps = combined([ColumnExpression(_named(run, frame, values, "select"))], "AGGREGATION").deps
+    deps = direct(_named(run, frame, values, "select"), DependencyKind.AGGREGATION)
     run.recorder.add_blind_spot(
         "pivot", "the columns of a pivot are only known at run time", line_of_call(node)
     )
     columns = {str(name): frame.find(str(name)) for name in _texts(args.get("index"))}
-    return frame.only({**columns, "*": deps}).steered(keys, "GROUP_BY")
+    return frame.select({**columns, "*": deps}).influenced(keys, DependencyKind.GROUP_BY)
 
 
 def _melt(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
@@ -262,10 +267,8 @@ def _melt(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     values = _texts(args.get("value_vars", 1))
     _named(run, frame, [*kept, *values], "select")
     columns = {str(name): frame.find(name) for name in kept}
-    deps: Deps = NOTHING
-    for name in values:
-        deps |= frame.find(name)
-    return frame.only({**columns, "variable": NOTHING, "value": deps})
+    deps = merge_all(frame.find(name) for name in values)
+    return frame.select({**columns, "variable": NOTHING, "value": deps})
 
 
 def _texts(value: Value) -> list[LocatedText]:
@@ -280,7 +283,11 @@ def _apply(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     if not isinstance(given, Function):
         return UNKNOWN
     value = run.call(given, [frame], {})
-    return combined(list_columns([value]), "TRANSFORMATION") if list_columns([value]) else UNKNOWN
+    return (
+        combined(list_columns([value]), DependencyKind.TRANSFORMATION)
+        if list_columns([value])
+        else UNKNOWN
+    )
 
 
 METHODS: dict[str, Callable[[Interpreter, Frame, ast.Call], Value]] = {
@@ -291,8 +298,8 @@ METHODS: dict[str, Callable[[Interpreter, Frame, ast.Call], Value]] = {
     "groupby": _group_by,
     "query": _query,
     "sort_values": _sort,
-    "dropna": _subset("filter", "FILTER"),
-    "drop_duplicates": _subset("group", "GROUP_BY"),
+    "dropna": _subset("filter", DependencyKind.FILTER),
+    "drop_duplicates": _subset("group", DependencyKind.GROUP_BY),
     "set_index": _keys_only,
     "astype": _same,
     "to_sql": _to_sql,

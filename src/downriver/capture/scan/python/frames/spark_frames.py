@@ -9,15 +9,10 @@ from downriver.capture.scan.python.frames.columns import (
     condition_deps,
     deps_of,
     expression_columns,
+    pending_names,
     resolved,
 )
-from downriver.capture.scan.python.frames.frame import (
-    NOTHING,
-    UNKNOWN_FRAME,
-    ColumnDependency,
-    Deps,
-    Frame,
-)
+from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame
 from downriver.capture.scan.python.frames.groups import aggregated
 from downriver.capture.scan.python.interpreter.values import (
     UNKNOWN,
@@ -31,10 +26,11 @@ from downriver.capture.scan.python.interpreter.values import (
     clause_args,
     line_of_call,
 )
+from downriver.columns import DependencyKind, Deps, Star, merge_all
 
 if TYPE_CHECKING:
     import ast
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from downriver.capture.scan.python.interpreter.interpreter import Interpreter
     from downriver.capture.scan.python.interpreter.values import Arguments
@@ -71,34 +67,38 @@ def frame_method(run: Interpreter, frame: Frame, name: str, node: ast.Call) -> V
 
 def selected(run: Interpreter, frame: Frame, values: list[Value], line: int) -> Frame:
     """Return a frame of the selected columns."""
-    result = frame.only({})
+    columns: dict[str, Deps] = {}
+    stars: list[Star] = []
+    for value in _flatten(values):
+        if isinstance(value, ColumnNames) or value == "*" or _is_star(value):
+            _reference_all(run, frame, value, line)
+            columns.update({column.name: column.deps for column in frame.relation.columns})
+            stars += frame.relation.stars
+        elif isinstance(value, LocatedText):
+            columns[value.rpartition(".")[2]] = deps_of(run, value, frame, "select")
+        elif isinstance(value, ColumnExpression):
+            columns[value.name or "?"] = resolved(run, value, frame, "select")
+    return frame.select(columns, stars)
+
+
+def _flatten(values: list[Value]) -> Iterator[Value]:
     for value in values:
         if isinstance(value, list):
-            result = _beside(result, selected(run, frame, value, line))
-        elif isinstance(value, ColumnNames) or value == "*" or _is_star(value):
-            _note_star(run, frame, value, line)
-            result = _beside(result, frame)
-        elif isinstance(value, LocatedText):
-            deps = deps_of(run, value, frame, "select")
-            result = _beside(result, frame.only({value.rpartition(".")[2]: deps}))
-        elif isinstance(value, ColumnExpression):
-            deps = resolved(run, value, frame, "select")
-            result = _beside(result, frame.only({value.name or "?": deps}))
-    return result
-
-
-def _beside(one: Frame, other: Frame) -> Frame:
-    return one.only({**one.columns, **other.columns}, (*one.stars, *other.stars))
+            yield from _flatten(value)
+        else:
+            yield value
 
 
 def _is_star(value: Value) -> bool:
-    return isinstance(value, ColumnExpression) and any(use.name.endswith("*") for use in value.uses)
+    if not isinstance(value, ColumnExpression):
+        return False
+    return any(name.endswith("*") for name in pending_names(value))
 
 
-def _note_star(run: Interpreter, frame: Frame, value: Value, line: int) -> None:
+def _reference_all(run: Interpreter, frame: Frame, value: Value, line: int) -> None:
     at = value.line if isinstance(value, LocatedText) else line
     for dataset in frame.datasets():
-        run.recorder.add_reference(ColumnDependency(dataset, "*", "IDENTITY"), at, "select")
+        run.recorder.add_reference(dataset, "*", at, "select")
 
 
 def _select(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
@@ -167,13 +167,13 @@ def _drop(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 
 def _alias(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     name = clause_args(run, node, "other").get("alias", 0)
-    return frame.called(name) if isinstance(name, LocatedText) else frame
+    return frame.aliased(name) if isinstance(name, LocatedText) else frame
 
 
 def _filter(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "filter")
     deps = condition_deps(run, args.get("condition", 0), frame, "filter")
-    return frame.steered(deps, "FILTER")
+    return frame.influenced(deps, DependencyKind.FILTER)
 
 
 def _join(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
@@ -181,30 +181,31 @@ def _join(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     other, on = args.get("other", 0), args.get("on", 1)
     if not isinstance(other, Frame):
         return beside_unknown(frame)
-    keys = on if isinstance(on, list) else [on]
-    deps: Deps = NOTHING
-    for key in keys:
-        if isinstance(key, (LocatedText, ColumnExpression)):
-            deps |= deps_of(run, key, frame, "join") | deps_of(run, key, other, "join")
+    deps = merge_all(
+        deps_of(run, key, side, "join")
+        for key in (on if isinstance(on, list) else [on])
+        for side in (frame, other)
+        if isinstance(key, (LocatedText, ColumnExpression))
+    )
     how = args.get("how", 2)
     if isinstance(how, str) and how.replace("_", "") in ("leftsemi", "leftanti", "semi", "anti"):
-        return frame.steered(deps | other.rows, "JOIN")
-    return frame.either(other).steered(deps, "JOIN")
+        return frame.influenced(merge_all([deps, other.relation.rows]), DependencyKind.JOIN)
+    return frame.merged(other).influenced(deps, DependencyKind.JOIN)
 
 
 def beside_unknown(frame: Frame) -> Frame:
     """Return a frame joined with an unknown one: its own columns stay known."""
-    return frame.either(UNKNOWN_FRAME)
+    return frame.merged(UNKNOWN_FRAME)
 
 
 def _cross_join(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     other = clause_args(run, node, "join").get("other", 0)
-    return frame.either(other) if isinstance(other, Frame) else beside_unknown(frame)
+    return frame.merged(other) if isinstance(other, Frame) else beside_unknown(frame)
 
 
 def _union(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     other = clause_args(run, node, "select").get("other", 0)
-    return frame.either(other) if isinstance(other, Frame) else beside_unknown(frame)
+    return frame.merged(other) if isinstance(other, Frame) else beside_unknown(frame)
 
 
 def _group_by(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
@@ -224,17 +225,19 @@ def _agg(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 
 def _order_by(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "order")
-    return frame.steered(deps_of(run, args.given, frame, "order"), "SORT")
+    return frame.influenced(deps_of(run, args.given, frame, "order"), DependencyKind.SORT)
 
 
 def _drop_duplicates(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "group")
-    return frame.steered(deps_of(run, args.given, frame, "group"), "GROUP_BY")
+    return frame.influenced(deps_of(run, args.given, frame, "group"), DependencyKind.GROUP_BY)
 
 
 def _dropna(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "filter")
-    return frame.steered(deps_of(run, args.get("subset", 2), frame, "filter"), "FILTER")
+    return frame.influenced(
+        deps_of(run, args.get("subset", 2), frame, "filter"), DependencyKind.FILTER
+    )
 
 
 def _temp_view(run: Interpreter, frame: Frame, node: ast.Call) -> Value:

@@ -28,6 +28,7 @@ from downriver.capture.scan.python.interpreter.values import (
     Value,
     read_args,
 )
+from downriver.columns import DependencyKind
 
 if TYPE_CHECKING:
     import ast
@@ -110,7 +111,7 @@ def subscript(run: Interpreter, base: Value, key: Value, node: ast.Subscript) ->
             names = key if isinstance(key, list) else [key]
             return base._replace(only=tuple(n for n in names if isinstance(n, str)))
         case ColumnExpression():
-            return combined([base, key], "TRANSFORMATION", base.name)
+            return combined([base, key], DependencyKind.TRANSFORMATION, base.name)
         case dict():
             return base.get(key, UNKNOWN) if isinstance(key, (str, int)) else UNKNOWN
         case list() | tuple() if not hasattr(base, "_fields"):
@@ -141,9 +142,9 @@ def _item_of_frame(run: Interpreter, frame: Frame, key: Value, node: ast.Subscri
             for name in key:
                 if isinstance(name, LocatedText):
                     columns[str(name)] = column_of(run, frame, name, name.line).deps
-            return frame.only(columns)
+            return frame.select(columns)
         case ColumnExpression():
-            return frame.steered(resolved(run, key, frame, "filter"), "FILTER")
+            return frame.influenced(resolved(run, key, frame, "filter"), DependencyKind.FILTER)
         case ColumnNames():
             return frame
         case _:
@@ -255,4 +256,6 @@ def function(run: Interpreter, name: str, args: Arguments) -> Value:
         return column_of(run, first, args.given[1], args.line)
     if name == "display":  # of notebooks
         return None
-    return combined(args.all(), "TRANSFORMATION") if list_columns(args.all()) else UNKNOWN
+    return (
+        combined(args.all(), DependencyKind.TRANSFORMATION) if list_columns(args.all()) else UNKNOWN
+    )

@@ -36,6 +36,7 @@ from downriver.capture.scan.python.interpreter.values import (
     read_args,
 )
 from downriver.capture.scan.python.sql_text import looks_like_sql, looks_like_statement, run_sql
+from downriver.columns import DependencyKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +65,9 @@ def _callable(run: Interpreter, target: Value, node: ast.Call) -> Value:
             if run.airflow.is_task(target):
                 return run.airflow.call_task(run, target, args)
             if any(name.endswith("udf") for name in target.decorators):
-                return combined(columns.named_columns("struct", args), "TRANSFORMATION")
+                return combined(
+                    columns.named_columns("struct", args), DependencyKind.TRANSFORMATION
+                )
             if run.airflow.is_dag(target):
                 return run.airflow.run_dag(run, target, args.given, args.named)
             return run.call(target, args.given, args.named)
@@ -76,10 +79,10 @@ def _callable(run: Interpreter, target: Value, node: ast.Call) -> Value:
             return _call_imported(run, target, node)
         case Udf():
             named = columns.named_columns("struct", read_args(run, node))
-            return combined(named, "TRANSFORMATION")
+            return combined(named, DependencyKind.TRANSFORMATION)
         case _:
             given = list_columns(read_args(run, node).all())
-            return combined(given, "TRANSFORMATION") if given else UNKNOWN
+            return combined(given, DependencyKind.TRANSFORMATION) if given else UNKNOWN
 
 
 def _method(run: Interpreter, base: Value, name: str, node: ast.Call) -> Value:
@@ -255,7 +258,7 @@ def _of_other_modules(run: Interpreter, target: ImportedName, args: Arguments) -
     """Follow a function outside of the repository: its result depends on all its arguments."""
     columns = list_columns(args.all())
     if columns:
-        return combined(columns, "TRANSFORMATION")
+        return combined(columns, DependencyKind.TRANSFORMATION)
     frames = [value for value in args.all() if isinstance(value, Frame)]
     if not frames or not target.last[:1].islower():
         return None

@@ -7,7 +7,7 @@ import re
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from downriver.capture.scan.python.frames.columns import transformed
+from downriver.capture.scan.python.frames.columns import merged, transformed, with_optional
 from downriver.capture.scan.python.frames.frame import Frame
 from downriver.capture.scan.python.frames.steps import with_steps
 from downriver.capture.scan.python.interpreter.builtins import attribute, subscript
@@ -209,17 +209,14 @@ def _if_else(run: Interpreter, node: ast.IfExp) -> Value:
         second = _guarded(evaluate(run, node.orelse), lacks)
     if isinstance(first, ColumnExpression) and isinstance(second, ColumnExpression):
         name = first.name or second.name
-        return ColumnExpression(first.deps | second.deps, (*first.uses, *second.uses), name)
+        return merged([first, second], name)
     return either(first, second)
 
 
 def _guarded(value: Value, guard: frozenset[str]) -> Value:
     """Return a column expression with the uses of guarded columns marked as optional."""
     if isinstance(value, ColumnExpression):
-        uses = tuple(
-            u._replace(optional=u.optional or u.name.casefold() in guard) for u in value.uses
-        )
-        return value._replace(uses=uses)
+        return with_optional(value, guard)
     return value
 
 

@@ -243,7 +243,7 @@ def either(one: Value, other: Value) -> Value:
     if one is other:
         return one
     if isinstance(one, Frame) and isinstance(other, Frame):
-        return one.either(other)
+        return one.merged(other)
     for known, unknown in ((one, other), (other, one)):
         if unknown is UNKNOWN or unknown is None:
             return known

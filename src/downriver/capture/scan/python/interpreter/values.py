@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from downriver.capture.code.job import Clause
-    from downriver.capture.scan.python.frames.frame import Deps, Frame
+    from downriver.capture.scan.python.frames.frame import Frame
     from downriver.capture.scan.python.interpreter.interpreter import Interpreter
+    from downriver.columns import Deps
     from downriver.model.ids import DatasetId, JobId
 
 Value: TypeAlias = Any
@@ -70,20 +71,10 @@ class ImportedName(NamedTuple):
         return self.name.rpartition(".")[2]
 
 
-class ColumnUse(NamedTuple):
-    """A column by name, not yet resolved to a frame, and how it is used."""
-
-    name: str
-    subtype: str
-    line: int
-    optional: bool = False
-
-
 class ColumnExpression(NamedTuple):
-    """An expression over columns: of known frames, and of the frame it will be used on."""
+    """An expression over columns: of datasets, and by name of the frame it will be used on."""
 
     deps: Deps
-    uses: tuple[ColumnUse, ...] = ()
     name: str = ""
     generated: bool = False  # named after its expression, such as `sum(x)`
     text: str = ""  # the expression, with variables replaced by their values
