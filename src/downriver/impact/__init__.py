@@ -1,14 +1,15 @@
 """Change -> effects -> verdict: what breaks, decided by policy, and the patch."""
 
 from downriver.impact.changes.commits import (
+    ChangedFiles,
     CommitTrees,
     FilePair,
+    decode_text,
     list_changed_files,
     open_trees,
-    read_commits,
-    read_edited_files,
 )
-from downriver.impact.changes.ddl import parse_ddl
+from downriver.impact.changes.ddl import NO_CHANGES, LocatedChange, parse_ddl, read_ddl
+from downriver.impact.changes.edited_code import read_commits, read_edited_files
 from downriver.impact.changes.file_edits import FileEdits, find_edits
 from downriver.impact.changes.request import changes_from_request, parse_changes, read_changes_file
 from downriver.impact.fix.source_files import (
@@ -26,10 +27,13 @@ from downriver.impact.simulate.catalog import SimulationCatalog
 from downriver.impact.simulate.delta import ResolvedChange
 
 __all__ = [
+    "NO_CHANGES",
+    "ChangedFiles",
     "CommitTrees",
     "FileEdits",
     "FilePair",
     "Fix",
+    "LocatedChange",
     "Policy",
     "ResolvedChange",
     "SimulationCatalog",
@@ -39,6 +43,7 @@ __all__ = [
     "answer_impact",
     "changes_from_request",
     "decide",
+    "decode_text",
     "find_edits",
     "find_yaml_mentions",
     "list_changed_files",
@@ -49,6 +54,7 @@ __all__ = [
     "propagate_changes",
     "read_changes_file",
     "read_commits",
+    "read_ddl",
     "read_edited_files",
     "read_policy",
     "write_fix",

@@ -6,6 +6,8 @@ import heapq
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from downriver.impact.changes.file_edits import changes_from_delta
 from downriver.impact.simulate.delta import (
     ABSENT,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from downriver.impact.changes.file_edits import ScriptEdit
     from downriver.impact.simulate.catalog import Process, SimulationCatalog
     from downriver.model.changes import Change
+    from downriver.model.unread import Unread
 
 _MANY = 50  # waiting at once: from here on, finding the order costs less than looking twice
 
@@ -106,13 +109,18 @@ def propagate_changes(
     world: SimulationCatalog,
     edits: Mapping[int, ScriptEdit] | None = None,
     rewritten: Mapping[int, Process] | None = None,
+    unread: Sequence[Unread] = (),
 ) -> Impact:
     """Return what changes do to everyone downstream of them, and to those who write there.
 
     `edits` are processes whose SQL is to change, by key: what they fill then differs is found out.
     `rewritten` are processes as their new code has them; what that changes is among the changes.
+    `unread` is what could not be read of the change: it makes the answer incomplete.
     """
-    return Propagation(changes, world, edits or {}, rewritten).impact()
+    impact = Propagation(changes, world, edits or {}, rewritten).impact()
+    if not unread:
+        return impact
+    return msgspec.structs.replace(impact, unread=list(unread), complete=False)
 
 
 class Propagation:

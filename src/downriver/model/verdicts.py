@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from downriver.model.answers import BlindSpot, MappingStruct
+from downriver.model.unread import Unread
 
 Basis = Literal["simulated", "column_edges", "table_edges"]
 
@@ -71,9 +72,10 @@ class Effect(msgspec.Struct, kw_only=True):
 
 
 class Impact(msgspec.Struct, kw_only=True, dict=True):
-    """What changes do downstream: who is hurt and how, and how complete that answer is.
+    """The effects of changes downstream, and how complete that answer is.
 
-    `untouched` counts consumers that read the dataset but are not hurt.
+    `untouched` counts consumers that read the dataset but are not affected. `unread` are edited
+    files, or statements in them, whose effect is unknown.
     """
 
     changes: list[str]
@@ -86,6 +88,7 @@ class Impact(msgspec.Struct, kw_only=True, dict=True):
     blind_spots: list[BlindSpot]
     target_tags: list[str] = []
     owners: list[str] = []
+    unread: list[Unread] = []
 
     def name_of(self, entity: str) -> str:
         """Return what people call a consumer or a target; both namespaces and names hold colons."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from downriver.errors import InvalidRequestError
+from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.impact import (
+    NO_CHANGES,
     ResolvedChange,
     SimulationCatalog,
     SourceFolder,
@@ -16,12 +17,13 @@ from downriver.impact import (
     find_edits,
     propagate_changes,
     read_commits,
+    read_ddl,
     read_edited_files,
     write_fix,
 )
-from downriver.model.answers import BlindSpot
 from downriver.model.changes import Change, with_dataset
 from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId
+from downriver.model.unread import Unread, UnreadReason
 from downriver.openlineage.produce import render_waiver_event
 from downriver.service.capture import CaptureApi
 from downriver.service.session import now
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
     from downriver.capture.scan import Repository
     from downriver.graph import CatalogSnapshot
-    from downriver.impact import CommitTrees, FilePair, Fix, Policy, SourceFiles
+    from downriver.impact import CommitTrees, FilePair, Fix, LocatedChange, Policy, SourceFiles
     from downriver.model.verdicts import Impact, ImpactAnswer, ImpactRequest, Verdict
     from downriver.store import Store, StoreState
 
@@ -62,11 +64,15 @@ class ImpactApi(CaptureApi, TraceApi):
         return answer_impact(request, decide(impact, policy), DEFAULT_NAMESPACE)
 
     def impact_of_files(
-        self, pairs: Sequence[FilePair], trees: CommitTrees | None = None
+        self,
+        pairs: Sequence[FilePair],
+        trees: CommitTrees | None = None,
+        unread: Sequence[Unread] = (),
     ) -> Impact:
         """Answer what edited files do: what changes in meaning is found out first.
 
-        `trees` hold the files around them, as they are in either commit.
+        `trees` hold the files around them, as they are in either commit. `unread` are files of the
+        change that have no text.
         """
         with self.reading() as view, self._simulation(view) as catalog:
             names = self._names(view, DEFAULT_NAMESPACE)
@@ -79,13 +85,44 @@ class ImpactApi(CaptureApi, TraceApi):
                     else read_commits(files, names, trees)
                 ),
             )
-            proposed = [ResolvedChange(*self._resolved(change, view)) for change in edits.changes]
+            unread = [*unread, *edits.unread]
+            proposed = self._resolve_located(edits.changes, edits.replaced, view, unread)
             proposed += edits.proposed
-            found = propagate_changes(proposed, catalog, edits.by_process, edits.rewritten)
-        for message in edits.unknown:
-            path, _, reason = message.partition(": ")
-            found.blind_spots.append(BlindSpot(kind="unread_file", entity=path, message=reason))
-            found.complete = False
+            return propagate_changes(proposed, catalog, edits.by_process, edits.rewritten, unread)
+
+    def impact_of_ddl(self, sql: str, dialect: str | None = None, path: str = "") -> Impact:
+        """Answer what a migration does; statements that cannot be read make it incomplete."""
+        ddl = read_ddl(sql, dialect, path=path)
+        if not (ddl.changes or ddl.unread or ddl.replaced):
+            raise InvalidRequestError("ddl", NO_CHANGES)
+        with self.reading() as view, self._simulation(view) as catalog:
+            changes = [located.change for located in ddl.changes]
+            proposed = [ResolvedChange(*self._resolved(change, view)) for change in changes]
+            proposed += self._resolve_located([], ddl.replaced, view, [])
+            return propagate_changes(proposed, catalog, unread=ddl.unread)
+
+    def _resolve_located(
+        self,
+        changes: Sequence[LocatedChange],
+        replaced: Sequence[LocatedChange],
+        view: CatalogSnapshot,
+        unread: list[Unread],
+    ) -> list[ResolvedChange]:
+        """Return changes to datasets of the catalog; a change to an unknown one is unread."""
+        found = []
+        for located in (*changes, *replaced):
+            try:
+                found.append(ResolvedChange(*self._resolved(located.change, view)))
+            except EntityNotFoundError:
+                if located in changes:
+                    unread.append(
+                        Unread(
+                            path=located.path,
+                            line=located.line,
+                            reason=UnreadReason.UNKNOWN_TABLE,
+                            detail=str(located.change),
+                        )
+                    )
         return found
 
     def fix(self, changes: Sequence[Change], code: SourceFiles) -> Fix:

@@ -51,6 +51,21 @@ def test_the_report_has_the_fields_that_scripts_read(client: TestClient) -> None
 
 
 @pytest.mark.parametrize(
+    "ddl",
+    [
+        "alter table raw_orders dorp column legacy",
+        "alter table raw_orders add column x int; call drop_old_columns()",
+        "{% if prod %} alter table raw_orders drop column legacy {% endif %}",
+    ],
+)
+def test_a_migration_that_cannot_be_read_is_blocked(client: TestClient, ddl: str) -> None:
+    verdict = client.post("/v1/gate", json={"ddl": ddl}).json()
+    assert verdict["decision"] == "BLOCKED"
+    assert verdict["impact"]["complete"] is False
+    assert verdict["impact"]["unread"][0]["line"] == 1
+
+
+@pytest.mark.parametrize(
     "body",
     [
         {},

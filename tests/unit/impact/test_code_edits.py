@@ -8,6 +8,7 @@ import pytest
 from tests.unit.impact.estate import Estate, effect_on, hurt
 
 from downriver.impact import CommitTrees, FilePair
+from downriver.model.unread import UnreadReason
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -194,13 +195,17 @@ def test_a_job_unknown_to_the_catalog_is_judged_by_what_it_writes(known: Estate)
     impact = edit(known, ("other/job.py", text, text.replace(', "name"', "")))
     assert impact.changes == ["drop stg.orders.name"]
     assert not impact.complete
-    assert impact.blind_spots[-1].entity == "other/job.py"
+    assert [(u.path, u.reason) for u in impact.unread] == [
+        ("other/job.py", UnreadReason.UNKNOWN_JOB)
+    ]
 
 
-def test_code_that_cannot_be_read_is_a_blind_spot(known: Estate) -> None:
+def test_code_that_cannot_be_read_is_reported(known: Estate) -> None:
     impact = edit(known, ("jobs/orders.py", SPARK, "def (:\n"))
     assert not impact.complete
-    assert "invalid syntax" in impact.blind_spots[-1].message
+    (unread,) = impact.unread
+    assert (unread.path, unread.line) == ("jobs/orders.py", 1)
+    assert unread.reason is UnreadReason.PYTHON_SYNTAX
 
 
 def test_code_that_does_nothing_with_data_is_no_change(known: Estate) -> None:

@@ -122,10 +122,10 @@ def test_a_migration_among_the_new_files_is_read(repo: Estate) -> None:
     assert hurt(impact)["stg.orders"] == "fails"
 
 
-def test_a_file_that_no_job_is_known_for_is_a_blind_spot(repo: Estate) -> None:
+def test_an_edited_file_that_no_job_is_known_for_is_reported(repo: Estate) -> None:
     impact = repo.lineage.impact_of_files([FilePair("models/odd.sql", "select 1", "select 2")])
     assert not impact.complete
-    assert impact.blind_spots[0].entity == "models/odd.sql"
+    assert [(u.path, u.reason.value) for u in impact.unread] == [("models/odd.sql", "unknown_job")]
 
 
 def test_dbt_models_are_compared_as_templates(estate: Estate) -> None:
@@ -175,15 +175,15 @@ CHANGED = [
 
 
 def test_a_commit_is_compared_with_the_working_tree(checkout: Path) -> None:
-    assert list_changed_files(checkout, "main", None) == CHANGED
-    assert list_changed_files(checkout / "sub", "main", None) == CHANGED
+    assert list_changed_files(checkout, "main", None).pairs == CHANGED
+    assert list_changed_files(checkout / "sub", "main", None).pairs == CHANGED
 
 
 def test_two_commits_are_compared(checkout: Path) -> None:
     git(checkout, "add", "-A")
     git(checkout, "commit", "-qm", "second")
-    assert list_changed_files(checkout, "HEAD~1", "HEAD") == CHANGED
-    assert list_changed_files(checkout, "HEAD", None) == []
+    assert list_changed_files(checkout, "HEAD~1", "HEAD") == (CHANGED, [])
+    assert list_changed_files(checkout, "HEAD", None) == ([], [])
 
 
 @pytest.mark.parametrize("base", ["nowhere", "--output=x", ""])

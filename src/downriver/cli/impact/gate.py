@@ -14,10 +14,11 @@ from downriver.cli.output import EXIT_FAILED, StoreOption, print_json, render_js
 from downriver.errors import DownriverError, InvalidRequestError
 from downriver.impact import (
     SourceFolder,
+    decode_text,
     list_changed_files,
     open_trees,
-    parse_ddl,
     read_changes_file,
+    read_ddl,
     read_policy,
 )
 from downriver.impact.report import (
@@ -27,11 +28,12 @@ from downriver.impact.report import (
     render_sarif,
     render_text,
 )
+from downriver.model.unread import Unread, UnreadReason
 from downriver.model.verdicts import Decision
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
-    from downriver.model.changes import Change
+    from downriver.impact.changes.commits import DecodedText
     from downriver.model.verdicts import Impact, Verdict
 
 _CODES = {Decision.APPROVED: 0, Decision.BLOCKED: 1, Decision.CAUTION: 3}
@@ -88,8 +90,12 @@ def gate(
     try:
         rules = read_policy(policy)
         with Lineage.open(store, create=False) as lineage:
-            asked = _changes(changes, ddl, dialect)
-            found = lineage.impact(asked) if asked else _compared(lineage, base or "", head)
+            asked = read_changes_file(changes) if changes is not None else []
+            if ddl is not None:
+                found = _of_migration(lineage, ddl, dialect)
+                asked = [located.change for located in read_ddl(_read(ddl).text, dialect).changes]
+            else:
+                found = lineage.impact(asked) if asked else _compared(lineage, base or "", head)
             verdict = lineage.gate(found, rules)
             shown = output is VerdictFormat.MARKDOWN or summary is not None
             patch = lineage.fix(asked, SourceFolder(Path.cwd())).diff if shown and asked else ""
@@ -105,23 +111,27 @@ def gate(
 
 def _compared(lineage: Lineage, base: str, head: str | None) -> Impact:
     """Return what the files do that differ between two commits."""
-    pairs = list_changed_files(Path.cwd(), base, head)
+    pairs, unread = list_changed_files(Path.cwd(), base, head)
     if not pairs:
-        return lineage.impact_of_files([])
+        return lineage.impact_of_files([], unread=unread)
     with open_trees(Path.cwd(), base, head) as trees:
-        return lineage.impact_of_files(pairs, trees)
+        return lineage.impact_of_files(pairs, trees, unread)
 
 
-def _changes(changes: Path | None, ddl: Path | None, dialect: str | None) -> list[Change]:
-    """Return the changes that a file states; none when two commits are to be compared."""
-    if changes is not None:
-        return read_changes_file(changes)
-    return parse_ddl(_read(ddl), dialect) if ddl is not None else []
+def _of_migration(lineage: Lineage, path: Path, dialect: str | None) -> Impact:
+    """Return what a migration does. Bytes that are no text are reported as not read."""
+    decoded = _read(path)
+    impact = lineage.impact_of_ddl(decoded.text, dialect, str(path))
+    if decoded.bad_line:
+        impact.complete = False
+        reason = UnreadReason.ENCODING
+        impact.unread.append(Unread(path=str(path), line=decoded.bad_line, reason=reason))
+    return impact
 
 
-def _read(path: Path) -> str:
+def _read(path: Path) -> DecodedText:
     try:
-        return path.read_text("utf-8", errors="replace")
+        return decode_text(path.read_bytes())
     except OSError as exc:
         raise InvalidRequestError("--ddl", f"{path}: {exc.strerror}") from exc
 

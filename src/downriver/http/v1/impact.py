@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from downriver.errors import InvalidEventError, InvalidRequestError
 from downriver.http.request import context_of, json_response, read_body, read_struct
-from downriver.impact import UploadedFiles, decide, parse_changes, parse_ddl, parse_policy
+from downriver.impact import UploadedFiles, decide, parse_changes, parse_policy
 from downriver.model.answers import BlindSpot
 from downriver.model.verdicts import Effect, ImpactRequest
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from downriver.model.changes import Change
-    from downriver.model.verdicts import Verdict
+    from downriver.model.verdicts import Impact, Verdict
+    from downriver.service import Lineage
 
 
 class ImpactReport(msgspec.Struct, kw_only=True):
@@ -83,19 +83,19 @@ async def post_gate(request: Request) -> Response:
     body = await _read_object(request)
     lineage = context_of(request).lineage
     policy = parse_policy(body.get("policy"))
-    impact = await run_in_threadpool(lineage.impact, _changes_in(body))
+    impact = await run_in_threadpool(_impact_of, lineage, body)
     return json_response(await run_in_threadpool(lineage.gate, impact, policy))
 
 
-def _changes_in(body: dict[str, Any]) -> list[Change]:
+def _impact_of(lineage: Lineage, body: dict[str, Any]) -> Impact:
     if ("changes" in body) == ("ddl" in body):
         raise InvalidRequestError("changes", "give either changes or ddl")
     if "changes" in body:
-        return parse_changes(body["changes"])
+        return lineage.impact(parse_changes(body["changes"]))
     ddl, dialect = body["ddl"], body.get("dialect")
     if not isinstance(ddl, str) or not isinstance(dialect, str | None):
         raise InvalidRequestError("ddl", "must be text")
-    return parse_ddl(ddl, dialect)
+    return lineage.impact_of_ddl(ddl, dialect)
 
 
 async def _read_object(request: Request) -> dict[str, Any]:

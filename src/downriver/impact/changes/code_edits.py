@@ -24,6 +24,7 @@ from downriver.model.changes import (
     TableDrop,
 )
 from downriver.model.ids import JobId, short_name
+from downriver.model.unread import Unread, UnreadReason
 from downriver.openlineage.facets.code import CodeFacet, CodeReference
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class CodeEdits(NamedTuple):
     changes: list[ResolvedChange]
     rewritten: dict[int, Process]
     queries: list[QueryEdit]
-    unknown: list[str]
+    unread: list[Unread]
 
 
 def compare_code(base: ScanResult, head: ScanResult, world: SimulationCatalog) -> CodeEdits:
@@ -68,7 +69,7 @@ def compare_code(base: ScanResult, head: ScanResult, world: SimulationCatalog) -
     comparing = _Comparing(base, head, world)
     for job in base.jobs:
         comparing.compare(job)
-    comparing.note_problems()
+    comparing.note_unread()
     return comparing.found
 
 
@@ -97,7 +98,8 @@ class _Comparing:
         if process is not None:
             self.found.rewritten[process.key] = self._rewrite(process, now)
         elif job.kind not in _PROPERTIES:
-            self.found.unknown.append(f"{job.path}: no job in the catalog has this code")
+            detail = "no job in the catalog has this code"
+            self._unread(job.path, 0, UnreadReason.UNKNOWN_JOB, detail)
 
     def _heir(self, job: CodeJob) -> CodeJob | None:
         """Return the new job that fills what one that is gone did: it has moved."""
@@ -212,18 +214,22 @@ class _Comparing:
 
     # What is not known
 
-    def note_problems(self) -> None:
-        """Say what could not be read of either commit, and what is newly out of sight."""
-        for side in (self._base, self._head):
-            for unread in side.unread:
-                self.found.unknown.append(f"{unread.location}: {unread.detail}")
+    def note_unread(self) -> None:
+        """Report what could not be read of either commit, and what is newly known at run time."""
+        for unread in self._base.unread:
+            self._unread(unread.path, unread.line, UnreadReason.BASE_UNREAD, unread.detail)
+        self.found.unread.extend(self._head.unread)
         before = {
             (job.id, spot.kind, spot.message) for job in self._base.jobs for spot in job.spots
         }
         for job in self._head.jobs:
             for spot in job.spots:
-                if job.id in self._known and (job.id, spot.kind, spot.message) not in before:
-                    self.found.unknown.append(f"{job.path}: line {spot.line}: {spot.message}")
+                if (job.id, spot.kind, spot.message) not in before:
+                    self._unread(job.path, spot.line, UnreadReason.DYNAMIC_CODE, spot.message)
+
+    def _unread(self, path: str, line: int, reason: UnreadReason, detail: str) -> None:
+        unread = Unread(path=path, line=line, reason=reason, detail=detail)
+        self.found.unread.append(unread)
 
 
 def only_in(one: Iterable[str], other: Iterable[str]) -> list[str]:

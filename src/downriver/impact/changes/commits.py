@@ -1,31 +1,32 @@
-"""The files that differ between two commits, and what the scanner reads in them."""
+"""The files that differ between two commits of a Git repository, or from its working tree."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import tempfile
-from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.capture.scan import (
-    Repository,
-    ScanCatalog,
-    ScanResult,
-    find_projects,
-    project_of,
-    scan_repository,
-    scan_text,
-)
 from downriver.errors import InvalidRequestError
+from downriver.model.unread import Unread, UnreadReason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 READ = (".sql", ".py", ".ipynb", ".yml", ".yaml")  # the files whose meaning can be compared
-SEEDS = ("seeds/*.csv", "*/seeds/*.csv")
+_LARGEST = 2 * 2**20  # characters of code that is compared
+_SYMLINK, _SUBMODULE, _ABSENT = "120000", "160000", "000000"
+# Prose, pictures, archives and data: nothing in them is run.
+_NOT_CODE = frozenset(
+    {
+        ".md", ".markdown", ".rst", ".adoc", ".txt", ".html", ".htm", ".css", ".scss", ".svg",
+        ".png", ".jpg", ".jpeg", ".gif", ".ico", ".webp", ".pdf", ".woff", ".woff2", ".ttf", ".eot",
+        ".mp3", ".mp4", ".zip", ".gz", ".tar", ".tgz", ".bz2", ".xz", ".7z", ".whl", ".jar",
+        ".parquet", ".avro", ".orc", ".arrow", ".feather", ".pkl", ".npy", ".npz", ".lock", ".log",
+        ".pyc", ".so", ".dll", ".class", ".map", ".po", ".mo", ".jsonl", ".ndjson", ".tsv",
+    }
+)  # fmt: skip
 
 
 class CommitTrees(NamedTuple):
@@ -42,30 +43,116 @@ class FilePair(NamedTuple):
     base: str | None
     head: str | None
 
+    def is_type(self, *endings: str) -> bool:
+        """Tell whether the file has one of these endings, in any case."""
+        return self.path.lower().endswith(endings)
 
-def list_changed_files(folder: Path, base: str, head: str | None) -> list[FilePair]:
+
+class ChangedFiles(NamedTuple):
+    """The files that differ, and those of them that have no text to compare."""
+
+    pairs: list[FilePair]
+    unread: list[Unread]
+
+
+class _DiffEntry(NamedTuple):
+    path: str
+    modes: tuple[str, str]  # before and after
+    blobs: tuple[str, str]
+
+
+def list_changed_files(folder: Path, base: str, head: str | None) -> ChangedFiles:
     """Return the files that differ between two commits; without `head`, the working tree's."""
-    root = _git(folder, "rev-parse", "--show-toplevel").strip()
+    root = folder.joinpath(_git(folder, "rev-parse", "--show-toplevel").strip())
     commits = [_commit(folder, base), *([_commit(folder, head)] if head else [])]
-    listed = _git(
-        folder, "-C", root, "diff", "--name-only", "--no-renames", "-z", *commits, "--", *_PATTERNS
-    )
-    paths = [path for path in listed.split("\0") if path]
+    entries = [entry for entry in _diff(root, commits) if _is_code(entry)]
     if head is None:
-        untracked = _git(
-            folder, "-C", root, "ls-files", "--others", "--exclude-standard", "-z", "--", *_PATTERNS
-        )
-        paths += [path for path in untracked.split("\0") if path]
-    before = _contents(folder, commits[0], paths)
-    after = (
-        _contents(folder, commits[1], paths)
-        if head
-        else {path: _working(folder, root, path) for path in paths}
-    )
-    return [FilePair(path, before.get(path), after.get(path)) for path in sorted(set(paths))]
+        entries += [entry for entry in _untracked(root) if _is_code(entry)]
+    texts = _read_blobs(folder, {blob for entry in entries for blob in entry.blobs})
+    found = ChangedFiles([], [])
+    for entry in sorted(entries):
+        _add_entry(entry, texts, None if head else root, found)
+    return found
 
 
-_PATTERNS = (*(f"*{ending}" for ending in READ), *SEEDS)
+def _diff(root: Path, commits: list[str]) -> Iterator[_DiffEntry]:
+    raw = _git(root, "diff", "--raw", "--no-renames", "--no-abbrev", "-z", *commits)
+    parts = raw.split("\0")
+    for at in range(0, len(parts) - 1, 2):
+        before, after, old, new, _ = parts[at].lstrip(":").split()
+        yield _DiffEntry(parts[at + 1], (before, after), (old, new))
+
+
+def _untracked(root: Path) -> Iterator[_DiffEntry]:
+    listed = _git(root, "ls-files", "--others", "--exclude-standard", "-z")
+    for path in filter(None, listed.split("\0")):
+        mode = _SYMLINK if (root / path).is_symlink() else "100644"
+        yield _DiffEntry(path, (_ABSENT, mode), ("", ""))
+
+
+def _is_code(entry: _DiffEntry) -> bool:
+    path = PurePosixPath(entry.path.lower())
+    if path.suffix == ".csv":
+        return "seeds" in path.parts[:-1]
+    return path.suffix not in _NOT_CODE
+
+
+def _add_entry(
+    entry: _DiffEntry, blobs: dict[str, bytes], working: Path | None, found: ChangedFiles
+) -> None:
+    """Add a file with its texts, or the reason why it has none."""
+    links = [mode for mode in entry.modes if mode in _NO_TEXT]
+    if links:
+        reason = _NO_TEXT[links[-1]]
+        found.unread.append(Unread(path=entry.path, line=0, reason=reason))
+        return
+    before = blobs.get(entry.blobs[0]) if entry.modes[0] != _ABSENT else None
+    after = None
+    if entry.modes[1] != _ABSENT:
+        after = blobs.get(entry.blobs[1]) if working is None else _working(working / entry.path)
+    is_read = entry.path.lower().endswith(READ)
+    if not is_read and any(b"\0" in data for data in (before, after) if data is not None):
+        return  # a binary file
+    base, head = (None if data is None else decode_text(data) for data in (before, after))
+    reasons = [_why_unread(text, is_read) for text in (base, head)]
+    if head is not None and reasons[1] is not None:
+        unread = Unread(path=entry.path, line=head.bad_line, reason=reasons[1])
+        found.unread.append(unread)
+    elif reasons[0] is not None:
+        found.unread.append(Unread(path=entry.path, line=0, reason=UnreadReason.BASE_UNREAD))
+    if UnreadReason.TOO_LARGE not in reasons:
+        texts = (None if text is None else text.text for text in (base, head))
+        found.pairs.append(FilePair(entry.path, *texts))
+
+
+_NO_TEXT = {_SYMLINK: UnreadReason.SYMLINK, _SUBMODULE: UnreadReason.SUBMODULE}
+
+
+class DecodedText(NamedTuple):
+    """The text of a file; `bad_line` is the first line with bytes that are no text, else 0."""
+
+    text: str
+    bad_line: int
+
+
+def decode_text(data: bytes) -> DecodedText:
+    """Decode UTF-8, or UTF-16 with a byte order mark; other bytes are replaced and reported."""
+    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    try:
+        return DecodedText(data.decode(encoding), 0)
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        return DecodedText(data.decode(encoding, errors="replace"), line)
+
+
+def _why_unread(text: DecodedText | None, is_read: bool) -> UnreadReason | None:
+    if text is None:
+        return None
+    if text.bad_line or (is_read and "\0" in text.text):
+        return UnreadReason.ENCODING
+    if is_read and len(text.text) > _LARGEST:
+        return UnreadReason.TOO_LARGE
+    return None
 
 
 @contextmanager
@@ -85,13 +172,17 @@ def open_trees(folder: Path, base: str, head: str | None) -> Iterator[CommitTree
 def _lay_out(folder: Path, root: Path, commit: str, into: Path) -> Path:
     """Write the code of a commit into a folder of its own."""
     into.mkdir()
-    listed = _run(folder, ["-C", str(root), "ls-tree", "-r", "-z", "--name-only", commit], b"")
-    paths = listed.decode("utf-8", errors="replace").split("\0")
-    code = [path for path in paths if path.lower().endswith(READ) or path == ".gitignore"]
-    for path, text in _contents(folder, commit, code).items():
+    code = {}
+    for line in filter(None, _git(root, "ls-tree", "-r", "-z", commit).split("\0")):
+        described, _, path = line.partition("\t")
+        mode, _, blob = described.split()
+        if mode not in _NO_TEXT and (path.lower().endswith(READ) or path == ".gitignore"):
+            code[path] = blob
+    blobs = _read_blobs(folder, set(code.values()))
+    for path, blob in code.items():
         file = into / path
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
+        file.write_text(decode_text(blobs[blob]).text, "utf-8")
     return into
 
 
@@ -104,26 +195,26 @@ def _commit(folder: Path, name: str) -> str:
         raise InvalidRequestError("--base", f"{name!r} is no commit of this repository") from exc
 
 
-def _working(folder: Path, root: str, path: str) -> str | None:
+def _working(file: Path) -> bytes | None:
     try:
-        return (folder.joinpath(root) / path).read_text("utf-8", errors="replace")
+        return file.read_bytes()
     except OSError:
         return None
 
 
-def _contents(folder: Path, commit: str, paths: Sequence[str]) -> dict[str, str]:
-    """Return files of one commit: all of them by one process."""
-    asked = "".join(f"{commit}:{path}\n" for path in paths)
-    answer = _run(folder, ["cat-file", "--batch"], asked.encode())
-    found: dict[str, str] = {}
+def _read_blobs(folder: Path, blobs: set[str]) -> dict[str, bytes]:
+    """Return objects by their ids: all of them by one process."""
+    asked = sorted(blob for blob in blobs if blob.strip("0"))
+    answer = _run(folder, ["cat-file", "--batch"], "".join(f"{b}\n" for b in asked).encode())
+    found: dict[str, bytes] = {}
     at = 0
-    for path in paths:
+    for blob in asked:
         end = answer.index(b"\n", at)
         header = answer[at:end].split()
         at = end + 1
         if len(header) == 3 and header[1] == b"blob":
             size = int(header[2])
-            found[path] = answer[at : at + size].decode("utf-8", errors="replace")
+            found[blob] = answer[at : at + size]
             at += size + 1
     return found
 
@@ -147,148 +238,3 @@ def _run(folder: Path, arguments: list[str], given: bytes) -> bytes:
         said = exc.stderr.decode("utf-8", errors="replace").strip() or "git failed"
         raise InvalidRequestError("--base", said) from exc
     return done.stdout
-
-
-_MACRO = re.compile(r"\{%-?\s*macro\s+(\w+)")
-_SCANNED = (".py", ".ipynb", ".yml", ".yaml")
-
-
-class EditedCode(NamedTuple):
-    """Edited code: queries to compare as SQL, seeds, and what the scanner says of the rest."""
-
-    queries: list[FilePair]
-    seeds: list[FilePair]
-    base: ScanResult
-    head: ScanResult
-
-
-CodeReader = Callable[[list[FilePair]], EditedCode]
-
-
-def read_edited_files(pairs: Sequence[FilePair], names: ScanCatalog) -> EditedCode:
-    """Read edited files without those around them."""
-    base, head = ScanResult(files=0), ScanResult(files=0)
-    for pair in pairs:
-        if pair.path.endswith(_SCANNED):
-            for text, side in ((pair.base, base), (pair.head, head)):
-                if text is not None:
-                    _add(side, scan_text(pair.path, text, names))
-    return EditedCode(_queries(pairs), _seeds(pairs), base, head)
-
-
-def _add(result: ScanResult, more: ScanResult) -> None:
-    result.jobs += more.jobs
-    result.unread += more.unread
-
-
-def read_commits(pairs: Sequence[FilePair], names: ScanCatalog, trees: CommitTrees) -> EditedCode:
-    """Read edited files, and unedited ones that use them, among all files of their commits."""
-    sides = [_Side(Repository(folder), names) for folder in trees]
-    used = {path for side in sides for path in side.using(pairs)}
-    scanned = {pair.path for pair in pairs if pair.path.endswith(_SCANNED)}
-    scanned |= {path for path in used if path.endswith(_SCANNED)}
-    base, head = (side.scan(scanned) for side in sides)
-    rendered = [pair for side in sides for pair in pairs if side.uses_macros(pair)]
-    paths = {pair.path for pair in rendered} | {path for path in used if path.endswith(".sql")}
-    queries = [pair for pair in _queries(pairs) if pair.path not in paths]
-    queries += _rendered(paths, sides)
-    macros = {path for side in sides for path in side.macro_files}
-    queries = [pair for pair in queries if pair.path not in macros]
-    return EditedCode(queries, _seeds(pairs), base, head)
-
-
-def _queries(pairs: Sequence[FilePair]) -> list[FilePair]:
-    return [pair for pair in pairs if pair.path.endswith(".sql")]
-
-
-def _seeds(pairs: Sequence[FilePair]) -> list[FilePair]:
-    return [pair for pair in pairs if pair.path.endswith(".csv")]
-
-
-def _rendered(paths: set[str], sides: list[_Side]) -> Iterator[FilePair]:
-    """Yield models as they are with the macros of their own commit."""
-    texts = [{job.path: job.sql for job in side.scan(paths).jobs} for side in sides]
-    for path in sorted(paths):
-        before, after = (found.get(path) for found in texts)
-        if before != after:
-            yield FilePair(path, before, after)
-
-
-class _Side:
-    """One of the two commits."""
-
-    def __init__(self, repository: Repository, names: ScanCatalog) -> None:
-        self._repository = repository
-        self._names = names
-        self._files = list(repository.files())
-        self._known = frozenset(self._files)
-        self._projects = repository.once(
-            "dbt", self._files, lambda: find_projects(repository, self._files)
-        )
-        self._macros = {
-            name for project in self._projects for text in project.macros
-            for name in _MACRO.findall(text)
-        }  # fmt: skip
-        self.macro_files = {
-            path
-            for path in self._files
-            for project in self._projects
-            if path.endswith(".sql") and project.kind_of(path) == "macro"
-        }
-
-    def scan(self, paths: set[str]) -> ScanResult:
-        """Read some files; those of them that are not there are left out."""
-        only = sorted(paths & self._known)
-        if not only:
-            return ScanResult(files=0)
-        return scan_repository(self._repository, self._names, only=only)
-
-    def uses_macros(self, pair: FilePair) -> bool:
-        """Tell whether a template calls a macro of the project."""
-        text = f"{pair.base or ''} {pair.head or ''}"
-        return pair.path.endswith(".sql") and "{" in text and bool(_called(text) & self._macros)
-
-    def using(self, pairs: Sequence[FilePair]) -> Iterator[str]:
-        """Yield the files that use edited ones: they may mean something else now."""
-        modules = {PurePosixPath(p.path).stem for p in pairs if p.path.endswith(".py")}
-        macros = self._edited_calls(pairs)
-        edited = {pair.path for pair in pairs}
-        for path in self._files if modules or macros else ():
-            if path not in edited and self._is_using(path, modules, macros):
-                yield path
-
-    def _is_using(self, path: str, modules: set[str], macros: set[str]) -> bool:
-        if modules and path.endswith((".py", ".ipynb")):
-            return bool(_imported(self._repository.read(path) or "") & modules)
-        if macros and path.endswith(".sql") and path not in self.macro_files:
-            return bool(_called(self._repository.read(path) or "") & macros)
-        return False
-
-    def _edited_calls(self, pairs: Sequence[FilePair]) -> set[str]:
-        """Return the macros of edited files, what reads edited settings, and who calls those."""
-        texts = [f"{p.base or ''} {p.head or ''}" for p in pairs if p.path in self.macro_files]
-        found = {name for text in texts for name in _MACRO.findall(text)}
-        for pair in pairs:
-            if pair.path.endswith((".yml", ".yaml")) and project_of(pair.path, self._projects):
-                of_project = PurePosixPath(pair.path).name == "dbt_project.yml"
-                found.add("var" if of_project else "source")
-        if not found:
-            return found
-        for project in self._projects:
-            for text in project.macros:
-                if _called(text) & found:
-                    found |= set(_MACRO.findall(text))
-        return found
-
-
-_CALL = re.compile(r"\b(\w+)\s*\(")
-_IMPORT = re.compile(r"^\W*(?:from|import)\s[^\n(]*(?:\([^)]*\))?", re.MULTILINE)
-
-
-def _called(text: str) -> set[str]:
-    return set(_CALL.findall(text))
-
-
-def _imported(text: str) -> set[str]:
-    """Return every word of the imports of a module."""
-    return {word for found in _IMPORT.findall(text) for word in re.findall(r"\w+", found)}

@@ -1,187 +1,309 @@
-"""Changes as a migration states them: ALTER TABLE and DROP in any dialect sqlglot reads."""
+"""Reads migrations: the changes that DDL makes, and the statements whose effect is unknown.
+
+A statement counts as read only when its effect on tables is known. Everything else is `Unread`,
+so that a migration with a typing error is never a migration without effect.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
 
-from sqlglot import exp
+import sqlglot
+from sqlglot.errors import SqlglotError
 
 from downriver.capture.sql.limits import Budget, SqlLimits
 from downriver.capture.sql.script_parser import ScriptParser
+from downriver.capture.sql.templates.jinja import Template, is_template, render_template
 from downriver.capture.sql.text.dialect import get_dialect
+from downriver.capture.sql.text.split import replace_delimiters, split_statements
+from downriver.capture.sql.text.tokens import source_text, tokenize_leniently
 from downriver.errors import InvalidRequestError
+from downriver.impact.changes.ddl_effect import (
+    BARE_RENAME,
+    DDL_WORDS,
+    HARMLESS_ALTER,
+    DdlEffect,
+    read_vendor_text,
+    strip_strings,
+)
 from downriver.model.changes import (
     Change,
     ColumnAdd,
-    ColumnDrop,
-    ColumnRename,
-    NullabilityChange,
+    SchemaChange,
     TableDrop,
-    TableRename,
-    TypeChange,
 )
+from downriver.model.unread import Unread, UnreadReason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-# sqlglot reads PostgreSQL's `RENAME a TO b` as a rename of the table.
-_BARE_RENAME = re.compile(
-    r"(\brename\s+)(?!column\b|to\b|as\b|constraint\b|index\b|key\b)"
-    r"(\"[^\"]+\"|`[^`]+`|\w+)(\s+to\b)",
-    re.IGNORECASE,
-)
-_ORACLE_MODIFY = re.compile(
-    r"\s*alter\s+table\s+(\S+)\s+modify\s*\(?\s*(\w+)\s+(\w+(?:\([\d, ]+\))?[\w ]*)\)?\s*;?\s*$",
-    re.IGNORECASE,
-)
-_SP_RENAME = re.compile(
-    r"\s*exec(?:ute)?\s+(?:sys\.)?sp_rename\s+(?:@\w+\s*=\s*)?N?'(?P<old>[^']+)'\s*,"
-    r"\s*(?:@\w+\s*=\s*)?N?'(?P<new>[^']+)'(?:\s*,\s*(?:@\w+\s*=\s*)?N?'(?P<kind>\w+)')?",
-    re.IGNORECASE,
-)
+    from downriver.capture.sql.text.parse import ScriptStatement
+
+
+class LocatedChange(NamedTuple):
+    """A change, and the place in a file that states it."""
+
+    change: Change
+    path: str
+    line: int
+
+
+class DdlReading(NamedTuple):
+    """The changes of a migration, the statements that could not be read, and replaced tables.
+
+    `replaced` are tables that are created again: by CREATE OR REPLACE, or by DROP and CREATE.
+    """
+
+    changes: list[LocatedChange]
+    unread: list[Unread]
+    replaced: list[LocatedChange]
+
+
+def read_ddl(
+    sql: str, dialect: str | None = None, *, path: str = "", before: str | None = None
+) -> DdlReading:
+    """Read a migration. `before` is its text before an edit: statements in both are left out."""
+    new = _read_statements(sql, dialect, path)
+    if before is None:
+        return _as_reading(new, new)
+    known = Counter(statement.key for statement in _read_statements(before, dialect, path))
+    added = []
+    for statement in new:
+        if known[statement.key] > 0:
+            known[statement.key] -= 1
+        else:
+            added.append(statement)
+    return _as_reading(added, new)
 
 
 def parse_ddl(sql: str, dialect: str | None = None) -> list[Change]:
-    """Return the changes a migration makes; statements that change no schema are passed over."""
-    text = _BARE_RENAME.sub(r"\1COLUMN \2\3", sql)
-    found: list[Change] = []
-    for parsed in ScriptParser(get_dialect(dialect or ""), Budget(SqlLimits())).read(text):
-        changes = list(_read(parsed.tree)) or list(_read_text(parsed.sql))
-        if not changes and _is_unread(parsed.tree, parsed.sql):
-            first = parsed.sql.strip().splitlines()[0]
-            raise InvalidRequestError("ddl", f"line {parsed.line}: cannot read {first!r}")
-        found += changes
-    if not found:
-        raise InvalidRequestError("ddl", "no ALTER TABLE, DROP TABLE or DROP VIEW in it")
-    return found
+    """Return the changes of a migration; raises when it has none, or one cannot be read."""
+    found = read_ddl(sql, dialect)
+    for unread in found.unread:
+        raise InvalidRequestError("ddl", f"line {unread.line}: cannot read {unread.detail!r}")
+    if not found.changes:
+        raise InvalidRequestError("ddl", NO_CHANGES)
+    return [located.change for located in found.changes]
 
 
-def _is_unread(tree: exp.Expression | None, sql: str) -> bool:
-    """A migration that cannot be read is never a migration without effect."""
-    if tree is None or isinstance(tree, exp.Command):
-        return bool(
-            re.match(r"\s*(alter|drop|rename|exec(ute)?\s+sp_rename)\b", sql, re.IGNORECASE)
-        )
-    return isinstance(tree, exp.Alter) and str(tree.args.get("kind")).upper() == "TABLE"
+NO_CHANGES = "has no statement that changes a table, such as ALTER TABLE or DROP TABLE"
 
 
-def _read(tree: exp.Expression | None) -> Iterator[Change]:
-    match tree:
-        case exp.Alter():
-            yield from _read_alter(tree)
-        case exp.Drop() if str(tree.args.get("kind")).upper() in ("TABLE", "VIEW"):
-            for table in [tree.this, *(tree.args.get("tables") or ())]:
-                if isinstance(table, exp.Table):
-                    yield TableDrop(dataset=_table(table))
+class _Statement(NamedTuple):
+    """One statement of a migration. `made` are the tables that it creates or `replaces`."""
+
+    key: str
+    place: tuple[str, int]
+    changes: tuple[Change, ...] = ()
+    unread: Unread | None = None
+    made: tuple[str, ...] = ()
+    replaces: bool = False
 
 
-def _table(node: exp.Expression) -> str:
-    return ".".join(str(part.name) for part in node.parts if part.name)
+def _as_reading(added: Sequence[_Statement], every: Sequence[_Statement]) -> DdlReading:
+    """Leave out changes to tables that the same migration creates."""
+    made = {table.casefold() for statement in every for table in statement.made}
+    dropped = {
+        change.dataset.casefold()
+        for statement in every
+        for change in statement.changes
+        if isinstance(change, TableDrop)
+    }
+    changes: list[LocatedChange] = []
+    replaced: list[LocatedChange] = []
+    for statement in added:
+        changes += [
+            LocatedChange(change, *statement.place)
+            for change in statement.changes
+            if change.dataset.casefold() not in made
+        ]
+        replaced += [
+            LocatedChange(SchemaChange(dataset=table), *statement.place)
+            for table in statement.made
+            if statement.replaces or table.casefold() in dropped
+        ]
+    once = [located for at, located in enumerate(changes) if located not in changes[:at]]
+    unread = [statement.unread for statement in added if statement.unread is not None]
+    return DdlReading(once, list(dict.fromkeys(unread)), replaced)
 
 
-def _read_alter(tree: exp.Alter) -> Iterator[Change]:
-    if not isinstance(tree.this, exp.Table):
-        return
-    dataset = _table(tree.this)
-    for action in tree.args.get("actions") or ():
-        yield from _read_action(dataset, action)
+def _read_statements(sql: str, dialect: str | None, path: str) -> list[_Statement]:
+    return list(_Migration(dialect, path).read(sql))
 
 
-def _read_action(dataset: str, action: exp.Expression) -> Iterator[Change]:
-    match action:
-        case exp.RenameColumn():
-            to = str(action.args["to"].name)
-            yield ColumnRename(dataset=dataset, column=str(action.this.name), to=to)
-        case exp.AlterRename():
-            yield TableRename(dataset=dataset, to=_table(action.this))
-        case exp.Drop() if str(action.args.get("kind")).upper() == "COLUMN":
-            for column in [action.this, *(action.args.get("tables") or ())]:
-                if isinstance(column, exp.Expression):
-                    yield ColumnDrop(dataset=dataset, column=str(column.name))
-        case exp.ColumnDef():
-            yield _added(dataset, action)
-        case exp.Schema():
-            for part in action.expressions:
-                if isinstance(part, exp.ColumnDef):
-                    yield _added(dataset, part)
-        case exp.AlterColumn():
-            yield from _read_alter_column(dataset, action)
-        case exp.ModifyColumn() if isinstance(action.this, exp.ColumnDef):
-            yield from _read_modify(dataset, action)
+# What clients run that is not SQL: files that are run, commands and results run as SQL.
+_INCLUDE = re.compile(
+    r"^[ \t]*(?:\\i(?:r|nclude|nclude_relative)?\s|@{1,2}[\w./~\"']|source\s+\S+\.\w+|\.read\s"
+    r"|:r\s|!)|^[ \t]*\\!|\\gexec\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+# Settings and messages of psql, SQL*Plus and sqlcmd, and Oracle's end of a statement.
+_CLIENT_SETTING = re.compile(
+    r"^[ \t]*(?:\\(?!i(?:r|nclude|nclude_relative)?\s|!|gexec)\w+[^\n]*"
+    r"|(?:prompt|rem|spool|whenever|set\s+(?:echo|define|serveroutput|feedback|verify|heading"
+    r"|linesize|pagesize|termout|timing|scan|sqlblanklines))\b[^\n]*|/[ \t]*"
+    r"|:(?:setvar|on)\b[^\n]*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PLACEHOLDER = re.compile(
+    r"\$\{[^}\n]*\}|\$\(\w+\)|#\{[^}\n]*\}|(?<![\w:]):'?\"?[A-Za-z_]\w*|&&?\w+|%\(\w+\)s|%s"
+    r"|(?<![{%])\{\w*\}|<<\w+>>|__\w+__"
+)
+_SHOWN = 80
 
 
-def _added(dataset: str, column: exp.ColumnDef) -> ColumnAdd:
-    kinds = [constraint.kind for constraint in column.args.get("constraints") or ()]
-    not_null = any(
-        isinstance(kind, exp.NotNullColumnConstraint) and not kind.args.get("allow_null")
-        for kind in kinds
-    )
-    filled = any(
-        isinstance(
-            kind,
-            (
-                exp.DefaultColumnConstraint,
-                exp.GeneratedAsIdentityColumnConstraint,
-                exp.ComputedColumnConstraint,
-                exp.AutoIncrementColumnConstraint,
-            ),
-        )
-        for kind in kinds
-    )
-    return ColumnAdd(
-        dataset=dataset,
-        column=str(column.name),
-        data_type=_type(column.args.get("kind")),
-        required=not_null and not filled,
-    )
+class _Migration:
+    """Reads the statements of one file."""
+
+    def __init__(self, dialect: str | None, path: str) -> None:
+        self._named_dialect = dialect
+        self._dialect = get_dialect(dialect or "")
+        self._path = path
+
+    def read(self, sql: str) -> Iterator[_Statement]:
+        budget = Budget(SqlLimits())
+        if len(sql) > budget.limits.characters:
+            yield self._unread("", 0, UnreadReason.TOO_LARGE, f"{len(sql):,} characters")
+            return
+        texts = [sql]
+        if is_template(sql):
+            rendered = render_template(sql, Template(), budget)
+            texts = rendered.texts
+            for spot in rendered.blind_spots:
+                yield self._unread(spot.message, spot.line, UnreadReason.TEMPLATE, spot.message)
+        for text in texts:
+            yield from self._read_text(text, budget)
+
+    def _read_text(self, sql: str, budget: Budget) -> Iterator[_Statement]:
+        for found in _INCLUDE.finditer(sql):
+            line = sql.count("\n", 0, found.start() + 1) + 1
+            whole = sql[found.start() :].lstrip().split("\n", 1)[0]
+            yield self._unread(whole, line, UnreadReason.INCLUDE, whole)
+        text = _blanked(_INCLUDE_LINE, _blanked(_CLIENT_SETTING, sql))
+        text = replace_delimiters(BARE_RENAME.sub(r"\1COLUMN \2\3", text))
+        tokens, problem = tokenize_leniently(text, self._dialect)
+        if problem is not None:
+            reason = UnreadReason.SQL_SYNTAX
+            yield self._unread(problem.message, problem.line, reason, problem.message)
+        reader = ScriptParser(self._dialect, budget)
+        for chunk in split_statements(tokens):
+            lines = chunk[0].line - 1
+            yield from self._read_chunk(source_text(chunk, text), lines, reader)
+
+    def _read_chunk(self, chunk: str, lines: int, reader: ScriptParser) -> Iterator[_Statement]:
+        """Read what stands between two semicolons, and check that nothing of it was left out."""
+        read = ""
+        empty = True
+        for parsed in reader.read(chunk):
+            empty = False
+            statement = self._read_one(parsed, lines)
+            read += f"{parsed.sql}\n"
+            yield statement
+        left_out = _ddl_words(chunk) > _ddl_words(read)
+        if left_out or (empty and not _is_block_word(chunk)):
+            yield self._unread(chunk, lines + 1, UnreadReason.SQL_SYNTAX, chunk)
+
+    def _read_one(self, parsed: ScriptStatement, lines: int) -> _Statement:
+        line = parsed.line + lines
+        for spot in parsed.blind_spots:
+            reason = _REASONS.get(spot.kind)
+            if reason is UnreadReason.SQL_SYNTAX:
+                again = self._read_in_other_dialect(parsed, lines)
+                if again is not None:
+                    return again
+            if reason is not None:
+                at = (spot.line or parsed.line) + lines
+                return self._unread(parsed.sql, at, reason, parsed.sql)
+        effect = DdlEffect.of(parsed)
+        if effect.known and _has_placeholder(parsed.sql, effect):
+            return self._unread(parsed.sql, line, UnreadReason.TEMPLATE, parsed.sql)
+        if not effect.known:
+            again = self._read_in_other_dialect(parsed, lines)
+            return again or self._unread(parsed.sql, line, effect.reason, parsed.sql)
+        return self._read_as(parsed, lines, effect)
+
+    def _read_as(self, parsed: ScriptStatement, lines: int, effect: DdlEffect) -> _Statement:
+        place = (self._path, parsed.line + lines)
+        key = _key(parsed.sql)
+        return _Statement(key, place, effect.changes, None, effect.made, effect.replaces)
+
+    def _read_in_other_dialect(self, parsed: ScriptStatement, lines: int) -> _Statement | None:
+        """Read a statement in another dialect where none was named, or by its known shapes."""
+        changes = tuple(read_vendor_text(parsed.sql))
+        if changes or HARMLESS_ALTER.match(parsed.sql):
+            return self._read_as(parsed, lines, DdlEffect(True, changes))
+        for name in _OTHER_DIALECTS if not self._named_dialect else ():
+            try:
+                tree = sqlglot.parse_one(parsed.sql, dialect=name)
+            except (SqlglotError, RecursionError):
+                continue
+            effect = DdlEffect.of(parsed._replace(tree=tree, blind_spots=()))
+            if effect.known and effect.changes and _is_spelled_out(parsed.sql, effect):
+                return self._read_as(parsed, lines, effect)
+        return None
+
+    def _unread(self, key: str, line: int, reason: UnreadReason, text: str) -> _Statement:
+        detail = " ".join(text.split())
+        if len(detail) > _SHOWN:
+            detail = f"{detail[:_SHOWN]}…"
+        unread = Unread(path=self._path, line=line, reason=reason, detail=detail)
+        return _Statement(f"{reason.value}: {_key(key)}", (self._path, line), (), unread)
 
 
-def _type(node: object) -> str:
-    return node.sql().lower() if isinstance(node, exp.Expression) else ""
+_OTHER_DIALECTS = ("postgres", "mysql", "tsql", "oracle", "snowflake", "databricks", "bigquery")
+_INCLUDE_LINE = re.compile(rf"(?:{_INCLUDE.pattern})[^\n]*", re.IGNORECASE | re.MULTILINE)
+_REASONS = {
+    "unparsed": UnreadReason.SQL_SYNTAX,
+    "unreadable": UnreadReason.SQL_SYNTAX,
+    "too_large": UnreadReason.TOO_LARGE,
+    "too_deep": UnreadReason.TOO_DEEP,
+    "dynamic_sql": UnreadReason.DYNAMIC_SQL,
+    "procedure_call": UnreadReason.PROCEDURE_CALL,
+    "foreign_code": UnreadReason.FOREIGN_CODE,
+    "template": UnreadReason.TEMPLATE,
+}
 
 
-def _read_alter_column(dataset: str, action: exp.AlterColumn) -> Iterator[Change]:
-    column = str(action.this.name)
-    rename = action.args.get("rename_to")
-    if isinstance(rename, exp.Expression) and rename.name != column:
-        yield ColumnRename(dataset=dataset, column=column, to=str(rename.name))
-    if action.args.get("dtype") is not None:
-        yield TypeChange(dataset=dataset, column=column, to=_type(action.args["dtype"]))
-    nullable = action.args.get("allow_null")
-    if nullable is not None:
-        yield NullabilityChange(dataset=dataset, column=column, nullable=bool(nullable))
+def _key(sql: str) -> str:
+    """Return the text by which a statement is recognized in another version of its file."""
+    return " ".join(sql.split()).rstrip("; ").casefold()
 
 
-def _read_modify(dataset: str, action: exp.ModifyColumn) -> Iterator[Change]:
-    definition = action.this
-    old = action.args.get("rename_from")
-    column = str(old.name) if isinstance(old, exp.Expression) else str(definition.name)
-    if column != definition.name:
-        yield ColumnRename(dataset=dataset, column=column, to=str(definition.name))
-    if definition.args.get("kind") is not None:
-        yield TypeChange(dataset=dataset, column=column, to=_type(definition.args["kind"]))
-    if _added(dataset, definition).required:
-        yield NullabilityChange(dataset=dataset, column=column, nullable=False)
+def _blanked(pattern: re.Pattern[str], text: str) -> str:
+    return pattern.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), text)
 
 
-def _read_text(sql: str) -> Iterator[Change]:
-    """What sqlglot leaves as text: Oracle's MODIFY, and T-SQL's renames by a procedure."""
-    renamed = _SP_RENAME.match(sql)
-    modified = _ORACLE_MODIFY.match(sql)
-    if renamed is not None:
-        yield _sp_rename(renamed["old"], renamed["new"], renamed["kind"] or "")
-    elif modified is not None:
-        dataset, column, definition = modified.groups()
-        kind = re.split(r"\s+not\s+null|\s+null", definition, flags=re.IGNORECASE)[0].strip()
-        if kind:
-            yield TypeChange(dataset=dataset, column=column, to=kind.lower())
-        if re.search(r"not\s+null", definition, re.IGNORECASE):
-            yield NullabilityChange(dataset=dataset, column=column, nullable=False)
+def _ddl_words(sql: str) -> int:
+    return len(DDL_WORDS.findall(strip_strings(sql)))
 
 
-def _sp_rename(old: str, new: str, kind: str) -> Change:
-    if kind.upper() != "COLUMN":
-        return TableRename(dataset=old, to=new)
-    dataset, _, column = old.rpartition(".")
-    return ColumnRename(dataset=dataset, column=column, to=new)
+_TRANSACTION = re.compile(
+    r"(?:(?:begin|end|start|commit)\s*(?:tran|transaction|work|try|catch|if|loop|while|case)?"
+    r"\s*\w*)?\s*(?:\$\w*\$)?\s*(?:language\s+(?:plpgsql|sql))?\Z",
+    re.IGNORECASE,
+)
+_DECLARATION = re.compile(r"\s*(?:declare|set|let)\b|\s*@?\w+\s*:=", re.IGNORECASE)
+
+
+def _is_block_word(chunk: str) -> bool:
+    """Tell whether a piece of a script has no statement in it: a bracket of a block, a variable."""
+    text = strip_strings(chunk).strip()
+    if not text or _TRANSACTION.match(text):
+        return True
+    return _DECLARATION.match(text) is not None
+
+
+def _is_spelled_out(sql: str, effect: DdlEffect) -> bool:
+    """Tell a list of actions from what another dialect takes for a list of columns to add."""
+    added = sum(isinstance(change, ColumnAdd) for change in effect.changes)
+    written = len(re.findall(r"\badd\b", sql, re.IGNORECASE))
+    return added <= written and not _has_placeholder(sql, effect)
+
+
+def _has_placeholder(sql: str, effect: DdlEffect) -> bool:
+    """Tell whether a change has a name or type in it that a client or tool fills in later."""
+    if not effect.changes and not effect.made:
+        return False
+    return _PLACEHOLDER.search(strip_strings(sql)) is not None

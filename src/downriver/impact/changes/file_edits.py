@@ -6,9 +6,14 @@ import csv
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.errors import InvalidRequestError
+import msgspec
+import yaml
+
+from downriver.capture.scan.python.module import NotebookError, read_notebook
 from downriver.impact.changes.code_edits import CodeEdits, compare_code, is_same_file
-from downriver.impact.changes.ddl import parse_ddl
+from downriver.impact.changes.ddl import DdlReading, LocatedChange, read_ddl
+from downriver.impact.changes.ddl_effect import mentions_ddl
+from downriver.impact.changes.migration_code import read_other, read_python
 from downriver.impact.simulate.bound_script import BoundScript
 from downriver.impact.simulate.delta import Delta, DeltaKind, ResolvedChange
 from downriver.impact.simulate.job_script import JobScript
@@ -22,11 +27,13 @@ from downriver.model.changes import (
     TypeChange,
 )
 from downriver.model.ids import DatasetId, JobId
+from downriver.model.unread import Unread, UnreadReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from downriver.impact.changes.commits import CodeReader, FilePair
+    from downriver.impact.changes.commits import FilePair
+    from downriver.impact.changes.edited_code import CodeReader, EditedCode
     from downriver.impact.simulate.catalog import Process, SimulationCatalog
 
 
@@ -77,32 +84,51 @@ class ScriptEdit(NamedTuple):
 
 
 class FileEdits(NamedTuple):
-    """What the files of two commits come to: edited processes, and changes stated outright."""
+    """What the files of two commits come to: edited processes, changes, and what was not read.
+
+    `replaced` are tables that a file creates again: a change only where the catalog has them.
+    """
 
     by_process: dict[int, ScriptEdit]
-    changes: list[Change]
-    unknown: list[str]
+    changes: list[LocatedChange]
+    replaced: list[LocatedChange]
+    unread: list[Unread]
     proposed: list[ResolvedChange]
     rewritten: dict[int, Process]
 
 
 def find_edits(pairs: Iterable[FilePair], world: SimulationCatalog, read: CodeReader) -> FileEdits:
-    """Match files with the jobs whose code they are. What no job is known for, feeds no one.
+    """Match files with the jobs whose code they are. A new job has no consumers yet.
 
-    SQL is compared query by query; `read` tells what all other code of either commit does.
+    SQL is compared query by query; `read` returns what the scanner reads in all other code.
     """
-    code = read(list(pairs))
-    found = FileEdits({}, [], [], [], {})
-    for pair in code.queries:
-        for process in _processes(pair, world):
+    pairs = list(pairs)
+    code = read(pairs)
+    found = FileEdits({}, [], [], list(code.unread), [], {})
+    for pair, old_path in _with_moves(code.queries):
+        process = next(_processes(old_path, world), None)
+        if process is not None:
             _take(pair, process, found)
-            break
         else:
             _take_unknown(pair, found)
-    for pair in code.seeds:
-        found.proposed.extend(compare_seed(pair, world))
+    for pair in pairs:
+        _take_other(pair, code, world, found)
     _take_code(compare_code(code.base, code.head, world), found)
     return found
+
+
+def _with_moves(pairs: list[FilePair]) -> Iterator[tuple[FilePair, str]]:
+    """Yield files with the path they had before. A moved file is one file, not two."""
+    deleted = {(p.base or "").strip(): p for p in pairs if p.head is None and p.base}
+    moved: set[str] = set()
+    for pair in pairs:
+        origin = deleted.get((pair.head or "").strip()) if pair.base is None else None
+        if origin is not None and origin.path not in moved:
+            moved.add(origin.path)
+            yield pair._replace(base=origin.base), origin.path
+        elif pair.base is None:
+            yield pair, pair.path
+    yield from ((p, p.path) for p in pairs if p.base is not None and p.path not in moved)
 
 
 def _take_code(code: CodeEdits, found: FileEdits) -> None:
@@ -110,40 +136,122 @@ def _take_code(code: CodeEdits, found: FileEdits) -> None:
         found.by_process[process.key] = ScriptEdit(process, base, head)
     found.proposed.extend(code.changes)
     found.rewritten.update(code.rewritten)
-    found.unknown.extend(code.unknown)
+    found.unread.extend(code.unread)
 
 
 def _take(pair: FilePair, process: Process, found: FileEdits) -> None:
+    """Compare the code of a job; what it alters besides filling its tables is a change as well."""
     dialect = process.script.dialect_name if process.script is not None else ""
-    dialect = "" if dialect == "dialect" else dialect
-    base = JobScript(pair.base or "", dialect or None)
+    named = None if dialect in ("", "dialect") else dialect
+    base, head = (JobScript(text or "", named) for text in (pair.base, pair.head))
     found.by_process[process.key] = ScriptEdit(
-        process._replace(path=pair.path, code=None),
-        base,
-        JobScript(pair.head or "", dialect or None),
+        process._replace(path=pair.path, code=None), base, head
     )
+    found.changes.extend(_read_sql(pair, named, found).changes)
 
 
 def _take_unknown(pair: FilePair, found: FileEdits) -> None:
-    """A file that is no job's code may be a migration; anything else new feeds no one yet."""
-    if pair.head is not None and pair.base is None:
-        try:
-            found.changes.extend(parse_ddl(pair.head))
-        except InvalidRequestError as exc:
-            if "cannot read" in exc.reason:
-                found.unknown.append(f"{pair.path}: {exc.reason}")
-    elif pair.base is not None:
-        found.unknown.append(f"{pair.path}: no job in the catalog has this code")
+    """A file that is no job's code may be a migration."""
+    ddl = _read_sql(pair, None, found)
+    found.changes.extend(ddl.changes)
+    found.replaced.extend(ddl.replaced)
+    if pair.base is not None:
+        reason = UnreadReason.UNKNOWN_JOB
+        detail = "no job in the catalog has this code"
+        found.unread.append(Unread(path=pair.path, line=0, reason=reason, detail=detail))
 
 
-def _processes(pair: FilePair, world: SimulationCatalog) -> Iterator[Process]:
-    path = PurePosixPath(pair.path)
+def _read_sql(pair: FilePair, dialect: str | None, found: FileEdits) -> DdlReading:
+    """Return what the new statements of a file alter, and note what could not be read."""
+    before, after = pair.base or "", pair.head or ""
+    ddl = read_ddl(after, dialect, path=pair.path, before=before)
+    found.unread.extend(_weakened(unread, after) for unread in ddl.unread)
+    removed = read_ddl(before, dialect, path=pair.path, before=after)
+    for unread in removed.unread[:1]:
+        found.unread.append(msgspec.structs.replace(unread, reason=UnreadReason.BASE_UNREAD))
+    return ddl
+
+
+def _weakened(unread: Unread, text: str) -> Unread:
+    """A query of which a template leaves parts open alters no table."""
+    is_query = "select" in text.casefold() and not mentions_ddl(text)
+    if unread.reason is UnreadReason.TEMPLATE and is_query:
+        return msgspec.structs.replace(unread, reason=UnreadReason.DYNAMIC_CODE)
+    return unread
+
+
+# Files of other types
+
+_SQL_LIKE = (
+    ".ddl", ".hql", ".psql", ".pgsql", ".tsql", ".mysql", ".plsql", ".sql.j2", ".sql.jinja",
+    ".sql.jinja2", ".sql.tmpl", ".sql.tpl", ".sql.template", ".sql.erb", ".sql.mustache",
+)  # fmt: skip
+
+
+def _take_other(
+    pair: FilePair, code: EditedCode, world: SimulationCatalog, found: FileEdits
+) -> None:
+    if pair.is_type(".csv"):
+        found.proposed.extend(compare_seed(pair, world))
+    elif pair in code.macros:
+        found.unread.extend(
+            msgspec.structs.replace(unread, reason=UnreadReason.TEMPLATE)
+            for unread in read_other(pair.path, pair.base, pair.head or "")
+        )
+    elif pair.is_type(".py", ".ipynb"):
+        _take_migration_code(pair, found)
+    elif pair.is_type(*_SQL_LIKE):
+        _take_unknown(pair._replace(base=pair.base), found)
+    elif not pair.is_type(".sql"):
+        found.unread.extend(read_other(pair.path, pair.base, pair.head or ""))
+        if pair.is_type(".yml", ".yaml") and pair.head is not None:
+            _check_yaml(pair, code, found)
+
+
+def _take_migration_code(pair: FilePair, found: FileEdits) -> None:
+    if pair.head is None:
+        return
+    base, head = (_python_of(pair, text) for text in (pair.base, pair.head))
+    if head is not None:
+        ddl = read_python(pair.path, base, head)
+        found.changes.extend(ddl.changes)
+        found.replaced.extend(ddl.replaced)
+        found.unread.extend(ddl.unread)
+
+
+def _python_of(pair: FilePair, text: str | None) -> str | None:
+    """Return the Python code of a file; a notebook that is none is reported by the scanner."""
+    if text is None or not pair.is_type(".ipynb"):
+        return text
+    try:
+        return read_notebook(text).source
+    except NotebookError:
+        return None
+
+
+def _check_yaml(pair: FilePair, code: EditedCode, found: FileEdits) -> None:
+    """Report YAML that does not parse, unless it is a template or was reported already."""
+    text = pair.head or ""
+    if "{{" in text or any(unread.path == pair.path for unread in code.head.unread):
+        return
+    try:
+        for _ in yaml.parse(text, Loader=yaml.SafeLoader):
+            pass
+    except yaml.YAMLError as exc:
+        mark = getattr(exc, "problem_mark", None)
+        line = mark.line + 1 if mark is not None else 1
+        reason = UnreadReason.YAML_SYNTAX
+        detail = str(getattr(exc, "problem", "") or "")
+        found.unread.append(Unread(path=pair.path, line=line, reason=reason, detail=detail))
+
+
+def _processes(path: str, world: SimulationCatalog) -> Iterator[Process]:
     candidates = [
         world.process(number)
-        for number, node in world.nodes_named(path.stem).items()
+        for number, node in world.nodes_named(PurePosixPath(path).stem).items()
         if isinstance(node, JobId)
     ]
-    exact = [p for p in candidates if p.path and is_same_file(p.path, pair.path)]
+    exact = [p for p in candidates if p.path and is_same_file(p.path, path)]
     yield from exact or [p for p in candidates if not p.path]
 
 

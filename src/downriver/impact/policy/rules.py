@@ -16,6 +16,7 @@ from downriver.model.verdicts import Decision, Outcome, Risk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from downriver.model.unread import Unread
     from downriver.model.verdicts import Effect, Impact
 
 POLICY_FILE = "downriver.yml"
@@ -23,7 +24,10 @@ _SECTIONS = frozenset({"gate", "watch"})  # what one file may hold
 
 
 class Waiver(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Lets one finding pass until a day: who says so, and why. `consumer` may have wildcards."""
+    """Lets one finding pass until a day: who says so, and why.
+
+    `consumer`, `dataset` and `path` may have wildcards. `path` is of files that were not read.
+    """
 
     rule: str
     reason: str
@@ -31,15 +35,16 @@ class Waiver(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     expires: dt.date
     consumer: str = "*"
     dataset: str = "*"
+    path: str = "*"
 
-    def covers(self, rule: str, entities: list[str], impact: Impact, today: dt.date) -> bool:
-        """Tell whether this lets a rule's finding about these entities pass today."""
-        return (
-            self.rule in (rule, "*")
-            and today <= self.expires
-            and all(_fits(target, impact, self.dataset) for target in impact.targets)
-            and all(_fits(entity, impact, self.consumer) for entity in entities)
-        )
+    def covers(self, match: RuleMatch, rule: str, impact: Impact, today: dt.date) -> bool:
+        """Tell whether this lets a rule's finding pass today."""
+        fits = [_fits(entity, impact, self.consumer) for entity in match.entities]
+        if match.unread:
+            fits += [fnmatchcase(unread.path, self.path) for unread in match.unread]
+        else:
+            fits += [_fits(target, impact, self.dataset) for target in impact.targets]
+        return self.rule in (rule, "*") and today <= self.expires and all(fits)
 
 
 class Policy(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
@@ -57,6 +62,8 @@ class Policy(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     over_max_affected: Decision = Decision.CAUTION
     min_coverage: float = 0.0
     incomplete: Decision = Decision.CAUTION
+    unread_migrations: Decision = Decision.BLOCKED
+    unread_files: Decision = Decision.CAUTION
     stale_consumer_days: int = 400
     owners_to_ask: dict[str, list[str]] = {}
     waivers: list[Waiver] = []
@@ -69,9 +76,14 @@ def parse_policy(value: Any, field: str = "policy") -> Policy:
     if isinstance(value, dict):
         value = _gate_section(value)
     try:
-        return msgspec.convert(value, Policy)
+        policy = msgspec.convert(value, Policy)
     except msgspec.ValidationError as exc:
         raise InvalidRequestError(field, str(exc)) from exc
+    for name in ("unread_migrations", "unread_files"):
+        if getattr(policy, name) is Decision.APPROVED:
+            reason = f"{name} must be CAUTION or BLOCKED; a waiver lets a single file pass"
+            raise InvalidRequestError(field, reason)
+    return policy
 
 
 def _gate_section(value: dict[str, Any]) -> dict[str, Any]:
@@ -96,12 +108,13 @@ def _fits(entity: str, impact: Impact, pattern: str) -> bool:
 
 
 class RuleMatch(NamedTuple):
-    """What a rule says: the decision it asks for, about which entities."""
+    """The decision that a rule asks for, about which entities or unread files."""
 
     decision: Decision
     entities: list[str]
     risk: Risk | None = None
     total: int = 0
+    unread: tuple[Unread, ...] = ()
 
 
 _LOSS = frozenset({"column_rename", "column_drop", "table_rename", "table_drop"})
@@ -116,6 +129,18 @@ def unproven_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
     """It may break {names}: which columns are used there is unknown."""
     unproven = [e for e in impact.effects if e.outcome is Outcome.MAY_FAIL]
     return _about(unproven, policy.unknown_consumers, Risk.HIGH)
+
+
+def unread_migrations(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """Cannot read {names}, which may alter a table."""
+    unread = tuple(unread for unread in impact.unread if unread.may_alter_tables)
+    return _about_files(unread, policy.unread_migrations, Risk.HIGH)
+
+
+def unread_files(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """Cannot tell all effects of {names}."""
+    unread = tuple(unread for unread in impact.unread if not unread.may_alter_tables)
+    return _about_files(unread, policy.unread_files, Risk.MEDIUM)
 
 
 def certified_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
@@ -171,7 +196,7 @@ def lineage_coverage(impact: Impact, policy: Policy) -> RuleMatch | None:
 def blind_spots(impact: Impact, policy: Policy) -> RuleMatch | None:
     """The answer is not complete: no one could see through {names}."""
     loses = _LOSS.intersection(impact.change_types)
-    if impact.complete or not loses:
+    if not impact.blind_spots or not loses:
         return None
     entities = list(dict.fromkeys(spot.entity for spot in impact.blind_spots))
     return RuleMatch(policy.incomplete, entities, Risk.MEDIUM)
@@ -180,6 +205,8 @@ def blind_spots(impact: Impact, policy: Policy) -> RuleMatch | None:
 RULES: tuple[Callable[[Impact, Policy], RuleMatch | None], ...] = (
     breaking_consumers,
     unproven_consumers,
+    unread_migrations,
+    unread_files,
     certified_consumers,
     protected_data,
     active_consumers,
@@ -188,6 +215,13 @@ RULES: tuple[Callable[[Impact, Policy], RuleMatch | None], ...] = (
     lineage_coverage,
     blind_spots,
 )
+
+
+def _about_files(unread: tuple[Unread, ...], decision: Decision, risk: Risk) -> RuleMatch | None:
+    if not unread:
+        return None
+    paths = list(dict.fromkeys(one.path for one in unread))
+    return RuleMatch(decision, paths, risk, len(unread), unread)
 
 
 def _about(effects: list[Effect], decision: Decision, risk: Risk) -> RuleMatch | None:

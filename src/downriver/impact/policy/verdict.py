@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from downriver.impact.policy.rules import RULES, Policy
+from downriver.impact.policy.rules import RULES, Policy, unread_files, unread_migrations
 from downriver.model.verdicts import Decision, Outcome, Risk, RuleFinding, Verdict
 
 if TYPE_CHECKING:
     from downriver.impact.policy.rules import RuleMatch
+    from downriver.model.unread import Unread
     from downriver.model.verdicts import Effect, Impact
 
 _DECISIONS = list(Decision)
 _RISKS = list(Risk)
 _NAMES_SHOWN = 5
+_STEPS_SHOWN = 3
 
 
 def decide(impact: Impact, policy: Policy | None = None, today: dt.date | None = None) -> Verdict:
@@ -34,7 +36,7 @@ def decide(impact: Impact, policy: Policy | None = None, today: dt.date | None =
         risk=risk,
         affected=len(impact.effects),
         reason=_reason(decided, impact),
-        recommendation=_recommendation(decision, impact),
+        recommendation=_recommendation(decision, decided, impact),
         decided_by=decided.rule if decided is not None else "nothing_affected",
         findings=findings,
         ask=_owners(impact, policy),
@@ -65,7 +67,7 @@ def _findings(impact: Impact, policy: Policy, today: dt.date) -> list[RuleFindin
             entities=found.entities,
         )
         for waiver in policy.waivers:
-            if waiver.covers(name, found.entities, impact, today):
+            if waiver.covers(found, name, impact, today):
                 until = waiver.expires.isoformat()
                 finding.waived = f"{waiver.author}, until {until}: {waiver.reason}"
         findings.append(finding)
@@ -79,8 +81,10 @@ def _risk(found: RuleMatch) -> Risk:
 
 
 def _message(template: str, found: RuleMatch, policy: Policy, impact: Impact) -> str:
+    names = [unread.location for unread in found.unread]
+    names = names or [impact.name_of(entity) for entity in found.entities]
     return template.format(
-        names=_listed(list(dict.fromkeys(map(impact.name_of, found.entities)))),
+        names=_listed(list(dict.fromkeys(names))),
         total=found.total or len(found.entities),
         max_affected=policy.max_affected,
     )
@@ -95,6 +99,8 @@ def _listed(names: list[str]) -> str:
 def _reason(finding: RuleFinding | None, impact: Impact) -> str:
     if finding is not None:
         return finding.message
+    if impact.unread:
+        return "A waiver covers the files that could not be read."
     if not impact.changes:
         return "Nothing changes in meaning."
     if impact.untouched:
@@ -120,13 +126,22 @@ _BY_TYPE = {
 }
 
 
-def _recommendation(decision: Decision, impact: Impact) -> str:
+def _recommendation(decision: Decision, decided: RuleFinding | None, impact: Impact) -> str:
     if decision is Decision.APPROVED:
         return "Go ahead."
+    if decided is not None and decided.rule in (unread_migrations.__name__, unread_files.__name__):
+        return _next_steps([u for u in impact.unread if u.path in decided.entities])
     kinds = [kind for kind in _BY_TYPE if kind in impact.change_types]
     if decision is Decision.CAUTION and "deprecation" not in kinds:
         return "Tell the owners, and look at the consumers listed after the change."
     return " ".join(_BY_TYPE[kind] for kind in kinds)
+
+
+def _next_steps(unread: list[Unread]) -> str:
+    """Return what to do about files that could not be read, the first ones in full."""
+    steps = [f"{one.location}: {one.reason.next_step}" for one in unread[:_STEPS_SHOWN]]
+    more = len(unread) - _STEPS_SHOWN
+    return " ".join([*steps, *([f"And {more} more."] if more > 0 else [])])
 
 
 def _owners(impact: Impact, policy: Policy) -> list[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from downriver.impact.report.text import describe_unread
 from downriver.model.verdicts import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from downriver.model.unread import Unread
     from downriver.model.verdicts import Effect, Verdict
 
 _COMMANDS = {"breaking": "error", "warning": "warning", "none": "notice"}
@@ -21,6 +23,7 @@ def render_github(verdict: Verdict) -> str:
     lines = [_command(_DECISIONS[verdict.decision.value], {"title": "downriver"}, head)]
     for effect in verdict.impact.effects:
         lines += _annotations(effect)
+    lines += [_unread_command(unread) for unread in verdict.impact.unread]
     return "\n".join(lines) + "\n"
 
 
@@ -35,6 +38,15 @@ def _annotations(effect: Effect) -> Iterator[str]:
         if reference.line:
             where["line"] = str(reference.line)
         yield _command(command, where, message)
+
+
+def _unread_command(unread: Unread) -> str:
+    command = "error" if unread.may_alter_tables else "warning"
+    where = {"file": unread.path} if unread.path else {}
+    if unread.line:
+        where["line"] = str(unread.line)
+    message = f"{describe_unread(unread)}. {unread.reason.next_step}"
+    return _command(command, {**where, "title": "downriver"}, message)
 
 
 def _command(name: str, properties: dict[str, str], message: str) -> str:
@@ -65,12 +77,16 @@ _MEANINGS = {
 def render_sarif(verdict: Verdict, version: str) -> dict[str, Any]:
     """Return the SARIF log: one result for each place in the code of each consumer."""
     results = [result for effect in verdict.impact.effects for result in _results(effect)]
+    results += [_unread_result(unread) for unread in verdict.impact.unread]
     driver = {
         "name": "downriver",
         "version": version,
         "rules": [
-            {"id": outcome.value, "shortDescription": {"text": meaning}}
-            for outcome, meaning in _MEANINGS.items()
+            {"id": outcome, "shortDescription": {"text": meaning}}
+            for outcome, meaning in [
+                *((outcome.value, meaning) for outcome, meaning in _MEANINGS.items()),
+                ("unread", "A file of the change could not be read"),
+            ]
         ],
     }
     properties = {
@@ -80,6 +96,18 @@ def render_sarif(verdict: Verdict, version: str) -> dict[str, Any]:
     }
     run = {"tool": {"driver": driver}, "results": results, "properties": properties}
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _unread_result(unread: Unread) -> dict[str, Any]:
+    physical: dict[str, Any] = {"artifactLocation": {"uri": unread.path}}
+    if unread.line:
+        physical["region"] = {"startLine": unread.line}
+    return {
+        "ruleId": "unread",
+        "level": "error" if unread.may_alter_tables else "warning",
+        "message": {"text": f"{describe_unread(unread)}. {unread.reason.next_step}"},
+        "locations": [{"physicalLocation": physical}] if unread.path else [],
+    }
 
 
 def _results(effect: Effect) -> list[dict[str, Any]]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from downriver.graph.names.entity_ids import short_id
+from downriver.impact.report.text import describe_unread
+from downriver.model.answers import BlindSpot
 from downriver.model.verdicts import AffectedEntity, ImpactAnswer
 
 if TYPE_CHECKING:
+    from downriver.model.unread import Unread
     from downriver.model.verdicts import Effect, ImpactRequest, Verdict
 
 
@@ -30,8 +33,12 @@ def answer_impact(request: ImpactRequest, verdict: Verdict, namespace: str) -> I
         findings=verdict.findings,
         ask=verdict.ask,
         complete=impact.complete,
-        blind_spots=impact.blind_spots,
+        blind_spots=[*impact.blind_spots, *map(_blind_spot, impact.unread)],
     )
+
+
+def _blind_spot(unread: Unread) -> BlindSpot:
+    return BlindSpot(kind="unread", entity=unread.path, message=describe_unread(unread))
 
 
 def _affected(effect: Effect, namespace: str) -> AffectedEntity:

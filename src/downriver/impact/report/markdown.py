@@ -10,6 +10,7 @@ from downriver.impact.report.text import format_location
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from downriver.model.unread import Unread
     from downriver.model.verdicts import Effect, Reference, Verdict
 
 _MARKS = {"APPROVED": "✅", "CAUTION": "⚠️", "BLOCKED": "⛔"}
@@ -30,6 +31,8 @@ def render_markdown(verdict: Verdict, patch: str = "") -> str:
         parts.append(f"**Ask:** {', '.join(map(_escape, verdict.ask))}")
     if impact.effects:
         parts += [_graph(verdict), _table(impact.effects)]
+    if impact.unread:
+        parts.append("\n".join(["**Not read:**", "", *map(_unread, impact.unread)]))
     parts.append(_completeness(verdict))
     if patch:
         parts.append(f"<details><summary>Suggested patch</summary>\n\n{_fenced(patch)}\n</details>")
@@ -116,10 +119,19 @@ def _places(references: list[Reference]) -> str:
     return ", ".join(found[:_PLACES_SHOWN]) + more
 
 
+def _unread(unread: Unread) -> str:
+    line = f"#L{unread.line}" if unread.line else ""
+    place = f"[{_escape(unread.location)}]({unread.path.replace(' ', '%20')}{line})"
+    reason = unread.reason.value.replace("_", " ")
+    detail = f": `{unread.detail.replace('`', ' ')}`" if unread.detail else ""
+    return f"- {place if unread.path else _escape(unread.location)} ({reason}){detail}"
+
+
 def _completeness(verdict: Verdict) -> str:
     impact = verdict.impact
     told = f"{verdict.affected} affected · {impact.untouched} read it and are not affected"
     if impact.complete:
         return f"<sub>{told} · the answer is complete</sub>"
     spots = "; ".join(f"{spot.entity}: {spot.message}" for spot in impact.blind_spots[:5])
-    return f"<sub>{told} · **incomplete**: {_escape(spots)}</sub>"
+    shown = f": {_escape(spots)}" if spots else ""
+    return f"<sub>{told} · **incomplete**{shown}</sub>"

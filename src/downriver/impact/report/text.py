@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from downriver.model.unread import Unread
     from downriver.model.verdicts import Effect, Reference, RuleFinding, Verdict
 
 _SPOTS_SHOWN = 5
+_UNREAD_SHOWN = 10
 _REFERENCES_SHOWN = 6
 
 
@@ -56,11 +58,21 @@ def format_location(reference: Reference) -> str:
     return f"{reference.path}:{reference.line}" if reference.line else reference.path
 
 
+def describe_unread(unread: Unread) -> str:
+    """Return the place that could not be read, why, and its text."""
+    detail = f": {unread.detail}" if unread.detail else ""
+    return f"{unread.location}: not read ({unread.reason.value.replace('_', ' ')}){detail}"
+
+
 def _completeness(verdict: Verdict) -> Iterator[str]:
     impact = verdict.impact
     state = "complete" if impact.complete else "incomplete"
     untouched = f"{impact.untouched} more read it and are not affected"
     yield f"{state} · {verdict.affected} affected, {untouched}"
+    for unread in impact.unread[:_UNREAD_SHOWN]:
+        yield f"  ! {describe_unread(unread)}"
+    if len(impact.unread) > _UNREAD_SHOWN:
+        yield f"  ! and {len(impact.unread) - _UNREAD_SHOWN} more that could not be read"
     for spot in impact.blind_spots[:_SPOTS_SHOWN]:
         yield f"  ? {spot.entity}: {spot.message}"
     if len(impact.blind_spots) > _SPOTS_SHOWN:
