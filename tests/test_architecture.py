@@ -6,6 +6,7 @@ A rule is a function from a module to its violations. Its docstring tells the re
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -123,6 +124,7 @@ class Module:
     def is_in(self, folder: str) -> bool:
         return self.path.is_relative_to(folder) or self.path == PurePosixPath(f"{folder}.py")
 
+    @functools.cached_property
     def imports(self) -> list[Import]:
         return list(_walk_imports(self.tree, self.path, lazy=False))
 
@@ -173,7 +175,7 @@ def check_directions(module: Module) -> Iterator[str]:
     else:
         layers_above = LAYERS[: LAYERS.index(module.layer)] if module.layer in LAYERS else ()
         allowed = frozenset({*layers_above, *FOUNDATIONS, "__version__"})
-    for found in module.imports():
+    for found in module.imports:
         if found.layer not in {None, module.layer, *allowed}:
             yield f"{module.path}:{found.line}: {module.layer} imports {'.'.join(found.target)}"
 
@@ -182,14 +184,14 @@ def check_entry_point(module: Module) -> Iterator[str]:
     """`import downriver` loads nothing: import inside a function, or under TYPE_CHECKING."""
     if module.path != PurePosixPath("__init__.py"):
         return
-    for found in module.imports():
+    for found in module.imports:
         if found.layer not in {None, *FOUNDATIONS} and not found.lazy:
             yield f"{module.path}:{found.line}: eagerly imports {'.'.join(found.target)}"
 
 
 def check_libraries(module: Module) -> Iterator[str]:
     """A library is imported in one package only (ONLY_IN): call that package instead."""
-    for found in module.imports():
+    for found in module.imports:
         homes = ONLY_IN.get(found.library)
         if homes and not any(module.is_in(home) for home in homes):
             yield f"{module.path}:{found.line}: {found.library} belongs in {' or '.join(homes)}"
@@ -199,7 +201,7 @@ def check_model(module: Module) -> Iterator[str]:
     """`model` imports only the standard library and msgspec: move the rest to another package."""
     if module.layer != "model":
         return
-    for found in module.imports():
+    for found in module.imports:
         if found.library not in MODEL_LIBRARIES:
             yield f"{module.path}:{found.line}: imports {found.library}"
 
@@ -209,7 +211,7 @@ def check_sources(module: Module) -> Iterator[str]:
     if module.layer != "capture":
         return
     this_source = module.path.with_suffix("").parts[1]
-    for found in module.imports():
+    for found in module.imports:
         if found.target[:2] != ("downriver", "capture"):
             continue
         source = found.target[2] if len(found.target) > 2 else "__init__"
@@ -345,6 +347,7 @@ INNOCENTS: tuple[tuple[str, str], ...] = (
 )
 
 
+@functools.cache
 def list_modules() -> list[Module]:
     return [
         Module.parse(path.relative_to(PACKAGE).as_posix(), path.read_text(encoding="utf-8"))

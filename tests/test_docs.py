@@ -9,6 +9,7 @@ DOWNRIVER_UPDATE_DOCS=1 writes the actual output of the commands into the pages.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shlex
@@ -109,6 +110,27 @@ def test_every_link_between_pages_leads_somewhere() -> None:
             if "://" not in target and not (page.parent / target).exists():
                 broken.append(f"{page.relative_to(ROOT)}: {target}")
     assert not broken
+
+
+def _defined_names(module: Path) -> set[str]:
+    names = set()
+    for node in ast.parse(module.read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            names |= {f"{node.name}.{m.name}" for m in node.body if isinstance(m, ast.FunctionDef)}
+    return names
+
+
+def test_every_path_and_function_in_the_architecture_exists() -> None:
+    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
+    missing = []
+    for path, name in re.findall(r"`((?:\w+/)+\w+\.py)(?:::([\w.]+))?`", text):
+        places = [ROOT / "src" / "downriver" / path, ROOT / path, ROOT / "src" / path]
+        found = next((place for place in places if place.exists()), None)
+        if found is None or (name and name not in _defined_names(found)):
+            missing.append(f"{path}::{name}" if name else path)
+    assert not missing
 
 
 # Every example runs
