@@ -18,6 +18,7 @@ from downriver.cli.trace import (
     DepthOption,
     EntityArgument,
     LimitOption,
+    ReadersOption,
     UpstreamOption,
     parse_direction,
 )
@@ -87,6 +88,7 @@ def graph(
     depth: DepthOption = None,
     as_of: AsOfOption = None,
     limit: LimitOption = 200,
+    readers: ReadersOption = False,
     focus: Annotated[
         str | None,
         typer.Option(
@@ -119,7 +121,14 @@ def graph(
     with Lineage.open(store, create=False) as lineage:
         if push is not None:
             subgraph = lineage.piece(
-                entity, direction, depth=depth, as_of=as_of, focus=focus, diff=diff, limit=limit
+                entity,
+                direction,
+                depth=depth,
+                as_of=as_of,
+                focus=focus,
+                diff=diff,
+                limit=limit,
+                readers=readers,
             )
             with neo4j_driver(push) as driver:
                 count = lineage.push_to_neo4j(subgraph, driver)
@@ -134,6 +143,7 @@ def graph(
             focus=focus,
             diff=diff,
             limit=limit,
+            readers=readers,
         )
     _write(answer.diagram, output)
 

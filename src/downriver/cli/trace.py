@@ -40,6 +40,10 @@ UpstreamOption = Annotated[bool, typer.Option("--upstream", help="Show what feed
 DownstreamOption = Annotated[
     bool, typer.Option("--downstream", help="Show what the entity feeds. This is the default.")
 ]
+ReadersOption = Annotated[
+    bool,
+    typer.Option("--readers", help="List jobs that only read, such as Spark's collect and count."),
+]
 BothOption = Annotated[bool, typer.Option("--both", help="Show both directions.")]
 IndirectOption = Annotated[
     bool,
@@ -60,6 +64,7 @@ def trace(
     limit: LimitOption = DEFAULT_LIMIT,
     indirect: IndirectOption = False,
     full_names: FullNamesOption = False,
+    readers: ReadersOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -69,7 +74,9 @@ def trace(
     """
     direction = parse_direction(upstream, downstream, both)
     with Lineage.open(store, create=False) as lineage:
-        answer = lineage.trace(entity, direction, depth=depth, as_of=as_of, limit=limit)
+        answer = lineage.trace(
+            entity, direction, depth=depth, as_of=as_of, limit=limit, readers=readers
+        )
     if json:
         print_json(answer)
     else:
@@ -206,6 +213,8 @@ def _kind(edge: TraceEdge) -> str:
 
 def _show_completeness(answer: Trace, names: DisplayNames, *, indirect: bool) -> None:
     summary = _count_nodes(answer, indirect=indirect) or "nothing found"
+    if answer.reader_count:
+        summary += f" [dim]+ {answer.reader_count} reader{'s' * (answer.reader_count != 1)}[/]"
     if answer.complete:
         out.print(f"[green]complete[/] · {summary}")
         return

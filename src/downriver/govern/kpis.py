@@ -14,6 +14,7 @@ from downriver.govern.drift.limits import LatenessLimits
 from downriver.govern.drift.schedule import next_due
 from downriver.govern.drift.series import DAY
 from downriver.govern.tags import reach_of_tag
+from downriver.graph.answers.readers import find_readers
 from downriver.graph.index.edges import FOREVER
 from downriver.impact.labels import read_owners, read_string
 from downriver.model.facts import EdgeKind, RunState
@@ -87,7 +88,7 @@ def measure_kpis(view: KpiInputs) -> Kpis:
             len(names.datasets),
         ),
         orphans=names.listed(names.datasets - flow.joined),
-        unknown_downstreams=names.listed(flow.unknown_downstreams & names.datasets),
+        unknown_downstreams=names.listed(_unknown_downstreams(view, flow) & names.datasets),
         jobs_without_inputs=names.listed(flow.unfed_jobs & names.jobs),
         stale_edges=flow.stale,
         blast_radius=_blast_radius(view, flow, names),
@@ -174,11 +175,11 @@ class _Flow:
         return set(self.target[fed | self._of(EdgeKind.DERIVES)].tolist())
 
     @property
-    def unknown_downstreams(self) -> set[int]:
-        """Datasets with a reader that writes nothing."""
+    def unknown_uses(self) -> tuple[Ints, Ints]:
+        """The datasets that jobs without an output read, and those jobs."""
         writers = np.unique(self.source[self._of(EdgeKind.WRITES)])
         ends = self._of(EdgeKind.READS) & ~np.isin(self.target, writers)
-        return set(self.source[ends].tolist())
+        return self.source[ends], self.target[ends]
 
     @property
     def unfed_jobs(self) -> set[int]:
@@ -202,6 +203,16 @@ class _Flow:
         kind[[job for job in names.jobs if job < size]] = 1
         source, target = self.source[onward], self.target[onward]
         return view.count_reached(size, source, target, of.astype(np.int64), kind)
+
+
+def _unknown_downstreams(view: KpiInputs, flow: _Flow) -> set[int]:
+    """Return the datasets that are read by a job without an output, other than a reader.
+
+    A reader, such as Spark's `collect`, has no downstream that could be unknown.
+    """
+    datasets, jobs = flow.unknown_uses
+    readers = find_readers(view.graph.nodes, view.reader, np.unique(jobs))
+    return set(datasets[~np.isin(jobs, list(readers))].tolist())
 
 
 def _column_coverage(view: KpiInputs, flow: _Flow) -> Share:

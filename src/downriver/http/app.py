@@ -119,7 +119,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         queries.get_trace,
         KeyRole.READER,
         {200: Trace, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("entity", "direction", "depth", "as_of", "limit"),
+        query=("entity", "direction", "depth", "as_of", "limit", "readers"),
     ),
     Endpoint(
         "GET",
@@ -263,7 +263,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         queries.get_export,
         KeyRole.READER,
         {200: ExportAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("entity", "format", "direction", "depth", "as_of", "focus", "diff"),
+        query=("entity", "format", "direction", "depth", "as_of", "focus", "diff", "readers"),
     ),
     Endpoint("GET", "/v1/status", queries.get_status, KeyRole.READER, {200: Status}),
     Endpoint("GET", "/healthz", get_health, None, {200: Health}),

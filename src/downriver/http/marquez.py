@@ -144,7 +144,9 @@ def _lineage_graph(lineage: Lineage, node_id: str, depth: int | None) -> Lineage
     with lineage.reading() as view:
         entity = lineage.resolve(node_id, view).id
         root = entity.dataset if isinstance(entity, ColumnId) else entity
-        trace = lineage.trace(str(root), Direction.BOTH, depth=depth, limit=_MOST_NODES)
+        trace = lineage.trace(
+            str(root), Direction.BOTH, depth=depth, limit=_MOST_NODES, readers=True
+        )
         incoming: defaultdict[str, list[MarquezEdge]] = defaultdict(list)
         outgoing: defaultdict[str, list[MarquezEdge]] = defaultdict(list)
         for edge in trace.edges:

@@ -42,6 +42,7 @@ _QUERY = {
     "dataset": ("A dataset: a name or an id.", "string"),
     "column": ("A column of the dataset.", "string"),
     "limit": ("The maximum number of results.", "integer"),
+    "readers": ("List jobs that only read instead of counting them.", "boolean"),
 }
 _REQUIRED = ("entity", "nodeId", "source", "target", "dataset", "column")
 _MEANINGS = {

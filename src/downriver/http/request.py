@@ -56,6 +56,14 @@ def query_number(request: Request, name: str, default: int | None, maximum: int)
     return int(text)
 
 
+def query_flag(request: Request, name: str) -> bool:
+    """Return a query parameter that is `true` or `false`; false if it is missing."""
+    text = request.query_params.get(name, "false")
+    if text not in ("true", "false"):
+        raise InvalidRequestError(name, f"{text!r} is not true or false")
+    return text == "true"
+
+
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 

@@ -109,7 +109,10 @@ class BlindSpot(MappingStruct, kw_only=True):
 
 
 class Trace(msgspec.Struct, kw_only=True):
-    """A piece of the graph around `root`, and how complete it is."""
+    """A piece of the graph around `root`, and how complete it is.
+
+    `reader_count` is the number of jobs that only read and are left out of `nodes`.
+    """
 
     root: TraceNode
     nodes: list[TraceNode]
@@ -117,6 +120,7 @@ class Trace(msgspec.Struct, kw_only=True):
     complete: bool
     blind_spots: list[BlindSpot]
     omitted_count: int = 0
+    reader_count: int = 0
 
 
 class Paths(msgspec.Struct, kw_only=True):

@@ -145,9 +145,7 @@ class Kpis(MappingStruct, kw_only=True):
     owner_coverage: Share
     documentation_coverage: Share
     orphans: CountWithExamples
-    unknown_downstreams: (
-        CountWithExamples  # datasets with a reader that writes nothing anyone knows of
-    )
+    unknown_downstreams: CountWithExamples  # datasets read by a job without an output
     jobs_without_inputs: CountWithExamples
     stale_edges: Share
     blast_radius: BlastRadius

@@ -42,6 +42,7 @@ class ExportApi(TraceApi):
         focus: str | None = None,
         diff: str | None = None,
         limit: int = MOST_EXPORTED,
+        readers: bool = False,
     ) -> ExportAnswer:
         """Return the graph around an entity in a format.
 
@@ -50,7 +51,14 @@ class ExportApi(TraceApi):
         """
         with self.reading():
             found = self.piece(
-                entity, direction, depth=depth, as_of=as_of, focus=focus, diff=diff, limit=limit
+                entity,
+                direction,
+                depth=depth,
+                as_of=as_of,
+                focus=focus,
+                diff=diff,
+                limit=limit,
+                readers=readers,
             )
             exported = ExportedGraph(found, self.find_event, self._columns_of)
             text = render(exported, output_format)
@@ -78,14 +86,19 @@ class ExportApi(TraceApi):
         focus: str | None = None,
         diff: str | None = None,
         limit: int = MOST_EXPORTED,
+        readers: bool = False,
     ) -> Trace:
         """Return the graph around an entity with what is worth marking, as exports show it."""
         with self.reading() as view:
             if focus is not None:
                 entity = str(self.find_column(entity, focus, view).id)
-            found = self.trace(entity, direction, depth=depth, as_of=as_of, limit=limit)
+            found = self.trace(
+                entity, direction, depth=depth, as_of=as_of, limit=limit, readers=readers
+            )
             if diff is not None:
-                before = self.trace(entity, direction, depth=depth, as_of=diff, limit=limit)
+                before = self.trace(
+                    entity, direction, depth=depth, as_of=diff, limit=limit, readers=readers
+                )
                 found = compare_traces(before, found)
             return self._marked(found, view.reader)
 

@@ -31,9 +31,13 @@ class TraceApi(StoreSession):
         depth: int | None = None,
         as_of: str | None = None,
         limit: int = DEFAULT_LIMIT,
+        readers: bool = False,
     ) -> Trace:
-        """Answer where an entity's data goes to or comes from, and how complete that is."""
-        question = parse_question(direction, depth, as_of, limit)
+        """Answer where an entity's data goes to or comes from, and how complete that is.
+
+        Jobs that only read, such as Spark's `collect`, are counted. With `readers` they are listed.
+        """
+        question = parse_question(direction, depth, as_of, limit, readers=readers)
         with self.reading() as view:
             found = self.resolve(entity, view)
             return trace(view.graph, view.reader, found, question)
@@ -108,7 +112,12 @@ class TraceApi(StoreSession):
 
 
 def parse_question(
-    direction: Direction | str, depth: int | None, as_of: str | None, limit: int
+    direction: Direction | str,
+    depth: int | None,
+    as_of: str | None,
+    limit: int,
+    *,
+    readers: bool = False,
 ) -> Question:
     """Return a question that makes sense, or raise an error that says what does not."""
     if depth is not None and depth < 0:
@@ -127,6 +136,7 @@ def parse_question(
         FOREVER if as_of is None else _moment(as_of),
         limit,
         settings.read_number(settings.STALE_DAYS),
+        readers,
     )
 
 

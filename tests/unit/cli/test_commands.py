@@ -162,7 +162,15 @@ def test_trace_prints_a_tree_and_its_json_is_whole(tmp_path: Path) -> None:
         "complete · 1 dataset, 1 job\n"
     )
     answer = json.loads(downriver("trace", "revenue", "--upstream", "--json", cwd=tmp_path).stdout)
-    assert set(answer) == {"root", "nodes", "edges", "complete", "blind_spots", "omitted_count"}
+    assert set(answer) == {
+        "root",
+        "nodes",
+        "edges",
+        "complete",
+        "blind_spots",
+        "omitted_count",
+        "reader_count",
+    }
     assert answer["root"]["id"] == "dataset:db:mart.revenue"
 
 

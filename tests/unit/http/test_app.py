@@ -216,7 +216,15 @@ def test_trace_over_http_is_the_same_answer_as_from_python(
     client.post("/api/v1/lineage", json=run_event("clean", ["raw"], ["orders"]))
     client.post("/api/v1/lineage", json=run_event("sum", ["orders"], ["revenue"]))
     answer = client.get("/v1/trace", params={"entity": "raw", "depth": 1}).json()
-    assert {"root", "nodes", "edges", "complete", "blind_spots", "omitted_count"} == set(answer)
+    assert {
+        "root",
+        "nodes",
+        "edges",
+        "complete",
+        "blind_spots",
+        "omitted_count",
+        "reader_count",
+    } == set(answer)
     assert [node["name"] for node in answer["nodes"]] == ["raw", "orders", "clean"]
     assert (answer["complete"], answer["omitted_count"]) == (False, 2)
     assert answer["blind_spots"][0]["kind"] == "depth_limit"

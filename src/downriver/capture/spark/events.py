@@ -10,7 +10,7 @@ from downriver import __version__
 from downriver.capture.spark.actions import DatasetLocation, IoStatistics
 from downriver.columns.facet import render_column_lineage
 from downriver.model.ids import DatasetId
-from downriver.openlineage.facets.base import BLIND_SPOTS
+from downriver.openlineage.facets.base import BLIND_SPOTS, READ_JOB_TYPE
 from downriver.openlineage.facets.code import CODE, CodeFacet, CodeReference
 from downriver.openlineage.produce import Facets, code_facet, dataset, facet, render_run_event
 
@@ -35,7 +35,7 @@ def render_action(
     started = harvest.ended_at - harvest.duration_ns // 1000
     run = {**_run_facets(context, engine), **_action_facet(harvest, lineage, engine)}
     return [
-        _event(context, "START", started, [], [], _job_facets(lineage, engine), run),
+        _event(context, "START", started, [], [], _job_facets(harvest, lineage, engine), run),
         render_state(harvest, lineage, context, engine, "FAIL" if harvest.error else "COMPLETE"),
     ]
 
@@ -52,7 +52,7 @@ def render_state(
     outputs = [] if harvest.sink is None else [_output(harvest, harvest.sink, lineage)]
     return _event(
         context, state, harvest.ended_at, _inputs(harvest, lineage), outputs,
-        {**_job_facets(lineage, engine), **_reads(harvest, lineage)}, run,
+        {**_job_facets(harvest, lineage, engine), **_reads(harvest, lineage)}, run,
     )  # fmt: skip
 
 
@@ -122,10 +122,11 @@ def _error_facet(message: str, stack: str) -> dict[str, Any]:
     )
 
 
-def _job_facets(lineage: PlanLineage, engine: SparkEngine) -> Facets:
+def _job_facets(action: SparkAction, lineage: PlanLineage, engine: SparkEngine) -> Facets:
+    only_reads = action.sink is None and not engine.streaming
     spots = [{"kind": spot.kind, "message": spot.message, "line": 0} for spot in lineage.spots]
     return {
-        **_job_type(engine, "JOB"),
+        **_job_type(engine, READ_JOB_TYPE if only_reads else "JOB"),
         # Also when there are none: what was stated of an earlier run must not go on.
         BLIND_SPOTS: facet("DownriverBlindSpots", "1-0-0", spots=spots),
     }

@@ -198,6 +198,11 @@ class ColumnView:
 
     # Blind spots
 
+    def readers(self, steps: WalkedEdges) -> set[int]:
+        """Return nothing: a trace of columns lists no jobs."""
+        del steps
+        return set()
+
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
         """Name who carries a dataset on without anyone knowing which columns are used."""
         walk = NodeWalk(self._graph, downstream=downstream, as_of=self._question.as_of)

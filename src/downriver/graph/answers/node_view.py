@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from downriver.graph.answers.readers import find_readers
 from downriver.graph.answers.view import (
     is_stale,
     limit_blind_spots,
@@ -118,6 +119,12 @@ class NodeView:
             days=self._question.stale_days,
             as_of=self._question.as_of,
         )
+
+    def readers(self, steps: WalkedEdges) -> set[int]:
+        """Return the jobs among the edges' ends that only read."""
+        reads = self._graph.flow.kind[steps.edges] == EdgeKind.READS
+        ends = np.setdiff1d(steps.target[reads], steps.source)
+        return find_readers(self._graph, self._reader, ends) if len(ends) else set()
 
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
         """Name what jobs said they could not see, and jobs whose inputs no one has told."""

@@ -36,6 +36,9 @@ def trace_numbered(
     view = _view(index, reader, entity, question)
     found = _WalkedSides({down: view.reach(downstream=down) for down in _SIDES[question.direction]})
     shown = found.nearest(question.limit)
+    hidden = set() if question.readers else view.readers(found.steps(shown)) - {view.root}
+    for job in hidden:
+        del shown[job]
     nodes = view.nodes(shown)
     edges = sorted(view.edges(found.steps(shown), nodes), key=_edge_order)
     blind_spots = [
@@ -54,7 +57,8 @@ def trace_numbered(
         edges=edges,
         complete=not blind_spots,
         blind_spots=blind_spots,
-        omitted_count=found.within + found.beyond - len(shown),
+        omitted_count=found.within + found.beyond - len(shown) - len(hidden),
+        reader_count=len(hidden),
     )
     return answer, {node.id: number for number, node in nodes.items()}
 

@@ -33,6 +33,7 @@ class Question(NamedTuple):
     as_of: int = FOREVER
     limit: int = 1000
     stale_days: int = 30
+    readers: bool = True  # list jobs that only read, instead of counting them
 
 
 class WalkedEdges(NamedTuple):
@@ -59,6 +60,9 @@ class GraphView(Protocol):
 
     def edges(self, steps: WalkedEdges, nodes: Mapping[int, TraceNode]) -> list[TraceEdge]:
         """Return edges as answers show them; what several facts say of one edge is united."""
+
+    def readers(self, steps: WalkedEdges) -> set[int]:
+        """Return the jobs among the edges' ends that only read."""
 
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
         """Name what cannot be seen from nodes reached in one direction."""

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
-from downriver.http.request import MAX_DEPTH, context_of, json_response, query_number, query_text
+from downriver.http.request import (
+    MAX_DEPTH,
+    context_of,
+    json_response,
+    query_flag,
+    query_number,
+    query_text,
+)
 from downriver.model.flows import ColumnDerivation
 from downriver.service import DEFAULT_LIMIT
 
@@ -28,7 +35,7 @@ class ColumnLineageAnswer(msgspec.Struct, kw_only=True):
 
 
 async def get_trace(request: Request) -> Response:
-    """Trace a dataset, job or column: `?entity=&direction=&depth=&as_of=&limit=`."""
+    """Trace a dataset, job or column: `?entity=&direction=&depth=&as_of=&limit=&readers=`."""
     answer = await run_in_threadpool(
         context_of(request).lineage.trace,
         query_text(request, "entity"),
@@ -36,6 +43,7 @@ async def get_trace(request: Request) -> Response:
         depth=query_number(request, "depth", None, MAX_DEPTH),
         as_of=request.query_params.get("as_of"),
         limit=query_number(request, "limit", DEFAULT_LIMIT, _MAX_TRACE_NODES) or 0,
+        readers=query_flag(request, "readers"),
     )
     return json_response(answer)
 
@@ -102,7 +110,7 @@ async def get_diagnosis(request: Request) -> Response:
 
 
 async def get_export(request: Request) -> Response:
-    """Export the graph: `?entity=&format=&direction=&depth=&as_of=&focus=&diff=`."""
+    """Export the graph: `?entity=&format=&direction=&depth=&as_of=&focus=&diff=&readers=`."""
     answer = await run_in_threadpool(
         context_of(request).lineage.export,
         query_text(request, "entity"),
@@ -112,6 +120,7 @@ async def get_export(request: Request) -> Response:
         as_of=request.query_params.get("as_of"),
         focus=request.query_params.get("focus"),
         diff=request.query_params.get("diff"),
+        readers=query_flag(request, "readers"),
     )
     return json_response(answer)
 

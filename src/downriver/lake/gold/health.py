@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 
 from downriver.lake import schemas
 from downriver.lake.pipeline import TableTransform
+from downriver.openlineage.facets.base import READ_JOB_TYPE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -24,6 +25,7 @@ _JOB = ["job_namespace", "job_name"]
 
 def gold_dataset_health(
     datasets: DataFrame,
+    jobs: DataFrame,
     reads: DataFrame,
     writes: DataFrame,
     derives: DataFrame,
@@ -33,10 +35,14 @@ def gold_dataset_health(
     """Return the readers and writers of every dataset, and its missing metadata.
 
     An orphan has no reader, no writer and no column edge. A dead dataset was last seen
-    `stale_days` before the last event of the lake. An unknown downstream is a reader without a
-    known output.
+    `stale_days` before the last event of the lake. An unknown downstream is a job that
+    reads the dataset and has no output, unless its job type says that it only reads.
     """
-    readers = reads.join(writes.select(*_JOB).distinct().withColumn("ends", f.lit(0)), _JOB, "left")
+    only_read = jobs.where(f.col("job_type") == READ_JOB_TYPE).select(
+        f.col("namespace").alias("job_namespace"), f.col("name").alias("job_name")
+    )
+    known_ends = writes.select(*_JOB).union(only_read).distinct().withColumn("ends", f.lit(0))
+    readers = reads.join(known_ends, _JOB, "left")
     read = readers.groupBy(*_NAME).agg(
         f.count("*").alias("readers"),
         f.sum(f.coalesce("ends", f.lit(1))).alias("unknown_downstreams"),
@@ -178,6 +184,7 @@ def health_transforms(stale_days: int) -> tuple[TableTransform, ...]:
             schemas.DATASET_HEALTH,
             (
                 "silver.datasets",
+                "silver.jobs",
                 "silver.reads",
                 "silver.writes",
                 "silver.derives",

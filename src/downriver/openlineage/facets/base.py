@@ -141,6 +141,7 @@ class BlindSpotsFacet(msgspec.Struct):
 
 
 BLIND_SPOTS = "downriver_blindSpots"
+READ_JOB_TYPE = "READ"  # jobType of a job that only reads, such as Spark's `collect`
 
 
 class AssetFacet(msgspec.Struct, omit_defaults=True):

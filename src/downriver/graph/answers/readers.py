@@ -1,0 +1,44 @@
+"""Readers: jobs that only read a dataset, such as Spark's `collect`, `toPandas` and `count`.
+
+Their events mark them with the job type READ. Answers count them instead of listing them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from downriver.openlineage.facets.base import READ_JOB_TYPE
+
+if TYPE_CHECKING:
+    from downriver.graph.index.node_graph import NodeGraph
+    from downriver.graph.index.vectors import Ints
+    from downriver.store import CatalogReader
+
+
+class _JobType(msgspec.Struct):
+    jobType: str = ""  # noqa: N815
+
+
+def find_readers(graph: NodeGraph, reader: CatalogReader, jobs: Ints) -> set[int]:
+    """Return those of the jobs that are marked as readers and write nothing."""
+    marked = {
+        node
+        for node, name, body in reader.facets_among(jobs.tolist(), "jobType")
+        if name == "jobType" and _is_read(body)
+    }
+    # A job that is named after the dataset it writes may have the name of a reader: `app.count`.
+    return {job for job in marked if not len(graph.flow.ends.leaving.of(_one(job)))}
+
+
+def _is_read(body: bytes) -> bool:
+    try:
+        return msgspec.json.decode(body, type=_JobType).jobType == READ_JOB_TYPE
+    except msgspec.DecodeError:
+        return False
+
+
+def _one(node: int) -> Ints:
+    return np.array([node], np.int32)
