@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from downriver.cli.output import escape, out
-from downriver.graph.names.short_names import ShortNames, find_ids
+from downriver.graph.names.short_names import ShortNames, find_full_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,8 +30,8 @@ class DisplayNames:
     """
 
     def __init__(self, ids: Iterable[str], *, full: bool, texts: Iterable[str] = ()) -> None:
-        in_texts = (full_id for text in texts for full_id in find_ids(text))
-        self._short = None if full else ShortNames(chain(ids, in_texts))
+        in_texts = (full_id for text in texts for full_id in find_full_ids(text))
+        self._short = None if full else ShortNames.of_ids(chain(ids, in_texts))
 
     def __getitem__(self, full_id: str) -> str:
         return escape(full_id if self._short is None else self._short[full_id])

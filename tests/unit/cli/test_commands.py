@@ -147,7 +147,7 @@ def test_reading_without_a_store_is_an_error_and_makes_none(tmp_path: Path) -> N
 def test_trace_prints_a_tree_and_its_json_is_whole(tmp_path: Path) -> None:
     downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN, SUM))
     assert downriver("trace", "raw.orders", cwd=tmp_path).stdout == (
-        "namespaces: db, etl\n"
+        "namespace: db\n"
         "raw.orders\n"
         "└── clean job\n"
         "    └── stg.orders\n"

@@ -1,118 +1,160 @@
-"""The shortest names that tell the entities of one answer apart."""
+"""Short names for the entities of one answer: as short as possible, and no two alike.
+
+`warehouse.public.orders` becomes `orders`, or `public.orders` where the answer has another
+`orders`. The resolver accepts these names again.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from downriver.model.ids import ColumnId, DatasetId, JobId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Mapping
 
-    from downriver.model.answers import Trace
+    from downriver.model.answers import Trace, TraceNode
+    from downriver.model.ids import EntityId, NodeId
 
-_ID = re.compile(r"\b(?:dataset|job|column):[^\s,;()\[\]'\"]+")
-# What says too little to stand alone: file types, and the usual last parts of job names.
-_NOT_A_NAME = re.compile(
+_FULL_ID = re.compile(r"\b(?:dataset|job|column):[^\s,;()\[\]'\"]+")
+_FILE_TYPE = re.compile(
     "arrow|avro|csv|db|delta|feather|gz|html|json|jsonl|log|md|mmd|orc|parquet|pkl|py|sql|svg|tar|"
-    "tsv|txt|xls|xlsx|xml|yaml|yml|zip|job|main|run|task|test"
+    "tsv|txt|xls|xlsx|xml|yaml|yml|zip"
 )
-
-
-class _Node(NamedTuple):
-    """A dataset or job: what a short name is made of."""
-
-    kind: str
-    namespace: str
-    name: str
+_WHOLE_NAMES = ("kafka", "mlflow", "model")  # systems in which a dot does not separate a folder
 
 
 class ShortNames:
-    """Names for the entities of one answer, as short as possible; no two of a kind are equal.
+    """Names by full id. An id that the answer did not contain keeps its full name."""
 
-    `names["dataset:s3://lake:raw/orders"]` is `orders`, or `raw/orders` if the answer has another
-    `orders`. A column is the name of its dataset and its field.
-    """
-
-    def __init__(self, ids: Iterable[str]) -> None:
-        parsed = {full_id: _parse_id(full_id) for full_id in ids}
-        nodes = {node for node, _ in parsed.values()}
-        short = dict(_shorten(nodes))
+    def __init__(self, entities: Mapping[str, EntityId]) -> None:
+        self._entities = entities
+        nodes = dict.fromkeys(map(_node_of, entities.values()))
+        names = {node: name for kind in (DatasetId, JobId) for node, name in _shorten(nodes, kind)}
         self._names = {
-            full_id: f"{short[node]}.{field}" if field else short[node]
-            for full_id, (node, field) in parsed.items()
+            full: _with_field(names[_node_of(entity)], entity) for full, entity in entities.items()
         }
-        counts = Counter(node.namespace for node in nodes)
-        self.namespaces = sorted(counts, key=lambda namespace: (-counts[namespace], namespace))
+
+    @classmethod
+    def of_ids(cls, ids: Iterable[str]) -> ShortNames:
+        """Return short names for full ids, such as `dataset:warehouse:public.orders`."""
+        return cls({full: parse_full_id(full) for full in ids})
+
+    @classmethod
+    def of_trace(cls, trace: Trace) -> ShortNames:
+        """Return short names for the nodes of a trace and for what its edges and messages name."""
+        nodes = (trace.root, *trace.nodes)
+        entities: dict[str, EntityId] = {node.id: _entity_of(node) for node in nodes}
+        others = [
+            *(alias for node in nodes for alias in node.aliases),
+            *(edge.job for edge in trace.edges if edge.job is not None),
+            *(spot.entity for spot in trace.blind_spots if _is_full_id(spot.entity)),
+        ]
+        for full in others:
+            entities.setdefault(full, parse_full_id(full))
+        return cls(entities)
 
     def __getitem__(self, full_id: str) -> str:
         return self._names.get(full_id, full_id)
 
+    @property
+    def namespaces(self) -> list[str]:
+        """The namespaces of the datasets, the most frequent first."""
+        nodes = dict.fromkeys(map(_node_of, self._entities.values()))
+        counts = Counter(node.namespace for node in nodes if isinstance(node, DatasetId))
+        return [namespace for namespace, _ in counts.most_common()]
+
     def replace_in(self, text: str) -> str:
-        """Return a message with short names in place of the full ids in it."""
-        for full_id in sorted(find_ids(text), key=len, reverse=True):
-            if full_id in self._names:
-                text = text.replace(full_id, self._names[full_id])
-        return text
+        """Return a text with short names in place of full ids."""
+        return self._full_ids.sub(lambda found: self._names[found.group()], text)
+
+    @cached_property
+    def _full_ids(self) -> re.Pattern[str]:
+        longest_first = sorted(self._names, key=len, reverse=True)
+        return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
 
 
-def short_names(trace: Trace) -> ShortNames:
-    """Return names for the nodes, aliases and blind spots of a trace."""
-    return ShortNames(_trace_ids(trace))
-
-
-def find_ids(text: str) -> set[str]:
+def find_full_ids(text: str) -> set[str]:
     """Return the full ids in a message."""
-    return {match.rstrip(".:") for match in _ID.findall(text)}
+    return {full.rstrip(".:") for full in _FULL_ID.findall(text)}
 
 
-def _trace_ids(trace: Trace) -> Iterator[str]:
-    for node in trace.nodes:
-        yield node.id
-        yield from node.aliases
-    for spot in trace.blind_spots:
-        yield spot.entity
-        yield from find_ids(spot.message)
+def parse_full_id(full: str) -> EntityId:
+    """Return the entity that a full id means.
 
-
-def _parse_id(full_id: str) -> tuple[_Node, str]:
-    """Return the node of an id, and the field if it is a column.
-
-    A namespace may contain colons (`postgres://host:5432`), so the name is what follows the last.
+    Namespaces contain colons more often than names do, so the last colon separates the two.
     """
-    kind, _, rest = full_id.partition(":")
-    field = ""
+    kind, _, rest = full.partition(":")
     if kind == "column":
-        kind = "dataset"
         rest, _, field = rest.rpartition(":")
-    namespace, _, name = rest.rpartition(":")
-    return _Node(kind, namespace, name or full_id), field
+        return ColumnId(DatasetId(*_split(rest)), field)
+    return JobId(*_split(rest)) if kind == "job" else DatasetId(*_split(rest))
 
 
-def _shorten(nodes: set[_Node]) -> Iterator[tuple[_Node, str]]:
-    """Yield each node with as many last parts of its name as no other node of its kind has."""
-    whole_names = Counter((node.kind, node.name) for node in nodes)
-    ambiguous = {node: _endings(node) for node in nodes}
-    while ambiguous:
-        counts = Counter((node.kind, endings[0]) for node, endings in ambiguous.items())
-        for node, (ending, *longer) in list(ambiguous.items()):
-            if longer and counts[node.kind, ending] > 1:
-                ambiguous[node] = longer
-                continue
-            del ambiguous[node]
-            same = whole_names[node.kind, node.name] > 1 and not longer
-            yield node, f"{node.name} ({node.namespace})" if same else ending
+def _split(text: str) -> tuple[str, str]:
+    namespace, _, name = text.rpartition(":")
+    return namespace, name
 
 
-def _endings(node: _Node) -> list[str]:
-    """Return the name's endings at `/`, or at `.` if it has no `/`, shortest first."""
+def _is_full_id(text: str) -> bool:
+    return text.startswith(("dataset:", "job:", "column:"))
+
+
+def _entity_of(node: TraceNode) -> EntityId:
+    if node.kind == "job":
+        return JobId(node.namespace, node.name)
+    dataset = DatasetId(node.namespace, node.name)
+    return dataset if node.field is None else ColumnId(dataset, node.field)
+
+
+def _node_of(entity: EntityId) -> NodeId:
+    return entity.dataset if isinstance(entity, ColumnId) else entity
+
+
+def _with_field(name: str, entity: EntityId) -> str:
+    return f"{name}.{entity.field}" if isinstance(entity, ColumnId) else name
+
+
+def _shorten(
+    nodes: Iterable[NodeId], kind: type[DatasetId] | type[JobId]
+) -> Iterable[tuple[NodeId, str]]:
+    """Return the shortest ending of each name that no other node of this kind has.
+
+    If there is none, return the whole name, with its namespace if another node has that name.
+    """
+    endings = {node: _endings(node) for node in nodes if isinstance(node, kind)}
+    owners = Counter(ending for several in endings.values() for ending in several)
+    namesakes = Counter(several[-1] for several in endings.values())
+    for node, several in endings.items():
+        whole = several[-1]
+        other = whole if namesakes[whole] == 1 else f"{node.name} ({node.namespace})"
+        yield node, next((ending for ending in several if owners[ending] == 1), other)
+
+
+def _endings(node: NodeId) -> list[str]:
+    """Return what a name may be shortened to, the shortest first."""
     name = node.name.rstrip("/") or node.name
-    separator = "/" if "/" in name else "."
-    starts = [at + 1 for at, character in enumerate(name) if character == separator]
-    endings = [name[start:] for start in reversed(starts)]
-    return [ending for ending in endings if _is_name(ending)] + [name]
+    separator = _separator(node)
+    if separator is None:
+        return [name]
+    parts = name.split(separator)
+    starts = range(len(parts) - 1, -1, -1)
+    endings = [separator.join(parts[start:]) for start in starts]
+    return [ending for ending in endings if _is_name(ending)] or [name]
 
 
 def _is_name(ending: str) -> bool:
-    """Whether an ending can stand alone: it has a letter and is not a general word."""
-    return not _NOT_A_NAME.fullmatch(ending.casefold()) and any(map(str.isalpha, ending))
+    """Whether an ending can stand alone: it has a letter and is not only a file type."""
+    return any(map(str.isalpha, ending)) and not _FILE_TYPE.fullmatch(ending.casefold())
+
+
+def _separator(node: NodeId) -> str | None:
+    if "/" in node.name:
+        return "/"
+    # The parts of a job's name often mean little alone: `orders_dag.load`.
+    if isinstance(node, JobId) or node.namespace.startswith(_WHOLE_NAMES):
+        return None
+    return "."
