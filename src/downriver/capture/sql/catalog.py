@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sqlglot import exp
 
-from downriver.columns import Relation, Star, union_by_name
+from downriver.columns import Column, Relation, Star, union_by_name
 
 if TYPE_CHECKING:
     from sqlglot.dialects.dialect import Dialect
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from downriver.columns import TableName
 
 Schema: TypeAlias = Mapping[str, Sequence[str]] | Callable[[str], Sequence[str] | None]
+
+_DEFINES_COLUMNS = frozenset({"CREATE TABLE AS", "CREATE VIEW", "SELECT INTO", "CLONE"})
 
 
 class KnownColumns:
@@ -41,6 +43,33 @@ class KnownColumns:
         key = _key(table)
         if self._columns.pop(key, None) is not None:
             self._by_last[key[-1]].remove(key)
+
+    def find_relation(self, table: TableName) -> Relation | None:
+        """Return None: every table is read as itself."""
+        return None
+
+    def apply(
+        self, effect: StatementEffect, writes: Sequence[TableWrite], temporary: TemporaryTables
+    ) -> None:
+        """Record the columns that a statement defines, and the tables it drops or renames."""
+        for table, columns in (effect.defines or {}).items():
+            self.add(table, columns)
+        for write in writes:
+            if effect.lifecycle == "DROP":
+                self.remove(write.table)
+            elif effect.lifecycle == "RENAME":
+                self._rename(write)
+            elif effect.kind in _DEFINES_COLUMNS:
+                names = [item.name for item in write.columns if isinstance(item, Column)]
+                if len(names) == len(write.columns):
+                    self.add(write.table, names)
+
+    def _rename(self, write: TableWrite) -> None:
+        for item in write.columns:
+            columns = self.columns_of(item.table) if isinstance(item, Star) else None
+            if isinstance(item, Star) and columns is not None:
+                self.remove(item.table)
+                self.add(write.table, columns)
 
     def columns_of(self, table: TableName) -> list[str] | None:
         """Return a table's columns in order, None when they are unknown."""

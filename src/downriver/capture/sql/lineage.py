@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from downriver.capture.sql.catalog import KnownColumns
+from downriver.capture.sql.collector import LineageCollector
 from downriver.capture.sql.limits import Budget, SqlLimits
+from downriver.capture.sql.query.names import DialectNames
 from downriver.capture.sql.result import SqlBlindSpot, SqlLineage, StatementLineage
 from downriver.capture.sql.script import Script
+from downriver.capture.sql.script_parser import ScriptParser
 from downriver.capture.sql.templates.jinja import (
     RenderedTemplate,
     Template,
@@ -17,6 +21,8 @@ from downriver.capture.sql.text.dialect import FALLBACKS, get_dialect, guess_dia
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from sqlglot.dialects.dialect import Dialect
 
     from downriver.capture.sql.catalog import Schema
 
@@ -32,11 +38,11 @@ def parse_sql_lineage(
     template: Template | None = None,
     limits: SqlLimits | None = None,
 ) -> SqlLineage:
-    """Return table and column lineage of a statement or script, or of a template of one.
+    """Return the table and column lineage of a SQL statement, script or Jinja template.
 
     `dialect` is one of sqlglot's names, "" for generic SQL; without it the dialect is guessed.
-    `schema` maps table names to their columns as far as they are known, or is a function that does.
-    `template` tells what is known of a Jinja template's surroundings; other text needs none.
+    `schema` maps table names to their columns, as far as they are known, or is a function that
+    does. `template` is the context of a Jinja template.
     """
     budget = Budget(limits or SqlLimits())
     if is_template(sql):
@@ -49,7 +55,7 @@ def parse_sql_lineage(
 
 
 def _read_guessing(rendered: RenderedTemplate, schema: Schema, budget: Budget) -> SqlLineage:
-    """Read in the dialect the text's words speak for, or the first that can read it."""
+    """Read in the dialect that the text suggests, or else in the first that can read it."""
     first = _read(rendered, guess_dialect(rendered.texts[-1]), schema, budget, guessed=True)
     if not _misread(first) or len(rendered.texts[0]) > _LONGEST_TO_READ_AGAIN:
         return first
@@ -76,7 +82,7 @@ def _read(
 ) -> SqlLineage:
     statements: list[StatementLineage] = []
     for text in rendered.texts:
-        found = Script(get_dialect(dialect), schema, budget).read(text)
+        found = _read_script(text, get_dialect(dialect), schema, budget)
         statements = _united(statements, found) if statements else found
     lineage = _summary(dialect, guessed, statements, rendered.blind_spots)
     lineage.inputs += [
@@ -85,6 +91,22 @@ def _read(
         if not any(_is_same(table, known) for known in [*lineage.inputs, *lineage.outputs])
     ]
     return lineage
+
+
+def _read_script(
+    sql: str, dialect: Dialect, schema: Schema, budget: Budget
+) -> list[StatementLineage]:
+    collector = LineageCollector(dialect)
+    limit = budget.limits.characters
+    if len(sql) > limit:
+        collector.too_large(sql[:limit])
+        return collector.statements
+    parser = ScriptParser(dialect, budget)
+    script = Script(
+        DialectNames(dialect), KnownColumns(schema), budget, collector, variables=parser.variables
+    )
+    script.read(parser.read(sql))
+    return collector.statements
 
 
 def _is_same(one: str, other: str) -> bool:

@@ -1,8 +1,8 @@
-"""The listener of a script: what it is told about names, joins and columns."""
+"""The listener of a script: receives its statements, faults, and the names they look up."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -10,23 +10,58 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from downriver.capture.sql.query.scope import QueryScope
-    from downriver.columns.relations import Column, Relation, Star
+    from downriver.capture.sql.statements.context import StatementEffect, TableWrite
+    from downriver.capture.sql.text.parse import ScriptStatement
+    from downriver.columns import Column, Item, Relation, TableName
+
+
+class StatementReading(NamedTuple):
+    """What one statement does.
+
+    `effect` is None when the statement moves no data, or only its blind spots are known. `writes`
+    are all its writes, the result of a query included; `lasting_writes` are those to tables that
+    outlive the script. `inputs` and `blind_spots` are what reading the statement's tree found.
+    """
+
+    statement: ScriptStatement
+    effect: StatementEffect | None = None
+    writes: Sequence[TableWrite] = ()
+    lasting_writes: Sequence[TableWrite] = ()
+    inputs: Sequence[TableName] = ()
+    blind_spots: Sequence[str] = ()
+
+
+class ScriptFault(NamedTuple):
+    """Why a statement could not be read: `too_deep`, `too_large` or `failed`."""
+
+    kind: str
+    message: str
 
 
 class ScriptListener:
-    """Hears of every name a walk looks up. This one does not care.
+    """Receives what a script finds. The methods of this base class do nothing.
 
-    Where it `trusts_schemas`, a column that a table's schema lacks does not exist; otherwise the
-    schema may be older than the statement, and the column is taken to be there.
+    With `trusts_schemas`, a column that a table's schema does not list does not exist. Without it
+    the schema may be older than the statement, and the column is assumed to exist.
     """
 
     trusts_schemas = False
 
+    # Statements
+
+    def statement(self, reading: StatementReading) -> None:
+        """Receive a statement after it was read."""
+
+    def fault(self, statement: ScriptStatement, fault: ScriptFault) -> None:
+        """Receive a statement that could not be read."""
+
+    # Names, while a statement is read
+
     def column(self, node: exp.Expression, scope: QueryScope, found: Column | None) -> None:
-        """A column was looked up; None when nothing has that name."""
+        """Receive a column reference; `found` is None when the column does not exist."""
 
     def using(self, name: exp.Expression, before: Sequence[Relation], joined: Relation) -> None:
-        """USING names a column that both sides of a join must have."""
+        """Receive a column of USING, which both sides of the join must have."""
 
     def natural_join(
         self,
@@ -35,16 +70,16 @@ class ScriptListener:
         before: Sequence[Relation],
         joined: Relation,
     ) -> None:
-        """A NATURAL JOIN is by the columns of these names, which both sides have."""
+        """Receive a NATURAL JOIN and the columns that both sides have."""
 
-    def star(self, star: exp.Expression, items: Sequence[Column | Star]) -> None:
-        """A star stands for these columns, before EXCEPT and its like are applied."""
+    def star(self, star: exp.Expression, items: Sequence[Item]) -> None:
+        """Receive a star and its columns, before EXCEPT, REPLACE and RENAME are applied."""
 
     def computed(self, node: exp.Expression, column: Column) -> None:
-        """A column of a query has the value of an expression."""
+        """Receive a column that an expression computes."""
 
     def united(self, node: exp.Expression, branches: Sequence[Relation], result: Relation) -> None:
-        """A set operation made one relation of several."""
+        """Receive a set operation: its branches and its result."""
 
 
 NO_LISTENER = ScriptListener()

@@ -1,189 +1,158 @@
-"""One script: reads its statements in order and keeps what later statements need."""
+"""A script: reads its statements in order and reports each to a listener."""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from downriver.capture.sql.catalog import CurrentSchema, KnownColumns, TemporaryTables
-from downriver.capture.sql.edges import column_edges, count_edges, dataset_edges
-from downriver.capture.sql.limits import Budget, OverLimitError
+from downriver.capture.sql.catalog import TemporaryTables
+from downriver.capture.sql.limits import OverLimitError
+from downriver.capture.sql.listener import (
+    NO_LISTENER,
+    ScriptFault,
+    ScriptListener,
+    StatementReading,
+)
 from downriver.capture.sql.query.walker import QueryWalker
-from downriver.capture.sql.result import SqlBlindSpot, StatementLineage
-from downriver.capture.sql.script_parser import ScriptParser
 from downriver.capture.sql.statements.context import StatementContext, TableWrite
 from downriver.capture.sql.statements.dispatch import read_statement
-from downriver.capture.sql.text.parse import ScriptStatement, scan_tables
-from downriver.capture.sql.text.tokens import tokenize_leniently
-from downriver.columns import Column, Relation, Star
+from downriver.columns import Relation, Star
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-    from sqlglot.dialects.dialect import Dialect
+    from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
 
-    from downriver.capture.sql.catalog import Schema
+    from sqlglot import exp
+
+    from downriver.capture.sql.limits import Budget
+    from downriver.capture.sql.query.names import DialectNames
     from downriver.capture.sql.statements.context import StatementEffect
+    from downriver.capture.sql.text.parse import ScriptStatement
     from downriver.columns import TableName
 
 _logger = logging.getLogger(__name__)
 
-_CREATES_COLUMNS = frozenset({"CREATE TABLE AS", "CREATE VIEW", "SELECT INTO", "CLONE"})
-_RESULT: TableName = ("",)  # what a query returns goes to no table
-_LONGEST_SQL = 1_000
+RESULT: TableName = ("",)  # the target of a query that only returns rows
 _CHANGED_ROWS = ("new", "old")
-_CHANGED_TABLES = ("inserted", "deleted")
-# A tree can be valid for sqlglot and still make no sense, as a MERGE without a source.
+_CHANGED_TABLES = ("inserted", "deleted")  # of T-SQL
+# sqlglot parses some trees that make no sense, such as a MERGE without a source.
 _FAULTS = (AttributeError, IndexError, KeyError, TypeError, ValueError, AssertionError)
 
 
+class ScriptTables(Protocol):
+    """What is known about tables that exist outside the script."""
+
+    def columns_of(self, table: TableName) -> Sequence[str] | None:
+        """Return the columns of a table in order, None when they are unknown."""
+
+    def find_relation(self, table: TableName) -> Relation | None:
+        """Return a relation to read instead of the table, if there is one."""
+
+    def apply(
+        self, effect: StatementEffect, writes: Sequence[TableWrite], temporary: TemporaryTables
+    ) -> None:
+        """Record what a statement changes, for later statements."""
+
+
 class Script:
-    """Reads the statements of one script, in order."""
+    """One reading of a script. It holds all state that changes while statements are read.
 
-    def __init__(self, dialect: Dialect, schema: Schema, budget: Budget) -> None:
-        self._dialect = dialect
-        self._schema = KnownColumns(schema)
-        self._temporary = TemporaryTables(dialect)
-        self._current = CurrentSchema(dialect)
+    Parsed statements, and `names`, can be shared by several readings at the same time.
+    """
+
+    def __init__(
+        self,
+        names: DialectNames,
+        tables: ScriptTables,
+        budget: Budget,
+        listener: ScriptListener = NO_LISTENER,
+        *,
+        variables: AbstractSet[str] = frozenset(),
+    ) -> None:
+        self.temporary = TemporaryTables(names.dialect)
+        self._tables = tables
         self._budget = budget
-        self._variables: set[str] = set()
-        self._records: dict[str, Relation] = {}  # rows that have a name of their own
+        self._listener = listener
+        self._variables = variables
+        self._records: dict[str, Relation] = {}  # rows that a loop or a trigger names
+        self._walker = QueryWalker(names, tables.columns_of, self._find_view, budget, listener)
+        self._walker.records = self._records
 
-    def read(self, sql: str) -> list[StatementLineage]:
-        """Return the lineage of each statement."""
-        limit = self._budget.limits.characters
-        if len(sql) > limit:
-            return [self._too_large(sql[:limit])]
-        reader = ScriptParser(self._dialect, self._budget)
-        self._variables = reader.variables
-        return [self._statement(parsed) for parsed in reader.read(sql)]
+    def read(self, statements: Iterable[ScriptStatement]) -> None:
+        """Read statements in order; later ones see what earlier ones defined."""
+        for statement in statements:
+            if statement.trigger:
+                self._begin_trigger(statement.trigger)
+            if statement.tree is None:
+                self._finish(statement, statement.effect)
+                continue
+            effect = self._walk(statement.tree, statement.line)
+            if isinstance(effect, ScriptFault):
+                self._listener.fault(statement, effect)
+            else:
+                self._finish(statement, effect)
 
-    def _too_large(self, beginning: str) -> StatementLineage:
-        found = StatementLineage(kind="UNKNOWN", line=1, sql=beginning[:_LONGEST_SQL])
-        self._scan(beginning, found, "too_large", "only the beginning was read, for its tables")
-        return found
-
-    def _statement(self, parsed: ScriptStatement) -> StatementLineage:
-        found = StatementLineage(
-            kind=parsed.kind, line=parsed.line, sql=parsed.sql, routine=parsed.routine
-        )
-        found.blind_spots = list(parsed.blind_spots)
-        found.inputs = self._texts(parsed.inputs)
-        found.outputs = self._texts(parsed.outputs)
-        if parsed.trigger:
-            self._begin_trigger(parsed.trigger)
-        if parsed.tree is not None:
-            self._current.follow(parsed.tree)
-            effect = self._follow(parsed.tree, parsed, found)
-        else:
-            effect = parsed.effect
-        if effect is not None:
-            self._fill(found, effect, parsed.target)
-            if parsed.row and effect.result is not None:
-                shown = effect.result
-                row = Relation(shown.items, shown.rows, reads=effect.inputs)
-                self._records[parsed.row] = row
-        return found
+    def _find_view(self, table: TableName) -> Relation | None:
+        return self.temporary.relations.get(table) or self._tables.find_relation(table)
 
     def _begin_trigger(self, table: TableName) -> None:
-        """Let the words for a changed row, or T-SQL's for all of them, mean rows of its table."""
-        walker = QueryWalker(self._dialect, self._schema.columns_of, {}, self._budget)
-        row = walker.existing(table, self._schema.columns_of(table))
+        """Define NEW and OLD, or T-SQL's `inserted` and `deleted`, as rows of the table."""
+        row = self._walker.existing(table, self._tables.columns_of(table))
         row.reads = [table]
         self._records.update(dict.fromkeys(_CHANGED_ROWS, row))
-        self._temporary.relations.update({(walker.fold(name),): row for name in _CHANGED_TABLES})
+        for name in _CHANGED_TABLES:
+            self.temporary.relations[(self._walker.fold(name),)] = row
 
-    # From a tree to its effect
-
-    def _follow(
-        self, tree: exp.Expression, parsed: ScriptStatement, found: StatementLineage
-    ) -> StatementEffect | None:
-        """Return what a tree does, or None with a blind spot when that cannot be found out."""
-        columns_of = self._schema.columns_of
-        walker = QueryWalker(self._dialect, columns_of, self._temporary.relations, self._budget)
-        walker.variables = self._variables
-        walker.records = self._records
+    def _walk(self, tree: exp.Expression, line: int) -> StatementEffect | ScriptFault | None:
+        """Return what a statement does, None when it moves no data."""
         self._budget.renew()
+        self._walker.begin_statement(self._variables)
+        context = StatementContext(self._walker, self._tables.columns_of, self.temporary.relations)
         try:
-            effect = read_statement(
-                tree, StatementContext(walker, columns_of, self._temporary.relations)
-            )
-            if effect is not None and _count(effect) > self._budget.limits.edges:
-                raise OverLimitError("the statement has too many edges")  # noqa: TRY301
+            effect = read_statement(tree, context)
         except RecursionError:
-            self._scan(parsed.sql, found, "too_deep", "the statement is nested too deeply")
-            return None
+            return ScriptFault("too_deep", "the statement is nested too deeply")
         except OverLimitError as exc:
-            self._scan(parsed.sql, found, "too_large", str(exc))
-            return None
+            return ScriptFault("too_large", str(exc))
         except _FAULTS as exc:
-            _logger.warning("SQL lineage failed on line %d", parsed.line, exc_info=True)
-            self._scan(parsed.sql, found, "failed", f"we failed to read it: {exc!r}")
-            return None
-        found.blind_spots += [
-            SqlBlindSpot("table_function", message, found.line) for message in walker.blind_spots
-        ]
+            _logger.warning("reading the SQL statement on line %d failed", line, exc_info=True)
+            return ScriptFault("failed", f"reading the statement failed: {exc!r}")
+        if effect is not None and _count_edges(effect) > self._budget.limits.edges:
+            return ScriptFault("too_large", "the statement has too many edges")
         return effect
 
-    def _scan(self, sql: str, found: StatementLineage, kind: str, message: str) -> None:
-        """Find at least the tables of a statement that cannot be followed, and say so."""
-        tokens, _ = tokenize_leniently(sql, self._dialect)
-        tables = scan_tables(tokens, self._dialect)
-        found.inputs = self._texts(tables.inputs)
-        found.outputs = self._texts(tables.outputs)
-        found.blind_spots.append(SqlBlindSpot(kind, message, found.line))
-
-    # From an effect to what users see
-
-    def _fill(
-        self, found: StatementLineage, effect: StatementEffect, target: TableName | None
-    ) -> None:
-        found.kind = effect.kind if target is None else found.kind
-        found.lifecycle = effect.lifecycle
-        found.inputs = self._texts(effect.inputs)
-        found.blind_spots += [
-            SqlBlindSpot(kind, message, found.line) for kind, message in effect.blind_spots
-        ]
-        written = list(effect.written)
+    def _finish(self, statement: ScriptStatement, effect: StatementEffect | None) -> None:
+        """Apply what a statement does, and report it."""
+        if effect is None:
+            self._listener.statement(StatementReading(statement))
+            return
+        writes = list(effect.written)
         if effect.result is not None:
-            written.append(TableWrite(target or _RESULT, effect.result.items, effect.result.rows))
-        found.columns = [i.name for w in written for i in w.columns if isinstance(i, Column)]
-        kept = self._temporary.keep(effect, written)
-        self._remember(effect, kept)
-        tables = self._texts([w.table for w in kept if w.table != _RESULT])
-        if effect.lifecycle is None:
-            found.outputs = tables
-        else:
-            found.changed = tables
-        name = self._current.text
-        found.column_edges = sorted({edge for w in kept for edge in column_edges(w, name)})
-        found.dataset_edges = sorted({edge for w in kept for edge in dataset_edges(w, name)})
-
-    def _remember(self, effect: StatementEffect, kept: list[TableWrite]) -> None:
-        """What this statement defines, later ones may use."""
-        for table, columns in (effect.defines or {}).items():
-            self._schema.add(table, columns)
-        for written in kept:
-            if effect.lifecycle == "DROP":
-                self._schema.remove(written.table)
-            elif effect.lifecycle == "RENAME":
-                self._rename(written)
-            elif effect.kind in _CREATES_COLUMNS:
-                named = [item.name for item in written.columns if isinstance(item, Column)]
-                if len(named) == len(written.columns):
-                    self._schema.add(written.table, named)
-
-    def _rename(self, written: TableWrite) -> None:
-        for item in written.columns:
-            columns = self._schema.columns_of(item.table) if isinstance(item, Star) else None
-            if isinstance(item, Star) and columns is not None:
-                self._schema.remove(item.table)
-                self._schema.add(written.table, columns)
-
-    def _texts(self, names: list[TableName] | tuple[TableName, ...]) -> list[str]:
-        return list(dict.fromkeys(map(self._current.text, names)))
+            target = statement.target or RESULT
+            writes.append(TableWrite(target, effect.result.items, effect.result.rows))
+        lasting = self.temporary.keep(effect, writes)
+        self._tables.apply(effect, lasting, self.temporary)
+        if statement.row and effect.result is not None:
+            rows = effect.result
+            self._records[statement.row] = Relation(rows.items, rows.rows, reads=effect.inputs)
+        walked = statement.tree is not None
+        self._listener.statement(
+            StatementReading(
+                statement,
+                effect,
+                writes,
+                lasting,
+                inputs=tuple(self._walker.inputs) if walked else (),
+                blind_spots=tuple(self._walker.blind_spots) if walked else (),
+            )
+        )
 
 
-def _count(effect: StatementEffect) -> int:
-    relation = effect.result
-    result = [] if relation is None else [TableWrite(_RESULT, relation.items, relation.rows)]
-    return sum(count_edges(written) for written in [*effect.written, *result])
+def _count_edges(effect: StatementEffect) -> int:
+    parts = [(write.columns, write.rows) for write in effect.written]
+    if effect.result is not None:
+        parts.append((effect.result.items, effect.result.rows))
+    return sum(
+        len(rows) + sum(1 if isinstance(item, Star) else len(item.deps) for item in items)
+        for items, rows in parts
+    )

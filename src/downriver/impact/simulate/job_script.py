@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from downriver.capture.sql.catalog import TemporaryTables
 from downriver.capture.sql.limits import Budget, OverLimitError, SqlLimits
+from downriver.capture.sql.query.names import DialectNames
 from downriver.capture.sql.query.walker import QueryWalker
 from downriver.capture.sql.script_parser import ScriptParser
 from downriver.capture.sql.statements.context import StatementContext
@@ -192,7 +193,9 @@ class _Pass:
         self._reading: _Reading | None = None
         self.views = _Views()
         self._budget = Budget(_LIMITS)
-        self.walker = QueryWalker(script.dialect, self._columns_of, self.views, self._budget)
+        self.walker = QueryWalker(
+            DialectNames(script.dialect), self._columns_of, self.views.get, self._budget
+        )
         self.walker.variables = script.variables
 
     def begin(

@@ -42,16 +42,16 @@ class DialectNames:
     ) -> None:
         self.dialect = dialect
         self.dialect_name = type(dialect).__name__.lower()
-        self._spellings: dict[tuple[str, bool], str] = {} if spellings is None else spellings
+        self.spellings: dict[tuple[str, bool], str] = {} if spellings is None else spellings
 
     def name(self, node: exp.Expression) -> str:
         """Return an identifier as the dialect compares it."""
         if isinstance(node, exp.Identifier):
             key = (node.this, bool(node.args.get("quoted")))
-            known = self._spellings.get(key)
+            known = self.spellings.get(key)
             if known is None:
                 copy = exp.Identifier(this=key[0], quoted=key[1])
-                known = self._spellings[key] = str(self.dialect.normalize_identifier(copy).this)
+                known = self.spellings[key] = str(self.dialect.normalize_identifier(copy).this)
             return known
         if isinstance(node, exp.Parameter) and isinstance(node.this, exp.Literal):
             return f"${node.name}"  # the columns of a file in a Snowflake stage: $1, $2

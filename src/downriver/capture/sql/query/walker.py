@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from sqlglot.dialects.dialect import Dialect
-
     from downriver.capture.sql.limits import Budget
 
 _RECURSION_ROUNDS = 10
@@ -48,20 +46,23 @@ class QueryWalker(DialectNames):
 
     Each part of a query has its translator: `sources` for FROM, `functions` for table functions,
     `selects` for select lists, `clauses` for WHERE and the like, `expressions` for values, and
-    `paths` to resolve names. `columns_of` returns the schema of a table, None when it is unknown.
+    `paths` to resolve names. `columns_of` returns the columns of a table, None when unknown;
+    `find_view` returns a relation to read instead of a table.
     """
 
     def __init__(
         self,
-        dialect: Dialect,
+        names: DialectNames,
         columns_of: Callable[[TableName], Sequence[str] | None],
-        views: dict[TableName, Relation],
+        find_view: Callable[[TableName], Relation | None],
         budget: Budget,
+        listener: ScriptListener = NO_LISTENER,
     ) -> None:
-        super().__init__(dialect)
+        super().__init__(names.dialect, names.spellings)
         self._columns_of = columns_of
-        self._views = views
+        self._find_view = find_view
         self.budget = budget
+        self.listener = listener
         self.paths = ColumnResolver(self)
         self.expressions = ExpressionTranslator(self)
         self.sources = FromTranslator(self)
@@ -72,9 +73,14 @@ class QueryWalker(DialectNames):
         self.blind_spots: list[str] = []
         self.variables: AbstractSet[str] = frozenset()  # names that are not columns, in lower case
         self.records: Mapping[str, Relation] = {}  # rows that a loop or a trigger names
-        self.listener: ScriptListener = NO_LISTENER
         # Reads a statement inside a query (a CTE that writes); returns what decides its rows.
         self.on_write: Callable[[exp.Expression, QueryScope | None], Deps] | None = None
+
+    def begin_statement(self, variables: AbstractSet[str]) -> None:
+        """Reset what belongs to one statement."""
+        self.inputs = {}
+        self.blind_spots = []
+        self.variables = variables
 
     def query(self, node: exp.Expression, outer: QueryScope | None) -> Relation:
         """Return the relation of a query, or of anything else that has rows."""
@@ -211,7 +217,7 @@ class QueryWalker(DialectNames):
 
     def table_relation(self, name: TableName) -> Relation:
         """Return the rows of a table, and add it to the inputs."""
-        view = self._views.get(name)
+        view = self._find_view(name)
         if view is not None:
             self.inputs.update(dict.fromkeys(view.reads))
             return view

@@ -1,0 +1,149 @@
+"""Collects the lineage of each statement of a script: tables, column edges, blind spots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from downriver.capture.sql.catalog import CurrentSchema
+from downriver.capture.sql.listener import ScriptFault, ScriptListener, StatementReading
+from downriver.capture.sql.result import ColumnEdge, ColumnRef, SqlBlindSpot, StatementLineage
+from downriver.capture.sql.script import RESULT
+from downriver.capture.sql.text.parse import scan_tables
+from downriver.capture.sql.text.tokens import tokenize_leniently
+from downriver.columns import Certainty, Column, DependencyKind, Star
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from sqlglot.dialects.dialect import Dialect
+
+    from downriver.capture.sql.statements.context import StatementEffect, TableWrite
+    from downriver.capture.sql.text.parse import ScriptStatement
+    from downriver.columns import Deps, TableName
+
+    TableText = Callable[[TableName], str]
+
+_LONGEST_SQL = 1_000
+_RESOLUTIONS: dict[int, Literal["exact", "inferred", "ambiguous"]] = {
+    Certainty.EXACT: "exact",
+    Certainty.INFERRED: "inferred",
+    Certainty.AMBIGUOUS: "ambiguous",
+}
+
+
+class LineageCollector(ScriptListener):
+    """Collects the lineage of statements, in order."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.statements: list[StatementLineage] = []
+        self._dialect = dialect
+        self._current = CurrentSchema(dialect)
+
+    def statement(self, reading: StatementReading) -> None:
+        """Add the lineage of a statement."""
+        if reading.statement.tree is not None:
+            self._current.follow(reading.statement.tree)
+        lineage = self._begin(reading.statement)
+        lineage.blind_spots += [
+            SqlBlindSpot("table_function", message, lineage.line) for message in reading.blind_spots
+        ]
+        if reading.effect is not None:
+            self._fill(lineage, reading.effect, reading)
+
+    def fault(self, statement: ScriptStatement, fault: ScriptFault) -> None:
+        """Add the tables of a statement that could not be read."""
+        self._scan(self._begin(statement), statement.sql, fault)
+
+    def too_large(self, beginning: str) -> None:
+        """Add the tables at the beginning of a script that is too long to read."""
+        lineage = StatementLineage(kind="UNKNOWN", line=1, sql=beginning[:_LONGEST_SQL])
+        self.statements.append(lineage)
+        message = "the script is too long: only the tables at its beginning were read"
+        self._scan(lineage, beginning, ScriptFault("too_large", message))
+
+    def _begin(self, statement: ScriptStatement) -> StatementLineage:
+        lineage = StatementLineage(
+            kind=statement.kind,
+            line=statement.line,
+            sql=statement.sql,
+            routine=statement.routine,
+            inputs=self._texts(statement.inputs),
+            outputs=self._texts(statement.outputs),
+            blind_spots=list(statement.blind_spots),
+        )
+        self.statements.append(lineage)
+        return lineage
+
+    def _scan(self, lineage: StatementLineage, sql: str, fault: ScriptFault) -> None:
+        """Find at least the tables of a statement that cannot be read."""
+        tokens, _ = tokenize_leniently(sql, self._dialect)
+        tables = scan_tables(tokens, self._dialect)
+        lineage.inputs = self._texts(tables.inputs)
+        lineage.outputs = self._texts(tables.outputs)
+        lineage.blind_spots.append(SqlBlindSpot(fault.kind, fault.message, lineage.line))
+
+    def _fill(
+        self, lineage: StatementLineage, effect: StatementEffect, reading: StatementReading
+    ) -> None:
+        if reading.statement.target is None:
+            lineage.kind = effect.kind
+        lineage.lifecycle = effect.lifecycle
+        lineage.inputs = self._texts(effect.inputs)
+        lineage.blind_spots += [
+            SqlBlindSpot(kind, message, lineage.line) for kind, message in effect.blind_spots
+        ]
+        lineage.columns = [
+            item.name for w in reading.writes for item in w.columns if isinstance(item, Column)
+        ]
+        lasting = reading.lasting_writes
+        tables = self._texts(write.table for write in lasting if write.table != RESULT)
+        if effect.lifecycle is None:
+            lineage.outputs = tables
+        else:
+            lineage.changed = tables
+        text = self._current.text
+        lineage.column_edges = sorted({edge for w in lasting for edge in column_edges(w, text)})
+        lineage.dataset_edges = sorted({edge for w in lasting for edge in dataset_edges(w, text)})
+
+    def _texts(self, names: Iterable[TableName]) -> list[str]:
+        return list(dict.fromkeys(map(self._current.text, names)))
+
+
+def column_edges(write: TableWrite, text: TableText) -> Iterator[ColumnEdge]:
+    """Yield the edges into each column of a written table; `text` renders table names."""
+    target = text(write.table)
+    for item in write.columns:
+        if isinstance(item, Star):
+            yield ColumnEdge(
+                source=ColumnRef(text(item.table), "*"),
+                target=ColumnRef(target, "*"),
+                type="DIRECT",
+                subtype="IDENTITY",
+                resolution="inferred",
+                expression=_except_clause(item),
+            )
+        elif item.deps:
+            expression = item.definition.text() if item.definition is not None else ""
+            yield from _edges(item.deps, ColumnRef(target, item.name), expression, text)
+
+
+def dataset_edges(write: TableWrite, text: TableText) -> Iterator[ColumnEdge]:
+    """Yield the edges into a written table as a whole: what decides its rows."""
+    yield from _edges(write.rows, ColumnRef(text(write.table), "*"), "", text)
+
+
+def _except_clause(star: Star) -> str:
+    return f"* EXCEPT ({', '.join(sorted(star.dropped))})" if star.dropped else ""
+
+
+def _edges(deps: Deps, target: ColumnRef, expression: str, text: TableText) -> Iterator[ColumnEdge]:
+    for (table, column, kind, masked), certainty in deps.items():
+        yield ColumnEdge(
+            source=ColumnRef(text(table), column),
+            target=target,
+            type="DIRECT" if kind < DependencyKind.JOIN else "INDIRECT",
+            subtype=DependencyKind(kind).name,
+            masking=masked,
+            resolution=_RESOLUTIONS[certainty],
+            expression=expression,
+        )
