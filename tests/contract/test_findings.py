@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.contract.test_store import location, opened, postgres_schema, store
 from tests.openlineage import encode
-from tests.unit.govern.story import micros
-from tests.unit.govern.test_monitor import DAYS, news, weeks
+from tests.unit.govern.scenario import micros
+from tests.unit.govern.watch.test_monitor import DAYS, news, weeks
 
 from downriver.govern.watch import AlertDispatcher, WatchConfig, parse_watch
 from downriver.model.findings import Finding, FindingKind, Severity

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.openlineage import encode, run_event
 from tests.server import free_port
-from tests.unit.govern.story import output, rows, schema
+from tests.unit.govern.scenario import output, rows, schema
 from tests.webhook import running_hook
 
 from downriver.service import Lineage

@@ -16,7 +16,10 @@ from typing import Any, TypeAlias
 from downriver.columns.dependencies import Certainty, DependencyKind, Deps, direct, merge
 from downriver.columns.facet import render_column_lineage
 from downriver.model.ids import DatasetId, JobId
-from downriver.openlineage.produce import Facets, dataset, facet, render_run_event
+from downriver.openlineage.events import dataset, render_run_event
+from downriver.openlineage.facets.base import Facets
+from downriver.openlineage.facets.column_lineage import COLUMN_LINEAGE
+from downriver.openlineage.facets.schema import SCHEMA, SchemaField, render_schema
 
 # By column; under ROWS, what decides which rows there are.
 Origins: TypeAlias = Mapping[str, Deps]
@@ -111,10 +114,8 @@ def render_frame_write(
     rows = origins.get(ROWS, {})
     tables = {key[0]: None for deps in origins.values() for key in deps}
     facets: Facets = {
-        "schema": facet(
-            "SchemaDatasetFacet", "1-1-1", fields=[{"name": name, "type": ""} for name in columns]
-        ),
-        "columnLineage": render_column_lineage(columns, rows),
+        SCHEMA: render_schema(SchemaField(name) for name in columns),
+        COLUMN_LINEAGE: render_column_lineage(columns, rows),
     }
     return render_run_event(
         job,

@@ -10,10 +10,22 @@ from downriver.capture.frame_origins import ROWS, made_in_code
 from downriver.columns.dependencies import Certainty, DependencyKind, Deps, direct, merge
 from downriver.columns.facet import render_column_lineage
 from downriver.model.ids import DatasetId
-from downriver.openlineage.produce import Facets, dataset, facet, render_run_event
+from downriver.openlineage.events import dataset, render_run_event
+from downriver.openlineage.facets.base import Facets, render_facet
+from downriver.openlineage.facets.column_lineage import COLUMN_LINEAGE
+from downriver.openlineage.facets.identity import (
+    DATASET_TYPE,
+    SYMLINKS,
+    render_dataset_type,
+    render_symlinks,
+)
+from downriver.openlineage.facets.job import JOB_TYPE, render_job_type
+from downriver.openlineage.facets.schema import SCHEMA, SchemaField, render_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import msgspec
 
     from downriver.capture.frame_origins import FrameRegistry, Origins
     from downriver.model.ids import JobId
@@ -109,12 +121,7 @@ def render_training(
     inputs = [dataset(DatasetId(table[0], table[1])) for table in sources]
     model = DatasetId(NAMESPACE, training.name)
     output = dataset(training.file or model, _model_facets(training))
-    facets: Facets = {
-        "jobType": facet(
-            "JobTypeJobFacet", "2-0-3", processingType="BATCH", integration="PYTHON",
-            jobType="TRAINING",
-        )
-    }  # fmt: skip
+    facets: Facets = {JOB_TYPE: render_job_type("PYTHON", "TRAINING")}
     end = {**run_facets, "downriver_model": _training_facet(training)}
     return [
         render_run_event(
@@ -140,29 +147,24 @@ def _model_facets(training: ModelTraining) -> Facets:
     for name in names:
         merge(learned, direct(training.features[name], DependencyKind.TRANSFORMATION))
     merge(learned, direct(training.target, DependencyKind.TRANSFORMATION))
-    fields = [{"name": name, "type": "feature"} for name in names]
+    fields = [SchemaField(name, "feature") for name in names]
     facets: Facets = {
-        "schema": facet(
-            "SchemaDatasetFacet",
-            "1-1-1",
-            fields=[*fields, {"name": PREDICTION, "type": PREDICTION}],
-        ),
-        "columnLineage": render_column_lineage(
+        SCHEMA: render_schema([*fields, SchemaField(PREDICTION, PREDICTION)]),
+        COLUMN_LINEAGE: render_column_lineage(
             {**{name: training.features[name] for name in names}, PREDICTION: learned},
             training.features.get(ROWS, {}),
         ),
-        "datasetType": facet("DatasetTypeDatasetFacet", "1-0-0", datasetType="MODEL"),
+        DATASET_TYPE: render_dataset_type("MODEL"),
     }
     if training.file is not None:
-        # The file is where the model is; the model's name is what people call it.
-        link = {"namespace": NAMESPACE, "name": training.name, "type": "MODEL"}
-        facets["symlinks"] = facet("SymlinksDatasetFacet", "1-0-1", identifiers=[link])
+        # The dataset is the file; the model's name is what people call it.
+        facets[SYMLINKS] = render_symlinks([DatasetId(NAMESPACE, training.name)], "MODEL")
     return facets
 
 
-def _training_facet(training: ModelTraining) -> dict[str, Any]:
+def _training_facet(training: ModelTraining) -> msgspec.Raw:
     library = sys.modules.get("sklearn")
-    return facet(
+    return render_facet(
         "DownriverModelRunFacet",
         "1-0-0",
         model=training.name,

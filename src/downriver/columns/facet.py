@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from downriver.columns.dependencies import Certainty, DependencyKey, DependencyKind, Deps
-from downriver.openlineage.produce import facet
+from downriver.columns.dependencies import Certainty, DependencyKind, Deps
+from downriver.model.facts import ColumnTransformation
+from downriver.model.ids import DatasetId
+from downriver.openlineage.facets import column_lineage as facets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import msgspec
 
 _CONFIDENCE = {
     Certainty.EXACT: "exact",
@@ -19,39 +23,25 @@ _CONFIDENCE = {
 
 def render_column_lineage(
     columns: Mapping[str, Deps], rows: Deps, expressions: Mapping[str, str] | None = None
-) -> dict[str, Any]:
+) -> msgspec.Raw:
     """Return the facet; the tables of `columns` and `rows` are pairs of namespace and name."""
     texts = expressions or {}
-    return facet(
-        "ColumnLineageDatasetFacet",
-        "1-2-0",
-        fields={
-            name: {"inputFields": _input_fields(deps, texts.get(name, ""))}
-            for name, deps in columns.items()
-            if deps
-        },
-        dataset=_input_fields(rows, ""),
-    )
+    fields = {name: _inputs(deps, texts.get(name, "")) for name, deps in columns.items()}
+    return facets.render_column_lineage(facets.OutputLineage(fields, _inputs(rows, "")))
 
 
-def _input_fields(deps: Deps, expression: str) -> list[dict[str, Any]]:
-    by_column: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for key, sure in deps.items():
-        table, column, *_ = key
-        ways = by_column.setdefault((table[0], table[1], column), [])
-        ways.append(_transformation(key, sure, expression))
+def _inputs(deps: Deps, expression: str) -> list[facets.ColumnInput]:
     return [
-        {"namespace": namespace, "name": name, "field": column, "transformations": ways}
-        for (namespace, name, column), ways in by_column.items()
+        facets.ColumnInput(
+            DatasetId(table[0], table[1]),
+            column,
+            ColumnTransformation(
+                direct=kind < DependencyKind.JOIN,
+                subtype=DependencyKind(kind).name,
+                description=expression,
+                masking=masked,
+                confidence=_CONFIDENCE[Certainty(certainty)],
+            ),
+        )
+        for (table, column, kind, masked), certainty in deps.items()
     ]
-
-
-def _transformation(key: DependencyKey, sure: int, expression: str) -> dict[str, Any]:
-    _, _, kind, masked = key
-    return {
-        "type": "DIRECT" if kind < DependencyKind.JOIN else "INDIRECT",
-        "subtype": DependencyKind(kind).name,
-        "description": expression,
-        "masking": masked,
-        "confidence": _CONFIDENCE[Certainty(sure)],
-    }

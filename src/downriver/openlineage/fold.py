@@ -1,7 +1,8 @@
 """`fold(event) -> facts`: the one place where an event becomes lineage.
 
-Pure and order-free. What an event leaves out says nothing: an event with no inputs does not mean
-the job has none. Events of one run accumulate because their facts merge.
+The function is pure, and the order of events does not matter. A missing part means "unknown", not
+"none": an event without inputs does not say that the job has none. The events of one run
+accumulate, because facts merge.
 """
 
 from __future__ import annotations
@@ -25,22 +26,41 @@ from downriver.model.facts import (
     Span,
 )
 from downriver.model.ids import DatasetId, JobId, NodeId, RunId, bounded
-from downriver.openlineage.facets import base as f
-from downriver.openlineage.facets.column_lineage import column_sources
+from downriver.openlineage.facets.base import dataset_id, facet_digest, job_id
+from downriver.openlineage.facets.column_lineage import (
+    COLUMN_LINEAGE,
+    LINEAGE,
+    column_sources,
+    parse_job_lineage,
+    parse_lineage,
+)
+from downriver.openlineage.facets.identity import (
+    LIFECYCLE,
+    SYMLINKS,
+    parse_previous_name,
+    parse_symlinks,
+)
+from downriver.openlineage.facets.job import (
+    JOB_DEPENDENCIES,
+    PARENT,
+    parse_dependencies,
+    parse_parents,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
+    from downriver.openlineage.facets.column_lineage import LineageEntry
     from downriver.openlineage.wire import Event, RawFacets, WireDataset, WireEvent, WireJob
 
 
 def fold(event: Event) -> Facts:
-    """Return everything one event tells."""
+    """Return the facts of one event."""
     return _Folding(event).facts()
 
 
 class _Folding:
-    """One event being folded: every sighting in it shares one span."""
+    """The fold of one event; all sightings in it share one span."""
 
     def __init__(self, event: Event) -> None:
         self.event = event
@@ -69,16 +89,16 @@ class _Folding:
         self._see(EdgeSeen(kind, source, target, via))
 
     def _job(self, wire: WireJob, event: WireEvent) -> None:
-        job = f.job_id(wire.namespace, wire.name)
+        job = job_id(wire.namespace, wire.name)
         self._see(NodeSeen(job))
         self._facets(FacetRole.NODE, job, None, wire.facets)
-        self._job_order(job, wire.facets or {})  # code declares it without a run
+        self._job_order(job, wire.facets or {})  # declared by code, without a run
         run = self._run(job, event)
-        spoken_for = self._job_lineage(job, wire.facets)
+        covered = self._job_lineage(job, wire.facets)
         for item in event.inputs or ():
             self._edge(EdgeKind.READS, self._dataset(item, run), job)
         for item in event.outputs or ():
-            self._edge(EdgeKind.WRITES, job, self._dataset(item, run, job, spoken_for))
+            self._edge(EdgeKind.WRITES, job, self._dataset(item, run, job, covered))
 
     def _run(self, job: JobId, event: WireEvent) -> RunId | None:
         if event.run is UNSET:
@@ -92,18 +112,16 @@ class _Folding:
         return run
 
     def _job_order(self, job: JobId, facets: RawFacets) -> None:
-        """Place a job under its parent and among the jobs it waits for or triggers."""
-        if (raw := facets.get("parent")) is not None:
-            facet = f.read_facet(bytes(raw), f.ParentFacet)
-            line = [*_jobs([facet.root or f.JobReference(), f.JobReference(facet.job)]), job]
-            for upper, lower in pairwise(line):
-                if upper != lower:
-                    self._edge(EdgeKind.PARENT, upper, lower)
-        if (raw := facets.get("jobDependencies")) is not None:
-            dependencies = f.read_facet(bytes(raw), f.JobDependenciesFacet)
-            for before in _jobs(dependencies.upstream):
+        """Add the edges to the jobs that a job runs in, and to those it runs before or after."""
+        if (raw := facets.get(PARENT)) is not None:
+            for outer, inner in pairwise([*parse_parents(bytes(raw)), job]):
+                if outer != inner:
+                    self._edge(EdgeKind.PARENT, outer, inner)
+        if (raw := facets.get(JOB_DEPENDENCIES)) is not None:
+            dependencies = parse_dependencies(bytes(raw))
+            for before in dependencies.upstream:
                 self._edge(EdgeKind.PRECEDES, before, job)
-            for after in _jobs(dependencies.downstream):
+            for after in dependencies.downstream:
                 self._edge(EdgeKind.PRECEDES, job, after)
 
     def _dataset(
@@ -111,14 +129,14 @@ class _Folding:
         wire: WireDataset,
         run: RunId | None,
         writer: JobId | None = None,
-        spoken_for: Container[DatasetId] = (),
+        covered: Container[DatasetId] = (),
     ) -> DatasetId:
-        dataset = f.dataset_id(wire.namespace, wire.name)
+        dataset = dataset_id(wire.namespace, wire.name)
         self._see(NodeSeen(dataset))
         if wire.facets:
             digests = self._facets(FacetRole.NODE, dataset, None, wire.facets)
             self._identity(dataset, wire.facets)
-            if dataset not in spoken_for:
+            if dataset not in covered:
                 self._claims(dataset, digests, writer)
         self._facets(FacetRole.INPUT, dataset, run, wire.inputFacets)
         self._facets(FacetRole.OUTPUT, dataset, run, wire.outputFacets)
@@ -130,33 +148,30 @@ class _Folding:
         digests = {}
         for name, raw in (facets or {}).items():
             body = bytes(raw)
-            digest = digests[name] = f.facet_digest(body)
+            digest = digests[name] = facet_digest(body)
             self.bodies[digest] = body
             self._see(FacetSeen(role, node, run, bounded(name), digest))
         return digests
 
     def _identity(self, dataset: DatasetId, facets: RawFacets) -> None:
-        """Note the other names a dataset goes by."""
-        if (raw := facets.get("symlinks")) is not None:
-            # Its own alias first: this dates the facet, so that a name a later one leaves out,
-            # or deletes, is known to be gone.
+        """Add the edges to the other names of a dataset."""
+        if (raw := facets.get(SYMLINKS)) is not None:
+            # An alias edge to itself records when the facet was last seen. A name that a later
+            # facet leaves out is then known to be gone.
             self._edge(EdgeKind.ALIAS, dataset, dataset)
-            for other in f.read_facet(bytes(raw), f.SymlinksFacet).identifiers or ():
-                if other.name:
-                    alias = f.dataset_id(other.namespace, other.name)
-                    self._edge(EdgeKind.ALIAS, dataset, alias)
-        if (raw := facets.get("lifecycleStateChange")) is not None:
-            change = f.read_facet(bytes(raw), f.LifecycleFacet)
-            old = change.previousIdentifier
-            if change.lifecycleStateChange.upper() == "RENAME" and old and old.name:
-                self._edge(EdgeKind.RENAMED, f.dataset_id(old.namespace, old.name), dataset)
+            for alias in parse_symlinks(bytes(raw)):
+                self._edge(EdgeKind.ALIAS, dataset, alias)
+        if (raw := facets.get(LIFECYCLE)) is not None:
+            old_name = parse_previous_name(bytes(raw))
+            if old_name is not None:
+                self._edge(EdgeKind.RENAMED, old_name, dataset)
 
     def _claims(self, dataset: DatasetId, digests: dict[str, bytes], job: JobId | None) -> None:
-        """Note what a dataset's own facets say it derives from; `lineage` supersedes the other."""
-        if digest := digests.get("lineage"):
-            self._explicit(dataset, f.read_facet(self.bodies[digest], f.LineageEntry), job)
+        """Add the sources that a dataset's own facets state; `lineage` replaces `columnLineage`."""
+        if digest := digests.get(LINEAGE):
+            self._explicit(dataset, parse_lineage(self.bodies[digest]), job)
             self._see(ClaimSeen(job, dataset, "lineage", digest))
-        elif digest := digests.get("columnLineage"):
+        elif digest := digests.get(COLUMN_LINEAGE):
             self._see(ClaimSeen(job, dataset, "columnLineage", digest))
             for source in column_sources(digest, self.bodies[digest]):
                 if job is None:
@@ -165,30 +180,30 @@ class _Folding:
                     self._edge(EdgeKind.READS, source, job)
 
     def _job_lineage(self, job: JobId, facets: RawFacets | None) -> set[DatasetId]:
-        """Note what a job's lineage facet says; return the datasets it speaks for."""
-        raw = (facets or {}).get("lineage")
+        """Add what a job's lineage facet states; return the datasets that it covers."""
+        raw = (facets or {}).get(LINEAGE)
         if raw is None:
             return set()
         body = bytes(raw)
         targets = set()
-        for entry in f.read_facet(body, f.JobLineageFacet).entries or ():
+        for entry in parse_job_lineage(body):
             if entry.type.upper() == "JOB":
                 self._job_entry(job, entry)
             elif entry.name:
-                target = f.dataset_id(entry.namespace or "", entry.name)
+                target = dataset_id(entry.namespace or "", entry.name)
                 self._explicit(target, entry, job)
-                self._see(ClaimSeen(job, target, "lineage-entry", f.facet_digest(body)))
+                self._see(ClaimSeen(job, target, "lineage-entry", facet_digest(body)))
                 targets.add(target)
         return targets
 
-    def _job_entry(self, job: JobId, entry: f.LineageEntry) -> None:
-        reader = f.job_id(entry.namespace or "", entry.name) if entry.name else job
+    def _job_entry(self, job: JobId, entry: LineageEntry) -> None:
+        reader = job_id(entry.namespace or "", entry.name) if entry.name else job
         for source in entry.sources():
             if dataset := source.dataset():
                 self._edge(EdgeKind.READS, dataset, reader)
 
-    def _explicit(self, target: DatasetId, entry: f.LineageEntry, job: JobId | None) -> None:
-        """Join exactly the datasets an explicit lineage names, instead of all with all."""
+    def _explicit(self, target: DatasetId, entry: LineageEntry, job: JobId | None) -> None:
+        """Connect `target` with exactly the sources that an explicit lineage names."""
         if job is not None:
             self._edge(EdgeKind.WRITES, job, target)
             if entry.inputs is not None or entry.fields:
@@ -200,12 +215,4 @@ class _Folding:
                 if job is not None:
                     self._edge(EdgeKind.READS, dataset, job)
             elif source.type.upper() == "JOB" and source.name:
-                self._edge(EdgeKind.WRITES, f.job_id(source.namespace or "", source.name), target)
-
-
-def _jobs(references: list[f.JobReference] | None) -> list[JobId]:
-    return [
-        f.job_id(reference.job.namespace, reference.job.name)
-        for reference in references or ()
-        if reference.job and reference.job.name
-    ]
+                self._edge(EdgeKind.WRITES, job_id(source.namespace or "", source.name), target)

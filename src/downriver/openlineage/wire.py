@@ -21,14 +21,14 @@ from downriver.model.facts import EventRef, RunState
 RawFacets = dict[str, Raw]
 
 
-class WireRun(msgspec.Struct):
+class WireRun(msgspec.Struct, omit_defaults=True):
     """`run` of a RunEvent."""
 
     runId: str  # noqa: N815
     facets: RawFacets | None = None
 
 
-class WireJob(msgspec.Struct):
+class WireJob(msgspec.Struct, omit_defaults=True):
     """`job` of a RunEvent or JobEvent."""
 
     namespace: str
@@ -36,8 +36,8 @@ class WireJob(msgspec.Struct):
     facets: RawFacets | None = None
 
 
-class WireDataset(msgspec.Struct):
-    """A dataset wherever it stands; `inputFacets` and `outputFacets` belong to one run."""
+class WireDataset(msgspec.Struct, omit_defaults=True):
+    """A dataset of an event; `inputFacets` and `outputFacets` are about one run."""
 
     namespace: str
     name: str
@@ -46,17 +46,18 @@ class WireDataset(msgspec.Struct):
     outputFacets: RawFacets | None = None  # noqa: N815
 
 
-class WireEvent(msgspec.Struct):
-    """A RunEvent, JobEvent or DatasetEvent; which one is told by what it holds."""
+class WireEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A RunEvent, JobEvent or DatasetEvent, depending on which fields are present."""
 
-    eventTime: str  # noqa: N815
     eventType: str | None = None  # noqa: N815
+    eventTime: str  # noqa: N815
+    producer: Any = None
+    schemaURL: Any = None  # noqa: N815
     run: WireRun | UnsetType = UNSET
     job: WireJob | UnsetType = UNSET
     dataset: WireDataset | UnsetType = UNSET
     inputs: list[WireDataset] | None = None
     outputs: list[WireDataset] | None = None
-    producer: Any = None
 
 
 class Event(msgspec.Struct):

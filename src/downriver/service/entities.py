@@ -23,7 +23,7 @@ from downriver.model.flows import (
 )
 from downriver.model.governance import Diagnosis
 from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId, JobId
-from downriver.openlineage.produce import read_flows
+from downriver.openlineage.facets.custom import parse_flows
 from downriver.openlineage.wire import render_time
 from downriver.service.session import now
 from downriver.service.trace import TraceApi, parse_question
@@ -124,7 +124,7 @@ class EntityApi(TraceApi):
             aliases=[str(alias) for alias in spoken.aliases],
             upstream=near.upstream,
             downstream=near.downstream,
-            flows=[flow.flow() for flow in read_flows(facets)],
+            flows=[flow.flow() for flow in parse_flows(facets)],
             runs=list_last_runs(view.reader, jobs, _RUNS),
             first_seen=render_time(span.first.at),
             last_seen=render_time(span.last.at),

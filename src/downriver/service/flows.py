@@ -13,7 +13,7 @@ from downriver.errors import DownriverError, InvalidRequestError, StoreError
 from downriver.graph.names.entity_ids import EntityNames
 from downriver.model.flows import Flow, RegisteredFlow, RegisteredPipeline
 from downriver.model.ids import DEFAULT_NAMESPACE, JobId
-from downriver.openlineage.produce import render_flow_event, render_pipeline_event
+from downriver.openlineage.events import render_flow_event, render_pipeline_event
 from downriver.openlineage.wire import parse_event, render_time
 from downriver.service.session import StoreSession, now
 

@@ -24,7 +24,7 @@ from downriver.impact import (
 from downriver.model.changes import Change, with_dataset
 from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId
 from downriver.model.unread import Unread, UnreadReason
-from downriver.openlineage.produce import render_waiver_event
+from downriver.openlineage.events import render_waiver_event
 from downriver.service.capture import CaptureApi
 from downriver.service.session import now
 from downriver.service.trace import TraceApi

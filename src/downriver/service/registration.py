@@ -24,8 +24,9 @@ from downriver.graph.names.resolution import find_entity
 from downriver.model.answers import BlindSpot
 from downriver.model.assets import ASSET_TYPES, RegisteredAsset, asset_id
 from downriver.model.ids import DatasetId, JobId, short_name
-from downriver.openlineage.facets.base import ASSET, AssetFacet
-from downriver.openlineage.produce import Facets, asset_facet, dataset, facet, render_dataset_event
+from downriver.openlineage.events import render_dataset_event
+from downriver.openlineage.facets.custom import ASSET, AssetFacet, render_asset
+from downriver.openlineage.facets.identity import SYMLINKS, render_symlinks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from downriver.capture.scan import ScanResult
     from downriver.graph.index.identities import Identities
     from downriver.model.ids import NodeId
+    from downriver.openlineage.facets.base import Facets
     from downriver.store import CatalogReader
 
 
@@ -149,9 +151,9 @@ class Registrar:
         at: int,
     ) -> Iterator[bytes]:
         if table is None:
-            yield render_job(job, at, facets={ASSET: asset_facet(registered)})
+            yield render_job(job, at, facets={ASSET: render_asset(registered)})
             return
-        facets: Facets = {ASSET: asset_facet(registered), **self._alias(asset, table)}
+        facets: Facets = {ASSET: render_asset(registered), **self._alias(asset, table)}
         for note in found.notes if found is not None else []:
             if note.id == table:
                 facets.update(render_dataset_facets(note))
@@ -165,8 +167,7 @@ class Registrar:
         if _is_called(table, asset.name):
             return {}
         other = DatasetId(self._names.namespace, asset.name)
-        identifiers = [{**dataset(other), "type": "TABLE"}]
-        return {"symlinks": facet("SymlinksDatasetFacet", "1-0-1", identifiers=identifiers)}
+        return {SYMLINKS: render_symlinks([other])}
 
 
 def check_asset(asset: AssetRegistration) -> None:

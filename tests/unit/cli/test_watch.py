@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.openlineage import dataset_event, encode
 from tests.unit.cli.command import downriver
-from tests.unit.govern.story import moment, output, rows, run, schema, tagged
+from tests.unit.govern.scenario import moment, output, rows, run, schema, tagged
 from tests.unit.govern.watch.test_monitor import DAYS, weeks
 from tests.webhook import running_hook
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.openlineage import dataset_event
-from tests.unit.govern.story import derives, moment, output, owned_by, rows, run, schema, told
+from tests.unit.govern.scenario import derives, moment, output, owned_by, rows, run, schema, told
 
 from downriver.errors import EntityNotFoundError, InvalidRequestError
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.openlineage import dataset, dataset_event, encode, run_event
-from tests.unit.govern.story import derives, output, owned_by, run, schema, tagged, told
+from tests.unit.govern.scenario import derives, output, owned_by, run, schema, tagged, told
 
 from downriver.model.governance import Kpis
 from downriver.service import Lineage

@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 from tests.openlineage import dataset_event
-from tests.unit.govern.story import derives, output, run, schema, tagged, told
+from tests.unit.govern.scenario import derives, output, run, schema, tagged, told
 
 from downriver.govern.tags import TagEdge, propagate
 

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.http.test_app import TestClient
 
 from downriver.http import build_app
-from downriver.openlineage.facets.code import read_code
+from downriver.openlineage.facets.custom import parse_code
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def test_the_code_says_which_columns_are_used_and_how(client: TestClient, lineag
     with lineage.reading() as view:
 
         def uses(job: str) -> dict[str, bool]:
-            code = read_code(view.reader.facets(lineage.resolve(f"job:{job}", view).node))
+            code = parse_code(view.reader.facets(lineage.resolve(f"job:{job}", view).node))
             assert code is not None
             used: dict[str, bool] = {}
             for reference in code.references or ():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.openlineage import encode
-from tests.unit.govern.story import micros, moment
+from tests.unit.govern.scenario import micros, moment
 from tests.unit.govern.watch.test_monitor import DAYS, weeks
 from tests.unit.http.test_app import TestClient
 

@@ -34,8 +34,8 @@ from downriver.model.facts import (
 )
 from downriver.model.ids import ColumnId, DatasetId, JobId, RunId
 from downriver.openlineage import fold, parse_event
-from downriver.openlineage.facets.base import SchemaColumn, schema_columns
-from downriver.openlineage.facets.column_lineage import read_derivations
+from downriver.openlineage.facets.column_lineage import parse_derivations
+from downriver.openlineage.facets.schema import SchemaColumn, schema_columns
 
 LOAD = JobId(JOBS, "load")
 
@@ -68,7 +68,7 @@ def derivations(facts: Facts) -> set[Derivation]:
     return {
         derivation
         for claim in claims(facts)
-        for derivation in read_derivations(claim.facet, facts.bodies[claim.digest], claim.dataset)
+        for derivation in parse_derivations(claim.facet, facts.bodies[claim.digest], claim.dataset)
     }
 
 
@@ -322,7 +322,7 @@ class TestColumnLineage:
     def test_the_same_input_twice_is_one_edge(self):
         facts = self.folded(column_lineage({"x": [source("a", "p"), source("a", "p")]}))
         claim = next(iter(claims(facts)))
-        assert len(read_derivations(claim.facet, facts.bodies[claim.digest], claim.dataset)) == 1
+        assert len(parse_derivations(claim.facet, facts.bodies[claim.digest], claim.dataset)) == 1
 
     @pytest.mark.parametrize(
         "facet",

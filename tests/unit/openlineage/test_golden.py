@@ -23,8 +23,8 @@ from downriver.model.facts import (
     NodeSeen,
 )
 from downriver.openlineage import fold, parse_event
-from downriver.openlineage.facets.base import schema_columns
-from downriver.openlineage.facets.column_lineage import read_derivations
+from downriver.openlineage.facets.column_lineage import parse_derivations
+from downriver.openlineage.facets.schema import schema_columns
 from downriver.openlineage.wire import render_time
 
 CASES = sorted((Path(__file__).parents[2] / "golden" / "openlineage").iterdir())
@@ -59,7 +59,7 @@ def render_facts(facts: Facts) -> dict[str, Any]:
             f"{render_derivation(derivation)} ({claim.facet} of {claim.job or claim.dataset})"
             for claim in seen
             if isinstance(claim, ClaimSeen)
-            for derivation in read_derivations(
+            for derivation in parse_derivations(
                 claim.facet, facts.bodies[claim.digest], claim.dataset
             )
         ),

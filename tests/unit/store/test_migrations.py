@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-MIGRATIONS = Path(__file__).parents[2] / "src" / "downriver" / "store" / "migrations"
+MIGRATIONS = Path(__file__).parents[3] / "src" / "downriver" / "store" / "migrations"
 DIALECTS = ("sqlite", "postgres")
 FILE_NAME = re.compile(r"(?P<number>\d{4})_[a-z][a-z0-9_]*\.sql")
 

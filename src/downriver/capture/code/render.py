@@ -2,29 +2,65 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from downriver.model.facts import ColumnTransformation
 from downriver.model.ids import EVERY_FIELD
-from downriver.openlineage.facets.base import BLIND_SPOTS
-from downriver.openlineage.facets.code import CODE, CodeFacet, CodeReference
-from downriver.openlineage.produce import (
-    Facets,
-    code_facet,
+from downriver.openlineage.events import (
     dataset,
-    facet,
     render_dataset_event,
     render_job_event,
     render_run_event,
 )
+from downriver.openlineage.facets.column_lineage import (
+    COLUMN_LINEAGE,
+    LINEAGE,
+    ColumnInput,
+    JobOutput,
+    OutputLineage,
+    render_column_lineage,
+    render_job_lineage,
+)
+from downriver.openlineage.facets.custom import (
+    BLIND_SPOTS,
+    CODE,
+    BlindSpotEntry,
+    CodeFacet,
+    CodeReference,
+    render_blind_spots,
+    render_code,
+)
+from downriver.openlineage.facets.description import (
+    DOCUMENTATION,
+    OWNERSHIP,
+    TAGS,
+    render_description,
+    render_owners,
+    render_tags,
+)
+from downriver.openlineage.facets.identity import SYMLINKS, render_symlinks
+from downriver.openlineage.facets.job import (
+    JOB_DEPENDENCIES,
+    JOB_TYPE,
+    PARENT,
+    SOURCE_CODE_LOCATION,
+    SQL,
+    render_dependencies,
+    render_job_type,
+    render_parent_job,
+    render_source_code_location,
+    render_sql,
+)
+from downriver.openlineage.facets.schema import SCHEMA, SchemaField, render_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from downriver.capture.code.job import CodeEdge, CodeJob, ColumnReference, DatasetNote
-    from downriver.model.ids import DatasetId, JobId
+    from downriver.model.ids import DatasetId
+    from downriver.openlineage.facets.base import Facets
+    from downriver.openlineage.wire import WireDataset
 
-_LONGEST_SQL = 200_000
 _MOST_REFERENCES = 5_000
 
 
@@ -65,92 +101,48 @@ def render_dataset_facets(note: DatasetNote) -> Facets:
     """Return the facets of a dataset note."""
     facets: Facets = {}
     if note.columns:
-        facets["schema"] = facet(
-            "SchemaDatasetFacet",
-            "1-2-0",
-            fields=[
-                {"name": c.name, **_given(type=c.type, description=c.description)}
-                for c in note.columns
-            ],
+        facets[SCHEMA] = render_schema(
+            SchemaField(column.name, column.type or None, column.description or None)
+            for column in note.columns
         )
     if note.description:
-        facets["documentation"] = facet(
-            "DocumentationDatasetFacet", "1-1-0", description=note.description
-        )
+        facets[DOCUMENTATION] = render_description("Dataset", note.description)
     if note.owners:
-        facets["ownership"] = _ownership("OwnershipDatasetFacet", note.owners)
+        facets[OWNERSHIP] = render_owners("Dataset", note.owners)
     if note.tags or note.column_tags:
-        facets["tags"] = facet("TagsDatasetFacet", "1-0-0", tags=list(_dataset_tags(note)))
+        facets[TAGS] = render_tags("Dataset", note.tags, note.column_tags, source="CODE")
     if note.aliases:
-        facets["symlinks"] = facet(
-            "SymlinksDatasetFacet",
-            "1-0-1",
-            identifiers=[{**dataset(alias), "type": "TABLE"} for alias in note.aliases],
-        )
+        facets[SYMLINKS] = render_symlinks(note.aliases)
     return facets
-
-
-def _dataset_tags(note: DatasetNote) -> Iterable[dict[str, str]]:
-    for tag in note.tags:
-        yield {"key": tag, "value": "true", "source": "CODE"}
-    for column, tags in note.column_tags.items():
-        for tag in tags:
-            yield {"key": tag, "value": "true", "source": "CODE", "field": column}
-
-
-def _given(**values: str) -> dict[str, str]:
-    return {name: value for name, value in values.items() if value}
-
-
-def _ownership(name: str, owners: list[str]) -> dict[str, Any]:
-    return facet(name, "1-0-1", owners=[{"name": owner} for owner in owners])
 
 
 def _job_facets(job: CodeJob) -> Facets:
     facets: Facets = {
-        "jobType": facet(
-            "JobTypeJobFacet", "2-0-3",
-            processingType="BATCH", integration=job.integration, jobType=job.kind,
+        JOB_TYPE: render_job_type(job.integration, job.kind),
+        CODE: render_code(_code(job)),
+        BLIND_SPOTS: render_blind_spots(
+            BlindSpotEntry(spot.kind, spot.message, spot.line) for spot in job.spots
         ),
-        CODE: code_facet(_code(job)),
-        # Also without blind spots: an empty facet replaces the one of an earlier version.
-        BLIND_SPOTS: facet(
-            "DownriverBlindSpots", "1-0-0",
-            spots=[{"kind": s.kind, "message": s.message, "line": s.line} for s in job.spots],
-        ),
-    }  # fmt: skip
+    }
     if job.path:
-        facets["sourceCodeLocation"] = facet(
-            "SourceCodeLocationJobFacet", "1-0-1",
-            type="file", url=f"file:{job.path}", path=job.path,
-        )  # fmt: skip
+        facets[SOURCE_CODE_LOCATION] = render_source_code_location(job.path)
     if job.sql:
-        facets["sql"] = facet(
-            "SQLJobFacet", "1-1-0", query=job.sql[:_LONGEST_SQL], dialect=job.dialect
-        )
+        facets[SQL] = render_sql(job.sql, job.dialect)
     if job.description:
-        facets["documentation"] = facet(
-            "DocumentationJobFacet", "1-1-0", description=job.description
-        )
+        facets[DOCUMENTATION] = render_description("Job", job.description)
     if job.owners:
-        facets["ownership"] = _ownership("OwnershipJobFacet", job.owners)
+        facets[OWNERSHIP] = render_owners("Job", job.owners)
     if job.tags:
-        tags = [{"key": tag, "value": "true", "source": "CODE"} for tag in job.tags]
-        facets["tags"] = facet("TagsJobFacet", "1-0-0", tags=tags)
+        facets[TAGS] = render_tags("Job", job.tags, source="CODE")
     if job.parent is not None:
-        facets["parent"] = facet("ParentRunFacet", "1-1-0", job=_job_name(job.parent))
+        facets[PARENT] = render_parent_job(job.parent)
     if job.after:
-        facets["jobDependencies"] = facet(
-            "JobDependenciesRunFacet", "1-0-0", upstream=[{"job": _job_name(j)} for j in job.after]
-        )
+        facets[JOB_DEPENDENCIES] = render_dependencies(job.after)
     if len(job.outputs) > 1 and job.edges:
-        # Without this facet every input would seem to feed every output.
-        facets["lineage"] = facet("LineageJobFacet", "1-0-0", entries=_entries(job))
+        facets[LINEAGE] = render_job_lineage(
+            {target: _job_output(_edges_to(target, job)) for target in job.outputs}
+        )
     return facets
-
-
-def _job_name(job: JobId) -> dict[str, str]:
-    return {"namespace": job.namespace, "name": job.name}
 
 
 def _code(job: CodeJob) -> CodeFacet:
@@ -177,71 +169,45 @@ def _reference(reference: ColumnReference) -> CodeReference:
     )
 
 
-def _outputs(job: CodeJob, notes: Mapping[DatasetId, DatasetNote]) -> list[dict[str, Any]]:
+def _outputs(job: CodeJob, notes: Mapping[DatasetId, DatasetNote]) -> list[WireDataset]:
     outputs = []
     for target in job.outputs:
-        edges = [edge for edge in job.edges if edge.target == target]
+        edges = _edges_to(target, job)
         facets = render_dataset_facets(notes[target]) if target in notes else {}
         if edges:
-            facets["columnLineage"] = _column_lineage(edges)
+            facets[COLUMN_LINEAGE] = render_column_lineage(_output_lineage(edges))
         outputs.append(dataset(target, facets))
     return outputs
 
 
-def _column_lineage(edges: list[CodeEdge]) -> dict[str, Any]:
-    fields, of_dataset = _by_field(edges)
-    return facet(
-        "ColumnLineageDatasetFacet",
-        "1-2-0",
-        fields={name: {"inputFields": inputs} for name, inputs in fields.items()},
-        dataset=of_dataset,
+def _edges_to(target: DatasetId, job: CodeJob) -> list[CodeEdge]:
+    return sorted({edge for edge in job.edges if edge.target == target})
+
+
+def _job_output(edges: list[CodeEdge]) -> JobOutput:
+    return JobOutput(sorted({edge.source for edge in edges}), _output_lineage(edges))
+
+
+def _output_lineage(edges: list[CodeEdge]) -> OutputLineage:
+    fields: dict[str, list[ColumnInput]] = {}
+    rows: list[ColumnInput] = []
+    for edge in edges:
+        if edge.target_field == EVERY_FIELD and edge.type == "INDIRECT":
+            rows.append(_column_input(edge))
+        else:
+            fields.setdefault(edge.target_field, []).append(_column_input(edge))
+    return OutputLineage(fields, rows)
+
+
+def _column_input(edge: CodeEdge) -> ColumnInput:
+    return ColumnInput(
+        edge.source,
+        edge.source_field,
+        ColumnTransformation(
+            direct=edge.type != "INDIRECT",
+            subtype=edge.subtype,
+            description=edge.expression,
+            masking=edge.masking,
+            confidence=edge.confidence,
+        ),
     )
-
-
-def _entries(job: CodeJob) -> list[dict[str, Any]]:
-    entries = []
-    for target in job.outputs:
-        edges = [edge for edge in job.edges if edge.target == target]
-        fields, of_dataset = _by_field(edges)
-        sources = sorted({edge.source for edge in edges})
-        entries.append(
-            {
-                "type": "DATASET",
-                **dataset(target),
-                "inputs": [{"type": "DATASET", **dataset(s)} for s in sources]
-                + [{"type": "DATASET", **source} for source in of_dataset],
-                "fields": {
-                    name: {"inputs": [{"type": "DATASET", **i} for i in inputs]}
-                    for name, inputs in fields.items()
-                },
-            }
-        )
-    return entries
-
-
-def _by_field(
-    edges: list[CodeEdge],
-) -> tuple[dict[str, list[dict[str, Any]]], list[dict[str, Any]]]:
-    """Return the sources of each column, and the sources that decide which rows there are."""
-    fields: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-    of_dataset: list[dict[str, Any]] = []
-    for edge in sorted(set(edges)):
-        of_rows = edge.target_field == EVERY_FIELD and edge.type == "INDIRECT"
-        (of_dataset if of_rows else fields[edge.target_field]).append(_input_field(edge))
-    return fields, of_dataset
-
-
-def _input_field(edge: CodeEdge) -> dict[str, Any]:
-    return {
-        **dataset(edge.source),
-        "field": edge.source_field,
-        "transformations": [
-            {
-                "type": edge.type,
-                "subtype": edge.subtype,
-                "description": edge.expression,
-                "masking": edge.masking,
-                "confidence": edge.confidence,
-            }
-        ],
-    }

@@ -35,7 +35,7 @@ from downriver.capture.dbt.quality import (
 )
 from downriver.errors import InvalidEventError
 from downriver.model.ids import DatasetId, JobId
-from downriver.openlineage.produce import render_run_event
+from downriver.openlineage.events import render_run_event
 from downriver.openlineage.wire import parse_time
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from downriver.capture.code import CodeJob, ColumnReference, add_sql, find_references
 from downriver.capture.dbt.artifacts import Artifacts, entries, mapping, text
 from downriver.capture.sql import parse_sql_lineage
-from downriver.openlineage.produce import dataset, facet
+from downriver.openlineage.events import dataset
+from downriver.openlineage.facets.quality import ASSERTIONS, QualityAssertion, render_assertions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from downriver.capture.dbt.models import DbtModels
     from downriver.capture.dbt.nodes import DbtNaming, DbtNode
     from downriver.model.ids import DatasetId
+    from downriver.openlineage.wire import WireDataset
 
 _REF = re.compile(r"ref\(\s*['\"]([^'\"]+)['\"]")
 _SOURCE = re.compile(r"source\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]")
@@ -144,49 +146,34 @@ def list_results(artifacts: Artifacts) -> list[NodeResult]:
 
 def assertions_input(
     table: DatasetId, tests: list[DbtNode], results: Mapping[str, NodeResult]
-) -> dict[str, Any] | None:
+) -> WireDataset | None:
     """Return a tested table with the results of its tests; None when none ran."""
     ran = [(test, results[test.id]) for test in tests if test.id in results]
     ran = [(test, result) for test, result in ran if result.status != "skipped"]
     if not ran:
         return None
-    assertions = [_assertion(test, result) for test, result in ran]
-    facets = {
-        "dataQualityAssertions": facet(
-            "DataQualityAssertionsDatasetFacet", "1-1-0", assertions=assertions
-        )
-    }
-    return {**dataset(table), "inputFacets": facets}
+    assertions = render_assertions(_assertion(test, result) for test, result in ran)
+    return dataset(table, input_facets={ASSERTIONS: assertions})
 
 
-def _assertion(test: DbtNode, result: NodeResult) -> dict[str, Any]:
-    severity = text(test.config.get("severity")).lower() or "error"
-    found: dict[str, Any] = {
-        "assertion": text(test.test.get("name")) or test.name,
-        "success": result.status in PASSED,
-        "severity": severity,
-    }
+def _assertion(test: DbtNode, result: NodeResult) -> QualityAssertion:
     column = test.column_name or text(mapping(test.test.get("kwargs")).get("column_name"))
-    if column:
-        found["column"] = column
-    if isinstance(result.failures, int):
-        found["actual"] = str(result.failures)
-    return found
+    return QualityAssertion(
+        assertion=text(test.test.get("name")) or test.name,
+        success=result.status in PASSED,
+        severity=text(test.config.get("severity")).lower() or "error",
+        column=column or None,
+        actual=str(result.failures) if isinstance(result.failures, int) else None,
+    )
 
 
-def freshness_input(table: DatasetId, raw: dict[str, Any]) -> dict[str, Any]:
+def freshness_input(table: DatasetId, raw: dict[str, Any]) -> WireDataset:
     """Return a source with the result of its freshness check."""
     status = text(raw.get("status"))
-    assertion = {
-        "assertion": "freshness",
-        "success": status == "pass",
-        "severity": "warn" if status == "warn" else "error",
-    }
-    if text(raw.get("max_loaded_at")):
-        assertion["actual"] = text(raw.get("max_loaded_at"))
-    facets = {
-        "dataQualityAssertions": facet(
-            "DataQualityAssertionsDatasetFacet", "1-1-0", assertions=[assertion]
-        )
-    }
-    return {**dataset(table), "inputFacets": facets}
+    assertion = QualityAssertion(
+        assertion="freshness",
+        success=status == "pass",
+        severity="warn" if status == "warn" else "error",
+        actual=text(raw.get("max_loaded_at")) or None,
+    )
+    return dataset(table, input_facets={ASSERTIONS: render_assertions([assertion])})

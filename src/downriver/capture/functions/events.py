@@ -7,22 +7,37 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from downriver.openlineage.produce import (
-    PRODUCER,
-    Facets,
-    dataset,
-    facet,
-    render_job_event,
-    render_run_event,
+from downriver.model.facts import ColumnTransformation
+from downriver.model.ids import EVERY_FIELD, RunId
+from downriver.openlineage.events import RUN_EVENT, dataset, render_job_event, render_run_event
+from downriver.openlineage.facets.base import PRODUCER
+from downriver.openlineage.facets.column_lineage import (
+    COLUMN_LINEAGE,
+    ColumnInput,
+    OutputLineage,
+    render_column_lineage,
 )
+from downriver.openlineage.facets.description import DOCUMENTATION, render_description
+from downriver.openlineage.facets.job import (
+    JOB_TYPE,
+    PARENT,
+    render_job_type,
+    render_parent_run,
+)
+from downriver.openlineage.facets.quality import OUTPUT_STATISTICS, render_output_statistics
+from downriver.openlineage.facets.run import ERROR_MESSAGE, render_error_message
+from downriver.openlineage.facets.schema import SCHEMA, SchemaField, render_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import msgspec
+
     from downriver.capture.functions.runs import ColumnLineage, DatasetUse, FrameShape, FunctionRun
     from downriver.model.ids import DatasetId, JobId
+    from downriver.openlineage.facets.base import Facets
+    from downriver.openlineage.wire import WireDataset
 
-_RUN_EVENT = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _LONGEST_TRACE = 20_000
 
 
@@ -43,14 +58,9 @@ def render_complete(
 def render_end(run: FunctionRun, description: str, error: BaseException) -> bytes:
     """Return the event of a call that raised: a failure, or someone who stopped it."""
     state = "FAIL" if isinstance(error, Exception) else "ABORT"
-    told = facet(
-        "ErrorMessageRunFacet",
-        "1-0-1",
-        message=f"{type(error).__name__}: {error}" if str(error) else type(error).__name__,
-        programmingLanguage="python",
-        stackTrace="".join(traceback.format_exception(error))[-_LONGEST_TRACE:],
-    )
-    facets = {**_run_facets(run), "errorMessage": told}
+    message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    stack = "".join(traceback.format_exception(error))[-_LONGEST_TRACE:]
+    facets = {**_run_facets(run), ERROR_MESSAGE: render_error_message(message, stack)}
     return _render(run, state, _job_facets(description), facets, [], [])
 
 
@@ -59,8 +69,8 @@ def _render(
     state: str,
     job_facets: Facets,
     run_facets: Facets,
-    inputs: list[dict[str, Any]],
-    outputs: list[dict[str, Any]],
+    inputs: list[WireDataset],
+    outputs: list[WireDataset],
 ) -> bytes:
     return render_run_event(
         run.job,
@@ -75,53 +85,33 @@ def _render(
 
 
 def _job_facets(description: str) -> Facets:
-    facets: Facets = {
-        "jobType": facet(
-            "JobTypeJobFacet",
-            "2-0-3",
-            processingType="BATCH",
-            integration="PYTHON",
-            jobType="FUNCTION",
-        )
-    }
+    facets: Facets = {JOB_TYPE: render_job_type("PYTHON", "FUNCTION")}
     if description:
-        facets["documentation"] = facet("DocumentationJobFacet", "1-1-0", description=description)
+        facets[DOCUMENTATION] = render_description("Job", description)
     return facets
 
 
 def _run_facets(run: FunctionRun) -> Facets:
     if run.parent is None:
         return {}
-    return {
-        "parent": facet(
-            "ParentRunFacet",
-            "1-1-0",
-            run={"runId": run.parent.id},
-            job=_job(run.parent),
-            root={"run": {"runId": run.root.id}, "job": _job(run.root)},
-        )
-    }
-
-
-def _job(run: FunctionRun) -> dict[str, str]:
-    return {"namespace": run.job.namespace, "name": run.job.name}
+    parent, root = run.parent, run.root
+    return {PARENT: render_parent_run(RunId(parent.job, parent.id), RunId(root.job, root.id))}
 
 
 def _schema(described: FrameShape) -> Facets:
-    fields = [{"name": name, "type": kind} for name, kind in described.fields]
-    return {"schema": facet("SchemaDatasetFacet", "1-1-1", fields=fields)} if fields else {}
+    if not described.fields:
+        return {}
+    return {SCHEMA: render_schema(SchemaField(name, kind) for name, kind in described.fields)}
 
 
-def _output(output: DatasetUse, columns: Sequence[ColumnLineage], names: Names) -> dict[str, Any]:
+def _output(output: DatasetUse, columns: Sequence[ColumnLineage], names: Names) -> WireDataset:
     facets = _schema(output.described)
     if columns:
-        facets["columnLineage"] = render_columns(columns, names)
+        facets[COLUMN_LINEAGE] = render_columns(columns, names)
     rows = output.described.rows
     statistics: Facets = {}
     if rows is not None:
-        statistics["outputStatistics"] = facet(
-            "OutputStatisticsOutputDatasetFacet", "1-0-2", rowCount=rows
-        )
+        statistics[OUTPUT_STATISTICS] = render_output_statistics(rows=rows)
     return dataset(output.dataset, facets, output_facets=statistics)
 
 
@@ -129,33 +119,30 @@ if TYPE_CHECKING:
     Names = Callable[[str], DatasetId]
 
 
-def render_columns(columns: Sequence[ColumnLineage], names: Names) -> dict[str, Any]:
-    """Return the columnLineage facet of what someone says of columns, one `dataset.column` each."""
-    return facet(
-        "ColumnLineageDatasetFacet",
-        "1-2-0",
-        fields={
-            column.output_column.rpartition(".")[2]: {
-                "inputFields": [
-                    _input_field(source, column.transformation, names)
-                    for source in column.input_columns
-                ]
-            }
-            for column in columns
-        },
-    )
-
-
-def _input_field(source: str, transformation: str, names: Names) -> dict[str, Any]:
-    table, _, field = source.rpartition(".")
-    owner = names(table or source)
-    how = {"type": "DIRECT", "subtype": "TRANSFORMATION", "description": transformation}
-    return {
-        "namespace": owner.namespace,
-        "name": owner.name,
-        "field": field if table else "*",
-        "transformations": [{**how, "masking": False}],
+def render_columns(columns: Sequence[ColumnLineage], names: Names) -> msgspec.Raw:
+    """Return the columnLineage facet of declared columns, each written as `dataset.column`."""
+    fields = {
+        column.output_column.rpartition(".")[2]: [
+            _column_input(source, column.transformation, names) for source in column.input_columns
+        ]
+        for column in columns
     }
+    return render_column_lineage(OutputLineage(fields))
+
+
+def _column_input(source: str, transformation: str, names: Names) -> ColumnInput:
+    table, _, field = source.rpartition(".")
+    return ColumnInput(
+        names(table or source),
+        field if table else EVERY_FIELD,
+        ColumnTransformation(
+            direct=True,
+            subtype="TRANSFORMATION",
+            description=transformation,
+            masking=False,
+            confidence="",
+        ),
+    )
 
 
 def render_documented(
@@ -167,7 +154,7 @@ def render_documented(
         for column in columns
         for source in column.input_columns
     }
-    facets = {"columnLineage": render_columns(columns, names)}
+    facets = {COLUMN_LINEAGE: render_columns(columns, names)}
     return render_job_event(
         job,
         time.time_ns() // 1000,
@@ -193,7 +180,7 @@ def create_lineage_event(
         "inputs": [_named(entry) for entry in inputs],
         "outputs": [_named(entry) for entry in outputs],
         "producer": PRODUCER,
-        "schemaURL": _RUN_EVENT,
+        "schemaURL": RUN_EVENT,
     }
 
 

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from downriver.model.ids import JobId
-from downriver.openlineage.produce import Facets, facet
+from downriver.model.ids import JobId, RunId
+from downriver.openlineage.facets.job import PARENT, render_parent_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from downriver.openlineage.facets.base import Facets
+
 DEFAULT_NAMESPACE = "spark"
-
-
-class RunRef(NamedTuple):
-    """A run of a job."""
-
-    job: JobId
-    run: str
 
 
 class RunContext(NamedTuple):
     """An application or a block of one: its run, and the runs it is part of."""
 
-    own: RunRef
-    parent: RunRef | None = None
-    root: RunRef | None = None
+    own: RunId
+    parent: RunId | None = None
+    root: RunId | None = None
 
     def within(self, name: str) -> RunContext:
         """Return the context of a part of this one."""
@@ -37,14 +32,14 @@ class RunContext(NamedTuple):
     def named(self, name: str) -> RunContext:
         """Return the context of a block with a name of its own."""
         job = JobId(self.own.job.namespace, name)
-        return RunContext(RunRef(job, new_run()), self.own, self.root or self.parent or self.own)
+        return RunContext(RunId(job, new_run()), self.own, self.root or self.parent or self.own)
 
     def facets(self) -> Facets:
         """Return the facet that names the parent, if there is one."""
         if self.parent is None:
             return {}
         root = self.root or self.parent
-        return {"parent": facet("ParentRunFacet", "1-1-0", **_ref(self.parent), root=_ref(root))}
+        return {PARENT: render_parent_run(self.parent, root)}
 
 
 def new_run() -> str:
@@ -70,12 +65,12 @@ def read_context(
         or DEFAULT_NAMESPACE
     )
     name = job or conf("spark.downriver.job") or conf("spark.openlineage.appName") or app
-    return RunContext(RunRef(JobId(own_namespace, name), new_run()), parent, root)
+    return RunContext(RunId(JobId(own_namespace, name), new_run()), parent, root)
 
 
 def _read_parent(
     conf: Callable[[str], str], environ: Mapping[str, str]
-) -> tuple[RunRef | None, RunRef | None]:
+) -> tuple[RunId | None, RunId | None]:
     found = _from_conf(conf, "parent")
     if found is not None:
         return found, _from_conf(conf, "rootParent")
@@ -85,13 +80,13 @@ def _read_parent(
     return _from_path(environ.get("OPENLINEAGE_PARENT_ID", "")), None
 
 
-def _from_conf(conf: Callable[[str], str], prefix: str) -> RunRef | None:
+def _from_conf(conf: Callable[[str], str], prefix: str) -> RunId | None:
     run, name = conf(f"spark.openlineage.{prefix}RunId"), conf(f"spark.openlineage.{prefix}JobName")
     namespace = conf(f"spark.openlineage.{prefix}JobNamespace") or DEFAULT_NAMESPACE
-    return RunRef(JobId(namespace, name), run) if run and name else None
+    return RunId(JobId(namespace, name), run) if run and name else None
 
 
-def _from_json(text: str) -> tuple[RunRef | None, RunRef | None]:
+def _from_json(text: str) -> tuple[RunId | None, RunId | None]:
     try:
         given = msgspec.json.decode(text) if text else {}
     except msgspec.DecodeError:
@@ -101,22 +96,15 @@ def _from_json(text: str) -> tuple[RunRef | None, RunRef | None]:
     return _from_facet(given.get("parent")), _from_facet(given.get("root"))
 
 
-def _from_facet(given: object) -> RunRef | None:
+def _from_facet(given: object) -> RunId | None:
     match given:
         case {"run": {"runId": str(run)}, "job": {"namespace": str(namespace), "name": str(name)}}:
-            return RunRef(JobId(namespace, name), run)
+            return RunId(JobId(namespace, name), run)
     return None
 
 
-def _from_path(text: str) -> RunRef | None:
+def _from_path(text: str) -> RunId | None:
     """Read `namespace/name/run`; the namespace may hold slashes."""
     namespace, _, rest = text.rpartition("/")[0].rpartition("/")
     run = text.rpartition("/")[2]
-    return RunRef(JobId(namespace, rest), run) if namespace and rest and run else None
-
-
-def _ref(run: RunRef) -> dict[str, Any]:
-    return {
-        "run": {"runId": run.run},
-        "job": {"namespace": run.job.namespace, "name": run.job.name},
-    }
+    return RunId(JobId(namespace, rest), run) if namespace and rest and run else None

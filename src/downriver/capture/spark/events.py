@@ -6,18 +6,52 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from downriver import __version__
 from downriver.capture.spark.actions import DatasetLocation, IoStatistics
 from downriver.columns.facet import render_column_lineage
 from downriver.model.ids import DatasetId
-from downriver.openlineage.facets.base import BLIND_SPOTS, READ_JOB_TYPE
-from downriver.openlineage.facets.code import CODE, CodeFacet, CodeReference
-from downriver.openlineage.produce import Facets, code_facet, dataset, facet, render_run_event
+from downriver.openlineage.events import dataset, render_run_event
+from downriver.openlineage.facets.base import render_facet
+from downriver.openlineage.facets.column_lineage import COLUMN_LINEAGE
+from downriver.openlineage.facets.custom import (
+    BLIND_SPOTS,
+    CODE,
+    BlindSpotEntry,
+    CodeFacet,
+    CodeReference,
+    render_blind_spots,
+    render_code,
+)
+from downriver.openlineage.facets.identity import (
+    DATA_SOURCE,
+    LIFECYCLE,
+    STORAGE,
+    SYMLINKS,
+    render_data_source,
+    render_lifecycle,
+    render_storage,
+    render_symlinks,
+)
+from downriver.openlineage.facets.job import JOB_TYPE, READ_JOB_TYPE, render_job_type
+from downriver.openlineage.facets.quality import (
+    INPUT_STATISTICS,
+    OUTPUT_STATISTICS,
+    render_input_statistics,
+    render_output_statistics,
+)
+from downriver.openlineage.facets.run import (
+    ERROR_MESSAGE,
+    PROCESSING_ENGINE,
+    render_error_message,
+    render_processing_engine,
+)
+from downriver.openlineage.facets.schema import SCHEMA, SchemaField, render_schema
 
 if TYPE_CHECKING:
     from downriver.capture.spark.actions import Sink, SparkAction
     from downriver.capture.spark.context import RunContext
     from downriver.capture.spark.plan.lineage import PlanLineage
+    from downriver.openlineage.facets.base import Facets
+    from downriver.openlineage.wire import WireDataset
 
 
 class SparkEngine(NamedTuple):
@@ -62,7 +96,7 @@ def render_application(
     """Return an event of the run that actions are part of."""
     facets = _run_facets(context, engine)
     if error:
-        facets["errorMessage"] = _error_facet(error, "")
+        facets[ERROR_MESSAGE] = render_error_message(error)
     job = _job_type(engine, "APPLICATION")
     return _event(context, state, at, [], [], job, facets)
 
@@ -71,8 +105,8 @@ def _event(
     context: RunContext,
     state: str,
     at: int,
-    inputs: list[dict[str, Any]],
-    outputs: list[dict[str, Any]],
+    inputs: list[WireDataset],
+    outputs: list[WireDataset],
     job: Facets,
     run: Facets,
 ) -> bytes:
@@ -85,19 +119,13 @@ def _event(
 def _run_facets(context: RunContext, engine: SparkEngine) -> Facets:
     return {
         **context.facets(),
-        "processing_engine": facet(
-            "ProcessingEngineRunFacet",
-            "1-1-1",
-            name="spark",
-            version=engine.version,
-            openlineageAdapterVersion=__version__,
-        ),
+        PROCESSING_ENGINE: render_processing_engine("spark", engine.version),
     }
 
 
 def _action_facet(harvest: SparkAction, lineage: PlanLineage, engine: SparkEngine) -> Facets:
     return {
-        "downriver_spark": facet(
+        "downriver_spark": render_facet(
             "DownriverSparkRunFacet",
             "1-0-0",
             action=harvest.action,
@@ -109,26 +137,18 @@ def _action_facet(harvest: SparkAction, lineage: PlanLineage, engine: SparkEngin
 
 
 def _error(harvest: SparkAction) -> Facets:
-    return {"errorMessage": _error_facet(harvest.error, harvest.stack)} if harvest.error else {}
-
-
-def _error_facet(message: str, stack: str) -> dict[str, Any]:
-    return facet(
-        "ErrorMessageRunFacet",
-        "1-0-1",
-        message=message,
-        programmingLanguage="Java" if stack else "Python",
-        **({"stackTrace": stack} if stack else {}),
-    )
+    if not harvest.error:
+        return {}
+    language = "java" if harvest.stack else "python"
+    return {ERROR_MESSAGE: render_error_message(harvest.error, harvest.stack, language=language)}
 
 
 def _job_facets(action: SparkAction, lineage: PlanLineage, engine: SparkEngine) -> Facets:
     only_reads = action.sink is None and not engine.streaming
-    spots = [{"kind": spot.kind, "message": spot.message, "line": 0} for spot in lineage.spots]
+    spots = [BlindSpotEntry(spot.kind, spot.message) for spot in lineage.spots]
     return {
         **_job_type(engine, READ_JOB_TYPE if only_reads else "JOB"),
-        # Also when there are none: what was stated of an earlier run must not go on.
-        BLIND_SPOTS: facet("DownriverBlindSpots", "1-0-0", spots=spots),
+        BLIND_SPOTS: render_blind_spots(spots),
     }
 
 
@@ -154,22 +174,14 @@ def _reads(harvest: SparkAction, lineage: PlanLineage) -> Facets:
         )
         for table, column in sorted(used)
     ]
-    return {CODE: code_facet(CodeFacet(references=references))}
+    return {CODE: render_code(CodeFacet(references=references))}
 
 
 def _job_type(engine: SparkEngine, kind: str) -> Facets:
-    return {
-        "jobType": facet(
-            "JobTypeJobFacet",
-            "2-0-3",
-            processingType="STREAMING" if engine.streaming else "BATCH",
-            integration="SPARK",
-            jobType=kind,
-        )
-    }
+    return {JOB_TYPE: render_job_type("SPARK", kind, streaming=engine.streaming)}
 
 
-def _inputs(harvest: SparkAction, lineage: PlanLineage) -> list[dict[str, Any]]:
+def _inputs(harvest: SparkAction, lineage: PlanLineage) -> list[WireDataset]:
     places = {place.dataset: place for place in lineage.inputs}
     for table in sorted(lineage.tables()):
         dataset_id = DatasetId(table[0], table[1])
@@ -179,7 +191,7 @@ def _inputs(harvest: SparkAction, lineage: PlanLineage) -> list[dict[str, Any]]:
         dataset(
             place.dataset,
             {**_place_facets(place), **_read_schema(lineage.schemas.get(place.dataset))},
-            input_facets=_statistics("inputStatistics", "InputStatistics", counted.get(place)),
+            input_facets=_input_statistics(counted.get(place)),
         )
         for place in places.values()
     ]
@@ -209,15 +221,15 @@ def _sum(first: IoStatistics, second: IoStatistics) -> IoStatistics:
     )
 
 
-def _output(harvest: SparkAction, sink: Sink, lineage: PlanLineage) -> dict[str, Any]:
+def _output(harvest: SparkAction, sink: Sink, lineage: PlanLineage) -> WireDataset:
     facets = _place_facets(sink.place)
     if sink.lifecycle:
-        facets["lifecycleStateChange"] = _lifecycle(sink)
+        facets[LIFECYCLE] = render_lifecycle(sink.lifecycle, sink.previous)
     if harvest.schema and lineage.columns:
         names = [column.name for column in lineage.columns]
-        facets["schema"] = _schema(harvest.schema, names)
+        facets[SCHEMA] = _schema(harvest.schema, names)
     if lineage.columns or lineage.rows:
-        facets["columnLineage"] = render_column_lineage(
+        facets[COLUMN_LINEAGE] = render_column_lineage(
             {column.name: column.deps for column in lineage.columns},
             lineage.rows,
             {column.name: column.expression for column in lineage.columns},
@@ -225,45 +237,16 @@ def _output(harvest: SparkAction, sink: Sink, lineage: PlanLineage) -> dict[str,
     return dataset(
         sink.place.dataset,
         facets,
-        output_facets=_statistics("outputStatistics", "OutputStatistics", harvest.written),
-    )
-
-
-def _lifecycle(sink: Sink) -> dict[str, Any]:
-    previous = {}
-    if sink.previous is not None:
-        previous = {
-            "previousIdentifier": {
-                "namespace": sink.previous.namespace,
-                "name": sink.previous.name,
-            }
-        }
-    return facet(
-        "LifecycleStateChangeDatasetFacet", "1-0-1", lifecycleStateChange=sink.lifecycle, **previous
+        output_facets=_output_statistics(harvest.written),
     )
 
 
 def _place_facets(place: DatasetLocation) -> Facets:
-    facets: Facets = {
-        "dataSource": facet(
-            "DatasourceDatasetFacet",
-            "1-0-1",
-            name=place.dataset.namespace,
-            uri=place.dataset.namespace,
-        )
-    }
+    facets: Facets = {DATA_SOURCE: render_data_source(place.dataset.namespace)}
     if place.table is not None:
-        facets["symlinks"] = facet(
-            "SymlinksDatasetFacet",
-            "1-0-1",
-            identifiers=[
-                {"namespace": place.table.namespace, "name": place.table.name, "type": "TABLE"}
-            ],
-        )
+        facets[SYMLINKS] = render_symlinks([place.table])
     if place.format:
-        facets["storage"] = facet(
-            "StorageDatasetFacet", "1-0-1", storageLayer="spark", fileFormat=place.format
-        )
+        facets[STORAGE] = render_storage("spark", place.format)
     return facets
 
 
@@ -271,25 +254,20 @@ def _read_schema(columns: list[tuple[str, Any]] | None) -> Facets:
     """Return the schema a dataset was read with."""
     if not columns:
         return {}
-    fields = [_field({"type": kind}, name) for name, kind in columns]
-    return {"schema": facet("SchemaDatasetFacet", "1-1-1", fields=fields)}
+    return {SCHEMA: render_schema(_field({"type": kind}, name) for name, kind in columns)}
 
 
-def _schema(text: str, names: list[str]) -> dict[str, Any]:
+def _schema(text: str, names: list[str]) -> msgspec.Raw:
     fields = msgspec.json.decode(text).get("fields", [])
-    return facet(
-        "SchemaDatasetFacet",
-        "1-1-1",
-        fields=[_field(each, name) for each, name in zip(fields, names, strict=False)],
-    )
+    return render_schema(_field(each, name) for each, name in zip(fields, names, strict=False))
 
 
-def _field(given: dict[str, Any], name: str) -> dict[str, Any]:
+def _field(given: dict[str, Any], name: str) -> SchemaField:
     kind = given.get("type")
     if isinstance(kind, str):
-        return {"name": name, "type": kind}
+        return SchemaField(name, kind)
     inner = [_field(each, str(each.get("name"))) for each in _inner_fields(kind)]
-    return {"name": name, "type": _type_name(kind), **({"fields": inner} if inner else {})}
+    return SchemaField(name, _type_name(kind), fields=inner or None)
 
 
 def _inner_fields(kind: object) -> list[dict[str, Any]]:
@@ -314,15 +292,21 @@ def _type_name(kind: object) -> str:
     return ""
 
 
-def _statistics(name: str, title: str, counted: IoStatistics | None) -> Facets:
-    values = {} if counted is None else {
-        key: value
-        for key, value in (
-            ("rowCount", counted.rows),
-            ("size", counted.size),
-            ("fileCount", counted.files),
+def _input_statistics(counted: IoStatistics | None) -> Facets:
+    if counted is None or counted == IoStatistics():
+        return {}
+    return {
+        INPUT_STATISTICS: render_input_statistics(
+            rows=counted.rows, size=counted.size, files=counted.files
         )
-        if value is not None
-    }  # fmt: skip
-    role = title.removesuffix("Statistics")
-    return {name: facet(f"{title}{role}DatasetFacet", "1-0-0", **values)} if values else {}
+    }
+
+
+def _output_statistics(counted: IoStatistics | None) -> Facets:
+    if counted is None or counted == IoStatistics():
+        return {}
+    return {
+        OUTPUT_STATISTICS: render_output_statistics(
+            rows=counted.rows, size=counted.size, files=counted.files
+        )
+    }

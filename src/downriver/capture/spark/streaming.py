@@ -16,12 +16,12 @@ from downriver.capture.spark.actions import (
     Sink,
     SparkAction,
 )
-from downriver.capture.spark.context import RunContext, RunRef
+from downriver.capture.spark.context import RunContext
 from downriver.capture.spark.events import render_state
 from downriver.capture.spark.io.paths import name_path, short_name
 from downriver.capture.spark.java import Java, each, ids, simple_name
 from downriver.capture.spark.plan.lineage import PlanLineage, read_lineage, read_relation
-from downriver.model.ids import DatasetId, JobId
+from downriver.model.ids import DatasetId, JobId, RunId
 
 if TYPE_CHECKING:
     from downriver.capture.spark.action_reader import ActionReader
@@ -129,7 +129,7 @@ class SessionStreams:
         outer = self._capture.context
         name = stream.name or _name(harvest)
         job = JobId(outer.own.job.namespace, f"{outer.own.job.name}.{name}")
-        context = RunContext(RunRef(job, stream.run), outer.own, outer.root or outer.parent)
+        context = RunContext(RunId(job, stream.run), outer.own, outer.root or outer.parent)
         engine = self._capture.engine._replace(streaming=True)
         self._capture.emit(render_state(harvest, lineage, context, engine, state))
 

@@ -8,7 +8,7 @@ from downriver.govern.drift.versions import began_at_event, find_version_change
 from downriver.model.facts import RunState
 from downriver.model.findings import Evidence, Finding, FindingKind, Severity
 from downriver.model.ids import EVERY_FIELD
-from downriver.openlineage.facets.column_lineage import read_derivations
+from downriver.openlineage.facets.column_lineage import parse_derivations
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def find_claim_drift(
 def _column_edges(version: FacetVersion, dataset: DatasetId) -> frozenset[tuple[str, str]]:
     return frozenset(
         (d.target.field, f"{d.source.dataset.name}.{d.source.field}")
-        for d in read_derivations(version.facet, version.body, dataset)
+        for d in parse_derivations(version.facet, version.body, dataset)
         if d.direct and EVERY_FIELD not in (d.target.field, d.source.field)
     )
 

@@ -9,8 +9,6 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from downriver.govern.drift.series import (
     COUNT,
     DAY,
@@ -22,7 +20,14 @@ from downriver.govern.drift.series import (
 )
 from downriver.model.facts import FacetRole
 from downriver.model.findings import Evidence, Finding, FindingKind, Severity
-from downriver.openlineage.facets.base import read_facet
+from downriver.openlineage.facets.quality import (
+    ASSERTIONS,
+    ColumnStatistics,
+    QualityAssertion,
+    StatisticsFacet,
+    parse_assertions,
+    parse_statistics,
+)
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -32,42 +37,6 @@ if TYPE_CHECKING:
     from downriver.model.facts import EventRef
     from downriver.model.ids import DatasetId
     from downriver.store.catalog.history import DatasetMeasure
-
-
-class ColumnStatistics(msgspec.Struct):
-    """What was measured of one column."""
-
-    nullCount: float | None = None  # noqa: N815
-    distinctCount: float | None = None  # noqa: N815
-    sum: float | None = None
-    count: float | None = None
-    min: float | None = None
-    max: float | None = None
-    quantiles: dict[str, float] | None = None
-
-
-class StatisticsFacet(msgspec.Struct):
-    """outputStatistics, inputStatistics and dataQualityMetrics: what they share, and columns."""
-
-    rowCount: float | None = None  # noqa: N815
-    columnMetrics: dict[str, ColumnStatistics] | None = None  # noqa: N815
-
-
-class QualityAssertion(msgspec.Struct):
-    """How one check came out."""
-
-    assertion: str = ""
-    success: bool = True
-    column: str | None = None
-    severity: str | None = None
-    expected: str | None = None
-    actual: str | None = None
-
-
-class AssertionsFacet(msgspec.Struct):
-    """dataQualityAssertions."""
-
-    assertions: list[QualityAssertion] | None = None
 
 
 class SeriesKey(NamedTuple):
@@ -93,9 +62,9 @@ def read_series(measures: Iterable[DatasetMeasure]) -> dict[SeriesKey, list[Seri
     """Return every series of figures, in order of time; of one run the last figure counts."""
     found: defaultdict[SeriesKey, dict[str, SeriesPoint]] = defaultdict(dict)
     for measure in measures:
-        if measure.name == "dataQualityAssertions":
+        if measure.name == ASSERTIONS:
             continue
-        figures = read_facet(measure.body, StatisticsFacet)
+        figures = parse_statistics(measure.body)
         size = figures.rowCount or math.inf
         for metric, column, value in _statistics(figures):
             key = SeriesKey(metric, column, measure.job, measure.role)
@@ -136,9 +105,9 @@ def read_checks(measures: Iterable[DatasetMeasure]) -> list[QualityCheck]:
     """Return the last outcome of every check, by name, column and job."""
     found: dict[tuple[str, str, int], QualityCheck] = {}
     for measure in measures:
-        if measure.name != "dataQualityAssertions":
+        if measure.name != ASSERTIONS:
             continue
-        for entry in read_facet(measure.body, AssertionsFacet).assertions or ():
+        for entry in parse_assertions(measure.body):
             key = (entry.assertion, entry.column or "", measure.job)
             known = found.get(key)
             same = known is not None and known.assertion.success == entry.success

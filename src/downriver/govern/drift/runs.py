@@ -5,15 +5,12 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
-from downriver.errors import InvalidEventError
 from downriver.govern.drift.schedule import DueTime, due_by, next_due, render_gap
 from downriver.govern.drift.series import DAY
 from downriver.model.facts import RunState
 from downriver.model.findings import Evidence, Finding, FindingKind, Severity
-from downriver.openlineage.facets.base import read_facet
-from downriver.openlineage.wire import parse_time, render_time
+from downriver.openlineage.facets.run import parse_error_message, parse_nominal_start
+from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,14 +22,6 @@ if TYPE_CHECKING:
 
 _BAD = (RunState.FAIL, RunState.ABORT)
 _NORMAL = 1.4826
-
-
-class _ErrorMessage(msgspec.Struct):
-    message: str = ""
-
-
-class _NominalTime(msgspec.Struct):
-    nominalStartTime: str = ""  # noqa: N815
 
 
 class JobHistory(NamedTuple):
@@ -57,9 +46,7 @@ def find_run_trouble(
 
 def read_error(body: bytes | None) -> str:
     """Return the first line of an errorMessage facet."""
-    if body is None:
-        return ""
-    lines = read_facet(body, _ErrorMessage).message.strip().splitlines()
+    lines = parse_error_message(body).strip().splitlines()
     return lines[0] if lines else ""
 
 
@@ -113,7 +100,7 @@ def _turns(history: JobHistory) -> tuple[list[int], int]:
     """Return when runs began, or when those with a nominal time should have, and by how much."""
     meant: dict[int, int] = {}
     for run in history.runs:
-        nominal = _nominal(history.nominal.get(run.number))
+        nominal = parse_nominal_start(history.nominal.get(run.number))
         if nominal is not None:
             meant[nominal] = min(meant.get(nominal, run.began_at), run.began_at)
     if len(meant) < len(history.runs) / 2:
@@ -122,15 +109,6 @@ def _turns(history: JobHistory) -> tuple[list[int], int]:
     usual = int(median(delays))
     spread = int(3 * _NORMAL * median(abs(delay - usual) for delay in delays))
     return [nominal + usual for nominal in meant], spread
-
-
-def _nominal(body: bytes | None) -> int | None:
-    if body is None:
-        return None
-    try:
-        return parse_time(read_facet(body, _NominalTime).nominalStartTime, "nominalStartTime")
-    except InvalidEventError:
-        return None
 
 
 def _late(

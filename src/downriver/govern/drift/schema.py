@@ -13,8 +13,8 @@ from downriver.govern.drift.versions import (
     merge_bodies,
 )
 from downriver.model.findings import Evidence, Finding, FindingKind, Severity
-from downriver.openlineage.facets.base import schema_columns
-from downriver.openlineage.facets.column_lineage import read_derivations
+from downriver.openlineage.facets.column_lineage import parse_derivations
+from downriver.openlineage.facets.schema import schema_columns
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from downriver.govern.drift.limits import DriftLimits
     from downriver.model.facts import EventRef
     from downriver.model.ids import DatasetId
-    from downriver.openlineage.facets.base import SchemaColumn
+    from downriver.openlineage.facets.schema import SchemaColumn
     from downriver.store.catalog.history import FacetVersion
 
 _WORDS = re.compile(r"[a-z]+|[0-9]+")
@@ -290,7 +290,7 @@ class _SchemaDrift:
 def _sources(dataset: DatasetId, claims: list[FacetVersion]) -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for claim in claims:
-        for derived in read_derivations(claim.facet, claim.body, dataset):
+        for derived in parse_derivations(claim.facet, claim.body, dataset):
             if derived.direct:
                 source = f"{derived.source.dataset.name}.{derived.source.field}"
                 found.setdefault(derived.target.field, set()).add(source)

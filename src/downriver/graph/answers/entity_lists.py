@@ -14,7 +14,7 @@ import msgspec
 from downriver.graph.names.entity_ids import entity_id
 from downriver.model.flows import ColumnDerivation, EntityLineage, Related
 from downriver.model.ids import ColumnId, DatasetId, JobId
-from downriver.openlineage.produce import PREFIX, FlowFacet, read_flow
+from downriver.openlineage.facets.custom import FLOW_PREFIX, FlowFacet, parse_flow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -165,8 +165,8 @@ class _StepFacts:
             )
         }
         found: dict[tuple[str, str], FlowFacet] = {}
-        for number, _, body in self._reader.facets_among(numbers, PREFIX):
-            flow = read_flow(body)
+        for number, _, body in self._reader.facets_among(numbers, FLOW_PREFIX):
+            flow = parse_flow(body)
             found[flow.source, numbers[number]] = flow
         return found
 

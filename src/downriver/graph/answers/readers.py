@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from downriver.openlineage.facets.base import READ_JOB_TYPE
+from downriver.openlineage.facets.job import READ_JOB_TYPE
 
 if TYPE_CHECKING:
     from downriver.graph.index.node_graph import NodeGraph

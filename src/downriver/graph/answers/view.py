@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypedDict
 from downriver.graph.index.edges import FOREVER
 from downriver.model.answers import BlindSpot, Direction
 from downriver.model.facts import Span
-from downriver.openlineage.facets.base import read_blind_spots
+from downriver.openlineage.facets.custom import parse_blind_spots
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def reported_blind_spots(reader: CatalogReader, nodes: Iterable[int]) -> list[Bl
             kind=spot.kind, entity=str(names[node]), message=_with_line(spot.message, spot.line)
         )
         for node, body in bodies.items()
-        for spot in read_blind_spots(body)
+        for spot in parse_blind_spots(body)
     ]
     spots.sort(key=lambda spot: (spot.entity, spot.kind, spot.message))
     return limit_blind_spots(spots, len(spots))

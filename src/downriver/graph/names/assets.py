@@ -13,13 +13,13 @@ import msgspec
 from downriver.graph.names.resolution import Entity, resolve
 from downriver.model.assets import ASSET_PREFIX, PREFIXES_AS_NAMESPACE, AssetNode, AssetRef
 from downriver.model.ids import DatasetId, JobId, short_name
-from downriver.openlineage.facets.base import ASSET, read_asset
+from downriver.openlineage.facets.custom import ASSET, parse_asset
 
 if TYPE_CHECKING:
     from downriver.graph.index.identities import Identities
     from downriver.model.answers import Trace
     from downriver.model.ids import NodeId
-    from downriver.openlineage.facets.base import AssetFacet
+    from downriver.openlineage.facets.custom import AssetFacet
     from downriver.store import CatalogReader
 
 _JOB_KINDS = {"DAG": "dag", "TASK": "task", "PIPELINE": "pipeline", "FUNCTION": "function"}
@@ -54,7 +54,7 @@ def resolve_name_or_asset(text: str, reader: CatalogReader, identities: Identiti
 
 
 def _registered(reader: CatalogReader) -> dict[int, AssetFacet]:
-    return {number: read_asset(body) for number, body in reader.facets_named(ASSET).items()}
+    return {number: parse_asset(body) for number, body in reader.facets_named(ASSET).items()}
 
 
 def is_taken(wanted: str, node: NodeId, reader: CatalogReader) -> bool:

@@ -10,7 +10,7 @@ from downriver.graph.names.assets import dataset_type
 from downriver.graph.names.resolution import find_all
 from downriver.model.assets import PREFIXES_AS_NAMESPACE
 from downriver.model.ids import DatasetId, JobId
-from downriver.openlineage.facets.base import ASSET, read_asset
+from downriver.openlineage.facets.custom import ASSET, parse_asset
 
 if TYPE_CHECKING:
     from downriver.graph.index.identities import Identities
@@ -71,4 +71,4 @@ class EntityNames:
         if word in (entity.id.namespace, dataset_type(entity.id)):
             return True
         registered = self._reader.facets(entity.node).get(ASSET)
-        return registered is not None and read_asset(registered).assetType == word
+        return registered is not None and parse_asset(registered).assetType == word

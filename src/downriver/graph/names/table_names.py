@@ -9,7 +9,7 @@ from downriver.capture.dbt import list_exposures, list_names, read_artifacts
 from downriver.errors import DownriverError
 from downriver.graph.names.resolution import Entity, find_entity
 from downriver.model.ids import DatasetId, JobId
-from downriver.openlineage.facets.code import read_code
+from downriver.openlineage.facets.custom import parse_code
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,7 +109,7 @@ class DbtNames:
             return known
         for number, node in self._reader.nodes_named(name).items():
             if isinstance(node, JobId) and node.namespace == self._job_namespace:
-                code = read_code(self._reader.facets(number))
+                code = parse_code(self._reader.facets(number))
                 if code is not None and code.path and path.endswith(code.path):
                     return node
         return None

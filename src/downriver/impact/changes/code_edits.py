@@ -25,7 +25,7 @@ from downriver.model.changes import (
 )
 from downriver.model.ids import JobId, short_name
 from downriver.model.unread import Unread, UnreadReason
-from downriver.openlineage.facets.code import CodeFacet, CodeReference
+from downriver.openlineage.facets.custom import CodeFacet, CodeReference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

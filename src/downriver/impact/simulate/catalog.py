@@ -19,8 +19,8 @@ from downriver.impact.simulate.job_script import JobScript
 from downriver.model.answers import BlindSpot
 from downriver.model.facts import EdgeKind
 from downriver.model.ids import DatasetId
-from downriver.openlineage.facets.base import read_blind_spots, schema_columns
-from downriver.openlineage.facets.code import CodeFacet, read_code
+from downriver.openlineage.facets.custom import CodeFacet, parse_blind_spots, parse_code
+from downriver.openlineage.facets.schema import schema_columns
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from downriver.graph import GraphSnapshot
     from downriver.model.ids import NodeId
-    from downriver.openlineage.facets.base import BlindSpotEntry
+    from downriver.openlineage.facets.custom import BlindSpotEntry
     from downriver.store import CatalogReader
 
 _INCREMENTAL = re.compile(r"materialized\s*[=:]\s*['\"]incremental['\"]|is_incremental\s*\(")
@@ -255,7 +255,7 @@ class SimulationCatalog:
 
     def _load_job(self, job: int) -> Process:
         facets = self._read.facets(job)
-        code = read_code(facets)
+        code = parse_code(facets)
         sql, dialect = (
             read_string(facets.get("sql"), "query"),
             read_string(facets.get("sql"), "dialect"),
@@ -372,7 +372,7 @@ class SimulationCatalog:
             self._stated.update({job: [] for job in unknown})
             for job, body in self._read.blind_spots(unknown).items():
                 name = str(self.process(job).id)
-                self._stated[job] = [_stated(name, spot) for spot in read_blind_spots(body)]
+                self._stated[job] = [_stated(name, spot) for spot in parse_blind_spots(body)]
         return [spot for job in jobs for spot in self._stated[job]]
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from downriver.graph import GraphSnapshot
     from downriver.impact.simulate.catalog import Process, SimulationCatalog
     from downriver.impact.simulate.delta import Trail
-    from downriver.openlineage.facets.code import CodeReference
+    from downriver.openlineage.facets.custom import CodeReference
     from downriver.store import CatalogReader
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 
 from downriver.lake import schemas
 from downriver.lake.pipeline import TableTransform
-from downriver.openlineage.facets.base import READ_JOB_TYPE
+from downriver.openlineage.facets.job import READ_JOB_TYPE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

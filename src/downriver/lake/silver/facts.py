@@ -25,8 +25,8 @@ from downriver.model.facts import (
 )
 from downriver.model.ids import JobId, NodeId, RunId
 from downriver.openlineage import fold, parse_event
-from downriver.openlineage.facets.base import schema_paths
-from downriver.openlineage.facets.column_lineage import read_derivations
+from downriver.openlineage.facets.column_lineage import parse_derivations
+from downriver.openlineage.facets.schema import schema_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -107,7 +107,7 @@ class FactAccumulator:
         key = (*_optional(claim.job), *_name(claim.dataset), claim.facet, claim.digest)
         if not self._is_new(key):
             return
-        for derivation in read_derivations(claim.facet, bodies[claim.digest], claim.dataset):
+        for derivation in parse_derivations(claim.facet, bodies[claim.digest], claim.dataset):
             how = (
                 derivation.direct,
                 derivation.subtype,

@@ -1,117 +1,218 @@
-"""Column edges, read from the facets that state them.
+"""The columnLineage and lineage facets: from which columns the columns of a dataset derive.
 
-A facet of hundreds of edges names few datasets and says few different things of them, so both are
-kept once and an edge is four small values: reading this is most of what a first event costs.
+A facet of hundreds of edges names few datasets and few different transformations, so both are kept
+once and an edge is four small values. Reading these facets is most of the cost of a new event.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
 
 from downriver.model.facts import ColumnTransformation, Derivation
 from downriver.model.ids import EVERY_FIELD, ColumnId, DatasetId, bounded
 from downriver.openlineage.facets.base import (
-    ColumnEntry,
-    ColumnLineageFacet,
-    InputField,
-    JobLineageFacet,
-    LineageEntry,
-    Transformation,
     dataset_id,
-    read_facet,
+    identifier,
+    parse_facet,
+    render_facet,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+COLUMN_LINEAGE = "columnLineage"
+LINEAGE = "lineage"
+ColumnEdge: TypeAlias = tuple[int, str, str, int]
 
-PackedEdge: TypeAlias = tuple[int, str, str, int]
+
+class Transformation(msgspec.Struct, gc=False):
+    """How an input field becomes an output field."""
+
+    type: str = ""
+    subtype: str | None = None
+    description: str | None = None
+    masking: bool | None = None
+    confidence: str | None = None
+
+
+class InputField(msgspec.Struct, gc=False):
+    """A source in a columnLineage or lineage facet; without a field, the whole dataset."""
+
+    namespace: str | None = None
+    name: str | None = None
+    type: str = "DATASET"
+    field: str | None = None
+    transformations: list[Transformation] | None = None
+
+    def dataset(self) -> DatasetId | None:
+        """Return the dataset this names, if it names one."""
+        if self.type.upper() != "DATASET" or not self.name:
+            return None
+        return dataset_id(self.namespace or "", self.name)
+
+
+class _ColumnEntry(msgspec.Struct, gc=False):
+    """One output field of a columnLineage facet, with the two fields older producers send."""
+
+    inputFields: list[InputField] | None = None  # noqa: N815
+    transformationType: str | None = None  # noqa: N815
+    transformationDescription: str | None = None  # noqa: N815
+
+
+class _ColumnLineage(msgspec.Struct, gc=False):
+    """The columnLineage facet, version 1-2-0 and before."""
+
+    fields: dict[str, _ColumnEntry] | None = None
+    dataset: list[InputField] | None = None
+
+
+class _FieldEntry(msgspec.Struct, gc=False):
+    inputs: list[InputField] | None = None
+
+
+class LineageEntry(msgspec.Struct, gc=False):
+    """lineage 1-0-0: the sources of one target; on a dataset, the target is that dataset."""
+
+    namespace: str | None = None
+    name: str | None = None
+    type: str = "DATASET"
+    inputs: list[InputField] | None = None
+    fields: dict[str, _FieldEntry] | None = None
+
+    def sources(self) -> list[InputField]:
+        """Return every source, at entity or field level."""
+        by_field = [i for entry in (self.fields or {}).values() for i in entry.inputs or ()]
+        return [*(self.inputs or ()), *by_field]
+
+
+class _JobLineage(msgspec.Struct):
+    entries: list[LineageEntry] | None = None
 
 
 class ColumnLineageEdges(NamedTuple):
     """The column edges that a facet states for a dataset, each once.
 
-    An edge is the place of its source dataset in `datasets`, the field there, the field it derives,
-    and the place in `said` of what is said of it.
+    An edge is the index of its source dataset in `datasets`, the source field, the derived field,
+    and the index of its transformation in `transformations`.
     """
 
     datasets: tuple[DatasetId, ...]
-    edges: tuple[PackedEdge, ...]
-    said: tuple[ColumnTransformation, ...]
+    edges: tuple[ColumnEdge, ...]
+    transformations: tuple[ColumnTransformation, ...]
 
 
-def read_edges(facet: str, body: bytes, target: DatasetId) -> ColumnLineageEdges:
-    """Return the column edges a facet states for `target`."""
+class ColumnInput(NamedTuple):
+    """A column that another column, or the choice of rows, derives from, and how."""
+
+    dataset: DatasetId
+    field: str
+    transformation: ColumnTransformation
+
+
+class OutputLineage(NamedTuple):
+    """The lineage of one output: sources of each column, and of the choice of rows."""
+
+    fields: Mapping[str, Sequence[ColumnInput]]
+    rows: Sequence[ColumnInput] = ()
+
+
+class JobOutput(NamedTuple):
+    """One of several outputs of a job: the datasets that feed it, and its column lineage."""
+
+    sources: Sequence[DatasetId]
+    lineage: OutputLineage
+
+
+# Parsing
+
+
+def parse_lineage(body: bytes) -> LineageEntry:
+    """Return the lineage facet of a dataset."""
+    return parse_facet(body, LineageEntry)
+
+
+def parse_job_lineage(body: bytes) -> list[LineageEntry]:
+    """Return the entries of the lineage facet of a job."""
+    return parse_facet(body, _JobLineage).entries or []
+
+
+def parse_edges(facet: str, body: bytes, target: DatasetId) -> ColumnLineageEdges:
+    """Return the column edges that a facet states for `target`."""
     match facet:
         case "columnLineage":
             return _column_lineage_edges(body)
         case "lineage":
-            entries = [read_facet(body, LineageEntry)]
+            entries = [parse_lineage(body)]
         case _:
             entries = [
                 entry
-                for entry in read_facet(body, JobLineageFacet).entries or ()
+                for entry in parse_job_lineage(body)
                 if entry.type.upper() != "JOB"
                 and dataset_id(entry.namespace or "", entry.name or "") == target
             ]
-    reading = _Reading()
+    edges = _EdgeSet()
     for entry in entries:
         for name, field in (entry.fields or {}).items():
-            reading.add(field.inputs, name, _UNSTATED)
-        # Without a field an input speaks of datasets, not of columns.
+            edges.add_inputs(field.inputs, name, _UNSTATED)
+        # An input without a field is about datasets, not columns.
         of_columns = [source for source in entry.inputs or () if source.field]
-        reading.add(of_columns, EVERY_FIELD, _DATASET_WIDE)
-    return reading.found()
+        edges.add_inputs(of_columns, EVERY_FIELD, _DATASET_WIDE)
+    return edges.build()
 
 
-def read_derivations(facet: str, body: bytes, target: DatasetId) -> list[Derivation]:
-    """Return the column edges a facet states for `target`, each by itself."""
-    datasets, edges, said = read_edges(facet, body, target)
+def parse_derivations(facet: str, body: bytes, target: DatasetId) -> list[Derivation]:
+    """Return the column edges that a facet states for `target`, one value an edge."""
+    datasets, edges, transformations = parse_edges(facet, body, target)
     return [
-        Derivation(ColumnId(datasets[place], source), ColumnId(target, derived), *said[kind])
-        for place, source, derived, kind in edges
+        Derivation(
+            ColumnId(datasets[dataset], source),
+            ColumnId(target, derived),
+            *transformations[transformation],
+        )
+        for dataset, source, derived, transformation in edges
     ]
 
 
-_SOURCES_REMEMBERED = 16_384
+_SOURCES_CACHED = 16_384
 _sources: dict[bytes, tuple[DatasetId, ...]] = {}
 
 
 def column_sources(digest: bytes, body: bytes) -> tuple[DatasetId, ...]:
-    """Return the datasets a columnLineage facet draws on, decoding each distinct facet once."""
+    """Return the datasets that a columnLineage facet reads, decoding each distinct facet once."""
     known = _sources.get(digest)
     if known is None:
-        if len(_sources) >= _SOURCES_REMEMBERED:
+        if len(_sources) >= _SOURCES_CACHED:
             _sources.clear()
         known = _sources[digest] = _column_lineage_edges(body).datasets
     return known
 
 
-_LARGEST_REMEMBERED = 2**16
+_LARGEST_CACHED = 2**16  # bytes
 
 
 def _column_lineage_edges(body: bytes) -> ColumnLineageEdges:
-    # Asked for twice, soon after each other: for its sources, and when it is written.
-    return _remembered(body) if len(body) <= _LARGEST_REMEMBERED else _read_column_lineage(body)
+    # Needed twice within a short time: for the sources, and when the event is written.
+    return _cached_edges(body) if len(body) <= _LARGEST_CACHED else _parse_column_lineage(body)
 
 
-def _read_column_lineage(body: bytes) -> ColumnLineageEdges:
-    facet = read_facet(body, ColumnLineageFacet)
-    reading = _Reading()
+def _parse_column_lineage(body: bytes) -> ColumnLineageEdges:
+    edges = _EdgeSet()
+    facet = parse_facet(body, _ColumnLineage)
     for name, entry in (facet.fields or {}).items():
-        reading.add(entry.inputFields, name, _legacy(entry))
-    reading.add(facet.dataset, EVERY_FIELD, _DATASET_WIDE)
-    return reading.found()
+        edges.add_inputs(entry.inputFields, name, _legacy_transformation(entry))
+    edges.add_inputs(facet.dataset, EVERY_FIELD, _DATASET_WIDE)
+    return edges.build()
 
 
-_remembered = lru_cache(256)(_read_column_lineage)
+_cached_edges = lru_cache(256)(_parse_column_lineage)
 
 _UNSTATED = Transformation(type="DIRECT")
 _DATASET_WIDE = Transformation(type="INDIRECT")
 
 
-def _legacy(entry: ColumnEntry) -> Transformation:
-    """Read the pair that came before `transformations`."""
+def _legacy_transformation(entry: _ColumnEntry) -> Transformation:
+    """Read the two fields that producers sent before `transformations` existed."""
     if entry.transformationType is None and entry.transformationDescription is None:
         return _UNSTATED
     kind = (entry.transformationType or "").upper()
@@ -123,53 +224,129 @@ def _legacy(entry: ColumnEntry) -> Transformation:
     )
 
 
-def _said(how: Transformation) -> ColumnTransformation:
+def _column_transformation(stated: Transformation) -> ColumnTransformation:
     return ColumnTransformation(
-        how.type.upper() != "INDIRECT",
-        how.subtype.upper() if how.subtype else "",
-        how.description or "",
-        how.masking is True,
-        how.confidence or "",
+        stated.type.upper() != "INDIRECT",
+        stated.subtype.upper() if stated.subtype else "",
+        stated.description or "",
+        stated.masking is True,
+        stated.confidence or "",
     )
 
 
-class _Reading:
-    """The edges of one facet so far."""
+class _EdgeSet:
+    """Collects the edges of one facet."""
 
     def __init__(self) -> None:
-        self._edges: dict[PackedEdge, None] = {}
+        self._edges: dict[ColumnEdge, None] = {}
         self._datasets: dict[DatasetId, int] = {}
-        self._said: dict[ColumnTransformation, int] = {}
-        # The same by what the facet holds, so that each is worked out once.
-        self._places: dict[tuple[str | None, str | None, str], int | None] = {}
-        self._kinds: dict[tuple[object, ...], int] = {}
+        self._transformations: dict[ColumnTransformation, int] = {}
+        # By the values in the facet, so that each is converted once.
+        self._by_name: dict[tuple[str | None, str | None, str], int | None] = {}
+        self._by_stated: dict[tuple[object, ...], int] = {}
 
-    def add(
+    def add_inputs(
         self, sources: Sequence[InputField] | None, name: str, fallback: Transformation
     ) -> None:
-        """Derive a field from its sources; `fallback` is how, where they do not say."""
+        """Derive a field from its sources, by `fallback` where they state no transformation."""
         derived = bounded(name) if name else EVERY_FIELD
         for source in sources or ():
             named = (source.namespace, source.name, source.type)
-            place = self._places[named] if named in self._places else self._place(source)
-            if place is None:
+            dataset = self._by_name[named] if named in self._by_name else self._dataset(source)
+            if dataset is None:
                 continue
             field = bounded(source.field) if source.field else EVERY_FIELD
             for how in source.transformations or (fallback,):
-                means = (how.type, how.subtype, how.description, how.masking, how.confidence)
-                kind = self._kinds.get(means)
+                stated = (how.type, how.subtype, how.description, how.masking, how.confidence)
+                kind = self._by_stated.get(stated)
                 if kind is None:
-                    kind = self._kinds[means] = self._said.setdefault(_said(how), len(self._said))
-                self._edges[place, field, derived, kind] = None
+                    kind = self._by_stated[stated] = self._transformations.setdefault(
+                        _column_transformation(how), len(self._transformations)
+                    )
+                self._edges[dataset, field, derived, kind] = None
 
-    def found(self) -> ColumnLineageEdges:
-        """Return all that was added."""
-        return ColumnLineageEdges(tuple(self._datasets), tuple(self._edges), tuple(self._said))
+    def build(self) -> ColumnLineageEdges:
+        """Return all edges that were added."""
+        return ColumnLineageEdges(
+            tuple(self._datasets), tuple(self._edges), tuple(self._transformations)
+        )
 
-    def _place(self, source: InputField) -> int | None:
+    def _dataset(self, source: InputField) -> int | None:
         dataset = source.dataset()
-        place = None
+        index = None
         if dataset is not None:
-            place = self._datasets.setdefault(dataset, len(self._datasets))
-        self._places[source.namespace, source.name, source.type] = place
-        return place
+            index = self._datasets.setdefault(dataset, len(self._datasets))
+        self._by_name[source.namespace, source.name, source.type] = index
+        return index
+
+
+# Rendering
+
+
+def render_column_lineage(output: OutputLineage) -> msgspec.Raw:
+    """Return the columnLineage facet of a dataset."""
+    return render_facet(
+        "ColumnLineageDatasetFacet",
+        "1-2-0",
+        fields={
+            name: {"inputFields": _render_inputs(inputs)}
+            for name, inputs in output.fields.items()
+            if inputs
+        },
+        dataset=_render_inputs(output.rows),
+    )
+
+
+def render_job_lineage(outputs: Mapping[DatasetId, JobOutput]) -> msgspec.Raw:
+    """Return the lineage facet of a job with several outputs.
+
+    Without it, every input of the job would be read as a source of every output.
+    """
+    entries = [
+        {
+            **_DATASET,
+            **identifier(dataset),
+            "inputs": [
+                *({**_DATASET, **identifier(source)} for source in output.sources),
+                *({**_DATASET, **entry} for entry in _render_inputs(output.lineage.rows)),
+            ],
+            "fields": {
+                name: {"inputs": [{**_DATASET, **entry} for entry in _render_inputs(inputs)]}
+                for name, inputs in output.lineage.fields.items()
+                if inputs
+            },
+        }
+        for dataset, output in outputs.items()
+    ]
+    return render_facet("LineageJobFacet", "1-0-0", entries=entries)
+
+
+def render_dataset_lineage(sources: Iterable[DatasetId]) -> msgspec.Raw:
+    """Return the lineage facet of a dataset that derives from others, without columns."""
+    inputs = [{**_DATASET, **identifier(source)} for source in sources]
+    return render_facet("LineageDatasetFacet", "1-0-0", inputs=inputs)
+
+
+_DATASET = {"type": "DATASET"}
+
+
+def _render_inputs(inputs: Sequence[ColumnInput]) -> list[dict[str, Any]]:
+    """Return one entry a source column, with all its transformations."""
+    by_column: dict[tuple[DatasetId, str], list[dict[str, Any]]] = {}
+    for dataset, field, transformation in inputs:
+        by_column.setdefault((dataset, field), []).append(_render_transformation(transformation))
+    return [
+        {**identifier(dataset), "field": field, "transformations": transformations}
+        for (dataset, field), transformations in by_column.items()
+    ]
+
+
+def _render_transformation(transformation: ColumnTransformation) -> dict[str, Any]:
+    direct, subtype, description, masking, confidence = transformation
+    rendered: dict[str, Any] = {
+        "type": "DIRECT" if direct else "INDIRECT",
+        "subtype": subtype,
+        "description": description,
+        "masking": masking,
+    }
+    return {**rendered, "confidence": confidence} if confidence else rendered

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from downriver.model.facts import FacetRole, RunState, Span
-from downriver.openlineage.facets.base import SchemaColumn, schema_columns
+from downriver.openlineage.facets.schema import SchemaColumn, schema_columns
 from downriver.store.catalog.encoding import unpack_kinds
 from downriver.store.catalog.rows import SPAN, CatalogQueries, read_body, read_span
 

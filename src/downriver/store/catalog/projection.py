@@ -23,8 +23,8 @@ from downriver.model.facts import (
     Span,
 )
 from downriver.model.ids import EVERY_FIELD, JobId, NodeId, RunId, short_name
-from downriver.openlineage.facets.base import schema_paths
-from downriver.openlineage.facets.column_lineage import PackedEdge, read_edges
+from downriver.openlineage.facets.column_lineage import ColumnEdge, parse_edges
+from downriver.openlineage.facets.schema import schema_paths
 from downriver.store.catalog import tables
 from downriver.store.catalog.encoding import (
     compress,
@@ -96,7 +96,7 @@ class Projection:
         tx.merge(tables.CLAIMS, [(*claims[claim], *_span(s)) for claim, s in seen.claims.items()])
         self._write_bodies(tx, facts.bodies)
         self._write_facets(tx, seen.facets, runs)
-        self._write_derivations(tx, {claim: said for claim, said in stated.items() if said.edges})
+        self._write_derivations(tx, {id_: claim for id_, claim in stated.items() if claim.edges})
         touched = [pack_ids([row[0] for row in rows.values()]) for rows in (edges, claims)]
         tx.merge(tables.CHANGES, [(changed, *touched)])
         self._forget_changes(tx, changed)
@@ -144,9 +144,9 @@ class Projection:
         return (job, self._nodes[claim.dataset], claim.facet, claim.digest)
 
     def _stated(self, claim: ClaimSeen, bodies: dict[bytes, bytes]) -> _Stated:
-        found = read_edges(claim.facet, bodies[claim.digest], claim.dataset)
+        found = parse_edges(claim.facet, bodies[claim.digest], claim.dataset)
         sources = [self._nodes[dataset] for dataset in found.datasets]
-        return _Stated(self._nodes[claim.dataset], sources, found.edges, found.said)
+        return _Stated(self._nodes[claim.dataset], sources, found.edges, found.transformations)
 
     def _columns_named(
         self, facets: Iterable[FacetSeen], bodies: dict[bytes, bytes], claims: Iterable[_Stated]
@@ -194,7 +194,7 @@ class Projection:
         rows: list[Row] = []
         for number, claim in claims.items():
             sources, targets, kinds = zip(*self._edges(claim), strict=True)
-            rows.append((number, *pack_edges(sources, targets, kinds, claim.said)))
+            rows.append((number, *pack_edges(sources, targets, kinds, claim.transformations)))
         tx.merge(tables.DERIVATIONS, rows)
 
     def _edges(self, claim: _Stated) -> list[tuple[int, int, int]]:
@@ -294,8 +294,8 @@ class _Stated(NamedTuple):
 
     dataset: int
     sources: list[int]
-    edges: tuple[PackedEdge, ...]
-    said: tuple[ColumnTransformation, ...]
+    edges: tuple[ColumnEdge, ...]
+    transformations: tuple[ColumnTransformation, ...]
 
 
 class _ByKind:

@@ -7,8 +7,7 @@ import json
 from downriver.capture.code import CodeBlindSpot, CodeEdge, CodeJob, ColumnReference, render_job
 from downriver.model.facts import EdgeKind, EdgeSeen
 from downriver.model.ids import DatasetId, JobId
-from downriver.openlineage.facets.base import BLIND_SPOTS, read_blind_spots
-from downriver.openlineage.facets.code import read_code
+from downriver.openlineage.facets.custom import BLIND_SPOTS, parse_blind_spots, parse_code
 from downriver.openlineage.fold import fold
 from downriver.openlineage.wire import parse_event
 
@@ -37,13 +36,13 @@ def test_code_and_blind_spots_survive_a_round_trip() -> None:
     )
     made = job(references=[reference], spots=[CodeBlindSpot("opaque", "an RDD", 9)], raw="{{ x }}")
     facets = facets_of(made)
-    code = read_code(facets)
+    code = parse_code(facets)
     assert code is not None
     assert (code.path, code.line, code.raw) == ("jobs/j.py", 3, "{{ x }}")
     (kept,) = code.references or ()
     assert (kept.namespace, kept.name, kept.field) == ("db", "s", "a")
     assert (kept.line, kept.clause, kept.conditional, kept.text) == (7, "filter", True, "df.a")
-    assert [(s.kind, s.line) for s in read_blind_spots(facets[BLIND_SPOTS])] == [("opaque", 9)]
+    assert [(s.kind, s.line) for s in parse_blind_spots(facets[BLIND_SPOTS])] == [("opaque", 9)]
 
 
 def test_parent_and_dependencies_are_job_facets() -> None:

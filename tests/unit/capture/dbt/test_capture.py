@@ -11,7 +11,7 @@ import pytest
 from tests.unit.capture.dbt.large_project import write_project
 
 from downriver.errors import InvalidRequestError
-from downriver.openlineage.facets.code import CodeFacet, read_code
+from downriver.openlineage.facets.custom import CodeFacet, parse_code
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def job_facets(lineage: Lineage, name: str) -> dict[str, bytes]:
 
 
 def code_of(facets: dict[str, bytes]) -> CodeFacet:
-    code = read_code(facets)
+    code = parse_code(facets)
     assert code is not None
     return code
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from downriver.capture.spark.context import RunContext, RunRef, read_context
-from downriver.model.ids import JobId
+from downriver.capture.spark.context import RunContext, read_context
+from downriver.model.ids import JobId, RunId
 
 RUN = "3f2b6c1e-0d3b-4c55-8f0a-2f6f0a1f9a11"
 ROOT = "9a1d5a52-6a8e-4a0e-9a3c-0f4c2b1d7e22"
@@ -53,8 +53,8 @@ def test_a_parent_in_the_configuration() -> None:
     }
     found = context(conf, {"OPENLINEAGE_PARENT_ID": f"other/job/{ROOT}"})
     assert found.own.job == JobId("airflow", "app")
-    assert found.parent == RunRef(JobId("airflow", "dag.task"), RUN)
-    assert found.root == RunRef(JobId("airflow", "dag"), ROOT)
+    assert found.parent == RunId(JobId("airflow", "dag.task"), RUN)
+    assert found.root == RunId(JobId("airflow", "dag"), ROOT)
     facet = found.facets()["parent"]
     assert facet["job"] == {"namespace": "airflow", "name": "dag.task"}
     assert facet["root"]["run"] == {"runId": ROOT}
@@ -62,7 +62,7 @@ def test_a_parent_in_the_configuration() -> None:
 
 def test_a_parent_in_the_environment() -> None:
     environ = {"OPENLINEAGE_PARENT_ID": f"https://airflow/prod/dag.task/{RUN}"}
-    assert context(environ=environ).parent == RunRef(JobId("https://airflow/prod", "dag.task"), RUN)
+    assert context(environ=environ).parent == RunId(JobId("https://airflow/prod", "dag.task"), RUN)
 
 
 def test_a_parent_and_its_root_as_json_in_the_environment() -> None:
@@ -71,8 +71,8 @@ def test_a_parent_and_its_root_as_json_in_the_environment() -> None:
         "root": {"run": {"runId": ROOT}, "job": {"namespace": "a", "name": "dag"}},
     }
     found = context(environ={"OPENLINEAGE_CONTEXT": json.dumps(given)})
-    assert found.parent == RunRef(JobId("a", "task"), RUN)
-    assert found.root == RunRef(JobId("a", "dag"), ROOT)
+    assert found.parent == RunId(JobId("a", "task"), RUN)
+    assert found.root == RunId(JobId("a", "dag"), ROOT)
 
 
 @pytest.mark.parametrize("broken", ["{", "[]", '{"parent": 1}', '{"parent": {"run": {}}}'])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.unit.govern.story import derives, moment, output, run
-from tests.unit.govern.test_schema_drift import found_at
+from tests.unit.govern.drift.test_schema import found_at
+from tests.unit.govern.scenario import derives, moment, output, run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.openlineage import dataset, encode, run_event
-from tests.unit.govern.story import micros, moment, output, rows, run
-from tests.unit.govern.test_schema_drift import found_at
+from tests.unit.govern.drift.test_schema import found_at
+from tests.unit.govern.scenario import micros, moment, output, rows, run
 
 from downriver.govern.drift import DriftLimits, Inspector
 from downriver.service import Lineage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.govern.story import micros, moment
+from tests.unit.govern.scenario import micros, moment
 
 from downriver.errors import InvalidRequestError
 from downriver.govern.drift.limits import LatenessLimits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.unit.govern.story import derives, micros, moment, output, run, schema, told
+from tests.unit.govern.scenario import derives, micros, moment, output, run, schema, told
 
 from downriver.govern.drift import DriftLimits, Inspector
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from tests.unit.govern.story import micros
+from tests.unit.govern.scenario import micros
 
 from downriver.govern.drift.limits import SeriesLimits
 from downriver.govern.drift.series import COUNT, DAY, RATE, SeriesPoint, SeriesShift, find_shift

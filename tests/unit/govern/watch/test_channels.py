@@ -11,8 +11,8 @@ import pytest
 from tests.openlineage import encode
 from tests.server import free_port
 from tests.smtp import running_postbox
-from tests.unit.govern.story import micros
-from tests.unit.govern.test_monitor import DAYS, weeks
+from tests.unit.govern.scenario import micros
+from tests.unit.govern.watch.test_monitor import DAYS, weeks
 from tests.webhook import running_hook
 
 from downriver.errors import InvalidRequestError

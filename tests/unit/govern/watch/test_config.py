@@ -22,7 +22,7 @@ from downriver.govern.watch.config import (
 from downriver.impact import parse_policy
 from downriver.model.findings import FindingKind
 
-GUIDE = (Path(__file__).parents[3] / "docs" / "guide" / "watch.md").read_text("utf-8")
+GUIDE = (Path(__file__).parents[4] / "docs" / "guide" / "watch.md").read_text("utf-8")
 EMPTY = ("schedules", "ignore", "severities", "quiet_hours", "channels")
 
 

@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.openlineage import dataset, dataset_event, encode, run_event
-from tests.unit.govern.story import (
+from tests.unit.govern.scenario import (
     derives,
     micros,
     moment,

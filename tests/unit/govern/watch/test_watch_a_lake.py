@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 from tests.openlineage import encode
 from tests.unit.cli.command import downriver
-from tests.unit.govern.story import moment
-from tests.unit.govern.test_monitor import DAYS, weeks
+from tests.unit.govern.scenario import moment
+from tests.unit.govern.watch.test_monitor import DAYS, weeks
 
 from downriver.errors import LakeNotFoundError
 from downriver.lake.storage.files import Folder

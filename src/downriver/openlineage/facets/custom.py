@@ -1,0 +1,182 @@
+"""The facets that Downriver defines itself: code, blind spots, assets, flows, waivers."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from downriver.model.flows import Flow
+from downriver.openlineage.facets.base import parse_facet, render_facet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from downriver.model.ids import NodeId
+
+CODE = "downriver_code"
+BLIND_SPOTS = "downriver_blindSpots"
+ASSET = "downriver_asset"
+FLOW_PREFIX = "downriver_flow_"
+PIPELINE = "downriver_pipeline"
+WAIVERS = "downriver_waivers"
+
+
+class CodeReference(msgspec.Struct):
+    """One place where code names a column of a dataset.
+
+    A `conditional` reference uses the column only if it exists, or selects it together with all
+    other columns.
+    """
+
+    namespace: str = ""
+    name: str = ""
+    field: str = ""
+    line: int = 0
+    clause: str = "other"
+    conditional: bool = False
+    text: str = ""
+
+
+class CodeFacet(msgspec.Struct):
+    """The code of a job: its file, its first line, and `raw`, the template it was rendered from."""
+
+    path: str = ""
+    line: int = 0
+    references: list[CodeReference] | None = None
+    raw: str = ""
+
+
+class BlindSpotEntry(msgspec.Struct):
+    """Something that a capture could not read."""
+
+    kind: str = "unknown"
+    message: str = ""
+    line: int = 0
+
+
+class _BlindSpots(msgspec.Struct):
+    spots: list[BlindSpotEntry] | None = None
+
+
+class AssetFacet(msgspec.Struct, omit_defaults=True):
+    """The asset that a dataset or job was registered as."""
+
+    id: str = ""
+    assetType: str = ""  # noqa: N815
+    name: str = ""
+    sourceRef: str = ""  # noqa: N815
+
+
+class FlowFacet(msgspec.Struct, kw_only=True, gc=False):
+    """A registered flow, on the node where it ends."""
+
+    source: str = ""
+    sourceId: str = ""  # noqa: N815
+    targetId: str = ""  # noqa: N815
+    flowType: str = ""  # noqa: N815
+    transformation: str = ""
+    schedule: str | None = None
+    pipeline: str | None = None
+    metadata: dict[str, Any] = {}
+
+    def flow(self) -> Flow:
+        """Return the flow as it was registered."""
+        return Flow(
+            source_id=self.sourceId,
+            target_id=self.targetId,
+            flow_type=self.flowType,
+            transformation=self.transformation,
+            schedule=self.schedule,
+            metadata=self.metadata,
+            pipeline=self.pipeline,
+        )
+
+
+def parse_code(facets: Mapping[str, bytes]) -> CodeFacet | None:
+    """Return the code facet among the facets of a job, if there is one."""
+    body = facets.get(CODE)
+    return None if body is None else parse_facet(body, CodeFacet)
+
+
+def render_code(code: CodeFacet) -> msgspec.Raw:
+    """Return the facet with the file of a job's code and the columns that the code names."""
+    content = msgspec.to_builtins(code)
+    if not code.raw:
+        del content["raw"]
+    return render_facet("DownriverCode", "1-0-0", **content)
+
+
+def parse_blind_spots(body: bytes) -> list[BlindSpotEntry]:
+    """Return what could not be read of a job."""
+    return parse_facet(body, _BlindSpots).spots or []
+
+
+def render_blind_spots(spots: Iterable[BlindSpotEntry]) -> msgspec.Raw:
+    """Return the facet that lists what could not be read of a job.
+
+    Send it also when the list is empty: it replaces the list of an earlier version of the job.
+    """
+    return render_facet("DownriverBlindSpots", "1-0-0", spots=list(spots))
+
+
+def parse_asset(body: bytes) -> AssetFacet:
+    """Return the asset that a node was registered as."""
+    return parse_facet(body, AssetFacet)
+
+
+def render_asset(asset: AssetFacet) -> msgspec.Raw:
+    """Return the facet of the asset that a dataset or job was registered as."""
+    return render_facet("DownriverAsset", "1-0-0", **msgspec.to_builtins(asset))
+
+
+def flow_facet_name(source: NodeId) -> str:
+    """Return the name of the facet for the flow from `source`: each flow has its own facet."""
+    return FLOW_PREFIX + hashlib.sha256(str(source).encode()).hexdigest()[:16]
+
+
+_decode_flow = msgspec.json.Decoder(FlowFacet).decode
+
+
+def parse_flow(body: bytes) -> FlowFacet:
+    """Return the flow of a facet; a malformed facet gives an empty flow."""
+    try:
+        return _decode_flow(body)
+    except msgspec.DecodeError:
+        return FlowFacet()
+
+
+def parse_flows(facets: Mapping[str, bytes]) -> list[FlowFacet]:
+    """Return the flows that end at a node, from its facets."""
+    return [parse_flow(body) for name, body in facets.items() if name.startswith(FLOW_PREFIX)]
+
+
+def render_flow(flow: Flow, source: NodeId) -> msgspec.Raw:
+    """Return the facet of a registered flow."""
+    content = FlowFacet(
+        source=str(source),
+        sourceId=flow.source_id,
+        targetId=flow.target_id,
+        flowType=flow.flow_type,
+        transformation=flow.transformation,
+        schedule=flow.schedule,
+        pipeline=flow.pipeline,
+        metadata=flow.metadata,
+    )
+    return render_facet("DownriverFlow", "1-0-0", **msgspec.to_builtins(content))
+
+
+def render_pipeline(steps: Sequence[Flow], schedule: str | None) -> msgspec.Raw:
+    """Return the facet of a registered pipeline with its steps."""
+    return render_facet(
+        "DownriverPipeline",
+        "1-0-0",
+        schedule=schedule,
+        steps=[msgspec.to_builtins(step) for step in steps],
+    )
+
+
+def render_waivers(changes: Sequence[str], waived: Sequence[dict[str, Any]]) -> msgspec.Raw:
+    """Return the facet that records which rules were waived for which changes."""
+    return render_facet("DownriverWaivers", "1-0-0", changes=list(changes), waived=list(waived))

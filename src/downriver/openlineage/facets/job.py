@@ -1,0 +1,128 @@
+"""Facets of a job: its type, its SQL, where its code is, and which jobs run before and after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from downriver.openlineage.facets.base import (
+    Identifier,
+    identifier,
+    job_id,
+    parse_facet,
+    render_facet,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from downriver.model.ids import JobId, RunId
+
+JOB_TYPE = "jobType"
+SQL = "sql"
+SOURCE_CODE_LOCATION = "sourceCodeLocation"
+PARENT = "parent"
+JOB_DEPENDENCIES = "jobDependencies"
+READ_JOB_TYPE = "READ"  # jobType of a job that only reads, such as Spark's `collect`
+_LONGEST_SQL = 200_000
+
+
+class JobTypeFacet(msgspec.Struct):
+    """What runs a job, and what the job is there."""
+
+    integration: str = ""
+    jobType: str = ""  # noqa: N815
+    processingType: str = ""  # noqa: N815
+
+
+class SqlFacet(msgspec.Struct):
+    """The SQL of a job."""
+
+    query: str = ""
+    dialect: str = ""
+
+
+class _JobReference(msgspec.Struct):
+    job: Identifier | None = None
+
+
+class _Parent(msgspec.Struct):
+    job: Identifier | None = None
+    root: _JobReference | None = None
+
+
+class _Dependencies(msgspec.Struct):
+    upstream: list[_JobReference] | None = None
+    downstream: list[_JobReference] | None = None
+
+
+class JobDependencies(NamedTuple):
+    """The jobs that run before and after a job."""
+
+    upstream: list[JobId]
+    downstream: list[JobId]
+
+
+def parse_parents(body: bytes) -> list[JobId]:
+    """Return the jobs that a job runs in: the outermost first, its direct parent last."""
+    facet = parse_facet(body, _Parent)
+    return _jobs([facet.root or _JobReference(), _JobReference(facet.job)])
+
+
+def parse_dependencies(body: bytes) -> JobDependencies:
+    """Return the jobs that must run before a job, and those that run after it."""
+    facet = parse_facet(body, _Dependencies)
+    return JobDependencies(_jobs(facet.upstream), _jobs(facet.downstream))
+
+
+def _jobs(references: Sequence[_JobReference] | None) -> list[JobId]:
+    return [
+        job_id(reference.job.namespace, reference.job.name)
+        for reference in references or ()
+        if reference.job and reference.job.name
+    ]
+
+
+def render_job_type(integration: str, kind: str, *, streaming: bool = False) -> msgspec.Raw:
+    """Return the facet that tells what runs a job and what the job is there."""
+    return render_facet(
+        "JobTypeJobFacet",
+        "2-0-3",
+        processingType="STREAMING" if streaming else "BATCH",
+        integration=integration,
+        jobType=kind,
+    )
+
+
+def render_sql(query: str, dialect: str) -> msgspec.Raw:
+    """Return the facet with the SQL of a job; a very long text is cut."""
+    return render_facet("SQLJobFacet", "1-1-0", query=query[:_LONGEST_SQL], dialect=dialect)
+
+
+def render_source_code_location(path: str) -> msgspec.Raw:
+    """Return the facet that tells in which file the code of a job is."""
+    return render_facet(
+        "SourceCodeLocationJobFacet", "1-0-1", type="file", url=f"file:{path}", path=path
+    )
+
+
+def render_parent_job(parent: JobId) -> msgspec.Raw:
+    """Return the facet that names the job which runs this one, where no run is known."""
+    return render_facet("ParentRunFacet", "1-1-0", job=identifier(parent))
+
+
+def render_parent_run(parent: RunId, root: RunId) -> msgspec.Raw:
+    """Return the facet that names the run which started this one, and the outermost run."""
+    return render_facet("ParentRunFacet", "1-1-0", **_run(parent), root=_run(root))
+
+
+def _run(run: RunId) -> dict[str, dict[str, str]]:
+    return {"run": {"runId": run.run}, "job": identifier(run.job)}
+
+
+def render_dependencies(upstream: Iterable[JobId]) -> msgspec.Raw:
+    """Return the facet that names the jobs which must run before this one."""
+    return render_facet(
+        "JobDependenciesRunFacet", "1-0-1", upstream=[{"job": identifier(job)} for job in upstream]
+    )
