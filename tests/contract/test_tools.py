@@ -60,7 +60,7 @@ def repo(tmp_path):
 
 
 @pytest.fixture
-def desk(tracker, repo):
+def context(tracker, repo):
     """A tracker that knows a query from its file, and a run that failed."""
     fields = [{"name": "day", "type": "date"}, {"name": "amount", "type": "int"}]
     orders = {"namespace": "default", "name": "orders", "facets": {"schema": {"fields": fields}}}
@@ -80,53 +80,53 @@ def desk(tracker, repo):
     return ToolContext(tracker, None, repo)
 
 
-def use(desk, name, arguments):
-    answer = msgspec.to_builtins(asyncio.run(TOOL[name].call(desk, arguments)))
+def use(context, name, arguments):
+    answer = msgspec.to_builtins(asyncio.run(TOOL[name].call(context, arguments)))
     jsonschema.validate(answer, TOOL[name].output_schema())
     return answer
 
 
-def test_every_tool_answers(desk):
+def test_every_tool_answers(context):
     assert {name for name, _ in USED} == set(TOOL)
-    found = {name: use(desk, name, arguments) for name, arguments in USED}
+    found = {name: use(context, name, arguments) for name, arguments in USED}
     assert found["kpis"]["kpis"]["datasets"] == 6
     assert found["incident_report"]["status"] == "failing"
     assert found["gate_change"]["decision"] == "BLOCKED"
 
 
-def test_a_patch_is_for_the_files_here(desk, repo):
-    found = use(desk, "suggest_fix", CHANGE)
+def test_a_patch_is_for_the_files_here(context, repo):
+    found = use(context, "suggest_fix", CHANGE)
     assert "--- a/models/revenue.sql" in found["diff"]
     assert "SUM(total) AS total" in found["diff"]
     assert "--- a/models/schema.yml" in found["diff"]
     assert (
-        desk.tracker.sync.suggest_fix("orders.amount", to="total", root=repo).diff
+        context.tracker.sync.suggest_fix("orders.amount", to="total", root=repo).diff
         == (found["diff"])
     )
 
 
-def test_a_patch_cannot_be_for_files_no_one_knows(desk):
+def test_a_patch_cannot_be_for_files_no_one_knows(context):
     with pytest.raises(InvalidRequestError, match="no code is known here"):
-        use(desk._replace(root=None), "suggest_fix", CHANGE)
-    found = desk.tracker.sync.suggest_fix("orders.amount", to="total", root="no such folder")
+        use(context._replace(root=None), "suggest_fix", CHANGE)
+    found = context.tracker.sync.suggest_fix("orders.amount", to="total", root="no such folder")
     assert found["patches"] == []
     assert found["absent"] == ["models/revenue.sql"]
 
 
-def test_a_gate_decides_by_the_policy_beside_the_tracker(desk):
+def test_a_gate_decides_by_the_policy_beside_the_tracker(context):
     lenient = parse_policy({"breaking": "CAUTION", "incomplete": "APPROVED"})
-    assert use(desk._replace(policy=lenient), "gate_change", CHANGE)["decision"] == "CAUTION"
-    assert use(desk, "gate_change", CHANGE)["decision"] == "BLOCKED"
+    assert use(context._replace(policy=lenient), "gate_change", CHANGE)["decision"] == "CAUTION"
+    assert use(context, "gate_change", CHANGE)["decision"] == "BLOCKED"
 
 
-def test_an_incident_names_the_failure(desk):
-    found = desk.tracker.sync.incident_report("revenue", "2026-01-03T00:00:00Z")
+def test_an_incident_names_the_failure(context):
+    found = context.tracker.sync.incident_report("revenue", "2026-01-03T00:00:00Z")
     assert found["status"] == "failing"
     assert "out of memory" in found["failures"][0].message
     with pytest.raises(EntityNotFoundError):
-        desk.tracker.sync.incident_report("no_such_thing")
+        context.tracker.sync.incident_report("no_such_thing")
     with pytest.raises(InvalidRequestError, match="at"):
-        desk.tracker.sync.incident_report("revenue", "yesterday")
+        context.tracker.sync.incident_report("revenue", "yesterday")
 
 
 def test_a_server_with_the_code_writes_patches_for_it(tmp_path, repo):
@@ -136,8 +136,8 @@ def test_a_server_with_the_code_writes_patches_for_it(tmp_path, repo):
         closing(lineage_sync(url)) as sync,
     ):
         store.capture_sql(QUERY, job="revenue", path="models/revenue.sql", dialect="duckdb")
-        desk = ToolContext(Tracker(sync), None, None)
-        assert "SUM(total) AS total" in use(desk, "suggest_fix", CHANGE)["diff"]
+        context = ToolContext(Tracker(sync), None, None)
+        assert "SUM(total) AS total" in use(context, "suggest_fix", CHANGE)["diff"]
 
 
 def test_a_patch_never_reads_outside_the_code(tmp_path, repo):

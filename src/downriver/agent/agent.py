@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
     from downriver.agent.toolbox import ToolCall
 
-_NAMES = "Write ids as table:name, api:name, model:name, or as answers of tools show them."
+_NAMES = "Write ids as table:name, api:name, model:name, or as in the answers of tools."
 
 ROLES = {
     "builder": (
-        "You build a lineage graph. When someone describes pipelines, register every flow they "
-        "describe: describe_pipeline reads plain sentences, register_pipeline and register_flow "
-        "take flows one by one. Give each flow a label that says what happens on the way. Repeat "
-        f"what could not be understood instead of guessing it. {_NAMES}"
+        "You build a lineage graph. When someone describes pipelines, register every flow: "
+        "describe_pipeline reads plain sentences, register_pipeline and register_flow take single "
+        "flows. Give each flow a label that states the transformation. Repeat what could not be "
+        f"understood; never guess. {_NAMES}"
     ),
     "gate": (
-        "You explain decisions about changes to data. The decision is made by policy and given to "
-        "you: never change it, weigh it or soften it. Say in two or three sentences who is "
+        "You explain decisions about changes to data. The policy makes the decision, which is "
+        "given to you: never change or weaken it. State in two or three sentences who is "
         "affected and why, and what to do next."
     ),
     "steward": (
-        "You are the steward of a data warehouse and answer questions about its lineage. Look "
-        "things up with tools and never answer from memory. Trace both ways when a question is "
-        "about dependencies in general, use analyze_impact before you speak of changes, and "
-        "export_lineage with format mermaid for a diagram. Say when an answer is not complete. "
+        "You are the steward of a data warehouse and answer questions about its lineage. Use the "
+        "tools and never answer from memory. Trace both directions when a question is about "
+        "dependencies in general, call analyze_impact before you discuss changes, and "
+        "export_lineage with format mermaid for a diagram. State when an answer is incomplete. "
         f"{_NAMES}"
     ),
 }
@@ -56,32 +56,32 @@ def role_prompt(role: str) -> str:
 def open_tracker(
     location: str | None, *, allow_writes: bool, notify: Callable[[str], None]
 ) -> Tracker:
-    """Open the lineage; who may only read makes no store, and is told where there is none."""
+    """Open the lineage. Without write permission no store is created; then memory is used."""
     try:
         return lineage(location, create=allow_writes)
     except StoreNotFoundError as missing:
         notify(
-            f"{missing.message}. So does an agent that may write (allow_writes=True, "
-            "--allow-writes); this one knows of nothing yet."
+            f"{missing.message}. An agent with write permission (allow_writes=True, "
+            "--allow-writes) creates it too; this agent starts with an empty graph."
         )
         return lineage(MEMORY)
 
 
 class Planner(Protocol):
-    """What turns a message into an answer with the help of tools."""
+    """Turns a message into an answer by calling tools."""
 
     async def answer(self, text: str, toolbox: Toolbox) -> str:
         """Return the answer."""
 
     def stream(self, text: str, toolbox: Toolbox) -> AsyncIterator[str]:
-        """Yield the answer, piece by piece."""
+        """Yield the answer in parts."""
 
 
 class _Session(NamedTuple):
-    """What an agent holds between start and stop; `opened` is the tracker it opened itself."""
+    """The state between start and stop; `opened` is the tracker that the agent opened itself."""
 
     toolbox: Toolbox
-    mind: Planner
+    planner: Planner
     opened: Tracker | None
 
 
@@ -90,12 +90,12 @@ def _to_stderr(notice: str) -> None:
 
 
 class Agent:
-    """Answers questions about lineage, registers it, and judges changes.
+    """Answers questions about lineage, registers lineage, and assesses changes.
 
-    With no API key for `model`, it works by fixed rules: `model="offline"` asks for that. A tracker
-    that code hands over in `tools` may be written to; one that the agent opens itself may not,
-    unless `allow_writes` says so. `max_steps` limits the uses of tools in one run, `max_tokens`
-    what a model may spend on it.
+    Without an API key for `model`, or with `model="offline"`, it works with fixed rules. A tracker
+    passed in `tools` may be written to; one that the agent opens itself is read-only unless
+    `allow_writes` is true. `max_steps` limits the tool calls of one run, `max_tokens` the tokens
+    of a model.
     """
 
     def __init__(
@@ -127,35 +127,35 @@ class Agent:
 
     @property
     def model(self) -> str:
-        """The model that answers; `offline` when none does."""
+        """The model that answers, or `offline`."""
         return self._model
 
     @property
     def calls(self) -> list[ToolCall]:
-        """Every use of a tool so far: which, with what, and how it went."""
+        """All tool calls so far."""
         return self._calls
 
     async def start(self) -> None:
-        """Get ready. Running starts it too."""
+        """Open the tracker. `run` and `stream` do it too."""
         self._started()
 
     def _started(self) -> _Session:
         if self._session is None:
             opened = None if self._given else self._open()
-            desk = ToolContext(opened or _tracker_in(self._given), read_policy(None), Path.cwd())
+            context = ToolContext(opened or _tracker_in(self._given), read_policy(None), Path.cwd())
             toolbox = Toolbox(
-                desk,
+                context,
                 allow_writes=self._allow_writes,
                 max_steps=self._max_steps,
                 calls=self._calls,
             )
-            self._session = _Session(toolbox, self._make_mind(), opened)
+            self._session = _Session(toolbox, self._make_planner(), opened)
         return self._session
 
     def _open(self) -> Tracker:
         return open_tracker(None, allow_writes=self._allow_writes, notify=self._notify)
 
-    def _make_mind(self) -> Planner:
+    def _make_planner(self) -> Planner:
         gate = self._role == "gate"
         offline = OfflinePlanner(gate=gate)
         if self._model == OFFLINE:
@@ -167,13 +167,13 @@ class Agent:
     async def run(self, message: str) -> str:
         """Return the answer to a message."""
         session = self._session_for(message)
-        return (await session.mind.answer(message, session.toolbox)).strip()
+        return (await session.planner.answer(message, session.toolbox)).strip()
 
     async def stream(self, message: str) -> AsyncIterator[str]:
-        """Yield the answer to a message as it comes."""
+        """Yield the answer to a message in parts."""
         session = self._session_for(message)
-        async for piece in session.mind.stream(message, session.toolbox):
-            yield piece
+        async for part in session.planner.stream(message, session.toolbox):
+            yield part
 
     def _session_for(self, message: str) -> _Session:
         if not message.strip():
@@ -183,7 +183,7 @@ class Agent:
         return session
 
     async def stop(self) -> None:
-        """Let go of what the agent opened itself; a tracker given to it stays open."""
+        """Close the tracker if the agent opened it; a tracker passed in stays open."""
         session, self._session = self._session, None
         if session is not None and session.opened is not None:
             await session.opened.close()
@@ -204,13 +204,13 @@ class Agent:
 def _tracker_in(given: Sequence[Tracker]) -> Tracker:
     for tool in given:
         if not isinstance(tool, Tracker):
-            raise InvalidRequestError("tools", f"{tool!r} is no tracker; give it lineage()")
+            raise InvalidRequestError("tools", f"{tool!r} is not a tracker; pass lineage()")
     if len(given) > 1:
-        raise InvalidRequestError("tools", "an agent works with one tracker")
+        raise InvalidRequestError("tools", "an agent uses exactly one tracker")
     return given[0]
 
 
 def _above_zero(name: str, value: int) -> int:
     if value < 1:
-        raise InvalidRequestError(name, f"{value} is below one")
+        raise InvalidRequestError(name, f"{value} is less than 1")
     return value

@@ -22,31 +22,33 @@ if TYPE_CHECKING:
     from downriver.agent.tools import Tool, ToolContext
 
 _INSTRUCTIONS = (
-    "Data lineage: what feeds a dataset, what depends on it, what a change breaks. Answers say "
-    "whether they are complete; pages go on with next_cursor. Names may be short (orders), typed "
-    "(table:orders, api:stripe, model:churn) or full ids from answers. gate_change decides by "
-    "policy: report its decision as it is."
+    "Data lineage: what feeds a dataset, what depends on it, what a change breaks. Answers state "
+    "whether they are complete; next_cursor fetches the next page. Names may be short (orders), "
+    "typed (table:orders, api:stripe, model:churn) or full ids from answers. gate_change decides "
+    "by policy: report its decision unchanged."
 )
 
 
-def build_server(desk: ToolContext, may_write: Callable[[Any], Awaitable[bool]]) -> Server[Any]:
-    """Return the MCP server over a desk; `may_write` tells it of a request, None on a pipe."""
+def build_server(context: ToolContext, may_write: Callable[[Any], Awaitable[bool]]) -> Server[Any]:
+    """Return the MCP server; `may_write` decides for a request (None on standard input)."""
     try:
         from mcp.server.lowlevel import Server
         from mcp_types import ListToolsResult
     except ImportError as exc:
         raise MissingDependencyError("mcp", "mcp") from exc
 
-    async def list_tools(context: ServerRequestContext[Any], params: Any) -> ListToolsResult:
+    async def list_tools(
+        request_context: ServerRequestContext[Any], params: Any
+    ) -> ListToolsResult:
         del params
-        writes = await may_write(context.request)
+        writes = await may_write(request_context.request)
         return ListToolsResult(tools=[_listed(tool) for tool in TOOLS if writes or _reads(tool)])
 
     async def call_tool(
-        context: ServerRequestContext[Any], params: CallToolRequestParams
+        request_context: ServerRequestContext[Any], params: CallToolRequestParams
     ) -> CallToolResult:
-        writes = await may_write(context.request)
-        return await _called(desk, params.name, params.arguments or {}, writes)
+        writes = await may_write(request_context.request)
+        return await _called(context, params.name, params.arguments or {}, writes)
 
     return Server(
         "downriver",
@@ -58,14 +60,14 @@ def build_server(desk: ToolContext, may_write: Callable[[Any], Awaitable[bool]])
     )
 
 
-async def serve_stdio(desk: ToolContext, *, allow_writes: bool) -> None:
-    """Serve one client on standard input and output until it hangs up."""
+async def serve_stdio(context: ToolContext, *, allow_writes: bool) -> None:
+    """Serve one client on standard input and output until it disconnects."""
 
     async def may_write(request: object) -> bool:
         del request
         return allow_writes
 
-    server = build_server(desk, may_write)
+    server = build_server(context, may_write)
     from mcp.server.stdio import stdio_server
 
     async with stdio_server() as (incoming, outgoing):
@@ -73,7 +75,7 @@ async def serve_stdio(desk: ToolContext, *, allow_writes: bool) -> None:
 
 
 def _reads(tool: Tool) -> bool:
-    """Whether a tool is of use to someone who may only read: a dry run is."""
+    """Whether a tool is useful without write permission: it reads, or has a dry run."""
     return not tool.writes or "dry_run" in tool.arguments.__struct_fields__
 
 
@@ -97,18 +99,18 @@ def _listed(tool: Tool) -> ListedTool:
 
 
 async def _called(
-    desk: ToolContext, name: str, arguments: dict[str, Any], writes: bool
+    context: ToolContext, name: str, arguments: dict[str, Any], writes: bool
 ) -> CallToolResult:
-    """Use a tool; what went wrong is an answer too, for the model that asked."""
+    """Call a tool; errors are returned as results, for the model to read."""
     from mcp_types import CallToolResult, TextContent
 
     try:
         tool = _tool_named(name)
         check_write(tool, arguments, allow_writes=writes)
-        answer = await tool.call(desk, arguments)
+        answer = await tool.call(context, arguments)
     except DownriverError as error:
-        told = TextContent(type="text", text=f"{_kind(error)}: {error.message}")
-        return CallToolResult(content=[told], is_error=True)
+        message = TextContent(type="text", text=f"{_kind(error)}: {error.message}")
+        return CallToolResult(content=[message], is_error=True)
     text = msgspec.json.encode(answer).decode()
     return CallToolResult(
         content=[TextContent(type="text", text=text)],
@@ -117,10 +119,10 @@ async def _called(
 
 
 def _tool_named(name: str) -> Tool:
-    found = next((tool for tool in TOOLS if tool.name == name), None)
-    if found is None:
-        raise InvalidRequestError("tool", f"there is none called {name!r}")
-    return found
+    tool = next((tool for tool in TOOLS if tool.name == name), None)
+    if tool is None:
+        raise InvalidRequestError("tool", f"no tool named {name!r}")
+    return tool
 
 
 def _kind(error: DownriverError) -> str:

@@ -43,9 +43,9 @@ ENDPOINT_VARIABLE = "OPENAI_BASE_URL"
 
 
 def choose_model(wanted: str | None) -> tuple[str, str]:
-    """Return the model that will answer, as `provider:name` or `offline`, and what to tell of it.
+    """Return the model as `provider:name` or `offline`, and a notice for the user.
 
-    Without a key there is no model: then the answers come from fixed rules.
+    Without an API key the agent works offline.
     """
     if wanted == OFFLINE:
         return OFFLINE, ""
@@ -59,18 +59,18 @@ def choose_model(wanted: str | None) -> tuple[str, str]:
 
 
 def split_model(model: str) -> tuple[str, str]:
-    """Return provider and name: `anthropic:claude-…`, or by the name alone; else OpenAI's API."""
+    """Return provider and name: from `anthropic:claude-…`, or from the name alone."""
     provider, colon, name = model.partition(":")
     if colon and provider in _KEYS:
         return provider, name
-    if ENDPOINT_VARIABLE in os.environ:  # one's own server may call its models as it likes
+    if ENDPOINT_VARIABLE in os.environ:  # a custom endpoint may use any model name
         return "openai", model
     family = next((p for word, p in _FAMILIES.items() if model.startswith(word)), "openai")
     return family, model
 
 
 def has_key(provider: str) -> bool:
-    """Tell whether a provider can be asked. One's own endpoint may need no key."""
+    """True if a provider has an API key. A custom endpoint may need none."""
     if provider == "openai" and os.environ.get(ENDPOINT_VARIABLE):
         return True
     keys = _KEYS.get(provider, (f"{provider.upper()}_API_KEY",))
@@ -86,11 +86,11 @@ _PERMISSION = re.compile(
     re.IGNORECASE,
 )
 _NEGATION = re.compile(r"\b(?:not|never|n't|isn't|unless|until|before)\b", re.IGNORECASE)
-DISAGREED = "(The model's words disagreed with the policy and are not shown.)"
+CONTRADICTION = "(The model's answer contradicted the policy and is not shown.)"
 
 
 class PolicyDecision(NamedTuple):
-    """What the policy decided about a change."""
+    """The decision of the policy about a change."""
 
     decision: str
     risk: str
@@ -98,36 +98,36 @@ class PolicyDecision(NamedTuple):
 
 
 def last_decision(calls: Sequence[ToolCall]) -> PolicyDecision | None:
-    """Return the last decision of the policy among uses of tools."""
+    """Return the last decision of the policy in these tool calls."""
     for call in reversed(calls):
         if isinstance(call.answer, GateAnswer):
-            found = call.answer
-            return PolicyDecision(found.decision, found.risk, found.affected_systems)
+            gate = call.answer
+            return PolicyDecision(gate.decision, gate.risk, gate.affected_systems)
         if isinstance(call.answer, ChangeImpactAnswer):
-            told = call.answer
-            return PolicyDecision(told.verdict, told.risk_level, told.total_affected_count)
+            impact = call.answer
+            return PolicyDecision(impact.verdict, impact.risk_level, impact.total_affected_count)
     return None
 
 
 def states_decision(text: str) -> bool:
-    """Tell whether a text decides about a change."""
+    """True if a text states a decision about a change."""
     return bool(_DECISIONS.search(text) or _PERMISSION.search(text))
 
 
-def agrees(text: str, ruling: PolicyDecision) -> bool:
-    """Tell whether nothing in a text contradicts the decision of the policy."""
+def agrees(text: str, decision: PolicyDecision) -> bool:
+    """True if a text does not contradict the decision of the policy."""
     stated = set(_DECISIONS.findall(text))
-    if stated and ruling.decision not in stated:
+    if stated and decision.decision not in stated:
         return False
     labelled = re.search(r"\bDECISION:?\**\s*\[?(\w+)", text)
-    if labelled and labelled[1].upper() != ruling.decision:
+    if labelled and labelled[1].upper() != decision.decision:
         return False
     risk, affected = _RISK.search(text), _AFFECTED.search(text)
-    if risk and risk[1].upper() != ruling.risk:
+    if risk and risk[1].upper() != decision.risk:
         return False
-    if affected and int(affected[1]) != ruling.affected:
+    if affected and int(affected[1]) != decision.affected:
         return False
-    return ruling.decision == "APPROVED" or not _permits(text)
+    return decision.decision == "APPROVED" or not _permits(text)
 
 
 def _permits(text: str) -> bool:
@@ -142,7 +142,7 @@ _EXPLAIN = (
 
 
 class ModelPlanner:
-    """Asks a model, remembers the conversation, and holds its words to the policy's verdict."""
+    """Answers with a model, keeps the conversation, and enforces the decision of the policy."""
 
     def __init__(
         self, model: str, prompt: str, max_tokens: int, offline: OfflinePlanner, *, gate: bool
@@ -160,47 +160,47 @@ class ModelPlanner:
         if kind == "gate" or (self._gate and kind == "impact"):
             return await self._explained(text, toolbox)
         before = len(toolbox.calls)
-        said = await self._ask(text, toolbox)
-        return await self._held(said, text, toolbox, before)
+        reply = await self._ask(text, toolbox)
+        return await self._checked(reply, text, toolbox, before)
 
     async def stream(self, text: str, toolbox: Toolbox) -> AsyncIterator[str]:
-        """Yield the answer as it comes; what is about a change is checked before it is shown."""
+        """Yield the answer in parts. An answer about a change is checked before it is shown."""
         if self._gate or read_intent(text).kind in ("gate", "impact"):
             yield await self.answer(text, toolbox)
             return
         before = len(toolbox.calls)
-        held: list[str] = []
-        async for piece in self._pieces(text, toolbox):
+        buffered: list[str] = []
+        async for part in self._parts(text, toolbox):
             if last_decision(toolbox.calls[before:]) is None:
-                yield piece
+                yield part
             else:
-                held.append(piece)
-        if held:
-            yield await self._held("".join(held), text, toolbox, before)
+                buffered.append(part)
+        if buffered:
+            yield await self._checked("".join(buffered), text, toolbox, before)
 
     async def _explained(self, text: str, toolbox: Toolbox) -> str:
-        """Let the policy decide first, then let the model explain that decision."""
+        """Let the policy decide, then let the model explain the decision."""
         verdict = await self._offline.answer(text, toolbox)
-        ruling = last_decision(toolbox.calls)
-        if ruling is None:
-            return verdict  # nothing could be decided: there is nothing to explain
+        decision = last_decision(toolbox.calls)
+        if decision is None:
+            return verdict  # no decision to explain
         try:
-            said = await self._ask(_EXPLAIN.format(asked=text, verdict=verdict), toolbox)
+            reply = await self._ask(_EXPLAIN.format(asked=text, verdict=verdict), toolbox)
         except ModelError as error:
-            return f"{verdict}\n\n(The model could not explain it: {error.message})"
-        return f"{verdict}\n\n{said if agrees(said, ruling) else DISAGREED}"
+            return f"{verdict}\n\n(No explanation from the model: {error.message})"
+        return f"{verdict}\n\n{reply if agrees(reply, decision) else CONTRADICTION}"
 
-    async def _held(self, said: str, text: str, toolbox: Toolbox, before: int) -> str:
-        """Return a model's words, or the verdict where they contradict it or decide alone."""
-        ruling = last_decision(toolbox.calls[before:])
-        if ruling is None and read_intent(text).kind == "impact" and states_decision(said):
+    async def _checked(self, reply: str, text: str, toolbox: Toolbox, before: int) -> str:
+        """Return the reply of a model, or the verdict if the reply contradicts or replaces it."""
+        decision = last_decision(toolbox.calls[before:])
+        if decision is None and read_intent(text).kind == "impact" and states_decision(reply):
             verdict = await self._offline.answer(text, toolbox)
-            ruling = last_decision(toolbox.calls[before:])
-            if ruling is None or not agrees(said, ruling):
-                return f"{verdict}\n\n{DISAGREED}"
-        if ruling is None or agrees(said, ruling):
-            return said
-        return f"{replies.tell_ruling(ruling)}\n\n{DISAGREED}"
+            decision = last_decision(toolbox.calls[before:])
+            if decision is None or not agrees(reply, decision):
+                return f"{verdict}\n\n{CONTRADICTION}"
+        if decision is None or agrees(reply, decision):
+            return reply
+        return f"{replies.render_decision(decision)}\n\n{CONTRADICTION}"
 
     async def _ask(self, text: str, toolbox: Toolbox) -> str:
         from pydantic_ai.exceptions import AgentRunError, UserError
@@ -214,7 +214,7 @@ class ModelPlanner:
         self._history = result.all_messages()
         return result.output
 
-    async def _pieces(self, text: str, toolbox: Toolbox) -> AsyncIterator[str]:
+    async def _parts(self, text: str, toolbox: Toolbox) -> AsyncIterator[str]:
         from pydantic_ai import AgentRunResultEvent
         from pydantic_ai.exceptions import AgentRunError, UserError
         from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
@@ -254,7 +254,7 @@ class ModelPlanner:
 
 
 def _open_model(model: str) -> Any:
-    """Return the model: OpenAI's chat API, at one's own endpoint if OPENAI_BASE_URL names one."""
+    """Return the model of pydantic-ai; OpenAI's may be at the endpoint of OPENAI_BASE_URL."""
     from pydantic_ai.exceptions import UserError
     from pydantic_ai.models import infer_model
 

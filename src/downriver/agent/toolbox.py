@@ -15,7 +15,7 @@ _log = logging.getLogger("downriver.agent")
 
 
 class ToolCall(msgspec.Struct, kw_only=True):
-    """One use of a tool: what was asked, and how it went."""
+    """One call of a tool: its arguments, result and duration."""
 
     tool: str
     arguments: dict[str, Any]
@@ -26,12 +26,12 @@ class ToolCall(msgspec.Struct, kw_only=True):
 
 
 class Toolbox:
-    """The tools over one desk. `calls` are those of all runs, `left` how many this run may make."""
+    """The tools of one agent. `calls` are all calls so far, `left` the calls left in this run."""
 
     def __init__(
-        self, desk: ToolContext, *, allow_writes: bool, max_steps: int, calls: list[ToolCall]
+        self, context: ToolContext, *, allow_writes: bool, max_steps: int, calls: list[ToolCall]
     ) -> None:
-        self.desk = desk
+        self.context = context
         self.allow_writes = allow_writes
         self.calls = calls
         self._tools = {tool.name: tool for tool in TOOLS}
@@ -39,21 +39,21 @@ class Toolbox:
         self.left = max_steps
 
     def start_run(self) -> int:
-        """Give a new run its steps; return the number of calls before it."""
+        """Reset the limit for a new run; return the number of calls before it."""
         self.left = self._max_steps
         return len(self.calls)
 
     def tools(self) -> list[Tool]:
-        """Return what may be used: all, or what only reads. A description may be tried out."""
+        """Return the permitted tools; without write permission, those that read or can dry-run."""
         return [t for t in self._tools.values() if self.allow_writes or not _only_writes(t)]
 
     async def call(self, name: str, arguments: dict[str, Any]) -> msgspec.Struct:
-        """Use a tool. Its errors are raised as they are, and logged too."""
+        """Call a tool. Errors are logged and raised unchanged."""
         started = time.perf_counter()
         call = ToolCall(tool=name, arguments=arguments, ok=False, error="", milliseconds=0.0)
         self.calls.append(call)
         try:
-            call.answer = await self._allowed(name, arguments).call(self.desk, arguments)
+            call.answer = await self._allowed(name, arguments).call(self.context, arguments)
             call.ok = True
         except DownriverError as error:
             call.error = error.message
@@ -66,22 +66,22 @@ class Toolbox:
     def _allowed(self, name: str, arguments: dict[str, Any]) -> Tool:
         tool = self._tools.get(name)
         if tool is None:
-            raise InvalidRequestError("tool", f"there is none called {name!r}")
+            raise InvalidRequestError("tool", f"no tool named {name!r}")
         check_write(tool, arguments, allow_writes=self.allow_writes)
         if self.left <= 0:
             raise InvalidRequestError(
                 "max_steps",
-                f"{self._max_steps} uses of tools were not enough; ask for less at once",
+                f"the limit of {self._max_steps} tool calls is reached; ask for less at once",
             )
         self.left -= 1
         return tool
 
 
 def check_write(tool: Tool, arguments: dict[str, Any], *, allow_writes: bool) -> None:
-    """Refuse what would change the lineage where that is not allowed; a dry run changes nothing."""
+    """Raise an error if a call would write without permission; a dry run is permitted."""
     if tool.writes and not allow_writes and arguments.get("dry_run") is not True:
         raise InvalidRequestError(
-            tool.name, "writing is not allowed here; it needs allow_writes=True or --allow-writes"
+            tool.name, "writing is not allowed; set allow_writes=True or --allow-writes"
         )
 
 

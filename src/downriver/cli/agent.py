@@ -1,4 +1,4 @@
-"""`downriver agent`: talk to the lineage."""
+"""`downriver agent`: ask about lineage in plain English."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from downriver.cli.output import JsonOption, StoreOption, err, escape, print_jso
 from downriver.errors import DownriverError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from downriver.agent import Agent, ToolCall
+    from downriver.agent import Agent
 
 
 class AgentRole(str, Enum):
-    """What an agent is for; `agent.roles` has their prompts."""
+    """The role of an agent; `agent.agent` has the prompts."""
 
     BUILDER = "builder"
     GATE = "gate"
     STEWARD = "steward"
 
 
-_LEAVE = ("exit", "quit", ":q")
+_EXIT_WORDS = ("exit", "quit", ":q")
 
 
 class AgentAnswer(msgspec.Struct, kw_only=True):
-    """One answer, for programs: what was said, by whom, and which tools were used."""
+    """One answer as JSON: the model, the text, and the tool calls."""
 
     model: str
     answer: str
@@ -38,35 +38,33 @@ class AgentAnswer(msgspec.Struct, kw_only=True):
 
 def agent(
     prompt: Annotated[
-        str | None, typer.Option("--prompt", "-p", help="Answer this and leave; - reads it all.")
+        str | None,
+        typer.Option("--prompt", "-p", help="Answer this message and exit; - reads stdin."),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option("--model", help="offline, a model's name, or provider:name."),
+        typer.Option("--model", help="offline, the name of a model, or provider:name."),
     ] = None,
     role: Annotated[
-        AgentRole, typer.Option("--role", help="What the agent is for.")
+        AgentRole, typer.Option("--role", help="Role of the agent.")
     ] = AgentRole.STEWARD,
     allow_writes: Annotated[
-        bool, typer.Option("--allow-writes", help="Let it register lineage.")
+        bool, typer.Option("--allow-writes", help="Allow the agent to register lineage.")
     ] = False,
     max_steps: Annotated[
-        int, typer.Option("--max-steps", min=1, help="How many uses of tools an answer may take.")
+        int, typer.Option("--max-steps", min=1, help="Maximum number of tool calls in an answer.")
     ] = 25,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Ask about lineage in plain words, with a model or without one."""
-    from downriver.agent import (
-        Agent,
-        open_tracker,
-    )  # its grammar takes a moment that other commands need not
+    """Ask about lineage in plain English, with or without a language model."""
+    from downriver.agent import Agent, open_tracker
 
     if prompt is None and json:
-        raise InvalidRequestError("--json", "goes with --prompt")
+        raise InvalidRequestError("--json", "needs --prompt")
     message = sys.stdin.read() if prompt == "-" else prompt
     tracker = open_tracker(store, allow_writes=allow_writes, notify=_notice)
-    talker = Agent(
+    assistant = Agent(
         model=model,
         tools=[tracker],
         role=role.value,
@@ -76,11 +74,11 @@ def agent(
     )
     try:
         if message is None:
-            asyncio.run(_converse(talker))
+            asyncio.run(_converse(assistant))
         elif json:
-            asyncio.run(_answer_json(talker, message))
+            asyncio.run(_answer_json(assistant, message))
         else:
-            asyncio.run(_say(talker, message))
+            asyncio.run(_print_answer(assistant, message))
     finally:
         tracker.sync.close()
 
@@ -89,41 +87,36 @@ def _notice(notice: str) -> None:
     err.print(f"[yellow]{escape(notice)}[/]")
 
 
-async def _answer_json(talker: Agent, message: str) -> None:
-    answer = await talker.run(message)
-    calls = [_told(call) for call in talker.calls]
-    print_json(AgentAnswer(model=talker.model, answer=answer, calls=calls))
+async def _answer_json(assistant: Agent, message: str) -> None:
+    answer = await assistant.run(message)
+    calls = [msgspec.to_builtins(call) for call in assistant.calls]
+    print_json(AgentAnswer(model=assistant.model, answer=answer, calls=calls))
 
 
-def _told(call: ToolCall) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(call)
-    return told
-
-
-async def _say(talker: Agent, message: str) -> None:
-    async for piece in talker.stream(message):
-        sys.stdout.write(piece)
+async def _print_answer(assistant: Agent, message: str) -> None:
+    async for part in assistant.stream(message):
+        sys.stdout.write(part)
         sys.stdout.flush()
     sys.stdout.write("\n")
 
 
-async def _converse(talker: Agent) -> None:
-    """Answer line after line; an empty line ends nothing, `exit` and end of input do."""
-    err.print(f"[dim]{talker.model} · help shows what it understands · exit leaves[/]")
+async def _converse(assistant: Agent) -> None:
+    """Answer messages until `exit` or the end of the input."""
+    err.print(f"[dim]{assistant.model} · type help for examples, exit to quit[/]")
     while True:
         message = await asyncio.to_thread(_read_message)
-        if message is None or message.strip().lower() in _LEAVE:
+        if message is None or message.strip().lower() in _EXIT_WORDS:
             return
         if not message.strip():
             continue
         try:
-            await _say(talker, message)
+            await _print_answer(assistant, message)
         except DownriverError as error:
             err.print(f"[bold red]error:[/] {escape(error.message)}")
 
 
 def _read_message() -> str | None:
-    """Read a message: one line, or several where the first ends with a colon, up to a blank one."""
+    """Read a message: one line; after a first line with a colon, all lines up to a blank one."""
     err.print("[bold]>[/] ", end="")
     line = sys.stdin.readline()
     if not line:

@@ -1,4 +1,4 @@
-"""`downriver mcp`: the tools for a model's client, on standard input and output."""
+"""`downriver mcp`: an MCP server on standard input and output."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from downriver.sdk import lineage
 
 def mcp(
     allow_writes: Annotated[
-        bool, typer.Option("--allow-writes", help="Offer the tools that register lineage too.")
+        bool, typer.Option("--allow-writes", help="Also offer the tools that register lineage.")
     ] = False,
     repo: Annotated[
-        Path | None, typer.Option("--repo", help="The code that suggest_fix writes patches for.")
+        Path | None, typer.Option("--repo", help="Repository that suggest_fix writes patches for.")
     ] = None,
     store: StoreOption = None,
 ) -> None:
@@ -28,7 +28,7 @@ def mcp(
 
     tracker = lineage(store, create=allow_writes)
     try:
-        desk = ToolContext(tracker, read_policy(None), repo or Path.cwd())
-        asyncio.run(serve_stdio(desk, allow_writes=allow_writes))
+        context = ToolContext(tracker, read_policy(None), repo or Path.cwd())
+        asyncio.run(serve_stdio(context, allow_writes=allow_writes))
     finally:
         tracker.sync.close()

@@ -84,8 +84,8 @@ class McpEndpoint:
 
         repository = self._lineage.repository
         tracker = Tracker(SyncTracker(self._lineage, open_spool()))
-        desk = ToolContext(tracker, None, repository.root if repository else None)
-        server = build_server(desk, self._may_write)
+        context = ToolContext(tracker, None, repository.root if repository else None)
+        server = build_server(context, self._may_write)
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
         # Stateless: any of several servers may answer a request.

@@ -176,7 +176,7 @@ def test_where_a_model_disagrees_with_the_policy_the_verdict_is_printed(
         answer = asyncio.run(agent.run(GATE))
     assert answer.startswith("DECISION: BLOCKED\nRISK: HIGH\nAFFECTED SYSTEMS: 1\n")
     assert words not in answer
-    assert "disagreed" in answer
+    assert "contradicted" in answer
     assert agent.calls[0].tool == "gate_change"
 
 
@@ -214,7 +214,7 @@ def test_a_gate_whose_model_is_down_still_decides(tracker, monkeypatch) -> None:
         agent = Agent(model="gpt-4o-mini", tools=[tracker], role="gate")
         answer = asyncio.run(agent.run(GATE))
     assert answer.startswith("DECISION: BLOCKED")
-    assert "could not explain" in answer
+    assert "No explanation from the model" in answer
 
 
 def test_without_a_key_the_rules_answer_and_say_so_in_one_line(tracker) -> None:

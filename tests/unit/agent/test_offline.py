@@ -212,8 +212,8 @@ def test_several_of_one_name_are_not_guessed_at(agent: Agent, tracker) -> None:
 
 def test_a_known_name_is_found_and_a_near_one_offered(agent: Agent) -> None:
     ask(agent, WAREHOUSE)
-    assert "(is raw_customers meant?" in ask(agent, "raw_custmers feeds audit_log")
-    assert "meant?" not in ask(agent, "raw_customers feeds audit_copy")
+    assert "(similar known name: raw_customers)" in ask(agent, "raw_custmers feeds audit_log")
+    assert "similar" not in ask(agent, "raw_customers feeds audit_copy")
 
 
 def test_lines_that_cannot_be_read_come_back(agent: Agent) -> None:
@@ -231,7 +231,7 @@ def test_sql_is_captured_with_its_columns(agent: Agent) -> None:
 
 def test_a_metric_is_diagnosed_and_a_dataset_reported_on(agent: Agent) -> None:
     ask(agent, "INSERT INTO t SELECT a + b AS c FROM s")
-    assert "t.c is made from" in ask(agent, "Why is t.c wrong?")
+    assert "t.c is derived from" in ask(agent, "Why is t.c wrong?")
     assert agent.calls[-1].tool == "diagnose_metric"
     ask(agent, "What's wrong with table:t?")
     assert agent.calls[-1].tool == "incident_report"

@@ -25,7 +25,7 @@ _BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolContext]:
+def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolContext]:
     root: Path = tmp_path_factory.mktemp("tools")
     tracker = lineage(str(root / "store"))
     tracker.sync.register_flows(
@@ -43,10 +43,10 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolContext]:
     tracker.sync.close()
 
 
-def call(desk: ToolContext, name: str, **arguments: Any) -> dict[str, Any]:
+def call(context: ToolContext, name: str, **arguments: Any) -> dict[str, Any]:
     """Use a tool; its answer is what its schema says."""
     tool = _BY_NAME[name]
-    answer = msgspec.to_builtins(asyncio.run(tool.call(desk, arguments)))
+    answer = msgspec.to_builtins(asyncio.run(tool.call(context, arguments)))
     jsonschema.validate(answer, tool.output_schema())
     jsonschema.validate(arguments, tool.input_schema())
     return answer
@@ -72,8 +72,10 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "arguments"), QUESTIONS)
-def test_an_answer_about_a_large_graph_is_bounded(desk: ToolContext, name: str, arguments) -> None:
-    answer = call(desk, name, **arguments)
+def test_an_answer_about_a_large_graph_is_bounded(
+    context: ToolContext, name: str, arguments
+) -> None:
+    answer = call(context, name, **arguments)
     assert len(msgspec.json.encode(answer)) < 3 * MAX_CHARACTERS
 
 
@@ -90,12 +92,12 @@ def test_an_answer_about_a_large_graph_is_bounded(desk: ToolContext, name: str, 
     ],
 )
 def test_pages_together_are_the_whole_answer(
-    desk: ToolContext, name, arguments, items, total
+    context: ToolContext, name, arguments, items, total
 ) -> None:
     seen: list[str] = []
     cursor = None
     while True:
-        answer = call(desk, name, **arguments, limit=200, cursor=cursor)
+        answer = call(context, name, **arguments, limit=200, cursor=cursor)
         seen += [entity["id"] for entity in answer[items]]
         cursor = answer["next_cursor"]
         if cursor is None:
@@ -104,15 +106,15 @@ def test_pages_together_are_the_whole_answer(
     assert len(seen) >= TABLES
 
 
-def test_parts_of_a_drawing_put_together_are_the_drawing(desk: ToolContext) -> None:
+def test_parts_of_a_drawing_put_together_are_the_drawing(context: ToolContext) -> None:
     text, cursor = "", None
     while True:
-        answer = call(desk, "export_lineage", entity_id="hub", cursor=cursor)
+        answer = call(context, "export_lineage", entity_id="hub", cursor=cursor)
         text += answer["text"]
         cursor = answer["next_cursor"]
         if cursor is None:
             break
-    assert text == asyncio.run(desk.tracker.export_lineage("hub")).diagram
+    assert text == asyncio.run(context.tracker.export_lineage("hub")).diagram
     assert len(text) == answer["total_characters"]
 
 
@@ -125,9 +127,9 @@ def test_an_item_larger_than_a_page_is_shown_alone() -> None:
 
 
 @pytest.mark.parametrize("cursor", ["x", "-1", "9" * 10, "²"])
-def test_a_cursor_that_no_answer_gave_is_refused(desk: ToolContext, cursor: str) -> None:
+def test_a_cursor_that_no_answer_gave_is_refused(context: ToolContext, cursor: str) -> None:
     with pytest.raises(InvalidRequestError, match="cursor"):
-        call(desk, "trace_downstream", entity_id="hub", cursor=cursor)
+        call(context, "trace_downstream", entity_id="hub", cursor=cursor)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +144,11 @@ def test_a_cursor_that_no_answer_gave_is_refused(desk: ToolContext, cursor: str)
         ("export_lineage", {"entity_id": "hub", "format": "oil"}),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(desk: ToolContext, name: str, arguments) -> None:
+def test_arguments_that_make_no_sense_are_refused(
+    context: ToolContext, name: str, arguments
+) -> None:
     with pytest.raises(InvalidRequestError):
-        asyncio.run(_BY_NAME[name].call(desk, arguments))
+        asyncio.run(_BY_NAME[name].call(context, arguments))
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)

@@ -92,7 +92,7 @@ def test_delta_without_its_package(spark, tmp_path):
     assert done.returncode == 2
     assert "delta-spark" in done.stderr
     done = downriver("lake", "build", "--format", "iceberg", cwd=tmp_path)
-    assert "parquet and delta" in done.stderr
+    assert "parquet or delta" in done.stderr
 
 
 def test_a_source_that_is_not_there(spark, tmp_path):

@@ -65,7 +65,7 @@ _READS_WRITES = re.compile(
 
 
 def _written(rest: str) -> tuple[str, str]:
-    """Split `predictions to B` into what is written and where."""
+    """Split `predictions to B` into content and target."""
     for what, target in splits(rest, "into onto to in"):
         if data_in(target):
             return ("" if _RESULT.fullmatch(what) else what), target
@@ -111,11 +111,6 @@ def _subject_of(head: str) -> str:
         if word.casefold() in MOVE | CHANGE and at:
             return " ".join(words[:at])
     return ""
-
-
-_RESULT_PHRASE = re.compile(
-    r"(?:it|them|its|the|their)?\s*(?:results?|outputs?|it|them)?", re.IGNORECASE
-)
 
 
 def comes_from(text: str) -> Clause | None:
@@ -192,7 +187,7 @@ def _fed(subject: str, verb: str, rest: str) -> Clause | None:
     if not sources:
         return None
     if all(m.actor for m in sources):
-        raise UnclearError("it does not say what is read")
+        raise UnclearError("the source is missing")
     rest, _ = without_actor(rest)
     for what, target in splits(rest, "into onto to"):
         targets = made_in(target)
@@ -206,7 +201,7 @@ def _fed(subject: str, verb: str, rest: str) -> Clause | None:
 def _check_content(what: str, subject: str) -> None:
     found = parse_mentions(what) if what else None
     if found and all(m.marked for m in found):
-        raise UnclearError(f"is {what} what {subject} reads, or what it writes?")
+        raise UnclearError(f"ambiguous: does {subject} read or write {what}?")
 
 
 def changes_into(text: str) -> Clause | None:
@@ -254,13 +249,13 @@ def moves_into(text: str) -> Clause | None:
 
 
 def _joining(subject: list[str], verb: str) -> list[Mention]:
-    """Return the subject where it is data itself: `geo_lookup enriches visits into B`."""
+    """Return the subject if it is an input itself: `geo_lookup enriches visits into B`."""
     who = parse_mention(" ".join(subject)) if subject else None
     if who is None or who.actor or who.kind == "model":
         return []
     if verb.casefold() in JOINS:
         return [who]
-    raise UnclearError(f"is {who.text.strip()} data that goes in, or what does it?")
+    raise UnclearError(f"ambiguous: is {who.text.strip()} an input, or the tool?")
 
 
 _MORE_THAN_CONTENT = re.compile(
@@ -283,9 +278,9 @@ def _moved_by(subject: list[str], verb: str, rest: list[str], after: str) -> Cla
             return None
         sources = data_in(what) if what else None
         if not sources:
-            raise UnclearError("it does not say where the data comes from")
+            raise UnclearError("the source is missing")
         return make_clause(sources, targets, how, 0.93)
-    if what and not _RESULT_PHRASE.fullmatch(what):
+    if what and not _RESULT.fullmatch(what):
         if _MORE_THAN_CONTENT.search(what):
             return None
         _check_mover(what, movers)
@@ -295,7 +290,7 @@ def _moved_by(subject: list[str], verb: str, rest: list[str], after: str) -> Cla
 def _check_mover(what: str, movers: list[Mention]) -> None:
     objects = parse_mentions(what)
     if objects and all(m.marked for m in objects):
-        raise UnclearError(f"is {what} the source, or is it {movers[0].text.strip()}?")
+        raise UnclearError(f"ambiguous: is the source {what} or {movers[0].text.strip()}?")
 
 
 _FROM_FIRST = re.compile(

@@ -18,7 +18,7 @@ UNNAMED = "new_column"
 
 
 class ProposedChanges(NamedTuple):
-    """What a text proposes; `note` says what had to be assumed."""
+    """The changes of a text; `note` states assumptions."""
 
     changes: list[ChangeJson]
     note: str = ""
@@ -27,10 +27,10 @@ class ProposedChanges(NamedTuple):
 def parse_change(
     text: str, entity: str = "", change_type: str = "", column: str = ""
 ) -> ProposedChanges | None:
-    """Return what a text proposes to do to `entity`; None when it proposes nothing readable.
+    """Parse the changes that a text proposes for `entity`; None if there is none.
 
-    `change_type` is what the asker calls it, and decides where the text does not. `column` is the
-    column that the whole question is about, if it is about one.
+    `change_type` is used if the text matches no pattern. `column` is the column that the whole
+    request is about, if any.
     """
     for pattern in PATTERNS:
         found = pattern(" ".join(text.split()), _short(entity))
@@ -41,7 +41,7 @@ def parse_change(
 
 
 def _about(proposed: ProposedChanges, column: str) -> ProposedChanges:
-    """Turn what is said of the whole into what is said of the column in question."""
+    """Turn changes of a dataset into changes of one column."""
     if not column:
         return proposed
     return proposed._replace(changes=[_of_column(change, column) for change in proposed.changes])
@@ -70,7 +70,7 @@ def _search(pattern: str, text: str) -> re.Match[str] | None:
 
 
 def _own(name: str, entity: str) -> bool:
-    """Whether a name in the text is that of the changed dataset itself."""
+    """True if a name in the text is the changed dataset itself."""
     return _short(name) == entity or name.casefold() in ("it", "this", "that")
 
 
@@ -108,7 +108,7 @@ def add(text: str, _entity: str) -> ProposedChanges | None:
         return None
     required = bool(_search(r"required|mandatory|not[\s-]null|non-null", found["how"] + text))
     change = {"type": "column_add", "column": found["new"] or UNNAMED, "required": required}
-    note = "" if found["new"] else f"the new column has no name yet; {UNNAMED} stands for it"
+    note = "" if found["new"] else f"the new column has no name yet; {UNNAMED} is used"
     return ProposedChanges([change], note)
 
 
@@ -214,6 +214,6 @@ _TYPES: dict[str, ChangeJson] = {
 
 
 def _by_type(change_type: str) -> ProposedChanges | None:
-    """What a kind of change alone means: the widest that it can."""
+    """Return the widest change that a change type can mean."""
     found = _TYPES.get(change_type.strip().lower().replace(" ", "_").replace("-", "_"))
     return None if found is None else ProposedChanges([found])

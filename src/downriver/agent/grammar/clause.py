@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class UnclearError(Exception):
-    """A clause that has more than one meaning, or lacks a part; the text says which."""
+    """A clause that is ambiguous or lacks a part; the text is the reason."""
 
 
 class Clause(NamedTuple):
-    """Data goes from each source to each target, through `via` where it is named.
+    """Data flows from each source to each target, through `via` if given.
 
-    `confidence` is that of the pattern; names have their own. `last` are the names at the end of
-    the clause: what a following `which` speaks of.
+    `confidence` is the confidence of the pattern; mentions have their own. `last` are the mentions
+    at the end of the clause, which a following `which` refers to.
     """
 
     sources: list[Mention]
@@ -33,7 +33,7 @@ class Clause(NamedTuple):
 
 ON = re.compile(r"\s+(?:on|by|per|over|for|every|grouped|where|at)\s+\S.*$", re.IGNORECASE)
 BY = re.compile(r"\s+(?:by|using|via|with|through)\s+(?P<who>[^,]+)$", re.IGNORECASE)
-# Words that show that a description of how is a clause of its own.
+# Words that start another clause.
 _MORE = re.compile(r"\b(?:which|that|into|then)\b", re.IGNORECASE)
 
 
@@ -45,7 +45,7 @@ def make_clause(
     via: Mention | None = None,
     last: list[Mention] | None = None,
 ) -> Clause | None:
-    """Return the clause, None when its `how` says more than how."""
+    """Return the clause; None if `how` contains another clause."""
     how = re.sub(r"(?:,|\s+and|\s+then)\s*$", "", re.sub(r"\s+", " ", how)).strip(" ,")
     if _MORE.search(how):
         return None
@@ -53,21 +53,21 @@ def make_clause(
 
 
 def splits(text: str, words: str) -> Iterator[tuple[str, str]]:
-    """Yield what stands before and after each of the words, the first word's places first."""
+    """Yield the text before and after each occurrence of the words, in the order of the words."""
     for word in words.split():
         for found in re.finditer(rf"(?:^|(?<=\s)){word}\s+", text, re.IGNORECASE):
             yield text[: found.start()].strip(" ,"), text[found.end() :].strip()
 
 
 def made_in(text: str) -> list[Mention] | None:
-    """Return names of what is made: there `events` is a name, where it comes from it is none."""
+    """Return the mentions of outputs. Here `events` is a name; as an input it is not."""
     found = data_in(text)
     bare = parse_made(text) if found is None else None
     return [bare] if bare is not None else found
 
 
 def data_in(text: str) -> list[Mention] | None:
-    """Return names of data; what only moves data is none."""
+    """Return the mentions of data; None if one is a tool that only moves data."""
     found = parse_mentions(text)
     if found is None or any(m.actor for m in found):
         return None
@@ -75,13 +75,13 @@ def data_in(text: str) -> list[Mention] | None:
 
 
 def model_in(actor: str) -> Mention | None:
-    """Return the model that data goes through, where a model is what acts."""
+    """Return the model, if the actor is a machine-learning model."""
     found = parse_mention(actor.strip(" ,")) if actor.strip(" ,") else None
     return found if found is not None and found.kind == "model" else None
 
 
 def without_actor(text: str) -> tuple[str, str]:
-    """Split off who did it: `B by dbt`, `B via the sync job`."""
+    """Split off the actor: `B by dbt`, `B via the sync job`."""
     found = BY.search(text)
     who = parse_mention(found["who"]) if found else None
     if found is None or who is None or not (who.actor or who.kind == "model"):
@@ -90,7 +90,7 @@ def without_actor(text: str) -> tuple[str, str]:
 
 
 def how_made(verb: str, rest: str) -> tuple[str, str]:
-    """`by joining A and C` says how as well."""
+    """Split `joining A and C` into the transformation and its inputs."""
     first, _, others = rest.partition(" ")
     if first.casefold() in GERUNDS:
         return f"{verb} {rest}", others

@@ -26,7 +26,7 @@ _MAX_JOINED_LINES = 3
 
 
 class DescriptionLine(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """One line of a description, and what was made of it."""
+    """One line of a description and its role."""
 
     number: int
     text: str
@@ -35,7 +35,7 @@ class DescriptionLine(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=T
 
 
 class FlowDraft(msgspec.Struct, kw_only=True):
-    """One flow that a line describes. `near` are known names that may have been meant."""
+    """A flow of a line. `near` are similar known names."""
 
     source: str
     target: str
@@ -47,7 +47,7 @@ class FlowDraft(msgspec.Struct, kw_only=True):
 
 
 class PipelineDraft(msgspec.Struct, kw_only=True):
-    """The flows under one heading; a description without headings is one without a name."""
+    """The flows under one heading; without headings, one pipeline without a name."""
 
     name: str = ""
     schedule: str = ""
@@ -55,14 +55,14 @@ class PipelineDraft(msgspec.Struct, kw_only=True):
 
 
 class Description(msgspec.Struct, kw_only=True):
-    """Everything that was read, and every line of it."""
+    """The pipelines of a description, and the role of every line."""
 
     pipelines: list[PipelineDraft]
     lines: list[DescriptionLine]
 
     @property
     def flows(self) -> list[FlowDraft]:
-        """All flows, in the order in which they were described."""
+        """All flows in order."""
         return [flow for pipeline in self.pipelines for flow in pipeline.flows]
 
     @property
@@ -104,17 +104,17 @@ _INLINE_HEADING = re.compile(r"^(?P<head>[A-Z][\w /&-]*?(?:\s*\([^()]*\))?)\s*:\
 
 
 def parse_description(text: str) -> Description:
-    """Return the pipelines that a text describes, and what became of each of its lines."""
+    """Parse a text into pipelines."""
     return _DescriptionParser(text).read()
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a line; dots inside names end none."""
+    """Return the sentences of a line; a dot inside a name does not end a sentence."""
     return [part.strip() for part in _SENTENCE_END.split(text) if part.strip(" .")]
 
 
 class _DescriptionParser:
-    """One pass over the lines, with what the lines so far were about."""
+    """A single pass over the lines that keeps the current pipeline and topic."""
 
     def __init__(self, text: str) -> None:
         self._raws = list(_raw_lines(text))
@@ -130,7 +130,7 @@ class _DescriptionParser:
         return Description(pipelines=kept, lines=self._lines)
 
     def _read_at(self, at: int) -> int:
-        """Read what begins at a line; return how many lines that is."""
+        """Parse the statement that starts at a line; return its number of lines."""
         raw = self._raws[at]
         for role in (self._heading, self._schedule):
             if role(raw):
@@ -145,7 +145,7 @@ class _DescriptionParser:
         return 1
 
     def _joinable(self, at: int) -> int:
-        """Return how many lines from here may be one sentence that was wrapped."""
+        """Return the number of lines from here that may be one wrapped sentence."""
         count = 1
         while count < _MAX_JOINED_LINES and at + count < len(self._raws):
             following = self._raws[at + count]
@@ -161,11 +161,11 @@ class _DescriptionParser:
         return count
 
     def _whole(self, text: str) -> bool:
-        """Whether every sentence of a text can be read."""
+        """True if every sentence of a text can be parsed."""
         _, rest = _inline_heading(text)
         sentences = split_sentences(rest)
-        said = [parse_sentence(s, self._topic) for s in sentences if not _is_instruction(s)]
-        return bool(said) and all(s.clauses for s in said)
+        parsed = [parse_sentence(s, self._topic) for s in sentences if not _is_instruction(s)]
+        return bool(parsed) and all(s.clauses for s in parsed)
 
     def _heading(self, raw: _RawLine) -> bool:
         heading = _as_heading(raw)
@@ -188,7 +188,7 @@ class _DescriptionParser:
         return bool(when)
 
     def _flows(self, raw: _RawLine) -> None:
-        """Read the sentences of a line; what cannot be read of it is said back."""
+        """Parse the sentences of a line, and record those that cannot be read."""
         head, rest = _inline_heading(raw.text)
         if head:
             timed = _heading_schedule(head)
@@ -201,22 +201,22 @@ class _DescriptionParser:
             elif _is_instruction(sentence):
                 continue
             else:
-                said = parse_sentence(sentence, self._topic)
-                found = found or bool(said.clauses)
-                self._add(said, raw.number)
-                if said.problem:
-                    problems.append((sentence, said.problem))
+                parsed = parse_sentence(sentence, self._topic)
+                found = found or bool(parsed.clauses)
+                self._add(parsed, raw.number)
+                if parsed.problem:
+                    problems.append((sentence, parsed.problem))
         self._lines += _outcome(raw, problems, found)
 
-    def _add(self, said: ParsedSentence, number: int) -> None:
-        for clause in said.clauses:
-            self._pipelines[-1].flows += _drafts(clause, number, said.schedule)
-        if said.clauses:
-            self._topic = tuple(m.text for m in said.clauses[-1].targets)
+    def _add(self, parsed: ParsedSentence, number: int) -> None:
+        for clause in parsed.clauses:
+            self._pipelines[-1].flows += _drafts(clause, number, parsed.schedule)
+        if parsed.clauses:
+            self._topic = tuple(m.text for m in parsed.clauses[-1].targets)
 
 
 def _is_instruction(text: str) -> bool:
-    """`Register that flow for them.` asks for nothing that other lines do not say."""
+    """True for a sentence without a flow, such as `Register that flow for them.`"""
     return bool(_INSTRUCTION.fullmatch(text)) and not any(map(is_marked, text.split()))
 
 
@@ -239,13 +239,13 @@ def _raw_lines(text: str) -> Iterator[_RawLine]:
     for number, line in enumerate(text.splitlines(), 1):
         bare = line.strip()
         if not re.search(r"\w", bare):
-            continue  # blank, or a ruled line
+            continue  # blank line or ruler
         stripped = _BULLET.sub("", bare)
         yield _RawLine(number, stripped, stripped != bare)
 
 
 def _as_heading(raw: _RawLine) -> str:
-    """Return the text of a heading, or nothing."""
+    """Return the text of a heading, or an empty string."""
     found = _MARKDOWN.match(raw.text)
     if found:
         return str(found["hash"] or found["bold"]).rstrip(":").strip()
@@ -259,7 +259,7 @@ def _as_heading(raw: _RawLine) -> str:
 
 
 def _heading_schedule(heading: str) -> TextAndSchedule:
-    """Split a heading into its name and when it runs: what is in brackets says it best."""
+    """Split a heading into name and schedule, which is usually in brackets."""
     bracket = re.search(r"\s*\(([^()]*)\)", heading)
     when = parse_schedule_line(bracket[1]) if bracket else ""
     if bracket and when:
@@ -279,7 +279,7 @@ def _inline_heading(text: str) -> tuple[str, str]:
         return "", text
     bare = take_schedule(found["head"]).text
     titled = _HEADING_NOUN.search(bare) is not None and _names_only(bare)
-    if titled or (bare.strip() and _ARROW.search(found["rest"])):  # before arrows, any words
+    if titled or (bare.strip() and _ARROW.search(found["rest"])):  # any words before arrows
         return found["head"], found["rest"]
     return "", text
 

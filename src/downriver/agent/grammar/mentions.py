@@ -31,7 +31,7 @@ from downriver.agent.grammar.vocabulary import (
 _MOST_WORDS = 5
 _SURE, _NAMED, _SYSTEM, _PLAIN, _PHRASE = 1.0, 0.97, 0.9, 0.8, 0.65
 _NO_NAMES = CONTENTS | DETERMINERS | PLACES | frozenset(KINDS)
-# `orders feeds demand` is no name. A verb as the last word may be a noun: `NPS scores`.
+# `orders feeds demand` is not a name. A verb as the last word may be a noun: `NPS scores`.
 _ACTS = frozenset(third_person(base) for base in BASES)
 _JOB_NAME = re.compile(r"_(?:job|dag|task|script|etl)$|\.(?:py|sql|sh|ipynb)$")
 _MADE = word_set("events logs messages metrics snapshots updates changes files exports extracts")
@@ -42,10 +42,10 @@ _AND = re.compile(
 
 
 class Mention(NamedTuple):
-    """What a phrase names: an id as people write it, and how sure that is.
+    """An entity named in a text: its id as people write it, and the confidence.
 
-    `phrase` is the whole phrase as one name, for where something is known by that. `marked`: the
-    phrase can only be a name. `actor`: it moves data and holds none.
+    `phrase` is the whole phrase as one name. `marked`: the phrase can only be a name. `actor`: it
+    moves data and stores none.
     """
 
     text: str
@@ -62,7 +62,7 @@ class Mention(NamedTuple):
 
 
 def parse_mentions(text: str) -> list[Mention] | None:
-    """Return what a list of names means; None when a part of it is no name."""
+    """Parse a list of names; None if a part is not a name."""
     text = re.sub(r"^both\s+", "", text.strip(" ,;."), flags=re.IGNORECASE)
     if not text:
         return None
@@ -71,7 +71,7 @@ def parse_mentions(text: str) -> list[Mention] | None:
 
 
 def parse_mention(text: str) -> Mention | None:
-    """Return what one phrase names, None when it names nothing."""
+    """Parse one phrase; None if it is not a name."""
     words = _bare_words(text)
     if not words:
         return None
@@ -92,7 +92,7 @@ def parse_mention(text: str) -> Mention | None:
 
 
 def parse_made(text: str) -> Mention | None:
-    """Return the name in `into events`: a word for some kind of data, where that is made."""
+    """Parse the output of `into events`: a generic noun that is a name only as an output."""
     words = _bare_words(text)
     if len(words) != 1 or words[0].casefold() not in _MADE:
         return None

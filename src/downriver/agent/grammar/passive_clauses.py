@@ -69,7 +69,7 @@ _FROM = re.compile(r"\bfrom\s+(?P<names>.+?)(?:,?\s+and\s+[a-z]+ed\b.*)?", re.IG
 
 
 def _sources(subject: str, how: str) -> list[Mention] | None:
-    """Return what data comes from: `features are computed from A and stored in B` is about A."""
+    """Return the inputs: for `features are computed from A and stored in B` that is A."""
     at = how.casefold().find("from ")
     if at < 0:
         return data_in(subject)
@@ -78,7 +78,7 @@ def _sources(subject: str, how: str) -> list[Mention] | None:
 
 
 def _purpose(how: str, after: str) -> tuple[str, str]:
-    """`used to build B`: the object of the second verb is what is made."""
+    """Split `used to build B`: the object of the second verb is the output."""
     first, _, rest = after.partition(" ")
     used = how.split()[0].casefold() in ("used", "needed")
     if first.casefold() in (BASES if used else FEED_BASES):
@@ -103,12 +103,12 @@ _JOINED_WITH = re.compile(
 )
 
 
-# `joined with A and written to B`: the second verb is no name.
+# `joined with A and written to B`: the second verb is not a name.
 _AND_DONE = re.compile(r",?\s+and\s+(?:[a-z]+ed|written|sent|put|fed|built)\b.*$", re.IGNORECASE)
 
 
 def _joined(how: str) -> list[Mention] | None:
-    """Return what a thing is joined with; None when that cannot be read."""
+    """Return the inputs of a join; None if they cannot be read."""
     found = _JOINED_WITH.fullmatch(how)
     if found is None or is_participle(found["others"].split()[0]):
         return []

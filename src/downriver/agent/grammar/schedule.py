@@ -33,7 +33,7 @@ _CORE = (
     rf"|{_AT}{_TAIL}|{_ON}{_TAIL}|{_ADVERB}{_TAIL}"
     r"|cron(?:\s+expression)?\s*[:=]?\s*[`\"']?(?:[\d*/,\-]+\s+){4}[\d*/,\-A-Z]+[`\"']?)"
 )
-# Bare adverbs stand before nouns too: `daily revenue` is a name, `the nightly job` is not.
+# Adverbs may be part of a name: `daily revenue` is a name, `the nightly job` is not.
 _FREE = (
     r"(?=\s*(?:$|[,.;:)]|(?:into|onto|to|by|from|and|in|is|are|it|the|an?|we|our|out|via|using|"
     r"with|on)\b))"
@@ -58,14 +58,14 @@ _CRON = re.compile(r"(?:[\d*/,\-]+\s+){4}[\d*/,\-A-Z]+")
 
 
 class TextAndSchedule(NamedTuple):
-    """A text without its schedule, and the schedule; empty when it has none."""
+    """A text without its schedule, and the schedule (empty if none)."""
 
     text: str
     schedule: str
 
 
 def take_schedule(text: str) -> TextAndSchedule:
-    """Return a sentence without the words that say when; the first such words count."""
+    """Split the first schedule off a sentence."""
     found = _SCHEDULE.search(text)
     if found is None:
         return TextAndSchedule(text, "")
@@ -78,7 +78,7 @@ def take_schedule(text: str) -> TextAndSchedule:
 
 
 def parse_schedule_line(text: str) -> str:
-    """Return when a line of its own says that things run, or nothing."""
+    """Return the schedule of a line that contains only a schedule, else an empty string."""
     found = _LABEL.fullmatch(text.strip())
     when = found["when"] if found else text.strip().rstrip(".")
     if found and _CRON.fullmatch(when.strip("`\"'")):

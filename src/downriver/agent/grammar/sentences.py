@@ -56,13 +56,13 @@ _SURE = 0.98
 
 
 def parse_arrows(text: str) -> list[Clause] | None:
-    """Return the steps of a chain of arrows; None when there is no arrow."""
+    """Return the steps of a chain of arrows; None if there is no arrow."""
     text = _STAGE.sub(r"-[\g<label>]->", text)  # `a -> (dedupe) -> b`
     arrows = list(_ARROW.finditer(text))
     if not arrows:
         return _parse_equation(text)
     if len({arrow["left"] is None for arrow in arrows}) > 1:
-        raise UnclearError("its arrows point both ways")
+        raise UnclearError("arrows point in both directions")
     text, note = _without_note(text)
     stops = [_stop(part) for part in _parts(text)]
     labels = [(a["label"] or a["word"] or note or "").strip() for a in arrows]
@@ -74,13 +74,13 @@ def parse_arrows(text: str) -> list[Clause] | None:
 
 
 def _parse_equation(text: str) -> list[Clause] | None:
-    """`c = a + b`, and `a + b = c`: what stands alone is what is made."""
+    """Parse `c = a + b` or `a + b = c`: the single name is the output."""
     sides = _EQUALS.split(text)
     if len(sides) != 2:
         return None
     left, right = (_stop(side) for side in sides)
     if len(left) > 1 and len(right) > 1:
-        raise UnclearError("both sides of its equals sign are several things")
+        raise UnclearError("both sides of the equals sign have several names")
     sources, targets = (left, right) if len(left) > 1 else (right, left)
     return [_step(sources, targets, "")]
 
@@ -102,11 +102,11 @@ def _parts(text: str) -> list[str]:
 
 def _stop(part: str) -> list[Mention]:
     part = part.strip(" []#/")
-    # Between arrows `a` alone is a name, not an article.
+    # Between arrows a single `a` is a name, not an article.
     found = parse_mentions(re.sub(r"(?<!\S)([aA])(?=\s*(?:[,+&]|$))", QUOTE_MARK + r"\1", part))
     if not found:
         raise UnclearError(
-            f"{part.strip()!r} is no name" if part.strip() else "an arrow ends in nothing"
+            f"{part.strip()!r} is not a name" if part.strip() else "an arrow has no name at one end"
         )
     return found
 
@@ -138,7 +138,7 @@ PATTERNS: tuple[Callable[[str], Clause | None], ...] = (
 
 
 def parse_clause(text: str) -> list[Clause]:
-    """Return what a clause says; nothing when no pattern fits."""
+    """Return the clause of the first pattern that matches; an empty list if none does."""
     text = re.sub(r"\s+", " ", text).strip(" ,;.")
     for pattern in PATTERNS:
         found = pattern(text)
@@ -151,11 +151,11 @@ _BESIDE = re.compile(r"\b(?:on|by|per|over|for|where|using|via|at)\s+\S+", re.IG
 
 
 def _left_out(text: str, clause: Clause) -> list[str]:
-    """Return the names in a clause that have no place in what was read: then it was misread."""
-    told = " ".join((clause.how, *(m.text for m in (*clause.sources, *clause.targets))))
+    """Return names of the text that the clause lacks: then the pattern misread the text."""
+    used = " ".join((clause.how, *(m.text for m in (*clause.sources, *clause.targets))))
     via = clause.via.text if clause.via else ""
     names = [word.strip(",;.()") for word in _BESIDE.sub("", text).split()]
-    return [n for n in names if is_marked(n) and n not in told + via and not _is_actor(n)]
+    return [n for n in names if is_marked(n) and n not in used + via and not _is_actor(n)]
 
 
 def _is_actor(name: str) -> bool:
@@ -164,14 +164,14 @@ def _is_actor(name: str) -> bool:
 
 
 class ParsedSentence(NamedTuple):
-    """What a sentence says: clauses, when they run, or why it could not be read."""
+    """The clauses and schedule of a sentence, or the reason why it could not be read."""
 
     clauses: list[Clause]
     schedule: str = ""
     problem: str = ""
 
 
-_MAX_LENGTH = 400  # what patterns cost grows with the cube of it
+_MAX_LENGTH = 400  # the cost of the patterns is cubic
 _QUOTED = re.compile(r"`([^`\n]+)`|\"([\w .$#/:-]+)\"|'([\w.$#/:-]+)'|\*\*([\w.$#/:-]+)\*\*")
 _STEP = re.compile(
     r"^(?:(?:step\s+\d+\s*[:.)-]|first(?:ly)?|second(?:ly)?|third(?:ly)?|then|next|after that|"
@@ -192,7 +192,7 @@ _COLON_FRAME = re.compile(
 _FLOW_THAT = re.compile(
     r"^(?:an?|the|this)\s+(?:new\s+)?(?:flow|job|pipeline|step)\s+(?:that|which)\s+", re.IGNORECASE
 )
-# What is denied, supposed or over is no flow.
+# Negated, hypothetical and past statements are not flows.
 _DOUBT = re.compile(
     r"\b(?:not|never|no longer|no|if|unless|maybe|perhaps|might|could|should|would|may|probably|"
     r"possibly|instead|stop(?:s|ped)?|instead of|or)\b|n't\b|(?<!is )(?<!are )\bused to\b",
@@ -217,32 +217,30 @@ _VERB_FIRST = re.compile(r"^(?:is|are|gets?|was|were)\b", re.IGNORECASE)
 
 
 def parse_sentence(text: str, before: tuple[str, ...] = ()) -> ParsedSentence:
-    """Return what a sentence says; `before` is what the last one was about, for `it`."""
+    """Parse a sentence; `before` are the names that `it` refers to."""
     if len(text) > _MAX_LENGTH:
         return ParsedSentence(
-            [], "", f"it is longer than {_MAX_LENGTH} characters; say it in several sentences"
+            [], "", f"longer than {_MAX_LENGTH} characters; split it into several sentences"
         )
     timed = take_schedule(_mark_quotes(text))
     bare = _without_frame(timed.text)
     doubt = _DOUBT.search(bare)
     if doubt:
-        return ParsedSentence([], timed.schedule, f"with {doubt[0]!r} it does not say what happens")
+        return ParsedSentence([], timed.schedule, f"{doubt[0]!r} makes the statement uncertain")
     bare, refers = _replace_pronoun(bare, before)
     try:
         clauses = _parse(bare)
     except UnclearError as unclear:
         return ParsedSentence([], timed.schedule, str(unclear))
     if not clauses:
-        return ParsedSentence(
-            [], timed.schedule, "no flow from one thing to another was found in it"
-        )
+        return ParsedSentence([], timed.schedule, "no flow found")
     if refers:
         clauses = [c._replace(confidence=c.confidence * 0.95) for c in clauses]
     return ParsedSentence(clauses, timed.schedule)
 
 
 def _mark_quotes(text: str) -> str:
-    """Keep what was quoted in one piece, and remember that it was."""
+    """Mark quoted text, so that it stays one name."""
 
     def mark(found: re.Match[str]) -> str:
         inner = next(group for group in found.groups() if group)
@@ -278,7 +276,7 @@ def _parse(text: str) -> list[Clause]:
 
 
 def _parse_chain(text: str) -> list[Clause]:
-    """A is cleaned into B, which feeds C: each clause goes on from the one before."""
+    """Parse `A is cleaned into B, which feeds C`: each clause continues the previous one."""
     cuts = list(_CHAIN.finditer(text))
     for cut in cuts:
         first = parse_clause(text[: cut.start()])
@@ -294,12 +292,12 @@ def _parse_chain(text: str) -> list[Clause]:
 
 
 def _referred(mention: Mention) -> str:
-    """Return words that mean the same thing again: those that were used, else its id."""
+    """Return text that parses to the same mention: its own text, else its id."""
     return mention.text if parse_mention(mention.text) else mention.id
 
 
 def _with_subject(subject: str, rest: str) -> str:
-    """Give a clause without a subject the one it means."""
+    """Add the subject to a clause that lacks it."""
     first = rest.split()[0].casefold() if rest.split() else ""
     if first in ("into", "to", "onto"):
         return f"{subject} goes {rest}"
@@ -309,7 +307,7 @@ def _with_subject(subject: str, rest: str) -> str:
 
 
 def _parse_parts(text: str) -> list[Clause]:
-    """A feeds B and C feeds D: two clauses that each stand alone."""
+    """Parse `A feeds B and C feeds D`: independent clauses."""
     for cut in _ALSO.finditer(text):
         first, second = text[: cut.start()], text[cut.end() :]
         left = _whole(first)

@@ -8,17 +8,17 @@ import re
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text: a list that reads like one."""
+    """Return the words of a text as a set."""
     return frozenset(text.split())
 
 
-# What may stand before a name and says nothing about it.
+# Words before a name that are not part of it.
 DETERMINERS = word_set(
     """
     a an the our my their its your this that these those some all every each both new existing
     following same another any"""
 )
-# Words that cannot be part of a name: a phrase that holds one is more than a name.
+# Words that cannot be part of a name.
 FUNCTION_WORDS = word_set(
     """
     into onto to from by which that who is are was were be been being has have had it they them
@@ -28,7 +28,7 @@ FUNCTION_WORDS = word_set(
     probably likely possibly sometimes somehow unlike except instead rather despite excluding like
     only writes reads feeds goes sends get gets got"""
 )
-# Nouns that say what data is like, not where it is.
+# Nouns for content, not for datasets.
 CONTENTS = word_set(
     """
     data record records row rows event events message messages file files export exports dump
@@ -36,11 +36,11 @@ CONTENTS = word_set(
     information info stuff payload payloads webhook webhooks change changes update updates
     snapshot snapshots feed feeds batch batches metric metrics stream streams everything"""
 )
-# Where data is kept, said so vaguely that it is no name.
+# Storage words that are too vague to be names.
 PLACES = word_set(
     "warehouse lake lakehouse storage cloud database db somewhere here management everyone"
 )
-# What a name is called after tells what kind of thing it is.
+# Nouns after a name that state its kind.
 KINDS = {
     "table": "table", "tables": "table", "view": "view", "dataset": "table", "api": "api",
     "apis": "api", "endpoint": "api", "service": "api", "database": "api", "db": "api",
@@ -49,7 +49,7 @@ KINDS = {
     "classifier": "model", "dashboard": "dashboard", "report": "report", "file": "file",
     "spreadsheet": "file", "sheet": "file", "bucket": "file", "feature": "feature",
 }  # fmt: skip
-# Where data comes from that people call by name.
+# Source systems by name.
 SYSTEMS = word_set(
     """
     stripe salesforce hubspot shopify zendesk marketo segment netsuite workday jira github
@@ -60,7 +60,7 @@ SYSTEMS = word_set(
     salesforce.com ga4 s3 gcs sftp ftp zuora chargebee recurly pipedrive freshdesk
     snowflake bigquery redshift looker tableau powerbi metabase superset"""
 )
-# What moves data and is no data itself.
+# Tools that move data and store none.
 TOOLS = word_set(
     """
     airflow dbt fivetran airbyte spark pyspark dagster prefect stitch meltano glue beam flink
@@ -85,30 +85,30 @@ URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s,;]+", re.IGNORECASE)
 IDENTIFIER = re.compile(r"[A-Za-z_$#][\w$#]*(?:[./-][\w*$#-]+)*")
 FILE_ENDINGS = (".csv", ".parquet", ".json", ".jsonl", ".avro", ".orc", ".xlsx", ".txt", ".tsv")
 
-# Inside quotes a space is part of the name; this stands for it until the name is read.
+# Placeholder for a space in a quoted name.
 QUOTED_SPACE = "\ue000"
-QUOTE_MARK = "\ue001"  # put before what was quoted: it is a name, however plain
+QUOTE_MARK = "\ue001"  # marks a quoted name
 
 
 def unquoted(text: str) -> str:
-    """Return a text as it was written, without the marks of quoted names."""
+    """Return a text without the marks of quoted names."""
     return text.replace(QUOTE_MARK, "").replace(QUOTED_SPACE, " ")
 
 
 def is_marked(word: str) -> bool:
-    """Tell whether a word can only be a name: quoted, or with an underscore, dot or digit."""
+    """True if a word can only be a name: quoted, or with an underscore, dot or digit."""
     if word.startswith(QUOTE_MARK):
         return True
     return bool(IDENTIFIER.fullmatch(word)) and bool(re.search(r"[_.\d$#/]", word))
 
 
-# Moves data as it is: `S loads … into T`.
+# Verbs that move data unchanged: `S loads … into T`.
 _MOVE = """load copy pull extract ingest stream write send push export dump publish sync replicate
     import move deliver emit output save store append insert upsert land feed ship transfer migrate
     mirror backfill unload upload fetch collect pipe forward drop offload propagate capture persist
     materialize materialise snapshot archive flow go stage put post drain end sink route bring
     funnel relay syndicate hand pass arrive download trickle"""
-# Makes other data of it: `S is cleaned into T`, `dbt joins A with B into T`.
+# Verbs that transform data: `S is cleaned into T`, `dbt joins A with B into T`.
 _CHANGE = """clean cleanse dedupe deduplicate join merge combine union aggregate summarize summarise
     transform convert normalize normalise filter enrich parse roll pivot sessionize mask anonymize
     anonymise validate standardize standardise flatten score group bucket sample split blend cast
@@ -117,10 +117,10 @@ _CHANGE = """clean cleanse dedupe deduplicate join merge combine union aggregate
     annotate label tag compress consolidate compile distill collapse analyze analyse average count
     sum pseudonymize translate classify turn shape link stitch augment supplement derive
     select project encrypt redact"""
-# Their object is where the data goes: `S feeds T`.
+# Verbs whose object is the output: `S feeds T`.
 _FEED = """feed populate power drive fill update refresh produce generate create build back supply
     hydrate train inform maintain underpin output emit write form yield"""
-# Their object is where the data comes from: `T joins A and B`.
+# Verbs whose object is the input: `T joins A and B`.
 _DRAW = """join combine merge union aggregate summarize summarise consume read use query blend
     deduplicate dedupe clean filter enrich average count sum"""
 _JOIN = """join merge combine union enrich match blend augment supplement stitch link unify
@@ -182,6 +182,6 @@ KNOWN_PARTICIPLES = frozenset(participle(base) for base in (*BASES, *_DRAW.split
 
 
 def is_participle(word: str) -> bool:
-    """Tell whether a word can follow `is`: a verb listed here, or any regular one."""
+    """True if a word is a participle: of a listed verb, or of any regular verb."""
     word = word.casefold()
     return word in KNOWN_PARTICIPLES or bool(re.fullmatch(r"[a-z-]{3,}ed", word))

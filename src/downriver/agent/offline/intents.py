@@ -1,4 +1,4 @@
-"""The intent of a message. The first intent whose pattern matches is chosen."""
+"""The intent of a message, its direction and depth. The first intent that matches is chosen."""
 
 from __future__ import annotations
 
@@ -6,10 +6,158 @@ import re
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from downriver.agent.grammar import parse_description
-from downriver.agent.offline import intent_patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+def _pattern(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(alternatives), re.IGNORECASE | re.MULTILINE)
+
+
+_CHANGES = r"(?:chang|drop|renam|remov|delet|deprecat|alter|retir|decommission)\w*"
+
+HELP = _pattern(r"^\s*(?:help|\?|what can you do\b.*|how do you work\b.*|commands)\s*[?.!]*\s*$")
+GATE = _pattern(r"^\s*entity\s*:.*\S")
+SQL = re.compile(
+    r"\b(?:insert\s+(?:into|overwrite)\s+\S+.*?\bselect\b"
+    r"|create\s+(?:or\s+replace\s+)?(?:temp(?:orary)?\s+)?(?:table|view|materialized\s+view)"
+    r"\s+\S+\s+as\b"
+    r"|merge\s+into\s+\S+\s+.*?\busing\b|update\s+\S+\s+set\s+\S+\s*=)",
+    re.IGNORECASE | re.DOTALL,
+)
+DIAGRAM = _pattern(
+    r"\b(?:diagram|mermaid|draw|visuali[sz]e|visuali[sz]ation|graphviz|svg|picture|flowchart)\b",
+    r"\b(?:cypher|export)\b",
+    r"\bdot (?:file|graph|format)\b",
+)
+KPIS = _pattern(
+    r"\b(?:kpis|scorecard|lineage coverage|coverage of (?:the )?lineage)\b",
+    r"\borphan(?:s|ed)?\b",
+    r"\bhow many (?:tables|datasets|jobs)\b",
+    r"\bhealth of (?:the |our )?(?:catalog|lineage|platform)\b",
+    r"\bhow healthy is (?:the|our) (?:catalog|lineage|data)\b",
+)
+INCIDENT = _pattern(
+    r"\bincident\b",
+    r"\boutage\b",
+    r"\bpost-?mortem\b",
+    r"\bwhat (?:happened to|went wrong)\b",
+)
+FIX = _pattern(r"\b(?:fix|patch|repair)\b", r"\bmigrate the (?:code|consumers)\b")
+DIAGNOSE = _pattern(
+    r"\bwhy (?:is|are|does|do|did|has|have|was|were)\b",
+    r"\bdiagnos",
+    r"\bwrong with\b",
+    r"\broot cause\b",
+    r"\b(?:debug|investigate|troubleshoot)\b",
+    r"\b(?:is|are|looks?|seems?) (?:wrong|off|stale|broken|incorrect|too (?:low|high))\b",
+)
+IMPACT = _pattern(
+    r"\bimpact",
+    r"\bblast radius\b",
+    r"\brisk(?:y|s|ier)?\b",
+    r"\bbreaks?\b",
+    r"\bsafe(?:ly)?\b",
+    r"\bwhat (?:happens|would happen|will happen) (?:if|when)\b",
+    r"\bgo/no-go\b",
+    rf"\bcan (?:i|we) {_CHANGES}",
+    rf"\b(?:wants?|plans?|planning|going|propose[sd]?|like) (?:to|on) (?:{_CHANGES}|mak\w*)",
+    rf"\bif (?:i|we|someone|they) {_CHANGES}",
+    rf"^\s*(?:please\s+)?{_CHANGES}\b[^\n]*\?\s*$",
+    r"\baffected\b",
+    r"\bshould (?:we|i) (?:proceed|drop|rename|change|deploy|ship)\b",
+)
+PATHS = _pattern(
+    r"\bpaths?\b",
+    r"\broutes?\b",
+    r"\b(?:connection|link)s? (?:from|between)\b",
+    r"\bbetween\b",
+    r"\bhow (?:does|do|is) .+? (?:reach|get (?:to|into)|flow (?:to|into)|end up in|"
+    r"(?:connected|related|linked) to)\b",
+)
+COLUMN = _pattern(
+    r"\bcolumn(?:-level)? lineage\b",
+    r"\bcolumns?\b.*\b(?:com(?:es?|ing)|derived|computed|calculated|made|built)\b",
+    r"\bhow (?:is|are|was) .+? (?:computed|calculated|derived|made|produced|populated)\b",
+    r"\bwhich columns? (?:feeds?|makes?|goes? into)\b",
+)
+SEARCH = _pattern(
+    r"^\s*(?:please )?(?:find|search|list|look up|show (?:me )?all)\b",
+    r"\bwhich (?:tables|datasets|jobs|models) (?:have|are called|match|contain|mention)\b",
+    r"\bdo we have\b",
+    r"\bis there an?\b",
+    r"\bwhat (?:tables|datasets) (?:do|are)\b",
+)
+ENTITY = _pattern(
+    r"\bwhat(?: i|')s\b",
+    r"\btell me (?:more )?about\b",
+    r"\bdescribe\b",
+    r"\bwho owns\b",
+    r"\bowners? of\b",
+    r"\bcolumns (?:of|in|does)\b",
+    r"\bdetails (?:of|on|about)\b",
+    r"\bschema of\b",
+    r"\blast run\b",
+)
+REGISTER = _pattern(
+    r"^\s*(?:please\s+|can you\s+|could you\s+)?(?:register|record|declare|track)\b",
+    r"^\s*(?:please\s+)?add\s+(?:an?|the|this|these|our)\s+(?:new\s+)?(?:flow|pipeline|edge)s?\b",
+    r"\bregister (?:that|this|the|these|it|them|our)\b",
+    r"\bnew (?:flow|pipeline)s?\s*:",
+)
+UPSTREAM = _pattern(
+    r"\bupstream\b",
+    r"\bc[oa]mes? from\b",
+    r"\bcoming from\b",
+    r"\borigin",
+    r"\bsources? of\b",
+    r"\bsourced from\b",
+    r"\bwhat (?:feeds|populates|produces|builds|makes|loads|goes into)\b",
+    r"\bback to\b",
+    r"\bhow (?:does|do|did) [^?]+ gets? (?:its|their|the|all|any) data\b",
+    r"\b(?:derived?|built) from\b",
+    r"\b(?:parents?|ancestors?|provenance|behind)\b",
+    r"\binputs? (?:of|to)\b",
+    r"\bwhere [^?]+ from\b",
+    r"\b(?:does|do|is) [^?]+ (?:depend(?:ent|s)? on|rely on|reads? from)\b",
+)
+DOWNSTREAM = _pattern(
+    r"\bdownstream\b",
+    r"\bwh(?:at|o|ich)\b(?! does\b| do\b| is\b)[^?.]*?\b(?:depends?|relies|rely) on\b",
+    r"\bconsum(?:es|ers?|ed)\b",
+    r"\b(?:dependents?|descendants?|children)\b",
+    r"\bwh(?:o|at|ich)\b[^?.]*?\b(?:uses?|reads?|queries|consumes?)\b",
+    r"\b(?:used|read|fed|powered) by\b",
+    r"\bused in\b",
+    r"\bwhere does [^?]+ (?:go|flow|end up|land)\b",
+    r"\bwhat does [^?]+ feed\b",
+    r"\bgoes to\b",
+)
+BOTH = _pattern(
+    r"\bboth (?:directions|ways|sides)\b",
+    r"\beither (?:direction|way)\b",
+    r"\bend[\s-]to[\s-]end\b",
+    r"\bup(?:stream)? and down(?:stream)?\b",
+    r"\bdownstream and upstream\b",
+)
+LINEAGE = _pattern(r"\b(?:lineage|trace|dependenc(?:y|ies)|graph|connected|related)\b")
+DEPTH = _pattern(
+    r"\b(?:depth(?: of)?|within|up to|next|only|just)\s+(\d{1,3})\b",
+    r"\b(\d{1,3})\s+(?:hops?|steps?|levels?)\b",
+)
+DIRECT = _pattern(r"\b(?:direct(?:ly)?|immediate(?:ly)?)\b")
+DECIDE = _pattern(
+    r"\bproceed\b",
+    r"\bsafe",
+    r"\bgate\b",
+    r"\bapprov",
+    r"\bblock",
+    r"\bgo/no-go\b",
+    r"\b(?:can|should) (?:i|we)\b",
+    r"\bdecision\b",
+    r"\ballowed\b",
+)
 
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s", re.MULTILINE)
 Kind = Literal[
@@ -19,9 +167,9 @@ Kind = Literal[
 
 
 class Intent(NamedTuple):
-    """What is asked, and the parts of the question that are not names.
+    """The kind of a question, with direction and depth.
 
-    `decide`: the asker wants to be told whether to go on.
+    `decide`: the question asks for a decision.
     """
 
     kind: Kind
@@ -31,52 +179,52 @@ class Intent(NamedTuple):
 
 
 def read_intent(text: str) -> Intent:
-    """Return what a message asks for."""
+    """Return the intent of a message."""
     for kind, is_meant in INTENTS:
         if is_meant(text):
-            decide = bool(intent_patterns.DECIDE.search(text))
+            decide = bool(DECIDE.search(text))
             return Intent(kind, direction_of(text), depth_of(text), decide)
     return Intent("unknown")
 
 
 def direction_of(text: str) -> str:
-    """Return which way a question looks; both when it says neither or both."""
+    """Return the direction of a question; both if it states none or both."""
     stated = {word.lower() for word in re.findall(r"\b(?:up|down)stream\b", text, re.IGNORECASE)}
-    if intent_patterns.BOTH.search(text) or len(stated) > 1:
+    if BOTH.search(text) or len(stated) > 1:
         return "both"
     if stated:
         return "upstream" if "upstream" in stated else "downstream"
-    up, down = intent_patterns.UPSTREAM.search(text), intent_patterns.DOWNSTREAM.search(text)
+    up, down = UPSTREAM.search(text), DOWNSTREAM.search(text)
     if bool(up) == bool(down):
         return "both"
     return "upstream" if up else "downstream"
 
 
 def depth_of(text: str) -> int | None:
-    """Return how many steps a question is about, None when it is about all."""
-    found = intent_patterns.DEPTH.search(text)
+    """Return the number of steps in a question; None for all."""
+    found = DEPTH.search(text)
     if found:
         return int(found[1] or found[2])
-    return 1 if intent_patterns.DIRECT.search(text) else None
+    return 1 if DIRECT.search(text) else None
 
 
 def _is_registration(text: str) -> bool:
-    if intent_patterns.REGISTER.search(text):
+    if REGISTER.search(text):
         return True
     if "?" in text:
         return False
     found = parse_description(text)
-    # A message that is mostly flows, or a list with one, describes a pipeline all the same.
+    # A message with mostly flows, or a list with at least one, describes a pipeline.
     listed = len(_ITEM.findall(text)) > 1
     return bool(found.flows) and (listed or len(found.flows) >= len(found.not_understood))
 
 
 def _is_trace(text: str) -> bool:
     patterns = (
-        intent_patterns.UPSTREAM,
-        intent_patterns.DOWNSTREAM,
-        intent_patterns.BOTH,
-        intent_patterns.LINEAGE,
+        UPSTREAM,
+        DOWNSTREAM,
+        BOTH,
+        LINEAGE,
     )
     return any(pattern.search(text) for pattern in patterns)
 
@@ -86,19 +234,19 @@ def _has(pattern: re.Pattern[str]) -> Callable[[str], bool]:
 
 
 INTENTS: tuple[tuple[Kind, Callable[[str], bool]], ...] = (
-    ("help", _has(intent_patterns.HELP)),
-    ("gate", _has(intent_patterns.GATE)),
-    ("sql", _has(intent_patterns.SQL)),
+    ("help", _has(HELP)),
+    ("gate", _has(GATE)),
+    ("sql", _has(SQL)),
     ("register", _is_registration),
-    ("diagram", _has(intent_patterns.DIAGRAM)),
-    ("kpis", _has(intent_patterns.KPIS)),
-    ("incident", _has(intent_patterns.INCIDENT)),
-    ("fix", _has(intent_patterns.FIX)),
-    ("impact", _has(intent_patterns.IMPACT)),
-    ("diagnose", _has(intent_patterns.DIAGNOSE)),
-    ("column", _has(intent_patterns.COLUMN)),
-    ("paths", _has(intent_patterns.PATHS)),
+    ("diagram", _has(DIAGRAM)),
+    ("kpis", _has(KPIS)),
+    ("incident", _has(INCIDENT)),
+    ("fix", _has(FIX)),
+    ("impact", _has(IMPACT)),
+    ("diagnose", _has(DIAGNOSE)),
+    ("column", _has(COLUMN)),
+    ("paths", _has(PATHS)),
     ("trace", _is_trace),
-    ("search", _has(intent_patterns.SEARCH)),
-    ("entity", _has(intent_patterns.ENTITY)),
+    ("search", _has(SEARCH)),
+    ("entity", _has(ENTITY)),
 )

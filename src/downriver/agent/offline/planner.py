@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from downriver.agent.grammar import parse_description
-from downriver.agent.offline import intent_patterns, replies
-from downriver.agent.offline.intents import Intent, read_intent
+from downriver.agent.offline import replies
+from downriver.agent.offline.intents import SQL, Intent, read_intent
 from downriver.agent.offline.question_entities import find_names, plain_words
 from downriver.agent.tools.entity_names import resolve_entity
 from downriver.errors import DownriverError, EntityNotFoundError, InvalidRequestError
@@ -26,7 +26,7 @@ _LABEL = re.compile(
 
 
 class GateMessage(NamedTuple):
-    """What a request says of a change."""
+    """The entity and change of a labelled request."""
 
     entity: str
     change_type: str
@@ -34,13 +34,13 @@ class GateMessage(NamedTuple):
 
 
 def parse_gate_message(text: str) -> GateMessage | None:
-    """Return what a labelled request says; None where it names no entity."""
-    said: dict[str, str] = {}
-    for found in _LABEL.finditer(text):
-        said.setdefault(_meaning(found["label"].lower()), found["value"].strip("`\"' "))
-    if not said.get("entity"):
+    """Parse a labelled request (`Entity: …`); None if it names no entity."""
+    values: dict[str, str] = {}
+    for match in _LABEL.finditer(text):
+        values.setdefault(_meaning(match["label"].lower()), match["value"].strip("`\"' "))
+    if not values.get("entity"):
         return None
-    return GateMessage(said["entity"], said.get("type", ""), said.get("description", ""))
+    return GateMessage(values["entity"], values.get("type", ""), values.get("description", ""))
 
 
 def _meaning(label: str) -> str:
@@ -50,24 +50,24 @@ def _meaning(label: str) -> str:
 
 
 HELP = """\
-I read these, without a model:
-  pipelines in plain words   raw_orders is cleaned into orders_clean; a -> b -> c
+Without a model, I understand:
+  pipeline descriptions      raw_orders is cleaned into orders_clean; a -> b -> c
   SQL statements             INSERT INTO orders_clean SELECT … FROM raw_orders
-  where from, where to       What feeds revenue_daily? What depends on raw_orders?
-  routes                     How does raw_orders reach executive_kpis?
+  upstream, downstream       What feeds revenue_daily? What depends on raw_orders?
+  paths                      How does raw_orders reach executive_kpis?
   columns                    How is orders_clean.amount_usd computed?
   changes                    What breaks if we rename orders_clean.customer_id to cust_id?
-  requests for the gate      Entity: … / Change type: … / Proposed change: …
-  trouble                    Why is revenue_daily wrong?
-  drawings                   Draw a Mermaid diagram of customer_360, upstream
-  finding things             Find tables with customer; What is customer_360?"""
+  gate requests              Entity: … / Change type: … / Proposed change: …
+  incidents                  Why is revenue_daily wrong?
+  diagrams                   Draw a Mermaid diagram of customer_360, upstream
+  search                     Find tables with customer; What is customer_360?"""
 
 
 class OfflinePlanner:
-    """Answers by fixed rules. It remembers what the last question was about, for `it`."""
+    """Answers with fixed rules. `it` in a question means the entity of the last question."""
 
     def __init__(self, *, gate: bool = False) -> None:
-        self._gate = gate  # every question about a change wants a decision
+        self._gate = gate  # answer every question about a change with a decision
         self._topic: NamedEntity | None = None
 
     async def stream(self, text: str, toolbox: Toolbox) -> AsyncIterator[str]:
@@ -76,13 +76,13 @@ class OfflinePlanner:
             yield line
 
     async def answer(self, text: str, toolbox: Toolbox) -> str:
-        """Return the answer to a message; what cannot be answered is said, not raised."""
+        """Return the answer to a message. Errors become part of the answer."""
         intent = read_intent(text)
         try:
-            return await _Question(text, intent, toolbox, self).told()
+            return await _Question(text, intent, toolbox, self).answer()
         except DownriverError as error:
             if intent.kind == "gate" or (self._gate and intent.kind == "impact"):
-                return replies.tell_undecided(error.message)
+                return replies.render_undecided(error.message)
             return _error_reply(error)
 
     @property
@@ -91,8 +91,8 @@ class OfflinePlanner:
         return self._gate
 
     async def topic(self, text: str, toolbox: Toolbox, most: int = 1) -> list[NamedEntity]:
-        """Return what a question is about: what it names, else what the last one named."""
-        found = await find_names(text, toolbox.desk, most)
+        """Return the entities of a question, or the entity of the last one."""
+        found = await find_names(text, toolbox.context, most)
         if not found and self._topic is not None and re.search(r"\b(?:it|its|that|this)\b", text):
             found = [self._topic]
         if not found:
@@ -102,25 +102,25 @@ class OfflinePlanner:
 
 
 async def _suggest(text: str, toolbox: Toolbox) -> NoReturn:
-    """Say what a question may have meant, where it named nothing that is there."""
+    """Raise an error with similar names, for a question that names no known entity."""
     words = plain_words(text)
     for word in words:
-        found = await toolbox.desk.tracker.search_entities(word, 5)
+        found = await toolbox.context.tracker.search_entities(word, 5)
         if found.entities:
             raise EntityNotFoundError(word, [entity.entity_id for entity in found.entities])
     if words:
         raise EntityNotFoundError(words[0])
-    raise InvalidRequestError("entity", "name the dataset you mean, as in table:orders")
+    raise InvalidRequestError("entity", "name a dataset, as in table:orders")
 
 
 def _error_reply(error: DownriverError) -> str:
     if isinstance(error, EntityNotFoundError):
-        return f"I do not know it: {error.message}"
-    return f"I cannot answer that: {error.message}"
+        return f"Not found: {error.message}"
+    return f"Cannot answer: {error.message}"
 
 
 class _Question:
-    """One message, on its way to an answer."""
+    """One message and the handlers of its intents."""
 
     def __init__(
         self, text: str, intent: Intent, toolbox: Toolbox, planner: OfflinePlanner
@@ -130,12 +130,12 @@ class _Question:
         self._toolbox = toolbox
         self._planner = planner
 
-    async def told(self) -> str:
+    async def answer(self) -> str:
         return await _HANDLERS[self._intent.kind](self)
 
     async def _use(self, tool: str, **arguments: Any) -> Any:
-        said = {name: value for name, value in arguments.items() if value is not None}
-        return await self._toolbox.call(tool, said)
+        given = {name: value for name, value in arguments.items() if value is not None}
+        return await self._toolbox.call(tool, given)
 
     async def _entity(self) -> NamedEntity:
         return (await self._planner.topic(self._text, self._toolbox))[0]
@@ -144,24 +144,24 @@ class _Question:
         return HELP
 
     async def unknown(self) -> str:
-        said = " ".join(self._text.split())
-        return f"I did not understand: {said}\n{HELP}"
+        message = " ".join(self._text.split())
+        return f"I did not understand: {message}\n{HELP}"
 
     async def trace(self) -> str:
         named = await self._entity()
         if named.column and self._intent.direction == "upstream":
             return await self.column()
         entity = named.full_id
-        ways = ["upstream", "downstream"]
+        sides = ["upstream", "downstream"]
         if self._intent.direction != "both":
-            ways = [self._intent.direction]
-        told = [
-            replies.tell_trace(
-                await self._use(f"trace_{way}", entity_id=entity, max_depth=self._intent.depth)
+            sides = [self._intent.direction]
+        traces = [
+            replies.render_trace(
+                await self._use(f"trace_{side}", entity_id=entity, max_depth=self._intent.depth)
             )
-            for way in ways
+            for side in sides
         ]
-        return "\n\n".join(told)
+        return "\n\n".join(traces)
 
     async def diagram(self) -> str:
         entity = await self._entity()
@@ -172,58 +172,58 @@ class _Question:
             direction=self._intent.direction,
             max_depth=self._intent.depth,
         )
-        return replies.tell_export(answer)
+        return replies.render_export(answer)
 
     async def impact(self) -> str:
         entity = await self._entity()
         decide = self._intent.decide or self._planner.decides
         arguments = {"entity_id": str(entity), "description": self._text}
         if decide:
-            return replies.tell_gate(await self._use("gate_change", **arguments))
-        return replies.tell_impact(await self._use("analyze_impact", **arguments))
+            return replies.render_gate(await self._use("gate_change", **arguments))
+        return replies.render_impact(await self._use("analyze_impact", **arguments))
 
     async def gate(self) -> str:
-        said = parse_gate_message(self._text)
-        if said is None:
-            raise InvalidRequestError("Entity", "say which entity is to change")
+        request = parse_gate_message(self._text)
+        if request is None:
+            raise InvalidRequestError("Entity", "name the entity that changes")
         answer = await self._use(
             "gate_change",
-            entity_id=str(await resolve_entity(said.entity, self._toolbox.desk)),
-            change_type=said.change_type,
-            description=said.description,
+            entity_id=str(await resolve_entity(request.entity, self._toolbox.context)),
+            change_type=request.change_type,
+            description=request.description,
         )
-        return replies.tell_gate(answer)
+        return replies.render_gate(answer)
 
     async def fix(self) -> str:
         entity = await self._entity()
         answer = await self._use("suggest_fix", entity_id=str(entity), description=self._text)
-        return replies.tell_fix(answer)
+        return replies.render_fix(answer)
 
     async def kpis(self) -> str:
-        return replies.tell_kpis(await self._use("kpis"))
+        return replies.render_kpis(await self._use("kpis"))
 
     async def incident(self) -> str:
         entity = await self._entity()
-        return replies.tell_incident(await self._use("incident_report", entity_id=str(entity)))
+        return replies.render_incident(await self._use("incident_report", entity_id=str(entity)))
 
     async def diagnose(self) -> str:
-        """A column is traced back to its sources; a whole dataset is reported on."""
+        """Diagnose a column; for a whole dataset, report the incident."""
         entity = await self._entity()
         column = entity.column or _column_in(self._text, entity)
         if column is None:
             return await self.incident()
         answer = await self._use("diagnose_metric", dataset=entity.entity_id, column=column)
-        return replies.tell_diagnosis(answer)
+        return replies.render_diagnosis(answer)
 
     async def paths(self) -> str:
-        found = await self._planner.topic(self._text, self._toolbox, most=2)
-        if len(found) < 2:
-            raise InvalidRequestError("target", f"name where to as well; I found only {found[0]}")
-        source, target = found
+        entities = await self._planner.topic(self._text, self._toolbox, most=2)
+        if len(entities) < 2:
+            raise InvalidRequestError("target", f"name the target too, not only {entities[0]}")
+        source, target = entities
         if re.search(r"\bfrom\b.*\bto\b", self._text) is None and _is_backwards(self._text):
             source, target = target, source
         answer = await self._use("find_paths", source_id=str(source), target_id=str(target))
-        return replies.tell_paths(answer)
+        return replies.render_paths(answer)
 
     async def column(self) -> str:
         entity = await self._entity()
@@ -231,31 +231,31 @@ class _Question:
         if column is None:
             return await self.trace()
         answer = await self._use("get_column_lineage", dataset=entity.entity_id, column=column)
-        return replies.tell_columns(answer)
+        return replies.render_columns(answer)
 
     async def search(self) -> str:
         wanted = _search_words(self._text)
-        return replies.tell_search(await self._use("search_entities", text=wanted), wanted)
+        return replies.render_search(await self._use("search_entities", text=wanted), wanted)
 
     async def entity(self) -> str:
         entity = await self._entity()
-        return replies.tell_entity(await self._use("get_entity", entity_id=entity.entity_id))
+        return replies.render_entity(await self._use("get_entity", entity_id=entity.entity_id))
 
     async def sql(self) -> str:
         statement = _statement_in(self._text)
-        return replies.tell_sql(await self._use("capture_sql_lineage", sql=statement))
+        return replies.render_sql(await self._use("capture_sql_lineage", sql=statement))
 
     async def register(self) -> str:
         found = parse_description(self._text)
         if not found.flows and not found.not_understood:
-            raise InvalidRequestError("description", "it names no flow from one thing to another")
+            raise InvalidRequestError("description", "it contains no flow")
         arguments: dict[str, Any] = {"text": self._text}
         if not self._toolbox.allow_writes:
             arguments["dry_run"] = True
-        told = replies.tell_described(await self._use("describe_pipeline", **arguments))
+        reply = replies.render_description(await self._use("describe_pipeline", **arguments))
         if self._toolbox.allow_writes:
-            return told
-        return f"{told}\nNothing was written: that needs allow_writes=True or --allow-writes."
+            return reply
+        return f"{reply}\nNothing was written: set allow_writes=True or --allow-writes."
 
 
 _HANDLERS = cast(
@@ -291,7 +291,7 @@ def _format_in(text: str) -> str:
 
 
 def _column_in(text: str, entity: NamedEntity) -> str | None:
-    """Return the column a question is about: `the column c of t`, `c in t`."""
+    """Return the column of a question: `the column c of t`, `c in t`."""
     found = re.search(
         r"\b(?:column|field)\s+[`\"']?(\w+)|[`\"']?(\w+)[`\"']?\s+(?:column|field)\b",
         text,
@@ -321,9 +321,9 @@ def _search_words(text: str) -> str:
 
 
 def _statement_in(text: str) -> str:
-    """Return the SQL in a message: what is fenced, else from the first statement on."""
+    """Return the SQL of a message: the fenced block, or the text from the first statement."""
     fenced = re.search(r"```(?:sql)?\s*\n(.*?)```", text, re.IGNORECASE | re.DOTALL)
     if fenced:
         return fenced[1].strip()
-    found = intent_patterns.SQL.search(text)
+    found = SQL.search(text)
     return text[found.start() :].strip() if found else text.strip()

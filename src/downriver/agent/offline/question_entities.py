@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from downriver.agent.tools import ToolContext
 
-# Words of questions that are no names, unless they are quoted.
+# Words of questions that are not names unless they are quoted.
 _QUESTION_WORDS = word_set(
     """
     a about affected after against all and any are as ask assess at back be been before behind
@@ -47,16 +47,16 @@ class _Candidate(NamedTuple):
     sure: bool
 
 
-async def find_names(text: str, desk: ToolContext, most: int = 1) -> list[NamedEntity]:
-    """Return the entities that a question names, in its order.
+async def find_names(text: str, context: ToolContext, most: int = 1) -> list[NamedEntity]:
+    """Return the entities that a question names, in order.
 
-    Where it surely names something that is not there, that is an error with near matches.
+    A word that can only be a name but is unknown raises an error with similar names.
     """
     found: list[NamedEntity] = []
     missing: EntityNotFoundError | None = None
     for candidate in _candidates(text):
         try:
-            named = await resolve_entity(candidate.text, desk)
+            named = await resolve_entity(candidate.text, context)
         except EntityNotFoundError as error:
             missing = missing or (error if candidate.sure else None)
             continue
@@ -78,7 +78,7 @@ def plain_words(text: str) -> list[str]:
 
 
 def _candidates(text: str) -> Iterator[_Candidate]:
-    """Yield what may be names: first what can be nothing else, then plain words and phrases."""
+    """Yield possible names: first those that can only be names, then words and phrases."""
     tokens = [_token(found) for found in _TOKEN.finditer(text)]
     yield from (token for token in tokens if token.sure)
     plain = [t.text for t in tokens if not t.sure]

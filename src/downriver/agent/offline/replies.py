@@ -27,21 +27,21 @@ _SPOTS_SHOWN = 3
 _NAMES_SHOWN = 12
 
 
-def tell_trace(answer: TraceAnswer) -> str:
-    """Say what lies on one side of an entity, step by step."""
+def render_trace(answer: TraceAnswer) -> str:
+    """Render the upstream or downstream of an entity, indented by distance."""
     up = answer.direction == "upstream"
     if not answer.total:
-        nothing = "Nothing feeds" if up else "Nothing depends on"
-        return _lines(f"{nothing} {answer.entity_id}, as far as is known.", *_certainty(answer))
+        side = "upstream" if up else "downstream"
+        return _lines(f"{answer.entity_id} has no known {side}.", *_completeness(answer))
     kinds = _counted(answer)
     lines = [f"{'Upstream' if up else 'Downstream'} of {answer.entity_id}: {kinds}."]
     lines += [f"  {'  ' * (min(e.depth, 8) - 1)}{_related(e)}" for e in answer.entities]
     if answer.next_cursor:
-        lines.append(f"  … {answer.total - len(answer.entities)} more, not shown here")
+        lines.append(f"  … {answer.total - len(answer.entities)} more")
     if answer.ends:
-        where = "Original sources" if up else "It ends in"
-        lines.append(f"{where}: {_listed(answer.ends, answer.end_count)}.")
-    return _lines(*lines, *_certainty(answer))
+        label = "Original sources" if up else "Final consumers"
+        lines.append(f"{label}: {_listed(answer.ends, answer.end_count)}.")
+    return _lines(*lines, *_completeness(answer))
 
 
 def _related(entity: Related) -> str:
@@ -59,8 +59,8 @@ def _counted(answer: TraceAnswer) -> str:
     return f"{' and '.join(parts)}, up to {_plural(answer.deepest, 'step')} away"
 
 
-def tell_impact(answer: ChangeImpactAnswer) -> str:
-    """Say who is hurt by a change and how, the worst first."""
+def render_impact(answer: ChangeImpactAnswer) -> str:
+    """Render the consumers affected by a change, most severe first."""
     lines = [
         f"{'; '.join(answer.changes).capitalize()}: risk {answer.risk_level}, "
         f"{_plural(answer.total_affected_count, 'system')} affected "
@@ -72,15 +72,15 @@ def tell_impact(answer: ChangeImpactAnswer) -> str:
     ]
     if answer.next_cursor:
         rest = answer.total_affected_count - len(answer.affected_entities)
-        lines.append(f"  … {rest} more, not shown here")
+        lines.append(f"  … {rest} more")
     lines += [f"{answer.verdict}: {answer.reason}", f"Recommendation: {answer.recommendation}"]
     if answer.note:
         lines.append(f"Note: {answer.note}.")
-    return _lines(*lines, *_certainty(answer))
+    return _lines(*lines, *_completeness(answer))
 
 
-def tell_gate(answer: GateAnswer) -> str:
-    """Say what the policy decided, in the words that deployments look for."""
+def render_gate(answer: GateAnswer) -> str:
+    """Render the decision of the policy, with labels that scripts can search for."""
     lines = [
         f"DECISION: {answer.decision}",
         f"RISK: {answer.risk}",
@@ -94,16 +94,20 @@ def tell_gate(answer: GateAnswer) -> str:
         lines.append(f"ASK: {', '.join(answer.ask)}")
     if answer.note:
         lines.append(f"NOTE: {answer.note}")
-    return _lines(*lines, *_certainty(answer))
+    return _lines(*lines, *_completeness(answer))
 
 
-def tell_ruling(ruling: PolicyDecision) -> str:
-    """Say what the policy decided, where no more is known of it."""
-    return f"DECISION: {ruling.decision}\nRISK: {ruling.risk}\nAFFECTED SYSTEMS: {ruling.affected}"
+def render_decision(decision: PolicyDecision) -> str:
+    """Render a decision without details."""
+    return _lines(
+        f"DECISION: {decision.decision}",
+        f"RISK: {decision.risk}",
+        f"AFFECTED SYSTEMS: {decision.affected}",
+    )
 
 
-def tell_kpis(answer: KpisAnswer) -> str:
-    """Say how healthy the lineage is."""
+def render_kpis(answer: KpisAnswer) -> str:
+    """Render the KPIs of the graph."""
     k = answer.kpis
     shares = (
         ("lineage coverage", k.lineage_coverage), ("upstream known", k.upstream_coverage),
@@ -129,8 +133,8 @@ def tell_kpis(answer: KpisAnswer) -> str:
     return _lines(*lines)
 
 
-def tell_incident(answer: IncidentAnswer) -> str:
-    """Say what is wrong, who may have caused it and whom it concerns."""
+def render_incident(answer: IncidentAnswer) -> str:
+    """Render an incident: status, suspects and affected consumers."""
     since = f" since {answer.since}" if answer.since else ""
     lines = [f"{answer.entity} is {answer.status}{since}: {answer.summary}"]
     lines += [f"  failure: {message}" for message in answer.failures]
@@ -142,18 +146,18 @@ def tell_incident(answer: IncidentAnswer) -> str:
         label = "Downstream" if answer.status == "healthy" else "Affected"
         lines.append(f"{label}: {_listed(answer.affected, answer.affected_count)}.")
     if answer.owners_to_tell:
-        lines.append(f"Tell: {', '.join(answer.owners_to_tell)}.")
-    return _lines(*lines, *_certainty(answer))
+        lines.append(f"Notify: {', '.join(answer.owners_to_tell)}.")
+    return _lines(*lines, *_completeness(answer))
 
 
-def tell_diagnosis(answer: DiagnoseAnswer) -> str:
-    """Say how a metric is made, how fresh that is, and where to look first."""
+def render_diagnosis(answer: DiagnoseAnswer) -> str:
+    """Render the derivation of a metric, the freshness of its sources, and suspects."""
     sources = ", ".join(answer.direct_sources) or "no known column"
-    lines = [f"{answer.metric} is made from {sources}."]
+    lines = [f"{answer.metric} is derived from {sources}."]
     lines += [f"  {how}" for how in answer.transformations]
     lines += [f"Look first at {s.entity}: {s.reason}" for s in answer.look_first]
     lines += [
-        f"  {found.source}: last updated {found.last_updated or 'never, as far as is known'}"
+        f"  {found.source}: last updated {found.last_updated or 'unknown'}"
         for found in answer.freshness
     ]
     lines += [
@@ -161,87 +165,92 @@ def tell_diagnosis(answer: DiagnoseAnswer) -> str:
         for run in answer.recent_failures
     ]
     if not answer.look_first:
-        lines.append("Nothing on the way has failed, is late or has broken a check.")
-    return _lines(*lines, *_certainty(answer))
+        lines.append("No upstream job failed or is late, and no check failed.")
+    return _lines(*lines, *_completeness(answer))
 
 
-def tell_undecided(reason: str) -> str:
-    """Say that no decision could be made, which blocks."""
+def render_undecided(reason: str) -> str:
+    """Render a BLOCKED decision for a change that could not be assessed."""
     return _lines(
         "DECISION: BLOCKED",
         "RISK: HIGH",
         "AFFECTED SYSTEMS: unknown",
         f"REASON: cannot decide: {reason}",
-        "RECOMMENDATION: Check the name, or register what reads and writes it, and ask again.",
+        "RECOMMENDATION: Check the name, or register its readers and writers, and ask again.",
     )
 
 
-def tell_fix(answer: FixAnswer) -> str:
-    """Say which patch and which steps prepare a change."""
+def render_fix(answer: FixAnswer) -> str:
+    """Render the patch and the plan of a change."""
     lines = [f"For: {'; '.join(answer.changes)}."]
     lines += [f"  {n}. {step}" for n, step in enumerate(answer.plan, 1)]
     if answer.diff:
-        state = "verified by simulation" if answer.verified else "not enough by itself"
+        state = "verified by simulation" if answer.verified else "does not fix everything"
         lines += [f"The patch ({state}):", "```diff", answer.diff.rstrip(), "```"]
     if answer.next_cursor:
-        lines.append(f"… the patch has {answer.diff_characters} characters; `downriver fix` has it")
-    lines += [f"Left to you: {what}" for what in answer.left_to_people]
+        size = f"{answer.diff_characters} characters"
+        lines.append(f"… the patch has {size}; run `downriver fix` for all of it")
+    lines += [f"Needs a decision: {item}" for item in answer.left_to_people]
     if answer.left_count > len(answer.left_to_people):
-        lines.append(f"Left to you: {answer.left_count - len(answer.left_to_people)} more")
+        lines.append(f"Needs a decision: {answer.left_count - len(answer.left_to_people)} more")
     if answer.remaining:
-        lines.append(f"Still hurt after it: {_listed(answer.remaining, answer.remaining_count)}")
+        lines.append(
+            f"Still affected after the patch: {_listed(answer.remaining, answer.remaining_count)}"
+        )
     return _lines(*lines)
 
 
-def tell_export(answer: DiagramAnswer) -> str:
-    """Show a drawing as it is, fenced, and say what is missing in it."""
+def render_export(answer: DiagramAnswer) -> str:
+    """Render a diagram in a fenced block, with its completeness."""
     lines = [f"```{answer.format}", answer.text.rstrip(), "```"]
     if answer.next_cursor:
-        lines.append(f"… this is part of {answer.total_characters} characters; ask for less depth")
-    things = f"{_plural(answer.node_count, 'node')}, {_plural(answer.edge_count, 'edge')}"
-    return _lines(*lines, f"{things}.", *_certainty(answer))
+        lines.append(f"… part of {answer.total_characters} characters; ask for less depth")
+    counts = f"{_plural(answer.node_count, 'node')}, {_plural(answer.edge_count, 'edge')}"
+    return _lines(*lines, f"{counts}.", *_completeness(answer))
 
 
-def tell_paths(answer: RoutesAnswer) -> str:
-    """Say by which routes data goes."""
+def render_paths(answer: RoutesAnswer) -> str:
+    """Render the paths from one entity to another."""
     if not answer.paths:
-        told = f"No data gets from {answer.source_id} to {answer.target_id}, as far as is known."
-        return _lines(told, *_certainty(answer))
-    routes = _plural(answer.path_count, "route")
-    lines = [f"{routes} from {answer.source_id} to {answer.target_id}:"]
+        message = f"No known path from {answer.source_id} to {answer.target_id}."
+        return _lines(message, *_completeness(answer))
+    count = _plural(answer.path_count, "path")
+    lines = [f"{count} from {answer.source_id} to {answer.target_id}:"]
     lines += [f"  {' → '.join(path)}" for path in answer.paths]
-    return _lines(*lines, *_certainty(answer))
+    return _lines(*lines, *_completeness(answer))
 
 
-def tell_columns(answer: ColumnAnswer) -> str:
-    """Say how a column is made."""
+def render_columns(answer: ColumnAnswer) -> str:
+    """Render the derivations of a column."""
     place = f"{answer.dataset}.{answer.column}"
     if not answer.derivations:
-        return f"Nothing is known of how {place} is made: it is a source, or its job told nothing."
-    lines = [f"{place} is made in {_plural(answer.total, 'way')}:"]
+        return f"{place} has no known column lineage: it is a source, or its job reported none."
+    lines = [f"{place} has {_plural(answer.total, 'derivation')}:"]
     for found in answer.derivations:
-        made = ", ".join(found.input_columns) or "nothing (a constant)"
+        inputs = ", ".join(found.input_columns) or "no column (a constant)"
         by = f" by {found.job}" if found.job else ""
-        lines.append(f"  from {made}{by} ({found.transformation or 'unknown'}, {found.confidence})")
+        lines.append(
+            f"  from {inputs}{by} ({found.transformation or 'unknown'}, {found.confidence})"
+        )
         if found.indirect_columns:
             lines.append(f"    depending on {', '.join(found.indirect_columns)}")
     return _lines(*lines)
 
 
-def tell_search(answer: SearchAnswer, text: str) -> str:
-    """List what was found."""
+def render_search(answer: SearchAnswer, text: str) -> str:
+    """Render the entities of a search."""
     if not answer.total:
-        return f"Nothing here has {text!r} in its name." if text else "There is nothing here yet."
-    having = f" with {text!r} in the name" if text else ""
-    lines = [f"{_plural(answer.total, 'entity')}{having}:"]
+        return f"No name contains {text!r}." if text else "The graph is empty."
+    suffix = f" with {text!r} in the name" if text else ""
+    lines = [f"{_plural(answer.total, 'entity')}{suffix}:"]
     lines += [f"  {e.entity_id} ({e.type})" for e in answer.entities]
     if answer.next_cursor:
         lines.append(f"  … {answer.total - len(answer.entities)} more")
     return _lines(*lines)
 
 
-def tell_entity(answer: EntityAnswer) -> str:
-    """Say what is known of one entity."""
+def render_entity(answer: EntityAnswer) -> str:
+    """Render the details of an entity."""
     lines = [f"{answer.entity_id} is a {answer.type} in {answer.namespace}."]
     if answer.description:
         lines.append(f"  {answer.description}")
@@ -255,11 +264,11 @@ def tell_entity(answer: EntityAnswer) -> str:
     lines += [f"  {label}: {_listed(names, count)}" for label, names, count in facts if names]
     lines += [f"  last run of {r.job}: {r.state} {r.ended_at or ''}" for r in answer.last_runs[:3]]
     lines.append(f"  seen from {answer.first_seen} to {answer.last_seen}")
-    return _lines(*lines, *_certainty(answer))
+    return _lines(*lines, *_completeness(answer))
 
 
-def tell_described(answer: DescriptionAnswer) -> str:
-    """Say which flows were registered, and repeat every line that was not understood."""
+def render_description(answer: DescriptionAnswer) -> str:
+    """Render the registered flows, and every line that was not understood."""
     verb = "Registered" if answer.registered else "Would register"
     lines = [f"{verb} {_plural(answer.flow_count, 'flow')}."]
     for pipeline in answer.pipelines:
@@ -270,20 +279,20 @@ def tell_described(answer: DescriptionAnswer) -> str:
             when = f", {flow.schedule}" if flow.schedule else ""
             how = f"{flow.transformation}{when}; confidence {flow.confidence}"
             lines.append(f"  {flow.source} → {flow.target} — {how}")
-            lines += [f"    (is {near} meant? then say it by that name)" for near in flow.near]
+            lines += [f"    (similar known name: {near})" for near in flow.near]
     if answer.omitted_flow_count:
-        lines.append(f"  … {answer.omitted_flow_count} more, not shown here")
+        lines.append(f"  … {answer.omitted_flow_count} more")
     if answer.refused:
-        lines += ["Not registered, for a name means several things:"]
+        lines += ["Not registered, because a name is ambiguous:"]
         lines += [f"  {problem}" for problem in answer.refused]
     if answer.not_understood:
-        lines += ["Not understood; please say it in other words:"]
+        lines += ["Not understood; please rephrase:"]
         lines += [f"  line {x.number}: {x.text} — {x.problem}" for x in answer.not_understood]
     return _lines(*lines)
 
 
-def tell_sql(answer: SqlAnswer) -> str:
-    """Say what a statement reads and writes."""
+def render_sql(answer: SqlAnswer) -> str:
+    """Render the inputs, outputs and column edges of a statement."""
     reads, writes = ", ".join(answer.source_tables), ", ".join(answer.target_tables)
     lines = [f"Captured: {reads or 'nothing read'} → {writes or 'nothing written'}."]
     if answer.column_count:
@@ -295,8 +304,8 @@ def tell_sql(answer: SqlAnswer) -> str:
     return _lines(*lines)
 
 
-def _certainty(answer: ToolAnswer) -> Iterator[str]:
-    """Say how complete an answer is, always."""
+def _completeness(answer: ToolAnswer) -> Iterator[str]:
+    """Yield the completeness of an answer and its first blind spots."""
     if answer.complete:
         yield "Complete: no blind spots."
         return

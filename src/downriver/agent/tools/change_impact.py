@@ -27,10 +27,13 @@ _ENTITIES_SHOWN = 10
 
 
 class ChangeArgs(msgspec.Struct, kw_only=True):
-    """Which change. Say it in words, or as `changes` in full."""
+    """A change: in words, or in full as `changes`."""
 
     entity_id: Annotated[
-        str, msgspec.Meta(description="What changes: a dataset, or a column as in orders.amount.")
+        str,
+        msgspec.Meta(
+            description="The entity that changes: a dataset, or a column as in orders.amount."
+        ),
     ]
     change_type: Annotated[
         str,
@@ -57,7 +60,7 @@ class ChangeArgs(msgspec.Struct, kw_only=True):
 
 
 class ChangeImpactAnswer(ToolAnswer, kw_only=True):
-    """Who is hurt by a change, the worst first; `affected_entities` are some of the total."""
+    """The consumers affected by a change, most severe first: a page of the total."""
 
     entity_id: str
     changes: list[str]
@@ -74,7 +77,7 @@ class ChangeImpactAnswer(ToolAnswer, kw_only=True):
 
 
 class RuleOutcome(msgspec.Struct, kw_only=True):
-    """What one rule of the policy says; `entities` are the first of `entity_count`."""
+    """The finding of one policy rule; `entities` are the first of `entity_count`."""
 
     rule: str
     decision: str
@@ -86,7 +89,7 @@ class RuleOutcome(msgspec.Struct, kw_only=True):
 
 
 class GateAnswer(ToolAnswer, kw_only=True):
-    """The decision of the policy about a change. It is final: explain it, do not weigh it again."""
+    """The decision of the policy about a change. It is final: explain it, do not revise it."""
 
     entity_id: str
     changes: list[str]
@@ -102,11 +105,11 @@ class GateAnswer(ToolAnswer, kw_only=True):
 
 
 class FixArgs(ChangeArgs, kw_only=True):
-    """Which change to prepare the code for."""
+    """The change to prepare the code for."""
 
 
 class FixAnswer(msgspec.Struct, kw_only=True):
-    """A patch and the steps of a change without a break. Nothing is applied."""
+    """A patch, and the steps of a change that breaks nothing. Nothing is applied."""
 
     changes: list[str]
     diff: str
@@ -120,49 +123,49 @@ class FixAnswer(msgspec.Struct, kw_only=True):
     remaining_count: int
 
 
-async def analyze_impact(desk: ToolContext, args: ChangeArgs) -> ChangeImpactAnswer:
-    """Simulate a change and tell who breaks, who changes and who is untouched, with the risk."""
-    request, note = await read_request(desk, args)
-    found = await _analyze(desk, request)
-    shown = page(found.affected_entities, args.cursor, args.limit)
+async def analyze_impact(context: ToolContext, args: ChangeArgs) -> ChangeImpactAnswer:
+    """Simulate a change: which consumers break, change or stay the same, and the risk."""
+    request, note = await read_request(context, args)
+    answer = await _analyze(context, request)
+    shown = page(answer.affected_entities, args.cursor, args.limit)
     return ChangeImpactAnswer(
-        entity_id=found.entity_id,
-        changes=found.changes,
+        entity_id=answer.entity_id,
+        changes=answer.changes,
         note=note,
-        directly_affected_count=found.directly_affected_count,
-        total_affected_count=found.total_affected_count,
-        untouched_count=found.untouched_count,
+        directly_affected_count=answer.directly_affected_count,
+        total_affected_count=answer.total_affected_count,
+        untouched_count=answer.untouched_count,
         affected_entities=shown.items,
-        risk_level=found.risk_level,
-        verdict=found.verdict,
-        reason=found.reason,
-        recommendation=found.recommendation,
+        risk_level=answer.risk_level,
+        verdict=answer.verdict,
+        reason=answer.reason,
+        recommendation=answer.recommendation,
         next_cursor=shown.next_cursor,
-        complete=found.complete,
-        blind_spots=first_blind_spots(found.blind_spots),
-        blind_spot_count=len(found.blind_spots),
+        complete=answer.complete,
+        blind_spots=first_blind_spots(answer.blind_spots),
+        blind_spot_count=len(answer.blind_spots),
     )
 
 
-async def gate_change(desk: ToolContext, args: ChangeArgs) -> GateAnswer:
-    """Decide by policy whether a change may ship: APPROVED, CAUTION or BLOCKED, and why."""
-    request, note = await read_request(desk, args)
-    found = await _analyze(desk, request)
+async def gate_change(context: ToolContext, args: ChangeArgs) -> GateAnswer:
+    """Decide by policy whether a change may be deployed: APPROVED, CAUTION or BLOCKED, and why."""
+    request, note = await read_request(context, args)
+    answer = await _analyze(context, request)
     return GateAnswer(
-        entity_id=found.entity_id,
-        changes=found.changes,
+        entity_id=answer.entity_id,
+        changes=answer.changes,
         note=note,
-        decision=found.verdict,
-        risk=found.risk_level,
-        affected_systems=found.total_affected_count,
-        reason=found.reason,
-        recommendation=found.recommendation,
-        affected=page([entity.name for entity in found.affected_entities], None, 50).items,
-        findings=[_rule_outcome(finding) for finding in found.findings],
-        ask=found.ask,
-        complete=found.complete,
-        blind_spots=first_blind_spots(found.blind_spots),
-        blind_spot_count=len(found.blind_spots),
+        decision=answer.verdict,
+        risk=answer.risk_level,
+        affected_systems=answer.total_affected_count,
+        reason=answer.reason,
+        recommendation=answer.recommendation,
+        affected=page([entity.name for entity in answer.affected_entities], None, 50).items,
+        findings=[_rule_outcome(finding) for finding in answer.findings],
+        ask=answer.ask,
+        complete=answer.complete,
+        blind_spots=first_blind_spots(answer.blind_spots),
+        blind_spot_count=len(answer.blind_spots),
     )
 
 
@@ -178,11 +181,11 @@ def _rule_outcome(finding: RuleFinding) -> RuleOutcome:
     )
 
 
-async def suggest_fix(desk: ToolContext, args: FixArgs) -> FixAnswer:
-    """Write the patch that prepares the code for a change, and the plan. Nothing is applied."""
-    request, _ = await read_request(desk, args)
-    backend = desk.tracker.sync.backend
-    fix = await asyncio.to_thread(backend.suggest_fix, request, desk.code)
+async def suggest_fix(context: ToolContext, args: FixArgs) -> FixAnswer:
+    """Write a patch that prepares the code for a change, and a plan. Nothing is applied."""
+    request, _ = await read_request(context, args)
+    backend = context.tracker.sync.backend
+    fix = await asyncio.to_thread(backend.suggest_fix, request, context.code)
     diff, following = page_text(fix.diff, args.cursor)
     return FixAnswer(
         changes=fix.changes,
@@ -203,14 +206,14 @@ def _open_decision(left: ManualStep) -> str:
     return f"{left.consumer}: {left.reason}" + (f" ({place})" if place else "")
 
 
-async def _analyze(desk: ToolContext, request: ImpactRequest) -> ImpactAnswer:
-    backend = desk.tracker.sync.backend
-    return await asyncio.to_thread(backend.analyze_impact, request, desk.policy)
+async def _analyze(context: ToolContext, request: ImpactRequest) -> ImpactAnswer:
+    backend = context.tracker.sync.backend
+    return await asyncio.to_thread(backend.analyze_impact, request, context.policy)
 
 
-async def read_request(desk: ToolContext, args: ChangeArgs) -> tuple[ImpactRequest, str]:
-    """Return the change that is meant, and what had to be assumed about it."""
-    named = await resolve_entity(args.entity_id, desk)
+async def read_request(context: ToolContext, args: ChangeArgs) -> tuple[ImpactRequest, str]:
+    """Return the requested change, and a note about assumptions."""
+    named = await resolve_entity(args.entity_id, context)
     if args.changes:
         return ImpactRequest(entity_id=str(named), changes=args.changes), ""
     kind = args.change_type or "schema_change"

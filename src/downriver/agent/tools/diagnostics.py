@@ -13,26 +13,26 @@ from downriver.model.governance import Kpis, MetricSuspect, QualityResult, Sourc
 
 
 class KpisArgs(msgspec.Struct, kw_only=True):
-    """Nothing needs to be said."""
+    """No arguments."""
 
 
 class KpisAnswer(msgspec.Struct, kw_only=True):
-    """The health of the whole graph; lists are examples beside their counts."""
+    """The health of the whole graph; lists are examples with total counts."""
 
     kpis: Kpis
 
 
 class IncidentArgs(msgspec.Struct, kw_only=True):
-    """What went wrong, and when."""
+    """The entity with the incident, and the time."""
 
     entity_id: Annotated[str, msgspec.Meta(description="A dataset, column or job.")]
     at: Annotated[
-        str | None, msgspec.Meta(description="Look from this ISO 8601 moment; now if absent.")
+        str | None, msgspec.Meta(description="Time of the report in ISO 8601; now if absent.")
     ] = None
 
 
 class SuspectSummary(msgspec.Struct, kw_only=True):
-    """Something upstream that may be the cause, and why."""
+    """An upstream entity that may be the cause, with reasons."""
 
     id: str
     kind: str
@@ -44,7 +44,7 @@ class SuspectSummary(msgspec.Struct, kw_only=True):
 
 
 class IncidentAnswer(ToolAnswer, kw_only=True):
-    """What is wrong with an entity, since when, where it may come from and whom it concerns."""
+    """An incident: status, start, suspects upstream, and affected consumers."""
 
     entity: str
     status: str
@@ -70,7 +70,7 @@ class DiagnoseArgs(msgspec.Struct, kw_only=True):
 
 
 class DiagnoseAnswer(ToolAnswer, kw_only=True):
-    """A metric traced back: how it is made, how fresh its sources are, where to look first."""
+    """The derivation of a metric, the freshness of its sources, and suspects."""
 
     metric: str
     direct_sources: list[str]
@@ -85,36 +85,36 @@ class DiagnoseAnswer(ToolAnswer, kw_only=True):
     suspect_count: int
 
 
-async def diagnose_metric(desk: ToolContext, args: DiagnoseArgs) -> DiagnoseAnswer:
-    """Trace a number that looks wrong: sources, freshness, failures, checks, where to look."""
-    found = await desk.tracker.diagnose_metric(args.dataset, args.column)
+async def diagnose_metric(context: ToolContext, args: DiagnoseArgs) -> DiagnoseAnswer:
+    """Diagnose a metric that looks wrong: sources, freshness, failures, checks and suspects."""
+    answer = await context.tracker.diagnose_metric(args.dataset, args.column)
     return DiagnoseAnswer(
-        metric=found.metric,
-        direct_sources=page(found.direct_sources, None, 50).items,
-        transformations=page(found.transformations, None, 20).items,
-        freshness=page(found.freshness, None, 30).items,
-        source_count=len(found.freshness),
-        recent_failures=page(found.recent_failures, None, 10).items,
-        failure_count=len(found.recent_failures),
-        quality=page(found.quality, None, 20).items,
-        quality_count=len(found.quality),
-        look_first=page(found.look_first, None, 10).items,
-        suspect_count=len(found.look_first),
-        complete=found.complete,
-        blind_spots=first_blind_spots(found.blind_spots),
-        blind_spot_count=len(found.blind_spots),
+        metric=answer.metric,
+        direct_sources=page(answer.direct_sources, None, 50).items,
+        transformations=page(answer.transformations, None, 20).items,
+        freshness=page(answer.freshness, None, 30).items,
+        source_count=len(answer.freshness),
+        recent_failures=page(answer.recent_failures, None, 10).items,
+        failure_count=len(answer.recent_failures),
+        quality=page(answer.quality, None, 20).items,
+        quality_count=len(answer.quality),
+        look_first=page(answer.look_first, None, 10).items,
+        suspect_count=len(answer.look_first),
+        complete=answer.complete,
+        blind_spots=first_blind_spots(answer.blind_spots),
+        blind_spot_count=len(answer.blind_spots),
     )
 
 
-async def kpis(desk: ToolContext, args: KpisArgs) -> KpisAnswer:
-    """Tell how healthy the lineage is: coverage, blast radius, failures, orphans, PII reach."""
+async def kpis(context: ToolContext, args: KpisArgs) -> KpisAnswer:
+    """Report the health of the lineage: coverage, blast radius, failures, orphans, PII reach."""
     del args
-    return KpisAnswer(kpis=await desk.tracker.kpis())
+    return KpisAnswer(kpis=await context.tracker.kpis())
 
 
-async def incident_report(desk: ToolContext, args: IncidentArgs) -> IncidentAnswer:
-    """Report on an incident: what is wrong, suspects upstream, who is affected, whom to tell."""
-    found = await desk.tracker.incident_report(args.entity_id, args.at)
+async def incident_report(context: ToolContext, args: IncidentArgs) -> IncidentAnswer:
+    """Report on an incident: status, suspects upstream, affected consumers, owners to notify."""
+    answer = await context.tracker.incident_report(args.entity_id, args.at)
     suspects = [
         SuspectSummary(
             id=suspect.id,
@@ -125,24 +125,24 @@ async def incident_report(desk: ToolContext, args: IncidentArgs) -> IncidentAnsw
             reasons=suspect.reasons[:5],
             owners=suspect.owners,
         )
-        for suspect in found.suspects
+        for suspect in answer.suspects
     ]
     return IncidentAnswer(
-        entity=found.entity,
-        status=found.status,
-        summary=found.summary,
-        since=found.since,
-        last_success=found.last_success,
-        last_written=found.last_written,
-        failures=page([failure.message for failure in found.failures], None, 20).items,
-        failure_count=len(found.failures),
+        entity=answer.entity,
+        status=answer.status,
+        summary=answer.summary,
+        since=answer.since,
+        last_success=answer.last_success,
+        last_written=answer.last_written,
+        failures=page([failure.message for failure in answer.failures], None, 20).items,
+        failure_count=len(answer.failures),
         suspects=page(suspects, None, 20).items,
         suspect_count=len(suspects),
-        affected=page([affected.id for affected in found.affected], None, 50).items,
-        affected_count=found.affected_count,
-        owners=found.owners,
-        owners_to_tell=found.owners_to_tell,
-        complete=found.complete,
-        blind_spots=first_blind_spots(found.blind_spots),
-        blind_spot_count=len(found.blind_spots),
+        affected=page([affected.id for affected in answer.affected], None, 50).items,
+        affected_count=answer.affected_count,
+        owners=answer.owners,
+        owners_to_tell=answer.owners_to_tell,
+        complete=answer.complete,
+        blind_spots=first_blind_spots(answer.blind_spots),
+        blind_spot_count=len(answer.blind_spots),
     )

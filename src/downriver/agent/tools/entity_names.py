@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class NamedEntity(NamedTuple):
-    """An entity that is there, as answers call it; with a column where one was named."""
+    """An entity of the graph by its id in answers, and a column if one was named."""
 
     entity_id: str
     column: str | None = None
 
     @property
     def full_id(self) -> str:
-        """The id by which a column is traced, else that of the dataset or job."""
+        """The id for a trace: of the column, else of the dataset or job."""
         if self.column is None:
             return self.entity_id
         word, _, rest = self.entity_id.partition(":")
@@ -42,24 +42,24 @@ class NamedEntity(NamedTuple):
         return f"{self.entity_id}.{self.column}" if self.column else self.entity_id
 
 
-async def resolve_entity(name: str, desk: ToolContext) -> NamedEntity:
-    """Return what a name means; a column of a known dataset too."""
+async def resolve_entity(name: str, context: ToolContext) -> NamedEntity:
+    """Return the entity of a name, which may be a column of a dataset."""
     try:
-        return NamedEntity((await desk.tracker.get_entity(name)).entity_id)
+        return NamedEntity((await context.tracker.get_entity(name)).entity_id)
     except (EntityNotFoundError, InvalidRequestError) as error:
         dataset, dot, column = name.rpartition(".")
         if not dot or not dataset:
             raise
         try:
-            owner = await desk.tracker.get_entity(dataset)
+            owner = await context.tracker.get_entity(dataset)
         except DownriverError:
             raise error from None
         return NamedEntity(owner.entity_id, _known_column(owner, column))
 
 
 def _known_column(owner: EntityDetails, column: str) -> str:
-    """Return a column as its dataset writes it; where no schema was told, as it was asked for."""
-    known = {found.name.casefold(): found.name for found in owner.columns}
+    """Return a column as its schema spells it, or unchanged if the schema is unknown."""
+    known = {field.name.casefold(): field.name for field in owner.columns}
     if not known or column.casefold() in known:
         return known.get(column.casefold(), column)
     near = difflib.get_close_matches(column.casefold(), known, 3, 0.5)
@@ -69,7 +69,7 @@ def _known_column(owner: EntityDetails, column: str) -> str:
 
 
 _MAX_NEAR_LOOKUPS = 100
-_NEAR_FACTOR = 0.9  # a name that is almost a known one is less sure
+_NEAR_FACTOR = 0.9  # confidence of a name that is similar to a known one
 
 
 class _Match(NamedTuple):
@@ -78,15 +78,15 @@ class _Match(NamedTuple):
     problem: str = ""
 
 
-async def match_flows(pipelines: list[PipelineDraft], desk: ToolContext) -> list[str]:
-    """Give every flow the ids of known entities; take out and return those that are ambiguous.
+async def match_flows(pipelines: list[PipelineDraft], context: ToolContext) -> list[str]:
+    """Set the ids of known entities in all flows; remove and return ambiguous flows.
 
-    Names that the same description introduces are known to its other lines by that name. What a
-    new name is spelled like is looked up for the first hundred.
+    A new name means the same entity in all lines of a description. Similar names are searched
+    for the first hundred new names only.
     """
     flows = [flow for pipeline in pipelines for flow in pipeline.flows]
     ends = list(dict.fromkeys(end for flow in flows for end in (flow.source, flow.target)))
-    matches = await _match_all(ends, desk)
+    matches = await _match_all(ends, context)
     refused: list[str] = []
     for pipeline in pipelines:
         kept = []
@@ -109,15 +109,15 @@ def _match_flow(flow: FlowDraft, matches: dict[str, _Match]) -> str:
     return source.problem or target.problem
 
 
-async def _match_all(ends: list[str], desk: ToolContext) -> dict[str, _Match]:
-    backend = desk.tracker.sync.backend
+async def _match_all(ends: list[str], context: ToolContext) -> dict[str, _Match]:
+    backend = context.tracker.sync.backend
     if isinstance(backend, Lineage):
         return await asyncio.to_thread(_match_locally, ends, backend)
-    return {end: await _match_remotely(end, desk) for end in ends}
+    return {end: await _match_remotely(end, context) for end in ends}
 
 
 def _match_locally(ends: list[str], lineage: Lineage) -> dict[str, _Match]:
-    """Look names up in one view of the store; the near ones of a new name are dear."""
+    """Look up names in one read transaction; the search for similar names is expensive."""
     matches: dict[str, _Match] = {}
     looked = 0
     with lineage.reading() as view:
@@ -134,19 +134,19 @@ def _match_locally(ends: list[str], lineage: Lineage) -> dict[str, _Match]:
 
 
 def _unresolved_match(end: str, lineage: Lineage, view: CatalogSnapshot) -> _Match:
-    """Return what is wrong with a name that means nothing, a column, or several things."""
+    """Return the problem of a name that is unknown, ambiguous or a column."""
     try:
         lineage.resolve(end, view)
     except EntityNotFoundError as unknown:
         return _Match(end, [near for near in unknown.near if is_near(end, near)])
     except (AmbiguousNameError, InvalidRequestError) as error:
         return _Match(end, [], error.message)
-    return _Match(end, [], f"{end} is a column; flows join datasets and jobs")
+    return _Match(end, [], f"{end} is a column; flows connect datasets and jobs")
 
 
-async def _match_remotely(end: str, desk: ToolContext) -> _Match:
+async def _match_remotely(end: str, context: ToolContext) -> _Match:
     try:
-        found = await desk.tracker.get_entity(end)
+        found = await context.tracker.get_entity(end)
     except EntityNotFoundError as unknown:
         return _Match(end, [near for near in unknown.near if is_near(end, near)])
     except (AmbiguousNameError, InvalidRequestError) as unclear:
@@ -155,7 +155,7 @@ async def _match_remotely(end: str, desk: ToolContext) -> _Match:
 
 
 def is_near(written: str, known: str) -> bool:
-    """Tell whether a name is almost another: a letter or two amiss, not another number."""
+    """True if two names differ by one or two letters, but not in digits."""
     a, b = _letters(written), _letters(known)
     if a == b:
         return True

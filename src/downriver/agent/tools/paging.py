@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_CHARACTERS = 12_000  # of one list in one answer: some 3,000 tokens
+MAX_CHARACTERS = 12_000  # of one list in an answer: about 3,000 tokens
 _SPOTS_SHOWN = 10
 _MAX_LINE = 1_000
 
-Limit = Annotated[int, msgspec.Meta(ge=1, le=200, description="How many to show at most.")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=200, description="Maximum number of items.")]
 Cursor = Annotated[
-    str | None, msgspec.Meta(description="The `next_cursor` of the answer before, to go on there.")
+    str | None, msgspec.Meta(description="The `next_cursor` of the previous answer.")
 ]
 
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """The part of a list that is shown, and the cursor that shows the next part."""
+    """A part of a list, and the cursor of the next part."""
 
     items: list[T]
     next_cursor: str | None
 
 
 class ToolAnswer(msgspec.Struct, kw_only=True):
-    """What every answer about the graph says of itself.
+    """The completeness of an answer.
 
-    `complete` is false when something could not be seen; `blind_spots` are the first of
+    `complete` is false when lineage is missing; `blind_spots` are the first of
     `blind_spot_count` reasons.
     """
 
@@ -46,7 +46,7 @@ class ToolAnswer(msgspec.Struct, kw_only=True):
 
 
 def page(items: Sequence[T], cursor: str | None, limit: int) -> Page[T]:
-    """Return the items from a cursor on, as many as are wanted and fit."""
+    """Return the items after a cursor, up to the limit and the maximum size."""
     start = parse_cursor(cursor)
     shown: list[T] = []
     room = MAX_CHARACTERS
@@ -60,7 +60,7 @@ def page(items: Sequence[T], cursor: str | None, limit: int) -> Page[T]:
 
 
 def page_text(text: str, cursor: str | None) -> tuple[str, str | None]:
-    """Return the lines of a text from a cursor on that fit, and the cursor of the rest."""
+    """Return the lines of a text after a cursor, and the cursor of the rest."""
     start = parse_cursor(cursor)
     if len(text) - start <= MAX_CHARACTERS:
         return text[start:], None
@@ -69,21 +69,21 @@ def page_text(text: str, cursor: str | None) -> tuple[str, str | None]:
 
 
 def shortened(text: str) -> str:
-    """Return a text that is not too long for a line of an answer; one that is says so itself."""
+    """Return a text, cut at the maximum line length with a note of its full length."""
     if len(text) <= _MAX_LINE:
         return text
     return f"{text[:_MAX_LINE]}… ({len(text)} characters)"
 
 
 def parse_cursor(cursor: str | None) -> int:
-    """Return where a cursor points to."""
+    """Parse a cursor into an offset."""
     if cursor is None or cursor == "":
         return 0
     if not (cursor.isascii() and cursor.isdigit()) or len(cursor) > 9:
-        raise InvalidRequestError("cursor", f"{cursor!r} is none that an answer gave")
+        raise InvalidRequestError("cursor", f"{cursor!r} is not a cursor of an answer")
     return int(cursor)
 
 
 def first_blind_spots(spots: Sequence[BlindSpot]) -> list[BlindSpot]:
-    """Return the blind spots that are shown; their count is told beside them."""
+    """Return the blind spots to show."""
     return list(spots[:_SPOTS_SHOWN])

@@ -34,24 +34,24 @@ _EntityId = Annotated[
 ]
 _Depth = Annotated[
     Annotated[int, msgspec.Meta(ge=1, le=1000)] | None,
-    msgspec.Meta(description="How many steps to follow; all if absent."),
+    msgspec.Meta(description="Maximum number of steps; all if absent."),
 ]
 _TRACE_LIMIT = 100_000
 _MAX_END_CANDIDATES = 2_000
 
 
 class SearchArgs(msgspec.Struct, kw_only=True):
-    """What to look for."""
+    """Arguments of a search."""
 
     text: Annotated[
-        str, msgspec.Meta(description="Words that the names must hold; empty for all.")
+        str, msgspec.Meta(description="Words that names must contain; empty for all.")
     ] = ""
     limit: Limit = 20
     cursor: Cursor = None
 
 
 class SearchAnswer(msgspec.Struct, kw_only=True):
-    """Entities found, of `total`."""
+    """A page of the `total` entities found."""
 
     entities: list[EntitySummary]
     total: int
@@ -59,13 +59,13 @@ class SearchAnswer(msgspec.Struct, kw_only=True):
 
 
 class EntityArgs(msgspec.Struct, kw_only=True):
-    """Which entity."""
+    """The entity."""
 
     entity_id: _EntityId
 
 
 class EntityAnswer(ToolAnswer, kw_only=True):
-    """What is known of one entity; neighbours and columns beyond the first are counted."""
+    """An entity: the first columns and neighbours, with their total numbers."""
 
     entity_id: str
     id: str
@@ -89,7 +89,7 @@ class EntityAnswer(ToolAnswer, kw_only=True):
 
 
 class TraceArgs(msgspec.Struct, kw_only=True):
-    """What to trace, how far, and which page."""
+    """Arguments of a trace."""
 
     entity_id: _EntityId
     max_depth: _Depth = None
@@ -98,9 +98,9 @@ class TraceArgs(msgspec.Struct, kw_only=True):
 
 
 class TraceAnswer(ToolAnswer, kw_only=True):
-    """What lies on one side of an entity, nearest first: `entities` are some of `total`.
+    """The upstream or downstream of an entity, nearest first: a page of `total` entities.
 
-    `ends` are those furthest away: original sources upstream, last consumers downstream.
+    `ends` are original sources (upstream) or final consumers (downstream).
     """
 
     entity_id: str
@@ -114,16 +114,16 @@ class TraceAnswer(ToolAnswer, kw_only=True):
 
 
 class ColumnArgs(msgspec.Struct, kw_only=True):
-    """Which column."""
+    """The column."""
 
-    dataset: Annotated[str, msgspec.Meta(description="The dataset, as for other tools.")]
+    dataset: Annotated[str, msgspec.Meta(description="The dataset: a name or id.")]
     column: Annotated[str, msgspec.Meta(description="The name of the column.")]
     limit: Limit = 50
     cursor: Cursor = None
 
 
 class ColumnAnswer(msgspec.Struct, kw_only=True):
-    """How a column is made, once for each job that makes it."""
+    """The derivations of a column, one for each job."""
 
     dataset: str
     column: str
@@ -133,15 +133,15 @@ class ColumnAnswer(msgspec.Struct, kw_only=True):
 
 
 class PathsArgs(msgspec.Struct, kw_only=True):
-    """From where to where."""
+    """The start and end of the paths."""
 
     source_id: _EntityId
     target_id: _EntityId
-    limit: Annotated[int, msgspec.Meta(ge=1, le=50, description="How many routes at most.")] = 10
+    limit: Annotated[int, msgspec.Meta(ge=1, le=50, description="Maximum number of paths.")] = 10
 
 
 class RoutesAnswer(ToolAnswer, kw_only=True):
-    """The shortest routes, each a list of entity ids."""
+    """The shortest paths, each a list of entity ids."""
 
     source_id: str
     target_id: str
@@ -151,11 +151,12 @@ class RoutesAnswer(ToolAnswer, kw_only=True):
 
 
 class ExportArgs(msgspec.Struct, kw_only=True):
-    """What to draw, and how."""
+    """Arguments of an export."""
 
     entity_id: _EntityId
     format: Annotated[
-        str, msgspec.Meta(description="mermaid, dot, svg or json; others as the guide lists.")
+        str,
+        msgspec.Meta(description="mermaid, dot, svg, json, csv, cypher, openlineage or datahub."),
     ] = "mermaid"
     direction: Literal["upstream", "downstream", "both"] = "both"
     max_depth: _Depth = None
@@ -163,7 +164,7 @@ class ExportArgs(msgspec.Struct, kw_only=True):
 
 
 class DiagramAnswer(ToolAnswer, kw_only=True):
-    """The drawing; a long one comes in parts, to be put together in order."""
+    """The diagram. A long one comes in parts; concatenate them in order."""
 
     entity_id: str
     format: str
@@ -174,18 +175,18 @@ class DiagramAnswer(ToolAnswer, kw_only=True):
     next_cursor: str | None
 
 
-async def search_entities(desk: ToolContext, args: SearchArgs) -> SearchAnswer:
-    """Find datasets and jobs by words in their names. Use it when a name is not known exactly."""
-    found = await desk.tracker.search_entities(args.text, args.limit, args.cursor or None)
+async def search_entities(context: ToolContext, args: SearchArgs) -> SearchAnswer:
+    """Find datasets and jobs by words in their names. Use it when the exact name is unknown."""
+    found = await context.tracker.search_entities(args.text, args.limit, args.cursor or None)
     shown = page(found.entities, None, args.limit).items
     end = parse_cursor(args.cursor) + len(shown)
     following = str(end) if end < found.total else None
     return SearchAnswer(entities=shown, total=found.total, next_cursor=following)
 
 
-async def get_entity(desk: ToolContext, args: EntityArgs) -> EntityAnswer:
-    """Tell what is known of one dataset or job: columns, owners, tags, neighbours, last runs."""
-    found = await desk.tracker.get_entity(args.entity_id)
+async def get_entity(context: ToolContext, args: EntityArgs) -> EntityAnswer:
+    """Get a dataset or job: columns, owners, tags, neighbours and last runs."""
+    found = await context.tracker.get_entity(args.entity_id)
     return EntityAnswer(
         entity_id=found.entity_id,
         id=found.id,
@@ -212,24 +213,24 @@ async def get_entity(desk: ToolContext, args: EntityArgs) -> EntityAnswer:
     )
 
 
-async def trace_upstream(desk: ToolContext, args: TraceArgs) -> TraceAnswer:
-    """Tell where the data of an entity comes from, back to the original sources."""
-    return await _trace(desk, args, "upstream")
+async def trace_upstream(context: ToolContext, args: TraceArgs) -> TraceAnswer:
+    """Trace where the data of an entity comes from, back to the original sources."""
+    return await _trace(context, args, "upstream")
 
 
-async def trace_downstream(desk: ToolContext, args: TraceArgs) -> TraceAnswer:
-    """Tell where the data of an entity goes to: everything that depends on it."""
-    return await _trace(desk, args, "downstream")
+async def trace_downstream(context: ToolContext, args: TraceArgs) -> TraceAnswer:
+    """Trace where the data of an entity goes: everything that depends on it."""
+    return await _trace(context, args, "downstream")
 
 
-async def _trace(desk: ToolContext, args: TraceArgs, direction: str) -> TraceAnswer:
-    answer = await desk.tracker.trace_lineage(
+async def _trace(context: ToolContext, args: TraceArgs, direction: str) -> TraceAnswer:
+    answer = await context.tracker.trace_lineage(
         args.entity_id, direction, args.max_depth, limit=_TRACE_LIMIT
     )
     found = answer.lineage
     side = found.upstream if direction == "upstream" else found.downstream
     shown = page(side, args.cursor, args.limit)
-    ends = await _ends(desk, side, args, direction)
+    ends = await _ends(context, side, args, direction)
     return TraceAnswer(
         entity_id=found.entity_id,
         direction=direction,
@@ -246,22 +247,22 @@ async def _trace(desk: ToolContext, args: TraceArgs, direction: str) -> TraceAns
 
 
 async def _ends(
-    desk: ToolContext, side: list[Related], args: TraceArgs, direction: str
+    context: ToolContext, side: list[Related], args: TraceArgs, direction: str
 ) -> list[str]:
-    """Return the datasets beyond which there is nothing; none where that would cost too much."""
+    """Return the datasets where the trace ends; none if the trace is too large to check."""
     names = {entity.id: entity.entity_id for entity in side if entity.kind == "dataset"}
     if args.max_depth is not None or not names or len(names) > _MAX_END_CANDIDATES:
         return []
-    drawn = await desk.tracker.export_lineage(args.entity_id, "json", direction)
-    edges = msgspec.json.decode(drawn.diagram, type=Trace).edges
+    exported = await context.tracker.export_lineage(args.entity_id, "json", direction)
+    edges = msgspec.json.decode(exported.diagram, type=Trace).edges
     upstream = direction == "upstream"
-    passed = {edge.target if upstream else edge.source for edge in edges}
-    return [name for full, name in names.items() if full not in passed]
+    inner = {edge.target if upstream else edge.source for edge in edges}
+    return [name for full, name in names.items() if full not in inner]
 
 
-async def get_column_lineage(desk: ToolContext, args: ColumnArgs) -> ColumnAnswer:
-    """Tell from which columns a column is made, and which only filter, join or group it."""
-    found = await desk.tracker.get_column_lineage(args.dataset, args.column)
+async def get_column_lineage(context: ToolContext, args: ColumnArgs) -> ColumnAnswer:
+    """Get the source columns of a column, and the columns that only filter, join or group it."""
+    found = await context.tracker.get_column_lineage(args.dataset, args.column)
     shown = page(found, args.cursor, args.limit)
     return ColumnAnswer(
         dataset=args.dataset,
@@ -272,9 +273,9 @@ async def get_column_lineage(desk: ToolContext, args: ColumnArgs) -> ColumnAnswe
     )
 
 
-async def find_paths(desk: ToolContext, args: PathsArgs) -> RoutesAnswer:
-    """Find by which routes data gets from one entity to another, shortest first."""
-    found = await desk.tracker.find_lineage_paths(args.source_id, args.target_id, args.limit)
+async def find_paths(context: ToolContext, args: PathsArgs) -> RoutesAnswer:
+    """Find the paths of data from one entity to another, shortest first."""
+    found = await context.tracker.find_lineage_paths(args.source_id, args.target_id, args.limit)
     shown = page(found.paths, None, args.limit).items
     return RoutesAnswer(
         source_id=found.source_id,
@@ -288,9 +289,9 @@ async def find_paths(desk: ToolContext, args: PathsArgs) -> RoutesAnswer:
     )
 
 
-async def export_lineage(desk: ToolContext, args: ExportArgs) -> DiagramAnswer:
-    """Draw the graph around an entity as Mermaid, DOT, SVG or JSON. Show the text as it is."""
-    found = await desk.tracker.export_lineage(
+async def export_lineage(context: ToolContext, args: ExportArgs) -> DiagramAnswer:
+    """Export the graph around an entity as Mermaid, DOT, SVG or JSON. Show the text unchanged."""
+    found = await context.tracker.export_lineage(
         args.entity_id, args.format, args.direction, args.max_depth
     )
     text, following = page_text(found.diagram, args.cursor)

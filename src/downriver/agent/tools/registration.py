@@ -28,17 +28,19 @@ _End = Annotated[
 
 
 class FlowArgs(msgspec.Struct, kw_only=True):
-    """One flow of data."""
+    """A flow of data."""
 
     source_id: _End
     target_id: _End
-    transformation: Annotated[str, msgspec.Meta(description="What happens on the way.")] = ""
+    transformation: Annotated[str, msgspec.Meta(description="The transformation, in words.")] = ""
     flow_type: Annotated[str, msgspec.Meta(description="batch, stream, …")] = "batch"
-    schedule: Annotated[str | None, msgspec.Meta(description="When it runs.")] = None
+    schedule: Annotated[str | None, msgspec.Meta(description="The schedule, in words or cron.")] = (
+        None
+    )
 
 
 class FlowAnswer(msgspec.Struct, kw_only=True):
-    """The flow as it is in the log now."""
+    """The registered flow."""
 
     flow: RegisteredFlow
 
@@ -63,7 +65,7 @@ class PipelineArgs(msgspec.Struct, kw_only=True):
 
 
 class PipelineAnswer(msgspec.Struct, kw_only=True):
-    """The pipeline as it is in the log now; `flows` are some of `steps_registered`."""
+    """The registered pipeline; `flows` are the first of `steps_registered`."""
 
     pipeline_name: str
     steps_registered: int
@@ -72,23 +74,23 @@ class PipelineAnswer(msgspec.Struct, kw_only=True):
 
 
 class DescribeArgs(msgspec.Struct, kw_only=True):
-    """A description in plain words."""
+    """A description in plain English."""
 
     text: Annotated[
         str,
         msgspec.Meta(
             max_length=100_000,
-            description="One flow a line or sentence, as in: raw_orders is cleaned into "
-            "orders_clean; a -> b -> c; a heading with a colon starts a pipeline.",
+            description="One flow for each line or sentence, as in: raw_orders is cleaned into "
+            "orders_clean; a -> b -> c. A heading with a colon starts a pipeline.",
         ),
     ]
-    dry_run: Annotated[bool, msgspec.Meta(description="Only say what would be registered.")] = False
+    dry_run: Annotated[bool, msgspec.Meta(description="Parse only; register nothing.")] = False
 
 
 class DescriptionAnswer(msgspec.Struct, kw_only=True):
-    """What was read from a description, and what was not.
+    """The flows of a description, and the lines that were not understood.
 
-    `refused` are flows that were read and not registered, because a name means several things.
+    `refused` are flows that were not registered because a name is ambiguous.
     """
 
     pipelines: list[PipelineDraft]
@@ -100,15 +102,17 @@ class DescriptionAnswer(msgspec.Struct, kw_only=True):
 
 
 class SqlArgs(msgspec.Struct, kw_only=True):
-    """A statement."""
+    """A SQL statement."""
 
     sql: Annotated[str, msgspec.Meta(max_length=1_000_000)]
-    transformation: Annotated[str, msgspec.Meta(description="What the statement is for.")] = ""
-    dialect: Annotated[str | None, msgspec.Meta(description="As in snowflake, spark.")] = None
+    transformation: Annotated[str, msgspec.Meta(description="The purpose of the statement.")] = ""
+    dialect: Annotated[
+        str | None, msgspec.Meta(description="The SQL dialect, as in snowflake or spark.")
+    ] = None
 
 
 class SqlAnswer(msgspec.Struct, kw_only=True):
-    """What a statement reads and writes, as registered."""
+    """The registered inputs, outputs and column edges of a statement."""
 
     source_tables: list[str]
     target_tables: list[str]
@@ -119,9 +123,9 @@ class SqlAnswer(msgspec.Struct, kw_only=True):
     blind_spots: list[str]
 
 
-async def register_flow(desk: ToolContext, args: FlowArgs) -> FlowAnswer:
-    """Register that data goes from one entity to another."""
-    flow = await desk.tracker.register_flow(
+async def register_flow(context: ToolContext, args: FlowArgs) -> FlowAnswer:
+    """Register a flow of data from one entity to another."""
+    flow = await context.tracker.register_flow(
         args.source_id,
         args.target_id,
         args.flow_type,
@@ -131,37 +135,39 @@ async def register_flow(desk: ToolContext, args: FlowArgs) -> FlowAnswer:
     return FlowAnswer(flow=flow)
 
 
-async def register_pipeline(desk: ToolContext, args: PipelineArgs) -> PipelineAnswer:
+async def register_pipeline(context: ToolContext, args: PipelineArgs) -> PipelineAnswer:
     """Register a named pipeline with all its steps."""
     steps = [make_flow(msgspec.to_builtins(step)) for step in args.steps]
-    found = await desk.tracker.register_pipeline(args.name, steps, args.schedule, args.description)
+    result = await context.tracker.register_pipeline(
+        args.name, steps, args.schedule, args.description
+    )
     return PipelineAnswer(
-        pipeline_name=found.pipeline_name,
-        steps_registered=found.steps_registered,
-        schedule=found.schedule,
-        flows=page(found.flows, None, _SHOWN).items,
+        pipeline_name=result.pipeline_name,
+        steps_registered=result.steps_registered,
+        schedule=result.schedule,
+        flows=page(result.flows, None, _SHOWN).items,
     )
 
 
-async def describe_pipeline(desk: ToolContext, args: DescribeArgs) -> DescriptionAnswer:
+async def describe_pipeline(context: ToolContext, args: DescribeArgs) -> DescriptionAnswer:
     """Read pipelines from a description in plain English and register their flows.
 
-    Lines that cannot be read come back in not_understood: say them in other words.
+    Lines that cannot be read are returned in not_understood: rephrase them.
     """
-    found = parse_description(args.text)
-    refused = await match_flows(found.pipelines, desk)
+    result = parse_description(args.text)
+    refused = await match_flows(result.pipelines, context)
     if not args.dry_run:
-        for pipeline in found.pipelines:
-            await _register(desk, pipeline)
-    return _description_answer(found, refused, registered=not args.dry_run and bool(found.flows))
+        for pipeline in result.pipelines:
+            await _register(context, pipeline)
+    return _description_answer(result, refused, registered=not args.dry_run and bool(result.flows))
 
 
-async def _register(desk: ToolContext, pipeline: PipelineDraft) -> None:
+async def _register(context: ToolContext, pipeline: PipelineDraft) -> None:
     steps = [make_flow(_as_flow(flow, pipeline)) for flow in pipeline.flows]
     if pipeline.name and steps:
-        await desk.tracker.register_pipeline(pipeline.name, steps, pipeline.schedule or None)
+        await context.tracker.register_pipeline(pipeline.name, steps, pipeline.schedule or None)
     elif steps:
-        await desk.tracker.register_flows(steps)
+        await context.tracker.register_flows(steps)
 
 
 def _as_flow(flow: FlowDraft, pipeline: PipelineDraft) -> dict[str, Any]:
@@ -176,36 +182,36 @@ def _as_flow(flow: FlowDraft, pipeline: PipelineDraft) -> dict[str, Any]:
 
 
 def _description_answer(
-    found: Description, refused: list[str], *, registered: bool
+    result: Description, refused: list[str], *, registered: bool
 ) -> DescriptionAnswer:
     room = _SHOWN
     shown = []
-    for pipeline in found.pipelines:
+    for pipeline in result.pipelines:
         flows = pipeline.flows[: max(room, 0)]
         room -= len(flows)
         shown.append(msgspec.structs.replace(pipeline, flows=flows))
     return DescriptionAnswer(
         pipelines=shown,
-        flow_count=len(found.flows),
-        not_understood=found.not_understood[:_SHOWN],
+        flow_count=len(result.flows),
+        not_understood=result.not_understood[:_SHOWN],
         refused=refused,
         registered=registered,
-        omitted_flow_count=max(0, len(found.flows) - _SHOWN),
+        omitted_flow_count=max(0, len(result.flows) - _SHOWN),
     )
 
 
-async def capture_sql_lineage(desk: ToolContext, args: SqlArgs) -> SqlAnswer:
-    """Read the lineage of a SQL statement, columns included, and register it."""
-    found = await desk.tracker.capture_sql_lineage(
+async def capture_sql_lineage(context: ToolContext, args: SqlArgs) -> SqlAnswer:
+    """Register the lineage of a SQL statement, including columns."""
+    result = await context.tracker.capture_sql_lineage(
         args.sql, transformation=args.transformation or None, dialect=args.dialect
     )
-    columns = [f"{edge.source} → {edge.target}" for edge in found.columns]
+    columns = [f"{edge.source} → {edge.target}" for edge in result.columns]
     return SqlAnswer(
-        source_tables=found.source_tables,
-        target_tables=found.target_tables,
-        flow_count=found.flow_count,
+        source_tables=result.source_tables,
+        target_tables=result.target_tables,
+        flow_count=result.flow_count,
         column_count=len(columns),
         columns=page(columns, None, _SHOWN).items,
-        complete=found.complete,
-        blind_spots=found.blind_spots[:20],
+        complete=result.complete,
+        blind_spots=result.blind_spots[:20],
     )

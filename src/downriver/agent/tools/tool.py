@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ToolContext(NamedTuple):
-    """A tracker, the policy of the gate (the default one for None), and where the code is."""
+    """What tools work on: a tracker, the policy of the gate (None: default), and a code folder."""
 
     tracker: Tracker
     policy: Policy | None = None
@@ -28,13 +28,13 @@ class ToolContext(NamedTuple):
 
     @property
     def code(self) -> SourceFiles | None:
-        """The code to write patches for; None where only whoever holds the lineage may know it."""
+        """The code to write patches for; None if the server decides."""
         return None if self.root is None else SourceFolder(self.root)
 
 
 @dataclass(frozen=True)
 class Tool:
-    """One thing that people and models may ask for. `writes`: it changes the lineage."""
+    """A tool for people and models. `writes`: it changes the lineage."""
 
     name: str
     description: str
@@ -43,13 +43,13 @@ class Tool:
     writes: bool
     run: Callable[[ToolContext, Any], Awaitable[Any]]
 
-    async def call(self, desk: ToolContext, arguments: dict[str, Any]) -> msgspec.Struct:
-        """Check the arguments and run; what is wrong with them is said by name."""
+    async def call(self, context: ToolContext, arguments: dict[str, Any]) -> msgspec.Struct:
+        """Validate the arguments and run the tool."""
         try:
-            given = msgspec.convert(arguments, self.arguments)
+            validated = msgspec.convert(arguments, self.arguments)
         except msgspec.ValidationError as exc:
             raise InvalidRequestError(self.name, str(exc)) from exc
-        answer: msgspec.Struct = await self.run(desk, given)
+        answer: msgspec.Struct = await self.run(context, validated)
         return answer
 
     def input_schema(self) -> dict[str, Any]:
@@ -62,14 +62,14 @@ class Tool:
 
 
 def make_tool(run: Callable[[ToolContext, Any], Awaitable[Any]], *, writes: bool = False) -> Tool:
-    """Return the tool that a function is: its annotations and docstring say the rest."""
+    """Return a tool for a function; annotations give the schemas, the docstring the description."""
     hints = typing.get_type_hints(run)
-    described = " ".join((run.__doc__ or "").split())
-    return Tool(run.__name__, described, hints["args"], hints["return"], writes, run)
+    description = " ".join((run.__doc__ or "").split())
+    return Tool(run.__name__, description, hints["args"], hints["return"], writes, run)
 
 
 def _object_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return a schema whose root is the object itself: clients do not follow a reference there."""
+    """Return a schema whose root is the object: clients do not follow a reference there."""
     schema = msgspec.json.schema(kind)
     definitions = schema.get("$defs", {})
     root = dict(definitions.pop(schema["$ref"].rpartition("/")[2]))
