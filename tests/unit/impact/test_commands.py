@@ -44,6 +44,19 @@ def test_impact_shows_who_breaks_and_where(folder: Path) -> None:
     assert "1 breaking, 0 warnings, 0 untouched" in done.stdout
 
 
+def test_several_changes_are_one_question(folder: Path) -> None:
+    options = ["raw.orders", "--rename", "total:sum", "--drop", "id"]
+    done = downriver("impact", *options, cwd=folder)
+    assert "no longer finds total, id" in done.stdout
+    assert "1 breaking, 0 warnings, 0 untouched" in done.stdout
+
+
+def test_statements_that_cannot_be_read_are_listed(folder: Path) -> None:
+    done = downriver("impact", "alter table raw.orders drop column note; call f()", cwd=folder)
+    assert "! line 1: not read (procedure call): call f()" in done.stdout
+    assert "incomplete" in done.stdout
+
+
 def test_impact_as_json_is_the_whole_answer(folder: Path) -> None:
     done = downriver("impact", "raw.orders.total", "--drop", "--json", cwd=folder)
     assert json.loads(done.stdout)["effects"][0]["affected_references"] == ["total"]
@@ -59,9 +72,40 @@ def test_impact_as_json_is_the_whole_answer(folder: Path) -> None:
         (["raw.orders.total", "--type", "text"], "change the type of raw.orders.total to text"),
         (["raw.orders.total", "--not-null"], "make raw.orders.total NOT NULL"),
         (["raw.orders.total", "--logic"], "change the logic of raw.orders.total"),
+        (["raw.orders", "--add", "x:int"], "add raw.orders.x"),
+        (
+            [
+                "raw.orders",
+                "--rename",
+                "total:sum",
+                "--drop",
+                "note",
+                "--retype",
+                "id:bigint",
+                "--add-required",
+                "country",
+            ],
+            "rename raw.orders.total to sum; drop raw.orders.note; change the type of "
+            "raw.orders.id to bigint; add required raw.orders.country",
+        ),
+        (
+            ["raw.orders", "--rename", "id:k", "--rename", "total:sum"],
+            "rename raw.orders.id to k; rename raw.orders.total to sum",
+        ),
+        (["raw.orders", "--drop", "id", "total"], "drop raw.orders.id; drop raw.orders.total"),
+        (
+            ["ALTER TABLE raw.orders DROP COLUMN note, RENAME COLUMN total TO sum"],
+            "drop raw.orders.note; rename raw.orders.total to sum",
+        ),
+        (
+            ["exec sp_rename 'raw.orders.id', 'k', 'COLUMN'", "--dialect", "tsql"],
+            "rename raw.orders.id to k",
+        ),
     ],
 )
-def test_every_kind_of_change_can_be_said(folder: Path, options: list[str], change: str) -> None:
+def test_every_kind_of_change_can_be_described(
+    folder: Path, options: list[str], change: str
+) -> None:
     done = downriver("impact", *options, cwd=folder)
     assert done.stdout.splitlines()[0] == change
 
@@ -74,10 +118,21 @@ def test_every_kind_of_change_can_be_said(folder: Path, options: list[str], chan
         ["raw.orders.total", "--add", "x"],
         ["raw.orders.total", "--drop", "--required"],
         ["raw.nothing", "--drop"],
+        ["raw.orders", "total"],
+        ["raw.orders", "--rename", "total"],
+        ["raw.orders", "--rename", ":x"],
+        ["raw.orders", "--retype", "total:"],
+        ["raw.orders", "--drop", "nothing"],
+        ["raw.orders.total", "--rename", "a:b"],
+        ["raw.orders.total", "--drop", "id"],
+        ["alter table raw.orders dorp column total"],
+        ["alter table raw.nothing drop column total"],
+        ["alter table raw.orders drop column total", "--drop"],
+        ["create index i on raw.orders (id)"],
         ["raw.orders.nothing", "--drop"],
     ],
 )
-def test_what_makes_no_sense_is_refused(folder: Path, options: list[str]) -> None:
+def test_a_change_that_is_not_clear_is_an_error(folder: Path, options: list[str]) -> None:
     done = downriver("impact", *options, cwd=folder)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")

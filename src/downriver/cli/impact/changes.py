@@ -1,7 +1,8 @@
-"""How a change is said on the command line: the same for `impact` and `fix`."""
+"""The options by which `impact` and `fix` describe changes."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
@@ -28,85 +29,168 @@ if TYPE_CHECKING:
 ChangedArgument = Annotated[
     str,
     typer.Argument(
-        metavar="ENTITY", help="What changes: a dataset, or a column as in orders.amount."
+        metavar="ENTITY",
+        help="The dataset that changes, or one column of it, as in orders.amount.",
     ),
 ]
-RenameOption = Annotated[str | None, typer.Option("--rename-to", help="It gets this name.")]
-DropOption = Annotated[bool, typer.Option("--drop", help="It goes.")]
+ColumnsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="COLUMN", help="With --drop: columns of the dataset to drop."),
+]
+RenameToOption = Annotated[
+    str | None,
+    typer.Option("--rename-to", metavar="NAME", help="Rename the dataset or column to NAME."),
+]
+RenameOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rename", metavar="OLD:NEW", help="Rename a column of the dataset. May be repeated."
+    ),
+]
+DropOption = Annotated[
+    bool,
+    typer.Option(
+        "--drop", help="Drop the dataset or column. With COLUMN: drop these columns of the dataset."
+    ),
+]
 AddOption = Annotated[
-    str | None, typer.Option("--add", metavar="COLUMN", help="The dataset gets this column.")
+    list[str] | None,
+    typer.Option(
+        "--add", metavar="COLUMN[:TYPE]", help="Add a column to the dataset. May be repeated."
+    ),
+]
+AddRequiredOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--add-required",
+        metavar="COLUMN[:TYPE]",
+        help="Add a column that is NOT NULL and has no default. May be repeated.",
+    ),
 ]
 RequiredOption = Annotated[
-    bool, typer.Option("--required", help="With --add: NOT NULL, and no default.")
+    bool, typer.Option("--required", help="With --add: the column is NOT NULL without a default.")
 ]
-TypeOption = Annotated[str | None, typer.Option("--type", help="The column gets this type.")]
+TypeOption = Annotated[
+    str | None,
+    typer.Option("--type", help="Change the type of the column. With --add: the type to add."),
+]
+RetypeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--retype",
+        metavar="COLUMN:TYPE",
+        help="Change the type of a column of the dataset. May be repeated.",
+    ),
+]
 NullableOption = Annotated[
     bool | None,
-    typer.Option("--nullable/--not-null", help="The column may be null, or may no longer be."),
+    typer.Option("--nullable/--not-null", help="Allow NULL in the column, or forbid it."),
 ]
-DeprecateOption = Annotated[bool, typer.Option("--deprecate", help="It is to go later.")]
-LogicOption = Annotated[bool, typer.Option("--logic", help="It is computed in another way.")]
+DeprecateOption = Annotated[
+    bool, typer.Option("--deprecate", help="Deprecate the dataset or column: list who uses it.")
+]
+LogicOption = Annotated[
+    bool, typer.Option("--logic", help="Change how the values of the dataset or column are made.")
+]
+
+_DDL = re.compile(r"\s*(?:alter|drop|rename|truncate|create|exec|execute)\s+\S", re.IGNORECASE)
+
+
+def is_ddl(entity: str) -> bool:
+    """Tell a DDL statement from the name of a dataset."""
+    return _DDL.match(entity) is not None
 
 
 class ChangeOptions(NamedTuple):
-    """The options that say what happens to an entity."""
+    """The values of the options that describe changes."""
 
-    rename_to: str | None
-    drop: bool
-    add: str | None
-    required: bool
-    type: str | None
-    nullable: bool | None
-    deprecate: bool
-    logic: bool
+    columns: tuple[str, ...] = ()
+    rename_to: str | None = None
+    rename: tuple[str, ...] = ()
+    drop: bool = False
+    add: tuple[str, ...] = ()
+    add_required: tuple[str, ...] = ()
+    required: bool = False
+    type: str | None = None
+    retype: tuple[str, ...] = ()
+    nullable: bool | None = None
+    deprecate: bool = False
+    logic: bool = False
+
+    def check(self) -> None:
+        """Raise when options are combined that exclude each other."""
+        if self.required and not self.add:
+            raise InvalidRequestError("--required", "needs --add")
+        if self.columns and not self.drop:
+            listed = ", ".join(self.columns)
+            raise InvalidRequestError("COLUMN", f"{listed}: columns need --drop")
 
 
-def parse_change_options(lineage: Lineage, entity: str, said: ChangeOptions) -> list[Change]:
-    """Return the changes that options say; exactly what is said, and at least one."""
+def parse_change_options(lineage: Lineage, entity: str, options: ChangeOptions) -> list[Change]:
+    """Return the changes that the options describe: at least one."""
+    options.check()
     dataset, column = lineage.split_entity(entity)
-    if said.required and not said.add:
-        raise InvalidRequestError("--required", "goes with --add")
-    found = list(
-        _table_changes(dataset, said) if column is None else _changes(dataset, column, said)
+    changes = list(
+        _dataset_changes(dataset, options)
+        if column is None
+        else _column_changes(dataset, column, options)
     )
-    if not found:
+    if not changes:
         raise InvalidRequestError(
             "ENTITY",
-            "say what happens to it: --rename-to, --drop, --add, --type, --nullable, --not-null, "
-            "--deprecate or --logic",
+            "name the change: --rename, --rename-to, --drop, --add, --add-required, --retype, "
+            "--type, --nullable, --not-null, --deprecate or --logic",
         )
-    return found
+    return changes
 
 
-def _changes(dataset: str, column: str, said: ChangeOptions) -> Iterator[Change]:
-    if said.add:
-        raise InvalidRequestError("--add", "goes with a dataset, not with a column")
-    if said.rename_to:
-        yield ColumnRename(dataset=dataset, column=column, to=said.rename_to)
-    if said.drop:
+def _column_changes(dataset: str, column: str, options: ChangeOptions) -> Iterator[Change]:
+    for name in ("columns", "rename", "add", "add_required", "retype"):
+        if getattr(options, name):
+            option = "--drop COLUMN" if name == "columns" else f"--{name.replace('_', '-')}"
+            raise InvalidRequestError(option, "needs a dataset as ENTITY, not a column")
+    if options.rename_to:
+        yield ColumnRename(dataset=dataset, column=column, to=options.rename_to)
+    if options.drop:
         yield ColumnDrop(dataset=dataset, column=column)
-    if said.type:
-        yield TypeChange(dataset=dataset, column=column, to=said.type)
-    if said.nullable is not None:
-        yield NullabilityChange(dataset=dataset, column=column, nullable=said.nullable)
-    if said.deprecate:
+    if options.type:
+        yield TypeChange(dataset=dataset, column=column, to=options.type)
+    if options.nullable is not None:
+        yield NullabilityChange(dataset=dataset, column=column, nullable=options.nullable)
+    if options.deprecate:
         yield Deprecation(dataset=dataset, column=column)
-    if said.logic:
+    if options.logic:
         yield LogicChange(dataset=dataset, columns=[column])
 
 
-def _table_changes(dataset: str, said: ChangeOptions) -> Iterator[Change]:
-    if said.add:
-        yield ColumnAdd(
-            dataset=dataset, column=said.add, data_type=said.type or "", required=said.required
-        )
-    elif said.type or said.nullable is not None:
+def _dataset_changes(dataset: str, options: ChangeOptions) -> Iterator[Change]:
+    if options.nullable is not None or (options.type and not options.add):
         raise InvalidRequestError("ENTITY", f"{dataset} is a dataset; name one of its columns")
-    if said.rename_to:
-        yield TableRename(dataset=dataset, to=said.rename_to)
-    if said.drop:
+    for pair in options.rename:
+        old, new = _split_pair("--rename", pair, "OLD:NEW")
+        yield ColumnRename(dataset=dataset, column=old, to=new)
+    for column in options.columns:
+        yield ColumnDrop(dataset=dataset, column=column)
+    for pair in options.retype:
+        column, kind = _split_pair("--retype", pair, "COLUMN:TYPE")
+        yield TypeChange(dataset=dataset, column=column, to=kind)
+    for added, required in ((options.add, options.required), (options.add_required, True)):
+        for given in added:
+            name, _, kind = given.partition(":")
+            kind = kind.strip() or options.type or ""
+            yield ColumnAdd(dataset=dataset, column=name, data_type=kind, required=required)
+    if options.rename_to:
+        yield TableRename(dataset=dataset, to=options.rename_to)
+    if options.drop and not options.columns:
         yield TableDrop(dataset=dataset)
-    if said.deprecate:
+    if options.deprecate:
         yield Deprecation(dataset=dataset)
-    if said.logic:
+    if options.logic:
         yield LogicChange(dataset=dataset)
+
+
+def _split_pair(option: str, pair: str, form: str) -> tuple[str, str]:
+    left, _, right = pair.partition(":")
+    if not left.strip() or not right.strip():
+        raise InvalidRequestError(option, f"{pair!r} is not of the form {form}")
+    return left.strip(), right.strip()

@@ -11,8 +11,11 @@ import typer
 from downriver.cli.impact.changes import (
     ChangedArgument,
     ChangeOptions,
+    ColumnsArgument,
     DropOption,
     RenameOption,
+    RenameToOption,
+    RetypeOption,
     TypeOption,
     parse_change_options,
 )
@@ -29,22 +32,33 @@ _PLACES_SHOWN = 20
 
 def fix(
     entity: ChangedArgument,
-    rename_to: RenameOption = None,
+    columns: ColumnsArgument = None,
+    rename: RenameOption = None,
+    rename_to: RenameToOption = None,
     drop: DropOption = False,
+    retype: RetypeOption = None,
     type: TypeOption = None,  # noqa: A002
     root: Annotated[
-        Path, typer.Option("--root", help="The folder that the paths of files begin at.")
+        Path, typer.Option("--root", help="The folder that the paths of the files are relative to.")
     ] = Path(),
     plan: Annotated[
-        bool, typer.Option("--plan", help="Show how to change it without a break, in steps.")
+        bool, typer.Option("--plan", help="List the steps that make the change without a break.")
     ] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write a unified diff that mends who breaks; what people must decide goes to stderr."""
-    said = ChangeOptions(rename_to, drop, None, False, type, None, False, False)
+    """Write a patch for the consumers that a change breaks. What needs a decision is on stderr."""
+    options = ChangeOptions(
+        columns=tuple(columns or ()),
+        rename_to=rename_to,
+        rename=tuple(rename or ()),
+        drop=drop,
+        type=type,
+        retype=tuple(retype or ()),
+    )
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.fix(parse_change_options(lineage, entity, said), SourceFolder(root))
+        changes = parse_change_options(lineage, entity, options)
+        found = lineage.fix(changes, SourceFolder(root))
     if json:
         print_json(found)
         return
