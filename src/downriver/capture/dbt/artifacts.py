@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from downriver.capture.code.dbt_resources import mapping, text
 from downriver.errors import InvalidRequestError
 
 _VERSION = re.compile(r"/v(\d+)(?:\.json)?$")
@@ -76,28 +77,6 @@ def _read(path: Path) -> dict[str, Any]:
             "TARGET_DIR", f"{path}: not a dbt artifact: it is not a JSON object"
         )
     return content
-
-
-def mapping(value: object) -> dict[str, Any]:
-    """Return a value if it is an object, else an empty object."""
-    return value if isinstance(value, dict) else {}
-
-
-def entries(value: object) -> list[dict[str, Any]]:
-    """Return the objects of a list; an empty list for any other value."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def text(value: object) -> str:
-    """Return a value if it is text, else an empty text."""
-    return value if isinstance(value, str) else ""
-
-
-def texts(value: object) -> list[str]:
-    """Return the texts of a list, or a text as a list of one."""
-    if isinstance(value, str):
-        return [value] if value else []
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 class PropertyLines:

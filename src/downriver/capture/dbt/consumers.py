@@ -6,8 +6,17 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.code import CodeEdge, CodeJob, ColumnReference
-from downriver.capture.dbt.artifacts import Artifacts, entries, mapping, text, texts
-from downriver.capture.dbt.nodes import DbtNode, owners_of, tags_of
+from downriver.capture.code.dbt_resources import (
+    entries,
+    items,
+    list_owners,
+    list_tags,
+    mapping,
+    text,
+    texts,
+)
+from downriver.capture.dbt.artifacts import Artifacts
+from downriver.capture.dbt.nodes import DbtNode
 from downriver.capture.sql import parse_sql_lineage
 
 if TYPE_CHECKING:
@@ -63,8 +72,8 @@ class DbtConsumers:
             path=path,
             line=self._places.line(path, text(raw.get("name"))),
             description=text(raw.get("description")) or text(raw.get("label")),
-            owners=owners_of(raw),
-            tags=tags_of(raw),
+            owners=list_owners(raw),
+            tags=list_tags(raw),
         )
         for parent in texts(mapping(raw.get("depends_on")).get("nodes")):
             self._read_parent(job, parent, naming)
@@ -188,7 +197,7 @@ class DbtConsumers:
             if measure in self._measures:
                 job.add_input(self._measures[measure])
                 self._from(job, self._measures[measure], measure, target, name)
-        inputs = [params.get("numerator"), params.get("denominator"), *_list(params.get("metrics"))]
+        inputs = [params.get("numerator"), params.get("denominator"), *items(params.get("metrics"))]
         for metric in map(mapping, inputs):
             other = text(metric.get("name"))
             if other:
@@ -229,13 +238,9 @@ class DbtConsumers:
 
 
 def _measure_names(params: dict[str, Any]) -> list[str]:
-    given = [params.get("measure"), *_list(params.get("input_measures"))]
+    given = [params.get("measure"), *items(params.get("input_measures"))]
     named = [text(mapping(measure).get("name")) or text(measure) for measure in given]
     return list(dict.fromkeys(name for name in named if name))
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _filters(raw: dict[str, Any]) -> list[str]:

@@ -18,7 +18,8 @@ from downriver.capture.code import (
     find_references,
     set_query,
 )
-from downriver.capture.dbt.artifacts import Artifacts, text, texts
+from downriver.capture.code.dbt_resources import text, texts
+from downriver.capture.dbt.artifacts import Artifacts
 from downriver.capture.dbt.nodes import DbtNode, catalog_columns
 from downriver.capture.sql import ColumnEdge, ColumnRef, SqlLineage, Template, parse_sql_lineage
 from downriver.model.ids import DatasetId

@@ -1,4 +1,4 @@
-"""The nodes of a manifest in one shape for all manifest versions, their order and names."""
+"""The nodes of a manifest in one shape for all manifest versions, and their names."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from downriver.capture.code import DocumentedColumn
-from downriver.capture.dbt.artifacts import Artifacts, entries, mapping, text, texts
+from downriver.capture.code.dbt_resources import (
+    entries,
+    list_meta,
+    list_tags,
+    mapping,
+    owner_names,
+    text,
+    texts,
+)
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
+
+    from downriver.capture.dbt.artifacts import Artifacts
 
 _STORED = frozenset({"model", "seed", "snapshot", "source"})
 
@@ -61,7 +71,7 @@ class DbtNode(msgspec.Struct, kw_only=True):
 def list_nodes(artifacts: Artifacts) -> Iterator[DbtNode]:
     """Yield the nodes and sources of a manifest."""
     groups = {
-        text(group.get("name")): _owner_names(group.get("owner"))
+        text(group.get("name")): owner_names(group.get("owner"))
         for group in artifacts.resources("groups").values()
     }
     for key, raw in {**artifacts.resources("nodes"), **artifacts.resources("sources")}.items():
@@ -72,7 +82,6 @@ def _node(key: str, raw: dict[str, Any], groups: dict[str, list[str]]) -> DbtNod
     config, depends = mapping(raw.get("config")), mapping(raw.get("depends_on"))
     kind = text(raw.get("resource_type")) or key.partition(".")[0]
     columns = [c for c in mapping(raw.get("columns")).values() if isinstance(c, dict)]
-    meta = {**mapping(config.get("meta")), **mapping(raw.get("meta"))}
     version = raw.get("version")
     return DbtNode(
         id=key,
@@ -88,14 +97,10 @@ def _node(key: str, raw: dict[str, Any], groups: dict[str, list[str]]) -> DbtNod
         compiled=text(raw.get("compiled_code")) or text(raw.get("compiled_sql")),
         path=text(raw.get("original_file_path")) or text(raw.get("path")),
         description=text(raw.get("description")) or text(raw.get("source_description")),
-        tags=_tags(raw, config, meta),
-        owners=_owner_names(meta.get("owner")) or groups.get(_group(raw, config), []),
+        tags=list_tags(raw),
+        owners=owner_names(list_meta(raw).get("owner")) or groups.get(_group(raw, config), []),
         columns=[_column(column) for column in columns],
-        column_tags={
-            text(c.get("name")): found
-            for c in columns
-            if (found := _tags(c, mapping(c.get("config")), _column_meta(c)))
-        },
+        column_tags={text(c.get("name")): found for c in columns if (found := list_tags(c))},
         depends_on=texts(depends.get("nodes")),
         macros=texts(depends.get("macros")),
         config=config,
@@ -115,43 +120,8 @@ def _column(raw: dict[str, Any]) -> DocumentedColumn:
     )
 
 
-def _column_meta(raw: dict[str, Any]) -> dict[str, Any]:
-    return {**mapping(mapping(raw.get("config")).get("meta")), **mapping(raw.get("meta"))}
-
-
 def _group(raw: dict[str, Any], config: dict[str, Any]) -> str:
     return text(raw.get("group")) or text(config.get("group"))
-
-
-def _tags(raw: dict[str, Any], config: dict[str, Any], meta: dict[str, Any]) -> list[str]:
-    """Return tags, and `certified` and `pii` if `meta` sets them."""
-    found = [*texts(raw.get("tags")), *texts(config.get("tags"))]
-    found += ["certified"] * (meta.get("certified") is True)
-    found += ["pii"] * (meta.get("pii") is True or meta.get("contains_pii") is True)
-    return list(dict.fromkeys(found))
-
-
-def _owner_names(owner: object) -> list[str]:
-    """Return owners from a name, a list of names, or an object with a name and an email."""
-    if isinstance(owner, dict):
-        named = text(owner.get("name")) or next(iter(texts(owner.get("email"))), "")
-        return [named] if named else []
-    if isinstance(owner, list):
-        return [name for item in owner for name in _owner_names(item)]
-    return texts(owner)
-
-
-def owners_of(raw: dict[str, Any]) -> list[str]:
-    """Return the owners of an exposure, metric or semantic model."""
-    config = mapping(raw.get("config"))
-    meta = {**mapping(config.get("meta")), **mapping(raw.get("meta"))}
-    return _owner_names(raw.get("owner")) or _owner_names(meta.get("owner"))
-
-
-def tags_of(raw: dict[str, Any]) -> list[str]:
-    """Return the tags of an exposure, metric or semantic model."""
-    config = mapping(raw.get("config"))
-    return _tags(raw, config, {**mapping(config.get("meta")), **mapping(raw.get("meta"))})
 
 
 def catalog_columns(artifacts: Artifacts, node: DbtNode) -> list[DocumentedColumn]:
@@ -175,29 +145,6 @@ def catalog_columns(artifacts: Artifacts, node: DbtNode) -> list[DocumentedColum
 def _index(column: dict[str, Any]) -> int:
     index = column.get("index")
     return index if isinstance(index, int) else 0
-
-
-def sort_nodes(nodes: Mapping[str, DbtNode]) -> list[DbtNode]:
-    """Return nodes, parents first. A cycle, which dbt forbids, is cut."""
-    done: dict[str, DbtNode] = {}
-    for key in nodes:
-        _visit(key, nodes, done)
-    return list(done.values())
-
-
-def _visit(key: str, nodes: Mapping[str, DbtNode], done: dict[str, DbtNode]) -> None:
-    stack = [(key, False)]
-    visited: set[str] = set()
-    while stack:
-        current, parents_done = stack.pop()
-        if current in done or current not in nodes:
-            continue
-        if parents_done:
-            done[current] = nodes[current]
-        elif current not in visited:
-            visited.add(current)
-            stack.append((current, True))
-            stack += [(parent, False) for parent in nodes[current].depends_on]
 
 
 # Schemes of namespaces that differ from the name of the adapter.

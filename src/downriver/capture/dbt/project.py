@@ -15,7 +15,8 @@ from downriver.capture.code import (
     render_job,
     render_run,
 )
-from downriver.capture.dbt.artifacts import Artifacts, PropertyLines, entries, mapping, text
+from downriver.capture.code.dbt_resources import entries, mapping, sort_parents_first, text
+from downriver.capture.dbt.artifacts import Artifacts, PropertyLines
 from downriver.capture.dbt.consumers import DbtConsumers
 from downriver.capture.dbt.models import DbtModels
 from downriver.capture.dbt.nodes import (
@@ -23,7 +24,6 @@ from downriver.capture.dbt.nodes import (
     DbtNode,
     default_namespace,
     list_nodes,
-    sort_nodes,
 )
 from downriver.capture.dbt.quality import (
     PASSED,
@@ -180,7 +180,8 @@ class _Reading:
         self.jobs: list[CodeJob] = []
 
     def read(self, progress: Callable[[int, int], None]) -> None:
-        built = [node for node in sort_nodes(self._nodes) if node.kind in _BUILT]
+        ordered = sort_parents_first(self._nodes, lambda key: self._nodes[key].depends_on)
+        built = [self._nodes[key] for key in ordered if self._nodes[key].kind in _BUILT]
         for done, node in enumerate(built, 1):
             self._built[node.id] = self._models.read(node)
             progress(done, len(built))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.code import CodeJob, ColumnReference, add_sql, find_references
-from downriver.capture.dbt.artifacts import Artifacts, entries, mapping, text
+from downriver.capture.code.dbt_resources import (
+    entries,
+    find_resource,
+    list_refs,
+    mapping,
+    text,
+)
+from downriver.capture.dbt.artifacts import Artifacts
 from downriver.capture.sql import parse_sql_lineage
 from downriver.openlineage.events import dataset
 from downriver.openlineage.facets.quality import ASSERTIONS, QualityAssertion, render_assertions
@@ -21,8 +27,6 @@ if TYPE_CHECKING:
     from downriver.model.ids import DatasetId
     from downriver.openlineage.wire import WireDataset
 
-_REF = re.compile(r"ref\(\s*['\"]([^'\"]+)['\"]")
-_SOURCE = re.compile(r"source\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]")
 PASSED = frozenset({"pass", "success"})
 
 
@@ -48,9 +52,9 @@ class DbtTests:
             return self._nodes[test.attached_to]
         stored = [self._nodes[k] for k in test.depends_on if k in self._nodes]
         stored = [node for node in stored if node.is_stored]
-        named = _REF.search(str(mapping(test.test.get("kwargs")).get("model")))
+        named = list_refs(text(mapping(test.test.get("kwargs")).get("model")))
         for node in stored:
-            if named is not None and node.name == named[1]:
+            if node.name in named[:1]:
                 return node
         return stored[-1] if stored else None
 
@@ -98,9 +102,7 @@ class DbtTests:
 
     def _related(self, to: str) -> DatasetId | None:
         """Return the other table of a relationships test."""
-        ref, source = _REF.search(to), _SOURCE.search(to)
-        key = ref[1] if ref is not None else ".".join(source.groups()) if source else ""
-        table = self._models.called.get(key)
+        table = self._models.called.get(find_resource(to) or "")
         return None if table is None else self._models.dataset_for(table)
 
     def _singular(self, node: DbtNode, naming: DbtNaming) -> CodeJob:

@@ -9,6 +9,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from downriver.capture.code import CodeJob, ColumnReference, DatasetNote, DocumentedColumn
+from downriver.capture.code.dbt_resources import (
+    entries,
+    find_resource,
+    is_true,
+    items,
+    list_owners,
+    list_tags,
+    mapping,
+    text,
+    texts,
+)
 from downriver.capture.scan.python.interpreter.values import LocatedText
 from downriver.capture.scan.yaml_lines import YamlError, load_yaml
 from downriver.capture.sql import Template
@@ -132,10 +143,8 @@ def _source_names(text: str) -> dict[str, str]:
     except YamlError:
         return {}
     found: dict[str, str] = {}
-    sources = content.get("sources") if isinstance(content, dict) else None
-    for source in sources if isinstance(sources, list) else []:
-        if isinstance(source, dict):
-            found.update(source_tables(source))
+    for source in entries(mapping(content).get("sources")):
+        found.update(source_tables(source))
     return found
 
 
@@ -144,16 +153,13 @@ def source_tables(source: dict[str, Any]) -> dict[str, str]:
     name = str(source.get("name", ""))
     place = [source.get("database"), source.get("schema") or name]
     parts = [str(part) for part in place if isinstance(part, str) and "{{" not in part]
-    tables = source.get("tables")
     return {
         f"{name}.{table['name']}": ".".join([*parts, str(table.get("identifier", table["name"]))])
-        for table in (tables if isinstance(tables, list) else [])
-        if isinstance(table, dict) and isinstance(table.get("name"), str)
+        for table in entries(source.get("tables"))
+        if text(table.get("name"))
     }
 
 
-_REF = re.compile(r"ref\(\s*(?:['\"][^'\"]+['\"]\s*,\s*)?['\"]([^'\"]+)['\"]")
-_SOURCE = re.compile(r"source\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]")
 _KINDS = ("models", "seeds", "snapshots")
 
 
@@ -192,49 +198,48 @@ class PropertyFile:
                 found[key] = CodeJob(id=key, integration="DBT", kind=kind, path=self._path)
             self._refer(found[key], dataset, entry)
         yield from (job for job in found.values() if job.references)
-        for exposure in _entries(self._content.get("exposures")):
-            yield self._exposure(exposure, exposed(_text(exposure.get("name"))))
+        for exposure in entries(self._content.get("exposures")):
+            yield self._exposure(exposure, exposed(text(exposure.get("name"))))
 
     def notes(self) -> Iterator[DatasetNote]:
         """Yield the documentation of tables."""
         for dataset, entry in self._tables():
             columns = [
                 DocumentedColumn(
-                    str(c["name"]), _text(c.get("data_type")), _text(c.get("description"))
+                    str(c["name"]), text(c.get("data_type")), text(c.get("description"))
                 )
-                for c in _entries(entry.get("columns"))
+                for c in entries(entry.get("columns"))
                 if isinstance(c.get("name"), str)
             ]
-            meta = {**_meta(entry.get("config")), **_meta(entry)}
             note = DatasetNote(
                 id=dataset,
                 columns=columns if _is_complete(entry) else [],
-                description=_text(entry.get("description")),
-                owners=[_text(meta.get("owner"))] if _text(meta.get("owner")) else [],
-                tags=_tags(entry, meta),
+                description=text(entry.get("description")),
+                owners=list_owners(entry),
+                tags=list_tags(entry),
             )
             if note.columns or note.description or note.owners or note.tags:
                 yield note
 
     def _tables(self) -> Iterator[tuple[DatasetId, dict[str, Any]]]:
         for kind in _KINDS:
-            for entry in _entries(self._content.get(kind)):
-                name = _text(entry.get("name"))
+            for entry in entries(self._content.get(kind)):
+                name = text(entry.get("name"))
                 if name:
                     yield self._dataset_for(self._names.get(name, name)), entry
-        for source in _entries(self._content.get("sources")):
+        for source in entries(self._content.get("sources")):
             tables = source_tables(source)
-            for table in _entries(source.get("tables")):
+            for table in entries(source.get("tables")):
                 key = f"{source.get('name')}.{table.get('name')}"
                 if key in tables:
                     yield self._dataset_for(tables[key]), table
 
     def _refer(self, job: CodeJob, dataset: DatasetId, entry: dict[str, Any]) -> None:
-        for column in _entries(entry.get("columns")):
+        for column in entries(entry.get("columns")):
             name = column.get("name")
             if not isinstance(name, LocatedText):
                 continue
-            tests = _list(column.get("tests")) + _list(column.get("data_tests"))
+            tests = [*items(column.get("tests")), *items(column.get("data_tests"))]
             self._note(job, dataset, name, "test" if tests else "doc")
             if tests:
                 job.add_input(dataset)
@@ -244,11 +249,10 @@ class PropertyFile:
     def _related(self, job: CodeJob, test: Any) -> None:
         """Add the column of another table that a relationships test names."""
         for arguments in test.values() if isinstance(test, dict) else ():
-            given = arguments if isinstance(arguments, dict) else {}
-            nested = given.get("arguments")
-            inner = nested if isinstance(nested, dict) else given
+            given = mapping(arguments)
+            inner = mapping(given.get("arguments")) or given
             field = inner.get("field")
-            other = self._named(_text(inner.get("to")))
+            other = self._named(text(inner.get("to")))
             if isinstance(field, LocatedText) and other is not None:
                 job.add_input(other)
                 self._note(job, other, field, "test")
@@ -264,14 +268,9 @@ class PropertyFile:
             )
         )
 
-    def _named(self, text: str) -> DatasetId | None:
-        ref, source = _REF.search(text), _SOURCE.search(text)
-        if ref is not None:
-            return self._dataset_for(self._names.get(ref[1], ref[1]))
-        if source is not None:
-            key = ".".join(source.groups())
-            return self._dataset_for(self._names.get(key, key))
-        return None
+    def _named(self, expression: str) -> DatasetId | None:
+        key = find_resource(expression)
+        return None if key is None else self._dataset_for(self._names.get(key, key))
 
     def _exposure(self, exposure: dict[str, Any], known: tuple[JobId, DatasetId] | None) -> CodeJob:
         name = exposure.get("name")
@@ -279,19 +278,17 @@ class PropertyFile:
             JobId(self._namespace, f"exposure.{name}"),
             DatasetId(self._namespace, f"exposures/{name}"),
         )
-        owner = exposure.get("owner")
-        people = _text(owner.get("name")) if isinstance(owner, dict) else ""
         job = CodeJob(
             id=job_id,
             integration="DBT",
             kind="EXPOSURE",
             path=self._path,
             line=name.line if isinstance(name, LocatedText) else 1,
-            description=_text(exposure.get("description")),
-            owners=[people] if people else [],
+            description=text(exposure.get("description")),
+            owners=list_owners(exposure),
         )
-        for text in _list(exposure.get("depends_on")):
-            dataset = self._named(_text(text))
+        for expression in texts(exposure.get("depends_on")):
+            dataset = self._named(expression)
             if dataset is not None:
                 job.add_input(dataset)
         job.add_output(dataset_id)
@@ -299,7 +296,7 @@ class PropertyFile:
 
 
 def _has_tests(entry: dict[str, Any]) -> bool:
-    columns = _entries(entry.get("columns"))
+    columns = entries(entry.get("columns"))
     return any(column.get("tests") or column.get("data_tests") for column in columns)
 
 
@@ -311,33 +308,4 @@ def is_property_file(content: Any) -> bool:
 
 def _is_complete(entry: dict[str, Any]) -> bool:
     """Whether all columns are listed: only an enforced contract guarantees that."""
-    config = entry.get("config")
-    contract = config.get("contract") if isinstance(config, dict) else None
-    return isinstance(contract, dict) and _text(contract.get("enforced")).lower() == "true"
-
-
-def _entries(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _text(value: Any) -> str:
-    return str(value) if isinstance(value, str) else ""
-
-
-def _meta(value: Any) -> dict[str, Any]:
-    meta = value.get("meta") if isinstance(value, dict) else None
-    return meta if isinstance(meta, dict) else {}
-
-
-def _tags(entry: dict[str, Any], meta: dict[str, Any]) -> list[str]:
-    config = entry.get("config")
-    given = [entry.get("tags"), config.get("tags") if isinstance(config, dict) else None]
-    found = [
-        str(t) for v in given for t in (v if isinstance(v, list) else [v]) if isinstance(t, str)
-    ]
-    found += [w for w in ("certified", "pii") if _text(meta.get(w)).lower() == "true"]
-    return list(dict.fromkeys(found))
+    return is_true(mapping(mapping(entry.get("config")).get("contract")).get("enforced"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from downriver.capture.code import CodeJob, TableNames, add_sql, find_references, set_query
+from downriver.capture.code.dbt_resources import list_refs, sort_parents_first
 from downriver.capture.scan.dbt_project import DbtProject, model_names
 from downriver.capture.sql import parse_sql_lineage
 from downriver.model.ids import DatasetId, JobId
@@ -13,7 +13,6 @@ from downriver.model.ids import DatasetId, JobId
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_REF = re.compile(r"\bref\(\s*(?:['\"][^'\"]+['\"]\s*,\s*)?['\"]([^'\"]+)['\"]")
 _OWN_DATA = frozenset({"model", "snapshot"})
 
 
@@ -82,17 +81,6 @@ class SqlFiles:
 def sort_models(models: dict[str, str]) -> list[str]:
     """Return the paths of models, given path and text of each, in order of their references."""
     by_name = {model_names(path, text)[0]: path for path, text in models.items()}
-    done: dict[str, None] = {}
-    for path in models:
-        stack = [(path, False)]
-        visited: set[str] = set()
-        while stack:
-            current, ready = stack.pop()
-            if ready:
-                done[current] = None
-            elif current not in done and current not in visited:
-                visited.add(current)
-                stack.append((current, True))
-                named = _REF.findall(models[current])
-                stack += [(by_name[name], False) for name in named if name in by_name]
-    return list(done)
+    return sort_parents_first(
+        models, lambda path: [by_name[n] for n in list_refs(models[path]) if n in by_name]
+    )

@@ -1,0 +1,109 @@
+"""What the entries of dbt's manifests and of its YAML files have in common.
+
+Both are read as plain objects, and a field may be missing or have another type than expected.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_REF = re.compile(r"\bref\(\s*(?:['\"][^'\"]+['\"]\s*,\s*)?['\"]([^'\"]+)['\"]")
+_SOURCE = re.compile(r"\bsource\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]")
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Return a value if it is an object, else an empty object."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[Any]:
+    """Return a value if it is a list, else an empty list."""
+    return value if isinstance(value, list) else []
+
+
+def entries(value: object) -> list[dict[str, Any]]:
+    """Return the objects of a list; an empty list for any other value."""
+    return [item for item in items(value) if isinstance(item, dict)]
+
+
+def text(value: object) -> str:
+    """Return a value if it is text, else an empty text."""
+    return value if isinstance(value, str) else ""
+
+
+def texts(value: object) -> list[str]:
+    """Return the texts of a list, or a text as a list of one."""
+    if isinstance(value, str):
+        return [value] if value else []
+    return [item for item in items(value) if isinstance(item, str)]
+
+
+def is_true(value: object) -> bool:
+    """Return whether a value is true, in JSON or as text in YAML."""
+    return value is True or text(value).lower() == "true"
+
+
+def list_refs(sql: str) -> list[str]:
+    """Return the names of the models in calls of `ref`."""
+    return [str(name) for name in _REF.findall(sql)]
+
+
+def find_resource(expression: str) -> str | None:
+    """Return what a text refers to: `orders` of `ref('orders')`, `raw.orders` of `source(…)`."""
+    ref, source = _REF.search(expression), _SOURCE.search(expression)
+    if ref is not None:
+        return ref[1]
+    return None if source is None else ".".join(source.groups())
+
+
+def list_meta(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return the `meta` of an entry and of its config."""
+    return {**mapping(mapping(raw.get("config")).get("meta")), **mapping(raw.get("meta"))}
+
+
+def list_tags(raw: dict[str, Any]) -> list[str]:
+    """Return the tags of an entry, and `certified` and `pii` if its `meta` sets them."""
+    meta = list_meta(raw)
+    found = [*texts(raw.get("tags")), *texts(mapping(raw.get("config")).get("tags"))]
+    found += ["certified"] * is_true(meta.get("certified"))
+    found += ["pii"] * (is_true(meta.get("pii")) or is_true(meta.get("contains_pii")))
+    return list(dict.fromkeys(found))
+
+
+def list_owners(raw: dict[str, Any]) -> list[str]:
+    """Return the owners of an entry: its `owner`, else the one of its `meta`."""
+    return owner_names(raw.get("owner")) or owner_names(list_meta(raw).get("owner"))
+
+
+def owner_names(owner: object) -> list[str]:
+    """Return owners from a name, a list of names, or an object with a name or an email."""
+    if isinstance(owner, dict):
+        named = text(owner.get("name")) or next(iter(texts(owner.get("email"))), "")
+        return [named] if named else []
+    if isinstance(owner, list):
+        return [name for item in owner for name in owner_names(item)]
+    return texts(owner)
+
+
+def sort_parents_first(
+    keys: Iterable[str], parents_of: Callable[[str], Iterable[str]]
+) -> list[str]:
+    """Return keys with parents before children. A cycle, which dbt forbids, is cut."""
+    known = dict.fromkeys(keys)
+    done: dict[str, None] = {}
+    for key in known:
+        stack = [(key, False)]
+        visited: set[str] = set()
+        while stack:
+            current, parents_done = stack.pop()
+            if parents_done:
+                done[current] = None
+            elif current in known and current not in done and current not in visited:
+                visited.add(current)
+                stack.append((current, True))
+                stack += [(parent, False) for parent in parents_of(current)]
+    return list(done)
