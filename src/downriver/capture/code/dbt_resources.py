@@ -68,10 +68,10 @@ def list_meta(raw: dict[str, Any]) -> dict[str, Any]:
 def list_tags(raw: dict[str, Any]) -> list[str]:
     """Return the tags of an entry, and `certified` and `pii` if its `meta` sets them."""
     meta = list_meta(raw)
-    found = [*texts(raw.get("tags")), *texts(mapping(raw.get("config")).get("tags"))]
-    found += ["certified"] * is_true(meta.get("certified"))
-    found += ["pii"] * (is_true(meta.get("pii")) or is_true(meta.get("contains_pii")))
-    return list(dict.fromkeys(found))
+    tags = [*texts(raw.get("tags")), *texts(mapping(raw.get("config")).get("tags"))]
+    tags += ["certified"] * is_true(meta.get("certified"))
+    tags += ["pii"] * (is_true(meta.get("pii")) or is_true(meta.get("contains_pii")))
+    return list(dict.fromkeys(tags))
 
 
 def list_owners(raw: dict[str, Any]) -> list[str]:

@@ -78,7 +78,7 @@ def find_references(
     text: str, lineage: SqlLineage, names: TableNames, *, first_line: int = 1
 ) -> list[ColumnReference]:
     """Return the references in a text to the columns its lineage uses, in order."""
-    found = _Finder(text, lineage, names).find()
+    places = _Finder(text, lineage, names).find()
     return [
         ColumnReference(
             dataset=names.dataset_for(place.table),
@@ -87,7 +87,7 @@ def find_references(
             clause=place.clause,
             text=place.text,
         )
-        for place in dict.fromkeys(found)
+        for place in dict.fromkeys(places)
     ]
 
 
@@ -235,17 +235,17 @@ class _Finder:
         return (self._known(".".join(parts)) if parts and not is_cte else None), at
 
     def _table_of_tag(self, tag: str) -> str | None:
-        found = _TABLE_TAG.match(tag)
-        if found is None:
+        match = _TABLE_TAG.match(tag)
+        if match is None:
             return None
-        if found["this"]:
+        if match["this"]:
             return self._known(self._names.this) or self._names.this or None
-        parts = re.findall(r"['\"]([^'\"]+)['\"]", re.sub(_VERSION, "", found["names"]))
-        version = _VERSION.search(found["names"])
+        parts = re.findall(r"['\"]([^'\"]+)['\"]", re.sub(_VERSION, "", match["names"]))
+        version = _VERSION.search(match["names"])
         name = ".".join(parts) + (f"_v{version[1]}" if version else "")
         last = name if "source" in tag else name.rpartition(".")[2]
-        meant = self._names.called.get(name.casefold()) or self._names.called.get(last.casefold())
-        return self._known(meant or name) or meant
+        table = self._names.called.get(name.casefold()) or self._names.called.get(last.casefold())
+        return self._known(table or name) or table
 
     def _known(self, name: str) -> str | None:
         wanted = name.casefold()
@@ -272,10 +272,10 @@ def _tokens(text: str) -> Iterator[_Token]:
     line = last = queries = 0
     open_: list[tuple[Clause, int, str]] = [("other", 0, "")]
     before = ""
-    for found in _TOKEN.finditer(text):
-        line += text.count("\n", last, found.start())
-        last = found.start()
-        kind, word = found.lastgroup or "", found.group()
+    for match in _TOKEN.finditer(text):
+        line += text.count("\n", last, match.start())
+        last = match.start()
+        kind, word = match.lastgroup or "", match.group()
         if kind == "skip":
             continue
         clause, query, opener = open_[-1]
@@ -300,16 +300,16 @@ def _bare(name: str) -> str:
 
 
 def _by_last_part(tables: list[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for table in dict.fromkeys(tables):
-        found.setdefault(table.casefold().rpartition(".")[2], []).append(table)
-    return found
+        by_name.setdefault(table.casefold().rpartition(".")[2], []).append(table)
+    return by_name
 
 
 def _tables_by_field(columns: list[ColumnRef]) -> dict[str, dict[str, str]]:
     """Return the tables that have a column, by its name in lower case, with their spelling."""
-    found: dict[str, dict[str, str]] = {}
+    by_field: dict[str, dict[str, str]] = {}
     for column in columns:
         if column.column != "*" and column.table:
-            found.setdefault(column.column.casefold(), {})[column.table] = column.column
-    return found
+            by_field.setdefault(column.column.casefold(), {})[column.table] = column.column
+    return by_field

@@ -26,8 +26,8 @@ class Artifacts(msgspec.Struct, kw_only=True):
     @property
     def version(self) -> int:
         """The version of the manifest's format, 0 when it is not given."""
-        found = _VERSION.search(text(self.metadata.get("dbt_schema_version")))
-        return int(found[1]) if found else 0
+        match = _VERSION.search(text(self.metadata.get("dbt_schema_version")))
+        return int(match[1]) if match else 0
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -36,8 +36,8 @@ class Artifacts(msgspec.Struct, kw_only=True):
 
     def resources(self, kind: str) -> dict[str, dict[str, Any]]:
         """Return the manifest's entries of a kind, such as `nodes`, by their unique id."""
-        found = mapping(self.manifest.get(kind))
-        return {key: value for key, value in found.items() if isinstance(value, dict)}
+        resources = mapping(self.manifest.get(kind))
+        return {key: value for key, value in resources.items() if isinstance(value, dict)}
 
 
 def read_artifacts(target: Path) -> Artifacts:
@@ -92,16 +92,16 @@ class PropertyLines:
         Each name is searched after the line of the one before it. The line is 1 when the file or
         the name is missing.
         """
-        at = found = 0
+        at = last_line = 0
         lines = self._lines(path)
         for name in names:
             pattern = re.compile(rf"\bname:\s*['\"]?{re.escape(name)}['\"]?\s*(?:#.*)?$")
             number = next((n for n in range(at, len(lines)) if pattern.search(lines[n])), None)
             if number is None:
                 break
-            found = number + 1
-            at = found
-        return found or 1
+            last_line = number + 1
+            at = last_line
+        return last_line or 1
 
     def text(self, path: str, line: int) -> str:
         """Return a line of a file, or an empty text."""

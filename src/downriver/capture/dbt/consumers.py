@@ -134,12 +134,12 @@ class DbtConsumers:
         """Add the columns that an expression uses."""
         quoted = ".".join(f'"{part}"' for part in table.split("."))
         # This SQL is parsed and never executed.
-        found = parse_sql_lineage(
+        lineage = parse_sql_lineage(
             f"select {expression} as made from {quoted}",  # noqa: S608
             dialect="postgres",
             schema=self._models.columns_of,
         )
-        for edge in found.column_edges:
+        for edge in lineage.column_edges:
             source = self._models.dataset_for(edge.source.table)
             subtype = "AGGREGATION" if agg else edge.subtype
             if clause == "filter":
@@ -244,5 +244,5 @@ def _measure_names(params: dict[str, Any]) -> list[str]:
 
 
 def _filters(raw: dict[str, Any]) -> list[str]:
-    found = mapping(raw.get("filter")).get("where_filters")
-    return [text(part.get("where_sql_template")) for part in entries(found)]
+    filters = mapping(raw.get("filter")).get("where_filters")
+    return [text(part.get("where_sql_template")) for part in entries(filters)]

@@ -85,7 +85,7 @@ class DbtModels:
 
     def parents(self, node: DbtNode) -> list[DbtNode]:
         """Return the tables a node depends on, directly or through ephemeral models."""
-        found: dict[str, DbtNode] = {}
+        parents: dict[str, DbtNode] = {}
         stack, seen = list(node.depends_on), set[str]()
         while stack:
             parent = self._nodes.get(stack.pop(0))
@@ -93,10 +93,10 @@ class DbtModels:
                 continue
             seen.add(parent.id)
             if parent.is_stored:
-                found[parent.id] = parent
+                parents[parent.id] = parent
             else:
                 stack += parent.depends_on
-        return list(found.values())
+        return list(parents.values())
 
     def _job(self, node: DbtNode) -> CodeJob:
         return CodeJob(
@@ -156,10 +156,10 @@ class DbtModels:
         """Return the lineage of a node's compiled query, or of its rendered template."""
         if not node.compiled:
             return self._parse_text(node, node.raw)
-        found = self._parse_text(node, node.compiled)
+        lineage = self._parse_text(node, node.compiled)
         if _INCREMENTAL.search(node.raw):
-            return _with_increments(found, self._parse_text(node, node.raw))
-        return found
+            return _with_increments(lineage, self._parse_text(node, node.raw))
+        return lineage
 
     def _parse_text(self, node: DbtNode, sql: str) -> SqlLineage:
         return parse_sql_lineage(
@@ -175,16 +175,16 @@ class DbtModels:
 
     def _macro_texts(self, node: DbtNode) -> tuple[str, ...]:
         """Return the macros a node needs, except dbt's own, which are built in."""
-        found: dict[str, str] = {}
+        macros: dict[str, str] = {}
         stack = list(node.macros)
         while stack:
             key = stack.pop()
             package = key.split(".")[1] if key.count(".") >= 2 else ""
             own = not (package.startswith("dbt_") or package == "dbt")
-            if key not in found and own and key in self._macros:
-                found[key] = self._macros[key]
+            if key not in macros and own and key in self._macros:
+                macros[key] = self._macros[key]
                 stack += self._needed.get(key, ())
-        return tuple(found.values())
+        return tuple(macros.values())
 
     def _look_through(self, lineage: SqlLineage, target: str) -> SqlLineage:
         """Return lineage with the inputs of ephemeral models in place of these models."""
@@ -192,10 +192,14 @@ class DbtModels:
         stack, used = list(lineage.inputs), dict[str, SqlLineage]()
         while stack:
             name = stack.pop()
-            found = self._ephemeral.get(name.casefold())
-            if found is not None and name not in used and name.casefold() != target.casefold():
-                used[name] = _into(found, name)
-                stack += found.inputs
+            ephemeral_lineage = self._ephemeral.get(name.casefold())
+            if (
+                ephemeral_lineage is not None
+                and name not in used
+                and name.casefold() != target.casefold()
+            ):
+                used[name] = _into(ephemeral_lineage, name)
+                stack += ephemeral_lineage.inputs
         if not used:
             return lineage
         for ephemeral in used.values():
@@ -305,8 +309,8 @@ def _add_snapshot_columns(node: DbtNode, job: CodeJob, target: DatasetId) -> Non
         watched = []
     for column in [*watched, *texts(config.get("unique_key"))]:
         for edge in [e for e in job.edges if e.target_field.casefold() == column.casefold()]:
-            made = _SNAPSHOT_COLUMNS if column in watched else _SNAPSHOT_COLUMNS[:1]
-            job.edges += [_made(edge, name, target) for name in made]
+            columns = _SNAPSHOT_COLUMNS if column in watched else _SNAPSHOT_COLUMNS[:1]
+            job.edges += [_made(edge, name, target) for name in columns]
             job.add_reference(
                 ColumnReference(
                     dataset=edge.source, field=edge.source_field, line=1, clause="other",

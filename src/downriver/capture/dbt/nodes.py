@@ -100,7 +100,7 @@ def _node(key: str, raw: dict[str, Any], groups: dict[str, list[str]]) -> DbtNod
         tags=list_tags(raw),
         owners=owner_names(list_meta(raw).get("owner")) or groups.get(_group(raw, config), []),
         columns=[_column(column) for column in columns],
-        column_tags={text(c.get("name")): found for c in columns if (found := list_tags(c))},
+        column_tags={text(c.get("name")): tags for c in columns if (tags := list_tags(c))},
         depends_on=texts(depends.get("nodes")),
         macros=texts(depends.get("macros")),
         config=config,
@@ -127,9 +127,9 @@ def _group(raw: dict[str, Any], config: dict[str, Any]) -> str:
 def catalog_columns(artifacts: Artifacts, node: DbtNode) -> list[DocumentedColumn]:
     """Return the columns of a node in catalog.json, in their order."""
     kind = "sources" if node.kind == "source" else "nodes"
-    found = mapping(mapping(artifacts.catalog.get(kind)).get(node.id))
+    entry = mapping(mapping(artifacts.catalog.get(kind)).get(node.id))
     described = {column.name.casefold(): column.description for column in node.columns}
-    columns = entries(list(mapping(found.get("columns")).values()))
+    columns = entries(list(mapping(entry.get("columns")).values()))
     columns.sort(key=_index)
     return [
         DocumentedColumn(

@@ -192,10 +192,10 @@ class _Reading:
         ]
 
     def counts(self) -> dict[str, int]:
-        found = Counter(_PLURALS.get(node.kind, f"{node.kind}s") for node in self._nodes.values())
+        counts = Counter(_PLURALS.get(node.kind, f"{node.kind}s") for node in self._nodes.values())
         for kind in ("exposures", "metrics", "semantic_models", "saved_queries"):
-            found[kind] = len(self._artifacts.resources(kind))
-        return {kind: number for kind, number in sorted(found.items()) if number}
+            counts[kind] = len(self._artifacts.resources(kind))
+        return {kind: number for kind, number in sorted(counts.items()) if number}
 
     # Events
 

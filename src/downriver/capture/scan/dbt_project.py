@@ -69,15 +69,15 @@ class DbtProject(msgspec.Struct, kw_only=True):
 
 def find_projects(repository: Repository, files: list[str]) -> list[DbtProject]:
     """Return the dbt projects among files, the innermost first."""
-    found = []
+    projects = []
     for path in files:
         if PurePosixPath(path).name == "dbt_project.yml":
             project = _read_project(repository, path)
             if project is not None:
-                found.append(project)
-    for project in found:
+                projects.append(project)
+    for project in projects:
         _read_names(project, repository, files)
-    return sorted(found, key=lambda project: -len(project.root))
+    return sorted(projects, key=lambda project: -len(project.root))
 
 
 def project_of(path: str, projects: list[DbtProject]) -> DbtProject | None:
@@ -142,10 +142,10 @@ def _source_names(text: str) -> dict[str, str]:
         content = load_yaml(text)
     except YamlError:
         return {}
-    found: dict[str, str] = {}
+    tables: dict[str, str] = {}
     for source in entries(mapping(content).get("sources")):
-        found.update(source_tables(source))
-    return found
+        tables.update(source_tables(source))
+    return tables
 
 
 def source_tables(source: dict[str, Any]) -> dict[str, str]:
@@ -190,14 +190,14 @@ class PropertyFile:
         Tests of a table are put into the job that the catalog has for them, if there is one.
         """
         own = JobId(self._namespace, self._path.rpartition(".")[0])
-        found: dict[JobId, CodeJob] = {}
+        jobs: dict[JobId, CodeJob] = {}
         for dataset, entry in self._tables():
             key = (tests_of(dataset) if _has_tests(entry) else None) or own
-            if key not in found:
+            if key not in jobs:
                 kind = "PROPERTIES" if key == own else "TEST"
-                found[key] = CodeJob(id=key, integration="DBT", kind=kind, path=self._path)
-            self._refer(found[key], dataset, entry)
-        yield from (job for job in found.values() if job.references)
+                jobs[key] = CodeJob(id=key, integration="DBT", kind=kind, path=self._path)
+            self._refer(jobs[key], dataset, entry)
+        yield from (job for job in jobs.values() if job.references)
         for exposure in entries(self._content.get("exposures")):
             yield self._exposure(exposure, exposed(text(exposure.get("name"))))
 

@@ -83,7 +83,7 @@ def _hinted(
 ) -> Callable[[str], DatasetId | None]:
     """Return a lookup of table names that searches the declared upstream datasets first."""
 
-    def found(table: str) -> DatasetId | None:
+    def find_table(table: str) -> DatasetId | None:
         wanted = table.casefold()
         fitting = {
             node
@@ -92,7 +92,7 @@ def _hinted(
         }
         return fitting.pop() if len(fitting) == 1 else find(table)
 
-    return found
+    return find_table
 
 
 def _may_mean(wanted: str, name: str, node: DatasetId) -> bool:
@@ -101,11 +101,11 @@ def _may_mean(wanted: str, name: str, node: DatasetId) -> bool:
     return ends or short_name(wanted) in (name.casefold(), short_name(known))
 
 
-def make_asset_job(asset: AssetRegistration, job_id: JobId, found: ScanResult | None) -> CodeJob:
+def make_asset_job(asset: AssetRegistration, job_id: JobId, scan: ScanResult | None) -> CodeJob:
     """Return one job with the lineage of an asset's code and its declared upstream assets."""
     integration, kind = _INTEGRATIONS.get(asset.asset_type, ("ASSET", asset.asset_type.upper()))
     job = CodeJob(id=job_id, integration=integration, kind=kind, path="", line=1)
-    parts = found.jobs if found is not None else []
+    parts = scan.jobs if scan is not None else []
     if parts:
         job.path, job.line = parts[0].path, min(part.line for part in parts)
     for part in parts:

@@ -96,15 +96,15 @@ class Repository:
         known = self._made.get(key)
         if known is None or known[0] != stamp:
             known = self._made[key] = (stamp, make())
-        made: Made = known[1]
-        return made
+        result: Made = known[1]
+        return result
 
     def _stamp(self, path: str) -> tuple[int, int]:
         file = self.find(path)
         if file is None:
             return (0, 0)
-        found = file.stat()
-        return (found.st_mtime_ns, found.st_size)
+        status = file.stat()
+        return (status.st_mtime_ns, status.st_size)
 
     def find_ending(self, path: str) -> str | None:
         """Return the file at a path, or the only file whose path ends with it."""
@@ -176,7 +176,7 @@ def find_module(name: str, level: int, beside: str, files: Container[str]) -> st
     inside = name.replace(".", "/")
     for base in dict.fromkeys(bases):
         for place in (f"{inside}.py", f"{inside}/__init__.py") if inside else ("__init__.py",):
-            found = (base / place).as_posix()
-            if found in files:
-                return found
+            path = (base / place).as_posix()
+            if path in files:
+                return path
     return None

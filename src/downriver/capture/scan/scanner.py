@@ -187,11 +187,11 @@ class _Scan:
 
     def read_one(self, path: str, text: str, result: ScanResult) -> None:
         """Add the jobs and notes of a file to the result, or the reason why it cannot be read."""
-        found = ScanResult(files=1)
-        self._read_into(path, text, found)
-        result.jobs += [_plain(job) for job in found.jobs]
-        result.notes += [_plain(note) for note in found.notes]
-        result.unread += found.unread
+        of_file = ScanResult(files=1)
+        self._read_into(path, text, of_file)
+        result.jobs += [_plain(job) for job in of_file.jobs]
+        result.notes += [_plain(note) for note in of_file.notes]
+        result.unread += of_file.unread
 
     def _read_into(self, path: str, text: str, result: ScanResult) -> None:
         suffix = PurePosixPath(path).suffix.lower()
@@ -289,9 +289,9 @@ def _unread(path: str, line: int, reason: UnreadReason, detail: str) -> Unread:
 Found = TypeVar("Found", CodeJob, DatasetNote)
 
 
-def _plain(found: Found) -> Found:
+def _plain(value: Found) -> Found:
     """Return a copy with plain `str` in place of `LocatedText`."""
-    return msgspec.convert(msgspec.to_builtins(found, enc_hook=str), type(found))
+    return msgspec.convert(msgspec.to_builtins(value, enc_hook=str), type(value))
 
 
 _NO_PROJECT = DbtProject(root=".", name="", folders={}, variables={})

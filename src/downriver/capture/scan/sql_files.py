@@ -61,7 +61,7 @@ class SqlFiles:
             job.edges = [edge for edge in job.edges if edge.source != target]
             if lineage.statements and not any(e.target.column == "*" for e in lineage.column_edges):
                 self.inferred_columns[target] = lineage.statements[-1].columns
-        called = {key.casefold(): meant for key, meant in project.names.items()}
+        called = {key.casefold(): table_name for key, table_name in project.names.items()}
         for reference in find_references(
             text, lineage, TableNames(self._dataset_for, called, table)
         ):

@@ -213,3 +213,19 @@ def test_a_query_that_cannot_be_read_is_a_blind_spot(code: str, kind: str) -> No
 )
 def test_a_call_of_execute_without_a_query_is_no_blind_spot(code: str) -> None:
     assert scan_text("job.py", code, ScanCatalog(namespace="n")).jobs == []
+
+
+def test_tasks_after_a_dag_and_its_group_belong_to_neither() -> None:
+    code = """\
+from airflow import DAG
+from airflow.operators.python import PythonOperator
+from airflow.utils.task_group import TaskGroup
+
+with DAG("daily"), TaskGroup("load"):
+    PythonOperator(task_id="a", python_callable=print)
+with DAG("weekly"):
+    PythonOperator(task_id="b", python_callable=print)
+"""
+    found = scan_text("dags/jobs.py", code, ScanCatalog(namespace="n"))
+    tasks = [job.id.name for job in found.jobs if job.kind == "TASK"]
+    assert tasks == ["daily.load.a", "weekly.b"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from contextlib import contextmanager
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from downriver.capture.dataset_names import dataset_at
 from downriver.capture.scan.python.frames.frame import Frame
@@ -22,7 +23,7 @@ from downriver.capture.scan.python.sql_text import looks_like_statement, run_sql
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from downriver.capture.code import CodeJob
     from downriver.capture.scan.python.interpreter.interpreter import Interpreter
@@ -109,22 +110,19 @@ class AirflowDags:
                     job.add_input(dataset)
         return Dag(job_id)
 
-    def enter(self, value: Value) -> int:
-        """Enter `with DAG(…)` (returns 1) or a task group (-1); 0 for anything else."""
+    @contextmanager
+    def inside(self, value: Value) -> Iterator[None]:
+        """Follow the body of `with DAG(…)` or of a task group. Other values have no effect."""
+        stack: list[Any] = []
         if isinstance(value, Dag):
-            self._dags.append(value)
-            return 1
-        if isinstance(value, _Group):
-            self._groups.append(value)
-            return -1
-        return 0
-
-    def leave(self, entered: int) -> None:
-        """Leave the DAG or task group that `enter` returned."""
-        if entered > 0:
-            self._dags.pop()
-        elif entered < 0:
-            self._groups.pop()
+            stack = self._dags
+        elif isinstance(value, _Group):
+            stack = self._groups
+        stack.append(value)
+        try:
+            yield
+        finally:
+            stack.pop()
 
     # Tasks
 
@@ -199,17 +197,17 @@ class AirflowDags:
         """Return the text of a query. A query in a file makes that file the task's code."""
         if not text.strip().endswith((".sql", ".hql")):
             return text
-        found = self._recorder.context.read_file(str(text).strip())
-        if found is None:
+        file = self._recorder.context.read_file(str(text).strip())
+        if file is None:
             self._recorder.add_blind_spot("missing_file", f"the file {text} was not found", line)
             return None
         job = self._recorder.job
-        if job.path != self._recorder.path and job.path != found.path:
+        if job.path != self._recorder.path and job.path != file.path:
             return LocatedText(
-                found.text, line, from_other_file=True
+                file.text, line, from_other_file=True
             )  # the job keeps the path of its first file
-        job.path, job.line = found.path, 1
-        return LocatedText(found.text, 1)
+        job.path, job.line = file.path, 1
+        return LocatedText(file.text, 1)
 
     def _transfer(self, run: Interpreter, kind: str, args: Arguments) -> None:
         """Record the files and the table of an operator that loads files into a table."""
@@ -224,8 +222,8 @@ class AirflowDags:
             table = args.get("destination_project_dataset_table") or args.get("table")
             schema = args.get("schema")
             if isinstance(table, str):
-                whole = f"{schema}.{table}" if isinstance(schema, str) else str(table)
-                self._recorder.add_output(context.dataset_for(whole), None)
+                full_name = f"{schema}.{table}" if isinstance(schema, str) else str(table)
+                self._recorder.add_output(context.dataset_for(full_name), None)
 
     def call_task(self, run: Interpreter, function: Function, args: Arguments) -> Task:
         """Follow a call of a function decorated with `@task`."""
@@ -259,13 +257,13 @@ class AirflowDags:
 
     def _datasets(self, value: Value) -> list[DatasetId]:
         """Return the datasets of inlets, outlets or a schedule."""
-        found: list[DatasetId] = []
+        datasets: list[DatasetId] = []
         for item in value if isinstance(value, (list, tuple)) else [value]:
             if isinstance(item, Object) and isinstance(item.kind, ImportedName):
-                found += self._dataset(item)
+                datasets += self._dataset(item)
             elif isinstance(item, LocatedText) and "://" in item:
-                found.append(dataset_at(str(item)))
-        return found
+                datasets.append(dataset_at(str(item)))
+        return datasets
 
     def _dataset(self, item: Object) -> list[DatasetId]:
         assert isinstance(item.kind, ImportedName)  # noqa: S101

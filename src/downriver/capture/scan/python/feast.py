@@ -25,13 +25,13 @@ _VIEWS = frozenset({"FeatureView", "BatchFeatureView", "StreamFeatureView"})
 
 def make(run: Interpreter, kind: str, args: Arguments) -> Object:
     """Return the object a call of Feast creates. Feature views and services become jobs."""
-    made = Object(ImportedName(f"feast.{kind}"), tuple(args.given), args.named)
+    result = Object(ImportedName(f"feast.{kind}"), tuple(args.given), args.named)
     name = args.get("name", 0)
     if kind in _VIEWS and isinstance(name, LocatedText):
         _view(run, str(name), args)
     elif kind == "FeatureService" and isinstance(name, LocatedText):
         _service(run, str(name), args)
-    return made
+    return result
 
 
 def _view(run: Interpreter, name: str, args: Arguments) -> None:
@@ -66,18 +66,18 @@ def _dataset(run: Interpreter, name: str) -> DatasetId:
 
 def _fields(args: Arguments) -> list[tuple[str, int]]:
     """Return the columns a view reads from its source: features and join keys of entities."""
-    found: list[tuple[str, int]] = []
+    fields: list[tuple[str, int]] = []
     for field in args.get("schema") or args.get("features") or []:
         name = field.argument("name") if isinstance(field, Object) else None
         if isinstance(name, LocatedText):
-            found.append((str(name), name.line))
+            fields.append((str(name), name.line))
     entities = args.get("entities")
     for entity in entities if isinstance(entities, list) else []:
         if isinstance(entity, Object):
             keys = entity.argument("join_keys", -1) or [entity.argument("join_key", -1)]
             keys = [k for k in keys if isinstance(k, LocatedText)] or [entity.argument("name")]
-            found += [(str(key), args.line) for key in keys if isinstance(key, str)]
-    return found
+            fields += [(str(key), args.line) for key in keys if isinstance(key, str)]
+    return fields
 
 
 def _times(source: Value) -> list[LocatedText]:
@@ -105,8 +105,8 @@ def _source(run: Interpreter, source: Value) -> Frame | None:
     table = source.argument("table", -1) or source.argument("table_ref", -1)
     if isinstance(table, LocatedText) and not table.is_dynamic:
         parts = [source.argument("database", -1), source.argument("schema", -1), table]
-        whole = ".".join(str(part) for part in parts if isinstance(part, str) and part)
-        return _read(run, run.recorder.context.dataset_for(whole))
+        full_name = ".".join(str(part) for part in parts if isinstance(part, str) and part)
+        return _read(run, run.recorder.context.dataset_for(full_name))
     return None
 
 

@@ -138,8 +138,8 @@ def as_code(cell: list[str]) -> list[str]:
 
     SQL magics become calls of `spark.sql`, other magics empty lines.
     """
-    if cell and (found := _SQL_MAGIC.match(cell[0])) is not None:
-        query = [found["rest"], *cell[1:]]
+    if cell and (magic := _SQL_MAGIC.match(cell[0])) is not None:
+        query = [magic["rest"], *cell[1:]]
         return _sql_call(query)
     if cell and cell[0].startswith("%%"):
         return ["" for _ in cell]
@@ -159,7 +159,7 @@ def convert_databricks(text: str) -> str:
     """Return a Databricks notebook in Python format with its SQL cells as Python code."""
     if not text.startswith(_DATABRICKS):
         return text
-    made: list[str] = []
+    lines: list[str] = []
     magic: list[str] = []
     for line in [*text.splitlines(), ""]:
         if line.startswith("# MAGIC "):
@@ -167,7 +167,7 @@ def convert_databricks(text: str) -> str:
             continue
         if magic:
             is_sql = _SQL_MAGIC.match(magic[0]) is not None
-            made += as_code(magic) if is_sql else ["" for _ in magic]
+            lines += as_code(magic) if is_sql else ["" for _ in magic]
             magic = []
-        made.append(line)
-    return "\n".join(made)
+        lines.append(line)
+    return "\n".join(lines)

@@ -57,14 +57,14 @@ class JobRecorder:
         )
         self.job = self.script
 
-    def new_job(self, job: JobId, integration: str, kind: str, line: int) -> CodeJob:
+    def new_job(self, job_id: JobId, integration: str, kind: str, line: int) -> CodeJob:
         """Add a job."""
-        made = CodeJob(
-            id=job, integration=integration, kind=kind, path=self.path,
+        job = CodeJob(
+            id=job_id, integration=integration, kind=kind, path=self.path,
             line=self.context.line_of(line),
         )  # fmt: skip
-        self.jobs.append(made)
-        return made
+        self.jobs.append(job)
+        return job
 
     @contextmanager
     def inside(self, job: CodeJob) -> Iterator[None]:

@@ -126,10 +126,10 @@ def _write(run: Interpreter, table: str, lineage: SqlLineage) -> None:
     run.recorder.job.add_output(target)
     for edge in [*lineage.column_edges, *lineage.dataset_edges]:
         if edge.target.table == table:
-            for made in edges_to(target, edge.target.column, _deps(run, edge)):
+            for code_edge in edges_to(target, edge.target.column, _deps(run, edge)):
                 run.recorder.job.edges.append(
                     msgspec.structs.replace(
-                        made,
+                        code_edge,
                         masking=edge.masking,
                         confidence=edge.resolution,
                         expression=edge.expression,

@@ -76,13 +76,13 @@ def combined(values: Iterable[Value], kind: DependencyKind, name: str = "") -> C
 
 def list_columns(values: Iterable[Value]) -> list[ColumnExpression]:
     """Return the column expressions among values, also those inside lists."""
-    found: list[ColumnExpression] = []
+    columns: list[ColumnExpression] = []
     for value in values:
         if isinstance(value, ColumnExpression):
-            found.append(value)
+            columns.append(value)
         elif isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-            found += list_columns(value)
-    return found
+            columns += list_columns(value)
+    return columns
 
 
 def transformed(run: Interpreter, values: list[Value]) -> Value:
@@ -116,11 +116,11 @@ def deps_of(run: Interpreter, value: Value, frame: Frame, clause: Clause) -> Dep
     if isinstance(value, LocatedText):
         column = named_column(value, value.line, optional=value.optional)
         return resolved(run, column, frame, clause)
-    found = [resolved(run, column, frame, clause) for column in list_columns([value])]
+    parts = [resolved(run, column, frame, clause) for column in list_columns([value])]
     if isinstance(value, (list, tuple)) and not isinstance(value, ColumnExpression):
         names = [part for part in value if isinstance(part, (LocatedText, list))]
-        found += [deps_of(run, part, frame, clause) for part in names]
-    return merge_all(found)
+        parts += [deps_of(run, part, frame, clause) for part in names]
+    return merge_all(parts)
 
 
 def condition_deps(run: Interpreter, value: Value, frame: Frame, clause: Clause) -> Deps:
@@ -135,11 +135,11 @@ _FRAME = "frame_of_the_expression"
 
 def expression_columns(text: LocatedText) -> list[ColumnExpression]:
     """Return the columns of a SQL expression on a frame; `a as b` has the name `b`."""
-    found: list[ColumnExpression] = []
+    columns: list[ColumnExpression] = []
     for name, uses in _parsed(str(text)):
         deps = [_pending(field, text.line, DependencyKind[subtype]) for field, subtype in uses]
-        found.append(ColumnExpression(merge_all(deps), name))
-    return found
+        columns.append(ColumnExpression(merge_all(deps), name))
+    return columns
 
 
 @lru_cache(maxsize=1024)
@@ -211,9 +211,9 @@ def function(run: Interpreter, name: str, args: Arguments) -> Value:
     kind = DependencyKind.AGGREGATION if is_aggregate else DependencyKind.TRANSFORMATION
     if name in ("desc", "asc", "partitionBy", "orderBy", "rowsBetween", "rangeBetween"):
         return merged(given)
-    made = combined(given, kind)
+    result = combined(given, kind)
     inner = ", ".join(column.name or "…" for column in given)
-    return made._replace(name=f"{name}({inner})", generated=True)
+    return result._replace(name=f"{name}({inner})", generated=True)
 
 
 def _when(condition: Value, values: list[Value]) -> Deps:
@@ -223,14 +223,14 @@ def _when(condition: Value, values: list[Value]) -> Deps:
 
 def named_columns(name: str, args: Arguments) -> list[ColumnExpression]:
     """Return the column arguments of a function, also those given by name."""
-    found: list[ColumnExpression] = []
+    columns: list[ColumnExpression] = []
     for position, value in enumerate(args.all()):
         for part in value if isinstance(value, list) else [value]:
             if not isinstance(part, LocatedText):
-                found += list_columns([part])
+                columns += list_columns([part])
             elif part != "*" and _is_column_name(name, position):
-                found.append(named_column(part, part.line, optional=part.optional))
-    return found
+                columns.append(named_column(part, part.line, optional=part.optional))
+    return columns
 
 
 def _is_column_name(function: str, position: int) -> bool:

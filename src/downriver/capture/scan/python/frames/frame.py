@@ -75,7 +75,7 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
     def without_part(self, name: str, dropped: Deps) -> Frame:
         """Drop a column of one of the joined frames. Columns of the others stay."""
-        left = {key: sure for key, sure in self.find(name).items() if key not in dropped}
+        left = {key: certainty for key, certainty in self.find(name).items() if key not in dropped}
         tables = {table for table, _, _, _ in dropped}
         items: list[Item] = []
         for item in self.relation.items:
@@ -177,7 +177,9 @@ def used(deps: Deps, kind: int) -> Deps:
     """
     if kind < DependencyKind.JOIN:
         return direct(deps, kind)
-    return {(table, column, kind, False): sure for (table, column, _, _), sure in deps.items()}
+    return {
+        (table, column, kind, False): certainty for (table, column, _, _), certainty in deps.items()
+    }
 
 
 def table_of(dataset: DatasetId) -> TableName:

@@ -34,25 +34,27 @@ def aggregated(run: Interpreter, grouped: GroupedFrame, args: Arguments) -> Fram
 
 def _aggregate(deps: Deps) -> Deps:
     """Return dependencies in which a column that is used without a function is aggregated."""
-    identity = {key: sure for key, sure in deps.items() if key[2] == DependencyKind.IDENTITY}
-    others = {key: sure for key, sure in deps.items() if key not in identity}
+    identity = {
+        key: certainty for key, certainty in deps.items() if key[2] == DependencyKind.IDENTITY
+    }
+    others = {key: certainty for key, certainty in deps.items() if key not in identity}
     return merge_all([others, direct(identity, DependencyKind.AGGREGATION)])
 
 
 def _aggregates(args: Arguments, library: str) -> list[tuple[str, Value]]:
-    found: list[tuple[str, Value]] = []
+    aggregates: list[tuple[str, Value]] = []
     for value in args.given:
         for column, how in value.items() if isinstance(value, dict) else ():
             if isinstance(column, LocatedText):  # pandas keeps the name of the column
                 named = library == "spark" and isinstance(how, str)
-                found.append((f"{how}({column})" if named else str(column), column))
-        found += [(column.name or "?", column) for column in list_columns([value])]
+                aggregates.append((f"{how}({column})" if named else str(column), column))
+        aggregates += [(column.name or "?", column) for column in list_columns([value])]
     for name, value in args.named.items():  # pandas: total=("amount", "sum")
         if isinstance(value, tuple) and value and isinstance(value[0], LocatedText):
-            found.append((name, value[0]))
+            aggregates.append((name, value[0]))
         elif isinstance(value, ColumnExpression):
-            found.append((name, value))
-    return found
+            aggregates.append((name, value))
+    return aggregates
 
 
 def grouped_method(run: Interpreter, grouped: GroupedFrame, name: str, node: ast.Call) -> Value:
@@ -74,11 +76,11 @@ def grouped_method(run: Interpreter, grouped: GroupedFrame, name: str, node: ast
     if name in ("sum", "avg", "mean", "min", "max"):
         named = [v for v in args.given if isinstance(v, LocatedText)]
         columns = {f"{name}({column})": column for column in named}
-        made = aggregated(run, grouped, args._replace(given=[], named={}))
+        result = aggregated(run, grouped, args._replace(given=[], named={}))
         for label, column in columns.items():
             deps = deps_of(run, column, frame, "select")
-            made = made.with_column(label, direct(deps, DependencyKind.AGGREGATION))
-        return made
+            result = result.with_column(label, direct(deps, DependencyKind.AGGREGATION))
+        return result
     if name.startswith("apply"):
         run.recorder.add_blind_spot(
             "opaque", f"lineage of {name} is unknown: it runs a function on each group", args.line
@@ -91,18 +93,18 @@ def _aggregate_pandas(run: Interpreter, grouped: GroupedFrame, name: str, args: 
     frame = grouped.frame
     if grouped.only:
         args = args._replace(given=[], named={})
-    made = aggregated(run, grouped, args)
+    result = aggregated(run, grouped, args)
     for column in grouped.only:
         run.recorder.reference_column(frame, column, args.line, clause="select")
-        made = made.with_column(column, direct(frame.find(column), DependencyKind.AGGREGATION))
+        result = result.with_column(column, direct(frame.find(column), DependencyKind.AGGREGATION))
     if not grouped.only and not args.all() and name not in ("size", "count"):
         for other in frame.relation.columns:
             if other.name not in grouped.keys:
                 deps = direct(other.deps, DependencyKind.AGGREGATION)
-                made = made.with_column(other.name, deps)
-        return made.with_stars(frame.relation.stars)
+                result = result.with_column(other.name, deps)
+        return result.with_stars(frame.relation.stars)
     if name in ("apply", "transform", "pipe") and not grouped.only:
         run.recorder.add_blind_spot(
             "opaque", f"lineage of {name} is unknown: it runs a function on each group", args.line
         )
-    return made
+    return result

@@ -113,14 +113,14 @@ def _from_columns(run: Interpreter, given: Value) -> Frame:
 
 def _named(run: Interpreter, frame: Frame, value: Value, clause: Clause) -> Deps:
     """Return the dependencies of columns given by name, and record references to them."""
-    found: list[Deps] = []
+    parts: list[Deps] = []
     for name in value if isinstance(value, (list, tuple)) else [value]:
         if isinstance(name, LocatedText):
             run.recorder.reference_column(
                 frame, name, name.line, clause=clause, optional=name.optional
             )
-            found.append(frame.find(name))
-    return merge_all(found)
+            parts.append(frame.find(name))
+    return merge_all(parts)
 
 
 # Methods of frames
@@ -128,12 +128,12 @@ def _named(run: Interpreter, frame: Frame, value: Value, clause: Clause) -> Deps
 
 def _assign(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "select")
-    made = frame
+    result = frame
     for name, value in args.named.items():
         if isinstance(value, Function):
-            value = run.call(value, [made], {})
-        made = made.with_column(name, merged(list_columns([value])).deps)
-    return made
+            value = run.call(value, [result], {})
+        result = result.with_column(name, merged(list_columns([value])).deps)
+    return result
 
 
 def _rename(run: Interpreter, frame: Frame, node: ast.Call) -> Value:

@@ -127,16 +127,16 @@ def _with_column(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 
 
 def _with_columns(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
-    made = frame
+    result = frame
     for name, value in _mapping(clause_args(run, node, "select")).items():
-        made = made.with_column(name, deps_of(run, value, frame, "select"))
-    return made
+        result = result.with_column(name, deps_of(run, value, frame, "select"))
+    return result
 
 
 def _mapping(args: Arguments) -> dict[str, Value]:
     first = args.get("", 0)
-    found = next((v for v in [first, *args.named.values()] if isinstance(v, dict)), {})
-    return {key: value for key, value in found.items() if isinstance(key, str)}
+    entries = next((v for v in [first, *args.named.values()] if isinstance(v, dict)), {})
+    return {key: value for key, value in entries.items() if isinstance(key, str)}
 
 
 def _renamed(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
@@ -156,13 +156,13 @@ def _drop(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     names = [value for value in args.given if isinstance(value, LocatedText)]
     for name in names:  # Spark ignores a missing column
         run.recorder.reference_column(frame, name, name.line, clause="other", optional=True)
-    made = frame.without(names)
+    result = frame.without(names)
     for column in args.given:
         if isinstance(column, ColumnExpression):
             with run.recorder.guarded(None):
-                gone = resolved(run, column, frame, "other")
-            made = made.without_part(column.name, gone)
-    return made
+                dropped = resolved(run, column, frame, "other")
+            result = result.without_part(column.name, dropped)
+    return result
 
 
 def _alias(run: Interpreter, frame: Frame, node: ast.Call) -> Value:

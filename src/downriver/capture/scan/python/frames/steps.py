@@ -257,8 +257,8 @@ def _value_text(value: Value, name: str) -> str:
             return f"frame:{_digest(repr(sorted(steps)))}"
         case ColumnExpression(text=text) if text:
             return text
-        case ImportedName(name=whole):
-            return whole
+        case ImportedName(name=full_name):
+            return full_name
         case SparkSessionValue():
             return "session"
         case Function(node=node) | Class(node=node):

@@ -183,8 +183,8 @@ def text_method(run: Interpreter, base: LocatedText, name: str, node: ast.Call) 
 def _formatted(text: LocatedText, args: Arguments) -> LocatedText:
     position = iter(args.given)
 
-    def filled(found: re.Match[str]) -> str:
-        key = found[1]
+    def filled(match: re.Match[str]) -> str:
+        key = match[1]
         value = args.get(key, int(key)) if key.isdigit() else args.named.get(key)
         if not key:
             value = next(position, None)
@@ -195,8 +195,8 @@ def _formatted(text: LocatedText, args: Arguments) -> LocatedText:
 
 def file_text(run: Interpreter, path: LocatedText) -> Value:
     """Return the text of a file of the repository, unknown when it is not there."""
-    found = run.recorder.context.read_file(str(path))
-    return UNKNOWN if found is None else LocatedText(found.text, path.line, from_other_file=True)
+    file = run.recorder.context.read_file(str(path))
+    return UNKNOWN if file is None else LocatedText(file.text, path.line, from_other_file=True)
 
 
 def list_method(run: Interpreter, base: list[Value], name: str, node: ast.Call) -> Value:

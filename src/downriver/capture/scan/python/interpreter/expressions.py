@@ -85,16 +85,16 @@ def _sequence(run: Interpreter, node: ast.List | ast.Tuple | ast.Set) -> Value:
 
 
 def _dict(run: Interpreter, node: ast.Dict) -> Value:
-    made: dict[Value, Value] = {}
+    entries: dict[Value, Value] = {}
     for key, part in zip(node.keys, node.values, strict=True):
         value = evaluate(run, part)
         if key is None:
-            made.update(value if isinstance(value, dict) else {})
+            entries.update(value if isinstance(value, dict) else {})
             continue
         known = evaluate(run, key)
         if isinstance(known, (str, int)):
-            made[known] = value
-    return made
+            entries[known] = value
+    return entries
 
 
 # Text
@@ -136,9 +136,9 @@ def _binary(run: Interpreter, node: ast.BinOp) -> Value:
 def _formatted(text: LocatedText, given: Value) -> LocatedText:
     values = list(given) if isinstance(given, tuple) else [given]
 
-    def filled(found: re.Match[str]) -> str:
-        if found[1]:
-            return _shown(given.get(found[1])) if isinstance(given, dict) else RUNTIME_VALUE
+    def filled(match: re.Match[str]) -> str:
+        if match[1]:
+            return _shown(given.get(match[1])) if isinstance(given, dict) else RUNTIME_VALUE
         return _shown(values.pop(0)) if values else RUNTIME_VALUE
 
     return LocatedText(_PERCENT.sub(filled, text), text.line)
@@ -224,7 +224,7 @@ def _guarded(value: Value, guard: frozenset[str]) -> Value:
 
 
 def _comprehension(run: Interpreter, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> Value:
-    made: list[Value] = []
+    values: list[Value] = []
     first = node.generators[0]
     items = evaluate(run, first.iter)
     if isinstance(items, ColumnNames) and isinstance(node.elt, ast.Name):
@@ -234,10 +234,10 @@ def _comprehension(run: Interpreter, node: ast.ListComp | ast.SetComp | ast.Gene
     before, run.scope = run.scope, NameScope(run.scope)
     try:
         for item in items[:_MOST_ROUNDS] if isinstance(items, (list, tuple)) else [UNKNOWN]:
-            made += _round(run, node, item)
+            values += _round(run, node, item)
     finally:
         run.scope = before
-    return made if isinstance(items, (list, tuple)) else UNKNOWN
+    return values if isinstance(items, (list, tuple)) else UNKNOWN
 
 
 def _round(

@@ -70,18 +70,18 @@ class Interpreter:
         return self._steps < _MOST_STEPS
 
     def _uncalled(self, scope: NameScope) -> list[Function]:
-        found: list[Function] = []
+        functions: list[Function] = []
         for value in list(scope.names.values()):
             if isinstance(value, Function) and value.node not in self._called:
-                found.append(value)
+                functions.append(value)
             elif isinstance(value, Class):
                 instance = Object(value)
-                found += [
+                functions += [
                     Function(node, value.scope, instance)
                     for node in value.node.body
                     if isinstance(node, ast.FunctionDef) and node not in self._called
                 ]
-        return found
+        return functions
 
     # Calls
 
@@ -159,13 +159,13 @@ class Interpreter:
         self, kind: Class, args: Sequence[Value], options: Mapping[str, Value]
     ) -> Object:
         """Create an instance of a class and follow its `__init__`."""
-        made = Object(kind, tuple(args), options)
-        setup = self.method(made, "__init__")
+        instance = Object(kind, tuple(args), options)
+        setup = self.method(instance, "__init__")
         if setup is not None:
             self.call(setup, args, options)
         else:
-            made.fields.update(options)
-        return made
+            instance.fields.update(options)
+        return instance
 
     def method(self, instance: Object, name: str) -> Function | None:
         """Return a method of an instance, from its class or a base class; None if missing."""

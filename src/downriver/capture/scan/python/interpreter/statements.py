@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.scan.python.frames.columns import deps_of
@@ -85,8 +85,8 @@ def _import_from(run: Interpreter, node: ast.ImportFrom) -> Outcome:
     known = run.modules.load(run, node.module or "", node.level)
     for alias in node.names:
         if known is not None and alias.name == "*":
-            found = {n: imported_value(v, node.lineno) for n, v in known.names.items()}
-            run.scope.names.update({n: v for n, v in found.items() if not n.startswith("_")})
+            imported = {n: imported_value(v, node.lineno) for n, v in known.names.items()}
+            run.scope.names.update({n: v for n, v in imported.items() if not n.startswith("_")})
         elif alias.name != "*":
             run.scope.names[alias.asname or alias.name] = _imported(run, node, alias.name, known)
         elif node.module == "pyspark.sql.functions":
@@ -98,9 +98,9 @@ def _imported(run: Interpreter, node: ast.ImportFrom, name: str, known: NameScop
     """Return an imported value: from a file of the repository, such a file, or a name."""
     if known is not None and name in known.names:
         return imported_value(known.names[name], node.lineno)
-    whole = f"{node.module}.{name}" if node.module else name
-    inner = run.modules.load(run, whole, node.level)
-    return ImportedName(whole) if inner is None else Module(inner)
+    full_name = f"{node.module}.{name}" if node.module else name
+    inner = run.modules.load(run, full_name, node.level)
+    return ImportedName(full_name) if inner is None else Module(inner)
 
 
 _STAR_FUNCTIONS = (
@@ -137,8 +137,8 @@ def _annotated(run: Interpreter, node: ast.AnnAssign) -> Outcome:
 
 
 def _augmented(run: Interpreter, node: ast.AugAssign) -> Outcome:
-    made = ast.BinOp(left=_as_expression(node.target), op=node.op, right=node.value)
-    bind(run, node.target, evaluate(run, ast.copy_location(made, node)))
+    operation = ast.BinOp(left=_as_expression(node.target), op=node.op, right=node.value)
+    bind(run, node.target, evaluate(run, ast.copy_location(operation, node)))
     return _CONTINUES
 
 
@@ -167,15 +167,15 @@ def _bind_item(run: Interpreter, base: ast.expr, key: Value, value: Value, line:
     """Assign `df["total"] = …` as a column of a frame, `d["k"] = …` as an entry."""
     owner = evaluate(run, base)
     if isinstance(owner, Frame):
-        made = owner
+        frame = owner
         for name in key if isinstance(key, list) else [key]:
             if isinstance(name, tuple):  # df.loc[mask, "x"] = …
                 name = name[-1]
             if isinstance(name, str):
-                made = made.with_column(name, deps_of(run, value, owner, "select"))
+                frame = frame.with_column(name, deps_of(run, value, owner, "select"))
         holder = base.value if isinstance(base, ast.Attribute) else base
         if isinstance(holder, ast.Name):
-            bind(run, holder, made)
+            bind(run, holder, frame)
     elif isinstance(owner, dict) and isinstance(key, str):
         owner[str(key)] = value
 
@@ -231,24 +231,24 @@ def _if(run: Interpreter, node: ast.If) -> Outcome:
     return (False, lacks if is_quiet else frozenset())
 
 
-def _either_names(one: dict[str, Value], other: dict[str, Value]) -> dict[str, Value]:
-    merged = {**one, **other}
-    for name in one.keys() & other.keys():
-        merged[name] = either(one[name], other[name])
+def _either_names(first: dict[str, Value], second: dict[str, Value]) -> dict[str, Value]:
+    merged = {**first, **second}
+    for name in first.keys() & second.keys():
+        merged[name] = either(first[name], second[name])
     return merged
 
 
-def either(one: Value, other: Value) -> Value:
+def either(first: Value, second: Value) -> Value:
     """Return the value of a variable that has one of two values."""
-    if one is other:
-        return one
-    if isinstance(one, Frame) and isinstance(other, Frame):
-        return one.merged(other)
-    for known, unknown in ((one, other), (other, one)):
+    if first is second:
+        return first
+    if isinstance(first, Frame) and isinstance(second, Frame):
+        return first.merged(second)
+    for known, unknown in ((first, second), (second, first)):
         if unknown is UNKNOWN or unknown is None:
             return known
-    same = type(one) is type(other) and isinstance(one, (str, int, float)) and one == other
-    return one if same else UNKNOWN
+    same = type(first) is type(second) and isinstance(first, (str, int, float)) and first == second
+    return first if same else UNKNOWN
 
 
 def _try(run: Interpreter, node: ast.Try) -> Outcome:
@@ -293,16 +293,13 @@ def _while(run: Interpreter, node: ast.While) -> Outcome:
 
 
 def _with(run: Interpreter, node: ast.With | ast.AsyncWith) -> Outcome:
-    entered = 0
-    for item in node.items:
-        value = evaluate(run, item.context_expr)
-        entered += run.airflow.enter(value)
-        if item.optional_vars is not None:
-            bind(run, item.optional_vars, value)
-    try:
+    with ExitStack() as stack:
+        for item in node.items:
+            value = evaluate(run, item.context_expr)
+            stack.enter_context(run.airflow.inside(value))
+            if item.optional_vars is not None:
+                bind(run, item.optional_vars, value)
         return (run_block(run, node.body), frozenset())
-    finally:
-        run.airflow.leave(entered)
 
 
 def _return(run: Interpreter, node: ast.Return) -> Outcome:

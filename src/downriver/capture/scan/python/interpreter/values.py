@@ -48,11 +48,11 @@ class LocatedText(str):
         cls, text: str, line: int, *, optional: bool = False, from_other_file: bool = False
     ) -> LocatedText:
         """Create a text with its line."""
-        made = super().__new__(cls, text)
-        made.line = line
-        made.optional = optional
-        made.from_other_file = from_other_file
-        return made
+        located = super().__new__(cls, text)
+        located.line = line
+        located.optional = optional
+        located.from_other_file = from_other_file
+        return located
 
     @property
     def is_dynamic(self) -> bool:
