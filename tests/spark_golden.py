@@ -34,6 +34,7 @@ import yaml
 
 from downriver.capture.emit import Emitter, Spool
 from downriver.capture.spark import TrackedSession
+from downriver.openlineage.wire import Event, raw_bytes
 from tests.spark import running_spark
 from tests.spark_sources import SOURCES, prepare
 
@@ -95,7 +96,7 @@ class GoldenSession:
         self.spark = spark
         self.folder = folder
         prepare(spark, folder / "sources")
-        self._events: list[bytes] = []
+        self._events: list[Event | bytes] = []
         emitter = Emitter(self._events.extend, Spool(folder / "spool"))
         self.tracked = TrackedSession(spark, emitter, job="golden", namespace="tests")
         self._sources = {
@@ -119,7 +120,7 @@ class GoldenSession:
             if not case.fails:
                 raise
         self.tracked.flush()
-        events = [msgspec.json.decode(event) for event in self._events]
+        events = [msgspec.json.decode(raw_bytes(event)) for event in self._events]
         self._tidy()
         roots = [own, self.folder / "sources", self.folder]
         return _Found(roots, case).answer(events, error)

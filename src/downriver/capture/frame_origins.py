@@ -16,10 +16,11 @@ from typing import Any, TypeAlias
 from downriver.columns.dependencies import Certainty, DependencyKind, Deps, direct, merge
 from downriver.columns.facet import render_column_lineage
 from downriver.model.ids import DatasetId, JobId
-from downriver.openlineage.events import dataset, render_run_event
+from downriver.openlineage.events import dataset, run_event
 from downriver.openlineage.facets.base import Facets
 from downriver.openlineage.facets.column_lineage import COLUMN_LINEAGE
 from downriver.openlineage.facets.schema import SCHEMA, SchemaField, render_schema
+from downriver.openlineage.wire import Event
 
 # By column; under ROWS, what decides which rows there are.
 Origins: TypeAlias = Mapping[str, Deps]
@@ -108,7 +109,7 @@ def _once(ask: Callable[[], Origins]) -> Callable[[], Origins]:
 
 def render_frame_write(
     file: DatasetId, origins: Origins, job: JobId, run: str, run_facets: Facets
-) -> bytes:
+) -> Event:
     """Return the event of a frame that was written to a file."""
     columns = {name: deps for name, deps in origins.items() if name != ROWS}
     rows = origins.get(ROWS, {})
@@ -117,7 +118,7 @@ def render_frame_write(
         SCHEMA: render_schema(SchemaField(name) for name in columns),
         COLUMN_LINEAGE: render_column_lineage(columns, rows),
     }
-    return render_run_event(
+    return run_event(
         job,
         run,
         "COMPLETE",

@@ -10,7 +10,7 @@ from downriver.capture.frame_origins import ROWS, made_in_code
 from downriver.columns.dependencies import Certainty, DependencyKind, Deps, direct, merge
 from downriver.columns.facet import render_column_lineage
 from downriver.model.ids import DatasetId
-from downriver.openlineage.events import dataset, render_run_event
+from downriver.openlineage.events import dataset, run_event
 from downriver.openlineage.facets.base import Facets, render_facet
 from downriver.openlineage.facets.column_lineage import COLUMN_LINEAGE
 from downriver.openlineage.facets.identity import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from downriver.capture.frame_origins import FrameRegistry, Origins
     from downriver.model.ids import JobId
+    from downriver.openlineage.wire import Event
 
 NAMESPACE = "model"
 PREDICTION = "prediction"
@@ -112,7 +113,7 @@ def render_training(
     run_facets: Facets,
     *,
     started_at: int | None = None,
-) -> list[bytes]:
+) -> list[Event]:
     """Return the events of a training: its output is the model."""
     now = time.time_ns() // 1000
     sources = {
@@ -124,11 +125,11 @@ def render_training(
     facets: Facets = {JOB_TYPE: render_job_type("PYTHON", "TRAINING")}
     end = {**run_facets, "downriver_model": _training_facet(training)}
     return [
-        render_run_event(
+        run_event(
             job, run, "START", started_at or now, inputs=[], outputs=[], facets=facets,
             run_facets=run_facets,
         ),
-        render_run_event(
+        run_event(
             job, run, "COMPLETE", now, inputs=inputs, outputs=[output], facets=facets,
             run_facets=end,
         ),

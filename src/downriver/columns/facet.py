@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from downriver.columns.dependencies import Certainty, DependencyKind, Deps
@@ -33,15 +34,25 @@ def render_column_lineage(
 def _inputs(deps: Deps, expression: str) -> list[facets.ColumnInput]:
     return [
         facets.ColumnInput(
-            DatasetId(table[0], table[1]),
-            column,
-            ColumnTransformation(
-                direct=kind < DependencyKind.JOIN,
-                subtype=DependencyKind(kind).name,
-                description=expression,
-                masking=masked,
-                confidence=_CONFIDENCE[Certainty(certainty)],
-            ),
+            _dataset(table), column, _transformation(kind, masked, certainty, expression)
         )
         for (table, column, kind, masked), certainty in deps.items()
     ]
+
+
+@lru_cache(4096)
+def _dataset(table: tuple[str, ...]) -> DatasetId:
+    return DatasetId(table[0], table[1])
+
+
+@lru_cache(1024)  # most columns of a facet share few transformations
+def _transformation(
+    kind: int, masked: bool, certainty: int, expression: str
+) -> ColumnTransformation:
+    return ColumnTransformation(
+        direct=kind < DependencyKind.JOIN,
+        subtype=DependencyKind(kind).name,
+        description=expression,
+        masking=masked,
+        confidence=_CONFIDENCE[Certainty(certainty)],
+    )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from downriver.model.ids import DatasetId, JobId
 from downriver.openlineage.facets.base import PRODUCER, Facets
 from downriver.openlineage.facets.column_lineage import render_dataset_lineage
@@ -20,10 +18,12 @@ from downriver.openlineage.facets.custom import (
 from downriver.openlineage.facets.description import render_description
 from downriver.openlineage.facets.job import render_dependencies, render_job_type
 from downriver.openlineage.wire import (
+    Event,
     WireDataset,
     WireEvent,
     WireJob,
     WireRun,
+    make_event,
     render_time,
 )
 
@@ -55,7 +55,7 @@ def dataset(
     )
 
 
-def render_dataset_event(dataset_id: DatasetId, at: int, facets: Facets) -> bytes:
+def dataset_event(dataset_id: DatasetId, at: int, facets: Facets) -> Event:
     """Return a DatasetEvent: what is known of a dataset, independent of a job."""
     wire = WireEvent(
         eventTime=render_time(at),
@@ -63,17 +63,17 @@ def render_dataset_event(dataset_id: DatasetId, at: int, facets: Facets) -> byte
         schemaURL=f"{_SPEC}/DatasetEvent",
         dataset=dataset(dataset_id, facets),
     )
-    return msgspec.json.encode(wire)
+    return make_event(wire, at)
 
 
-def render_job_event(
+def job_event(
     job: JobId,
     at: int,
     *,
     inputs: Iterable[WireDataset] = (),
     outputs: Iterable[WireDataset] = (),
     facets: Facets | None = None,
-) -> bytes:
+) -> Event:
     """Return a JobEvent: what a job is declared to do, without a run."""
     wire = WireEvent(
         eventTime=render_time(at),
@@ -83,10 +83,10 @@ def render_job_event(
         inputs=list(inputs),
         outputs=list(outputs),
     )
-    return msgspec.json.encode(wire)
+    return make_event(wire, at)
 
 
-def render_run_event(
+def run_event(
     job: JobId,
     run: str,
     state: str,
@@ -96,7 +96,7 @@ def render_run_event(
     outputs: Iterable[WireDataset] = (),
     facets: Facets | None = None,
     run_facets: Facets | None = None,
-) -> bytes:
+) -> Event:
     """Return a RunEvent: what a run of a job did."""
     wire = WireEvent(
         eventType=state,
@@ -108,32 +108,32 @@ def render_run_event(
         inputs=list(inputs),
         outputs=list(outputs),
     )
-    return msgspec.json.encode(wire)
+    return make_event(wire, at)
 
 
-def render_flow_event(flow: Flow, source: NodeId, target: NodeId, at: int) -> bytes:
+def flow_event(flow: Flow, source: NodeId, target: NodeId, at: int) -> Event:
     """Return the event of a registered flow between two datasets, two jobs, or one of each."""
     facets: Facets = {flow_facet_name(source): render_flow(flow, source)}
     match source, target:
         case DatasetId(), DatasetId():
             lineage = render_dataset_lineage([source])
-            return render_dataset_event(target, at, {"lineage": lineage, **facets})
+            return dataset_event(target, at, {"lineage": lineage, **facets})
         case DatasetId(), JobId():
-            return render_job_event(target, at, inputs=[dataset(source)], facets=facets)
+            return job_event(target, at, inputs=[dataset(source)], facets=facets)
         case JobId(), DatasetId():
-            return render_job_event(source, at, outputs=[dataset(target, facets)])
+            return job_event(source, at, outputs=[dataset(target, facets)])
     before, after = _job(source), _job(target)
     facets = {"jobDependencies": render_dependencies([before]), **facets}
-    return render_job_event(after, at, facets=facets)
+    return job_event(after, at, facets=facets)
 
 
 def _job(node: NodeId) -> JobId:
     return JobId(node.namespace, node.name)
 
 
-def render_pipeline_event(
+def pipeline_event(
     job: JobId, at: int, steps: Sequence[Flow], schedule: str | None, description: str
-) -> bytes:
+) -> Event:
     """Return the event of a registered pipeline; each of its steps is an event of its own."""
     facets: Facets = {
         "jobType": render_job_type("DOWNRIVER", "PIPELINE", streaming=_is_streaming(steps)),
@@ -141,15 +141,15 @@ def render_pipeline_event(
     }
     if description:
         facets["documentation"] = render_description("Job", description)
-    return render_job_event(job, at, facets=facets)
+    return job_event(job, at, facets=facets)
 
 
 def _is_streaming(flows: Iterable[Flow]) -> bool:
     return any(flow.flow_type.lower() in _STREAMING for flow in flows)
 
 
-def render_waiver_event(
+def waiver_event(
     changed: DatasetId, at: int, changes: Sequence[str], waived: Sequence[dict[str, Any]]
-) -> bytes:
+) -> Event:
     """Return the event that records which rules were waived for a change, by whom and why."""
-    return render_dataset_event(changed, at, {WAIVERS: render_waivers(changes, waived)})
+    return dataset_event(changed, at, {WAIVERS: render_waivers(changes, waived)})

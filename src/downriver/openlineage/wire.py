@@ -88,6 +88,22 @@ def parse_event(raw: bytes) -> Event:
     return Event(raw, ref, wire, _parse_state(wire.eventType))
 
 
+def make_event(wire: WireEvent, at: int) -> Event:
+    """Return the event of an envelope that this process built; its bytes are not parsed again."""
+    _check_subject(wire)
+    raw = msgspec.json.encode(wire)
+    if b"\\u0000" in raw:  # stored as U+FFFD, in names and facets
+        return parse_event(raw)
+    return Event(
+        raw, EventRef(at, hashlib.sha256(raw).digest()), wire, _parse_state(wire.eventType)
+    )
+
+
+def raw_bytes(event: Event | bytes) -> bytes:
+    """Return the JSON of an event that may be parsed already."""
+    return event if isinstance(event, bytes) else event.raw
+
+
 def split_events(body: bytes) -> list[bytes]:
     """Return the events in a body that is one event or a JSON array of them, each as sent."""
     if body.lstrip()[:1] != b"[":

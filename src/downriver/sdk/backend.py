@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from downriver.model.governance import Diagnosis, Incident, Kpis
     from downriver.model.ids import NodeId
     from downriver.model.verdicts import ImpactAnswer, ImpactRequest
+    from downriver.openlineage.wire import Event
     from downriver.service import SqlCapture
 
 
 class Backend(Protocol):
     """Registers lineage and answers questions about it. Safe to share between threads."""
 
-    def send(self, events: list[bytes]) -> None:
+    def send(self, events: Sequence[Event | bytes]) -> None:
         """Append events to the log, or raise if that is not possible now."""
 
     def name_entity(self, text: str) -> NodeId:

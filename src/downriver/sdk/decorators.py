@@ -26,6 +26,7 @@ from downriver.sdk.delivery import open_emitter, shared_emitter
 
 if TYPE_CHECKING:
     from downriver.capture.functions import ColumnLineage
+    from downriver.openlineage.wire import Event
 
 F = TypeVar("F", bound=Callable[..., Any])
 DatasetName: TypeAlias = str | Dataset
@@ -92,7 +93,7 @@ def track_calls(
     sources: DatasetNames,
     targets: DatasetNames,
     *,
-    emit: Callable[[bytes], None],
+    emit: Callable[[Event], None],
     names: NameResolver,
     namespace: str = DEFAULT_NAMESPACE,
     auto: bool = False,
@@ -151,16 +152,16 @@ def _dataset(text: str, names: NameResolver) -> DatasetId:
 
 def _sending_to(
     emitter: EventEmitter | LineageEmitter | Emitter | None,
-) -> Callable[[bytes], None]:
+) -> Callable[[Event], None]:
     if emitter is None:
         return lambda event: shared_emitter().emit(event)
     if isinstance(emitter, Emitter):
         return emitter.emit
     given = emitter
 
-    def send(event: bytes) -> None:
+    def send(event: Event) -> None:
         with guarded("sending an event by the emitter that was given"):
-            given.emit(msgspec.json.decode(event))
+            given.emit(msgspec.json.decode(event.raw))
 
     return send
 
@@ -197,7 +198,7 @@ def emit_documentation(
     output: str | None,
     *,
     namespace: str,
-    emit: Callable[[bytes], None],
+    emit: Callable[[Event], None],
     names: NameResolver,
 ) -> None:
     """Emit one event for each dataset with documented columns."""

@@ -12,7 +12,10 @@ from downriver.fork_safety import renew_in_child
 from downriver.store import find_home
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from downriver.capture.emit import Send
+    from downriver.openlineage.wire import Event
     from downriver.service import Lineage
 
 
@@ -77,7 +80,7 @@ class _StoreSender:
         self._location = location
         self._lineage: Lineage | None = None
 
-    def __call__(self, events: list[bytes]) -> None:
+    def __call__(self, events: Sequence[Event | bytes]) -> None:
         if self._lineage is None:
             from downriver.service import Lineage  # what a job that sends to a server needs not
 

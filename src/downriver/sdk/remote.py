@@ -28,7 +28,6 @@ from downriver.model.flows import (
 from downriver.model.governance import Diagnosis, Incident, Kpis
 from downriver.model.ids import DatasetId
 from downriver.model.verdicts import ImpactAnswer, ImpactRequest
-from downriver.openlineage.wire import parse_event
 from downriver.sdk.connection import READ_TIMEOUT, Connection
 from downriver.service import DEFAULT_NAMESPACE, SqlCapture
 from downriver.service.capture import read_sql
@@ -73,7 +72,7 @@ class RemoteLineage:
         self._sending = threading.Lock()
         self._pool = ThreadPoolExecutor(_AT_ONCE, "downriver-remote")  # starts threads when needed
 
-    def send(self, events: list[bytes]) -> None:
+    def send(self, events: Sequence[Event | bytes]) -> None:
         """Append events to the server's log, or raise if that is not possible now."""
         with self._sending:
             self._sender(events)
@@ -119,13 +118,13 @@ class RemoteLineage:
             capture, event = read_sql(
                 sql, dialect=dialect, description=description, ran=ran, names=resolve_table_offline
             )
-            self._keep([parse_event(event)] if capture.registered else [], exc)
+            self._keep([event] if capture.registered else [], exc)
             return capture
 
     def _keep(self, events: list[Event], failure: errors.ServerUnreachableError) -> None:
         """Spool events that could not be sent, because the caller may be a running job."""
         log.warning("%s; %d events are spooled and sent later", failure.message, len(events))
-        self._spool.add([event.raw for event in events])
+        self._spool.add(events)
 
     def related(
         self, entity: str, direction: Direction | str, *, depth: int | None, limit: int

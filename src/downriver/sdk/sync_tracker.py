@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         RegisteredPipeline,
     )
     from downriver.model.ids import NodeId
+    from downriver.openlineage.wire import Event
     from downriver.sdk.backend import Backend
     from downriver.sdk.decorators import DatasetNames, F
 
@@ -87,7 +88,7 @@ class SyncTracker(TrackerQueries):
             names=self._name_entity,
         )
 
-    def _emit(self, event: bytes) -> None:
+    def _emit(self, event: Event) -> None:
         self._emitter.close_at_exit()
         self._emitter.emit(event)
 

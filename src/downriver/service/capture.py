@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from downriver.graph import CatalogSnapshot
+    from downriver.openlineage.wire import Event
 
 DBT_NAMESPACE = "dbt"
 
@@ -201,7 +202,7 @@ def read_sql(
     description: str = "",
     path: str = "",
     ran: bool = False,
-) -> tuple[SqlCapture, bytes]:
+) -> tuple[SqlCapture, Event]:
     """Return what SQL says, and the event that registers it; `names` finds its tables."""
     found = parse_sql_lineage(sql, dialect=dialect, schema=schema)
     job_id = JobId(namespace, job or _job_name(found, sql))

@@ -13,8 +13,8 @@ from downriver.errors import DownriverError, InvalidRequestError, StoreError
 from downriver.graph.names.entity_ids import EntityNames
 from downriver.model.flows import Flow, RegisteredFlow, RegisteredPipeline
 from downriver.model.ids import DEFAULT_NAMESPACE, JobId
-from downriver.openlineage.events import render_flow_event, render_pipeline_event
-from downriver.openlineage.wire import parse_event, render_time
+from downriver.openlineage.events import flow_event, pipeline_event
+from downriver.openlineage.wire import render_time
 from downriver.service.session import StoreSession, now
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def prepare_flows(
         target = node_for(flow.target_id, "target_id")
         if source == target:
             raise InvalidRequestError("target_id", f"{flow.target_id!r} is the source too")
-        event = parse_event(render_flow_event(flow, source, target, at))
+        event = flow_event(flow, source, target, at)
         events.append(event)
         registered.append(_registered(flow, str(source), str(target), at, event))
     return registered, events
@@ -207,7 +207,7 @@ def prepare_pipeline(
     steps = [_step(flow, name, schedule) for flow in flows]
     registered, events = prepare_flows(steps, node_for)
     job = JobId(namespace, name.strip())
-    itself = parse_event(render_pipeline_event(job, now(), steps, schedule, description))
+    itself = pipeline_event(job, now(), steps, schedule, description)
     done = RegisteredPipeline(
         pipeline_name=name, steps_registered=len(steps), schedule=schedule, flows=registered
     )

@@ -24,7 +24,7 @@ from downriver.impact import (
 from downriver.model.changes import Change, with_dataset
 from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId
 from downriver.model.unread import Unread, UnreadReason
-from downriver.openlineage.events import render_waiver_event
+from downriver.openlineage.events import waiver_event
 from downriver.service.capture import CaptureApi
 from downriver.service.session import now
 from downriver.service.trace import TraceApi
@@ -154,7 +154,7 @@ class ImpactApi(CaptureApi, TraceApi):
                 targets = [self.resolve(target, view).id for target in impact.targets]
             self.ingest(
                 [
-                    render_waiver_event(target, at, impact.changes, told)
+                    waiver_event(target, at, impact.changes, told)
                     for target in targets
                     if isinstance(target, DatasetId)
                 ]

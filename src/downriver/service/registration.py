@@ -24,7 +24,7 @@ from downriver.graph.names.resolution import find_entity
 from downriver.model.answers import BlindSpot
 from downriver.model.assets import ASSET_TYPES, RegisteredAsset, asset_id
 from downriver.model.ids import DatasetId, JobId, short_name
-from downriver.openlineage.events import render_dataset_event
+from downriver.openlineage.events import dataset_event
 from downriver.openlineage.facets.custom import ASSET, AssetFacet, render_asset
 from downriver.openlineage.facets.identity import SYMLINKS, render_symlinks
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from downriver.graph.index.identities import Identities
     from downriver.model.ids import NodeId
     from downriver.openlineage.facets.base import Facets
+    from downriver.openlineage.wire import Event
     from downriver.store import CatalogReader
 
 
@@ -47,7 +48,7 @@ _UNREAD = CodeBlindSpot(
 class RegistrationEvents(NamedTuple):
     """The events of a registration, and what to answer once they are stored."""
 
-    events: list[bytes]
+    events: list[Event]
     asset: AssetFacet
     job: CodeJob
     was_read: bool
@@ -149,7 +150,7 @@ class Registrar:
         found: ScanResult | None,
         registered: AssetFacet,
         at: int,
-    ) -> Iterator[bytes]:
+    ) -> Iterator[Event]:
         if table is None:
             yield render_job(job, at, facets={ASSET: render_asset(registered)})
             return
@@ -157,7 +158,7 @@ class Registrar:
         for note in found.notes if found is not None else []:
             if note.id == table:
                 facets.update(render_dataset_facets(note))
-        yield render_dataset_event(table, at, facets)
+        yield dataset_event(table, at, facets)
         if job.inputs or job.after:
             job.add_output(table)
             yield render_job(job, at)

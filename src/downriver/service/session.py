@@ -82,12 +82,12 @@ class StoreSession:
             self._writer = None
         self.store.close()
 
-    def ingest(self, events: Sequence[bytes | Event]) -> list[Receipt]:
+    def ingest(self, events: Sequence[Event | bytes]) -> list[Receipt]:
         """Store events, all or none; they are on disk when this returns."""
         parsed = [parse_event(e) if isinstance(e, bytes) else e for e in events]
         return self.store.append(parsed)
 
-    def send(self, events: list[bytes]) -> None:
+    def send(self, events: Sequence[Event | bytes]) -> None:
         """Store events that were captured in this process."""
         self.ingest(events)
 
@@ -122,7 +122,7 @@ class StoreSession:
         """Return what a name means, or raise an error that says what it might have meant."""
         return resolve_name_or_asset(entity, view.reader, view.graph.nodes.identities)
 
-    def _ingest_many(self, events: Sequence[bytes | Event]) -> None:
+    def _ingest_many(self, events: Sequence[Event | bytes]) -> None:
         for start in range(0, len(events), _BATCH):
             self.ingest(events[start : start + _BATCH])
 

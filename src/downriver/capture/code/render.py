@@ -8,9 +8,9 @@ from downriver.model.facts import ColumnTransformation
 from downriver.model.ids import EVERY_FIELD
 from downriver.openlineage.events import (
     dataset,
-    render_dataset_event,
-    render_job_event,
-    render_run_event,
+    dataset_event,
+    job_event,
+    run_event,
 )
 from downriver.openlineage.facets.column_lineage import (
     COLUMN_LINEAGE,
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from downriver.capture.code.job import CodeEdge, CodeJob, ColumnReference, DatasetNote
     from downriver.model.ids import DatasetId
     from downriver.openlineage.facets.base import Facets
-    from downriver.openlineage.wire import WireDataset
+    from downriver.openlineage.wire import Event, WireDataset
 
 _MOST_REFERENCES = 5_000
 
@@ -69,9 +69,9 @@ def render_job(
     at: int,
     notes: Mapping[DatasetId, DatasetNote] | None = None,
     facets: Facets | None = None,
-) -> bytes:
+) -> Event:
     """Return the event that declares a job with the lineage of its code."""
-    return render_job_event(
+    return job_event(
         job.id,
         at,
         inputs=[dataset(source) for source in job.inputs],
@@ -80,9 +80,9 @@ def render_job(
     )
 
 
-def render_run(job: CodeJob, run: str, state: str, at: int) -> bytes:
+def render_run(job: CodeJob, run: str, state: str, at: int) -> Event:
     """Return the event of one run of a job, with the lineage of its code."""
-    return render_run_event(
+    return run_event(
         job.id,
         run,
         state,
@@ -92,9 +92,9 @@ def render_run(job: CodeJob, run: str, state: str, at: int) -> bytes:
     )
 
 
-def render_dataset_note(note: DatasetNote, at: int) -> bytes:
+def render_dataset_note(note: DatasetNote, at: int) -> Event:
     """Return the event with the schema, documentation and tags that code gives a dataset."""
-    return render_dataset_event(note.id, at, render_dataset_facets(note))
+    return dataset_event(note.id, at, render_dataset_facets(note))
 
 
 def render_dataset_facets(note: DatasetNote) -> Facets:

@@ -35,12 +35,14 @@ from downriver.capture.dbt.quality import (
 )
 from downriver.errors import InvalidEventError
 from downriver.model.ids import DatasetId, JobId
-from downriver.openlineage.events import render_run_event
+from downriver.openlineage.events import run_event
 from downriver.openlineage.wire import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from downriver.openlineage.wire import Event
 
 _BUILT = frozenset({"model", "seed", "snapshot", "analysis"})
 _PLURALS = {"analysis": "analyses"}
@@ -68,7 +70,7 @@ class DbtCapture(msgspec.Struct, kw_only=True):
     column_edges: int
     blind_spots: list[DbtBlindSpot]
     jobs: list[CodeJob]
-    events: list[bytes]
+    events: list[Event]
 
 
 def relation_names(artifacts: Artifacts) -> list[str]:
@@ -199,7 +201,7 @@ class _Reading:
 
     # Events
 
-    def declared(self, at: int) -> Iterator[bytes]:
+    def declared(self, at: int) -> Iterator[Event]:
         """Yield the declared lineage: sources, then every job with its outputs."""
         notes = {
             self._naming.dataset(n): self._note(n) for n in self._nodes.values() if n.is_stored
@@ -210,7 +212,7 @@ class _Reading:
         for job in self.jobs:
             yield render_job(job, at, notes)
 
-    def observed(self, at: int) -> Iterator[bytes]:
+    def observed(self, at: int) -> Iterator[Event]:
         """Yield the run in run_results.json, its test results and freshness checks."""
         results = list_results(self._artifacts)
         metadata = mapping(self._artifacts.run_results.get("metadata"))
@@ -222,17 +224,17 @@ class _Reading:
         yield from self._assertions({r.id: r for r in results}, invocation, ran_at)
         yield from self._freshness(at)
 
-    def _run(self, result: NodeResult, invocation: str, at: int) -> Iterator[bytes]:
+    def _run(self, result: NodeResult, invocation: str, at: int) -> Iterator[Event]:
         job = self._built[result.id]
         run = _run_id(invocation, result.id, at)
         if result.started:
             started = _time(result.started, at)
-            yield render_run_event(job.id, run, "START", started, inputs=[], outputs=[])
+            yield run_event(job.id, run, "START", started, inputs=[], outputs=[])
         yield render_run(job, run, _STATES[result.status], _time(result.completed, at))
 
     def _assertions(
         self, results: dict[str, NodeResult], invocation: str, at: int
-    ) -> Iterator[bytes]:
+    ) -> Iterator[Event]:
         for key, tests in self._tests.of.items():
             node = self._nodes[key]
             tested = assertions_input(self._naming.dataset(node), tests, results)
@@ -242,9 +244,9 @@ class _Reading:
             job = self._naming.job(node, ".test")
             run = _run_id(invocation, f"{key}.test", at)
             state = "FAIL" if failed else "COMPLETE"
-            yield render_run_event(job, run, state, at, inputs=[tested], outputs=[])
+            yield run_event(job, run, state, at, inputs=[tested], outputs=[])
 
-    def _freshness(self, at: int) -> Iterator[bytes]:
+    def _freshness(self, at: int) -> Iterator[Event]:
         for raw in entries(self._artifacts.sources.get("results")):
             node = self._nodes.get(text(raw.get("unique_id")))
             if node is None:
@@ -254,7 +256,7 @@ class _Reading:
             state = "FAIL" if text(raw.get("status")) in ("error", "runtime error") else "COMPLETE"
             run = _run_id("freshness", node.id, checked)
             tested = freshness_input(self._naming.dataset(node), raw)
-            yield render_run_event(job, run, state, checked, inputs=[tested], outputs=[])
+            yield run_event(job, run, state, checked, inputs=[tested], outputs=[])
 
     def _note(self, node: DbtNode) -> DatasetNote:
         alias = self._naming.alias(node)

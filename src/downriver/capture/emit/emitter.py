@@ -8,16 +8,19 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from downriver.capture.emit.guard import guarded
 from downriver.fork_safety import renew_in_child
+from downriver.openlineage.wire import Event, raw_bytes
 
 if TYPE_CHECKING:
     from downriver.capture.emit.spool import Spool
 
-Send: TypeAlias = Callable[[list[bytes]], None]
+# Typed when captured in this process; bytes when made by the user or read from the spool.
+Emitted: TypeAlias = Event | bytes
+Send: TypeAlias = Callable[[Sequence[Emitted]], None]
 
 _BATCH = 200
 _WAITING_AT_MOST = 64 * 2**20  # bytes; beyond, events go to disk instead
@@ -36,21 +39,21 @@ class Emitter:
 
     def renew(self) -> None:
         """Begin with nothing to send: what waits in the process forked from is its to send."""
-        self._queue: queue.SimpleQueue[bytes | threading.Event] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Emitted | threading.Event] = queue.SimpleQueue()
         self._size = 0
         self._retry_at = 0.0
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._sending: list[bytes] = []
+        self._sending: list[Emitted] = []
 
-    def emit(self, *events: bytes) -> None:
+    def emit(self, *events: Emitted) -> None:
         """Take events; returns at once."""
         with guarded("queueing events"):
             with self._lock:
                 self._start()
                 overfull = self._size > _WAITING_AT_MOST
                 if not overfull:
-                    self._size += sum(map(len, events))
+                    self._size += _total_size(events)
             if overfull:
                 self._spool.add(list(events))
                 return
@@ -84,11 +87,11 @@ class Emitter:
         else:
             atexit.register(self.close)
 
-    def _take_all(self) -> list[bytes]:
-        events: list[bytes] = []
+    def _take_all(self) -> list[Emitted]:
+        events: list[Emitted] = []
         while not self._queue.empty():
             item = self._queue.get()
-            if isinstance(item, bytes):
+            if not isinstance(item, threading.Event):
                 events.append(item)
         return events
 
@@ -108,13 +111,15 @@ class Emitter:
                 self._deliver(events)
                 self._sending = []
                 with self._lock:
-                    self._size -= sum(map(len, events))
+                    self._size -= _total_size(events)
             for waiter in waiters:
                 waiter.set()
 
-    def _collect(self, first: bytes | threading.Event) -> tuple[list[bytes], list[threading.Event]]:
+    def _collect(
+        self, first: Emitted | threading.Event
+    ) -> tuple[list[Emitted], list[threading.Event]]:
         """Return what waits, up to a batch or a flush."""
-        events: list[bytes] = []
+        events: list[Emitted] = []
         item = first
         while not isinstance(item, threading.Event):
             events.append(item)
@@ -123,13 +128,13 @@ class Emitter:
             item = self._queue.get()
         return events, [item]
 
-    def _deliver(self, events: list[bytes]) -> None:
+    def _deliver(self, events: list[Emitted]) -> None:
         if time.monotonic() >= self._retry_at and self._try(events):
             return
         with guarded("spooling events"):
             self._spool.add(events)
 
-    def _try(self, events: list[bytes]) -> bool:
+    def _try(self, events: list[Emitted]) -> bool:
         """Send events and, after a time of failures, what was spooled before them."""
         failed_before, self._retry_at = self._retry_at, time.monotonic() + _RETRY_AFTER
         with guarded("sending events, which are kept to be sent later"):
@@ -138,6 +143,10 @@ class Emitter:
             self._send(events)
             self._retry_at = 0.0
         return self._retry_at == 0.0
+
+
+def _total_size(events: Sequence[Emitted]) -> int:
+    return sum(len(raw_bytes(event)) for event in events)
 
 
 def _is_started_by_multiprocessing() -> bool:

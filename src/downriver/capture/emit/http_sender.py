@@ -6,10 +6,17 @@ import gzip
 import http.client
 import logging
 from functools import partial
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from downriver.errors import InvalidRequestError
 from downriver.fork_safety import keep_inherited, renew_in_child
+from downriver.openlineage.wire import raw_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from downriver.openlineage.wire import Event
 
 log = logging.getLogger("downriver")
 
@@ -49,11 +56,11 @@ class HttpSender:
         """Close the connection; sending again opens another."""
         self._connection.close()
 
-    def __call__(self, events: list[bytes]) -> None:
+    def __call__(self, events: Sequence[Event | bytes]) -> None:
         """Post events; what the collector refuses for good is logged, and not sent again."""
         for event in events:
             try:
-                status, answer = self._post(event)
+                status, answer = self._post(raw_bytes(event))
             except (OSError, http.client.HTTPException) as exc:
                 self.close()
                 raise NotDeliveredError(str(exc)) from exc

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.fork_safety import renew_in_child
+from downriver.openlineage.wire import raw_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+    from downriver.openlineage.wire import Event
 
 _BATCH = 200
 _TAKEN = ".sending"
@@ -41,18 +44,18 @@ class Spool:
         self._file: Path | None = None
         self._lock = threading.Lock()
 
-    def add(self, events: list[bytes]) -> None:
+    def add(self, events: Sequence[Event | bytes]) -> None:
         """Keep events; they are on disk when this returns."""
         with self._lock:
             if self._file is None or not self._file.exists():
                 self.folder.mkdir(parents=True, exist_ok=True)
                 self._file = self.folder / f"{os.getpid()}-{uuid.uuid4().hex}.jsonl"
             with self._file.open("ab") as file:
-                file.writelines(event + b"\n" for event in events)
+                file.writelines(raw_bytes(event) + b"\n" for event in events)
                 file.flush()
                 os.fsync(file.fileno())
 
-    def drain(self, send: Callable[[list[bytes]], None]) -> int:
+    def drain(self, send: Callable[[Sequence[Event | bytes]], None]) -> int:
         """Send what waits, oldest file first, and return how many events; stops at a failure."""
         sent = 0
         for path in self._waiting():

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 
     from downriver.capture.functions.runs import ColumnLineage
+    from downriver.openlineage.wire import Event
 
     Ends = Callable[[Mapping[str, Any]], list[DatasetUse]]
 
@@ -37,7 +38,7 @@ class TrackingOptions(NamedTuple):
 
     sources: Ends
     targets: Ends
-    emit: Callable[[bytes], None]
+    emit: Callable[[Event], None]
     names: Callable[[str], DatasetId]
     namespace: str
     description: str = ""
@@ -201,7 +202,7 @@ class _Call:
         tracking = self._tracking
         self._emit(lambda run, said: render_complete(run, said, tracking.columns, tracking.names))
 
-    def _emit(self, render: Callable[[FunctionRun, str], bytes]) -> None:
+    def _emit(self, render: Callable[[FunctionRun, str], Event]) -> None:
         with guarded("recording a run of a tracked function"):
             self._tracking.emit(render(self.run, self._tracking.description))
 

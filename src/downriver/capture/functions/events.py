@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from downriver.model.facts import ColumnTransformation
 from downriver.model.ids import EVERY_FIELD, RunId
-from downriver.openlineage.events import RUN_EVENT, dataset, render_job_event, render_run_event
+from downriver.openlineage.events import RUN_EVENT, dataset, job_event, run_event
 from downriver.openlineage.facets.base import PRODUCER
 from downriver.openlineage.facets.column_lineage import (
     COLUMN_LINEAGE,
@@ -36,26 +36,26 @@ if TYPE_CHECKING:
     from downriver.capture.functions.runs import ColumnLineage, DatasetUse, FrameShape, FunctionRun
     from downriver.model.ids import DatasetId, JobId
     from downriver.openlineage.facets.base import Facets
-    from downriver.openlineage.wire import WireDataset
+    from downriver.openlineage.wire import Event, WireDataset
 
 _LONGEST_TRACE = 20_000
 
 
-def render_start(run: FunctionRun, description: str) -> bytes:
+def render_start(run: FunctionRun, description: str) -> Event:
     """Return the event of a call. It names no data yet: what fails has moved none."""
     return _render(run, "START", _job_facets(description), _run_facets(run), [], [])
 
 
 def render_complete(
     run: FunctionRun, description: str, columns: Sequence[ColumnLineage], names: Names
-) -> bytes:
+) -> Event:
     """Return the event of a call that returned, with what it read and wrote."""
     outputs = [_output(output, columns, names) for output in run.outputs]
     inputs = [dataset(read.dataset, _schema(read.described)) for read in run.inputs]
     return _render(run, "COMPLETE", _job_facets(description), _run_facets(run), inputs, outputs)
 
 
-def render_end(run: FunctionRun, description: str, error: BaseException) -> bytes:
+def render_end(run: FunctionRun, description: str, error: BaseException) -> Event:
     """Return the event of a call that raised: a failure, or someone who stopped it."""
     state = "FAIL" if isinstance(error, Exception) else "ABORT"
     message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -71,8 +71,8 @@ def _render(
     run_facets: Facets,
     inputs: list[WireDataset],
     outputs: list[WireDataset],
-) -> bytes:
-    return render_run_event(
+) -> Event:
+    return run_event(
         run.job,
         run.id,
         state,
@@ -147,7 +147,7 @@ def _column_input(source: str, transformation: str, names: Names) -> ColumnInput
 
 def render_documented(
     job: JobId, output: DatasetId, columns: Sequence[ColumnLineage], names: Names
-) -> bytes:
+) -> Event:
     """Return the event in which someone says how a job makes the columns of a dataset."""
     inputs = {
         names(source.rpartition(".")[0] or source): None
@@ -155,7 +155,7 @@ def render_documented(
         for source in column.input_columns
     }
     facets = {COLUMN_LINEAGE: render_columns(columns, names)}
-    return render_job_event(
+    return job_event(
         job,
         time.time_ns() // 1000,
         inputs=[dataset(source) for source in inputs],

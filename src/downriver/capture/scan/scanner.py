@@ -36,6 +36,8 @@ from downriver.model.unread import Unread, UnreadReason
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from downriver.openlineage.wire import Event
+
 
 class ScanResult(msgspec.Struct, kw_only=True):
     """The jobs and dataset notes of a repository, and the files that could not be read."""
@@ -45,7 +47,7 @@ class ScanResult(msgspec.Struct, kw_only=True):
     notes: list[DatasetNote] = []
     unread: list[Unread] = msgspec.field(default_factory=list, name="problems")  # its JSON key
 
-    def events(self, at: int) -> Iterator[bytes]:
+    def events(self, at: int) -> Iterator[Event]:
         """Yield the jobs and dataset notes as events."""
         for note in self.notes:
             yield render_dataset_note(note, at)

@@ -9,7 +9,7 @@ import msgspec
 from downriver.capture.spark.actions import DatasetLocation, IoStatistics
 from downriver.columns.facet import render_column_lineage
 from downriver.model.ids import DatasetId
-from downriver.openlineage.events import dataset, render_run_event
+from downriver.openlineage.events import dataset, run_event
 from downriver.openlineage.facets.base import render_facet
 from downriver.openlineage.facets.column_lineage import COLUMN_LINEAGE
 from downriver.openlineage.facets.custom import (
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from downriver.capture.spark.context import RunContext
     from downriver.capture.spark.plan.lineage import PlanLineage
     from downriver.openlineage.facets.base import Facets
-    from downriver.openlineage.wire import WireDataset
+    from downriver.openlineage.wire import Event, WireDataset
 
 
 class SparkEngine(NamedTuple):
@@ -64,7 +64,7 @@ class SparkEngine(NamedTuple):
 
 def render_action(
     harvest: SparkAction, lineage: PlanLineage, context: RunContext, engine: SparkEngine
-) -> list[bytes]:
+) -> list[Event]:
     """Return START and COMPLETE, or FAIL, of an action."""
     started = harvest.ended_at - harvest.duration_ns // 1000
     run = {**_run_facets(context, engine), **_action_facet(harvest, lineage, engine)}
@@ -76,7 +76,7 @@ def render_action(
 
 def render_state(
     harvest: SparkAction, lineage: PlanLineage, context: RunContext, engine: SparkEngine, state: str
-) -> bytes:
+) -> Event:
     """Return an event that tells all that is known of an action, or of a stream so far."""
     run = {
         **_run_facets(context, engine),
@@ -92,7 +92,7 @@ def render_state(
 
 def render_application(
     context: RunContext, engine: SparkEngine, state: str, at: int, error: str
-) -> bytes:
+) -> Event:
     """Return an event of the run that actions are part of."""
     facets = _run_facets(context, engine)
     if error:
@@ -109,9 +109,9 @@ def _event(
     outputs: list[WireDataset],
     job: Facets,
     run: Facets,
-) -> bytes:
+) -> Event:
     own = context.own
-    return render_run_event(
+    return run_event(
         own.job, own.run, state, at, inputs=inputs, outputs=outputs, facets=job, run_facets=run
     )
 

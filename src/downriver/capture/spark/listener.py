@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from downriver.capture.spark.events import SparkEngine
     from downriver.capture.spark.plan.lineage import Carried, PlanLineage
     from downriver.model.ids import DatasetId
+    from downriver.openlineage.wire import Event
 
     Report = Callable[[str, Java, int, Java | None], None]
 
@@ -128,7 +129,7 @@ class ActionPublisher:
         """Take an action that ended."""
         self._queue.put((harvest, self.context))
 
-    def emit(self, *events: bytes) -> None:
+    def emit(self, *events: Event) -> None:
         """Send events that were made elsewhere."""
         self._emitter.emit(*events)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.model.facts import ColumnTransformation
-from downriver.openlineage.events import dataset, render_job_event, render_run_event
+from downriver.openlineage.events import dataset, job_event, run_event
 from downriver.openlineage.facets.column_lineage import (
     COLUMN_LINEAGE,
     LINEAGE,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from downriver.capture.sql.result import ColumnEdge, SqlLineage
     from downriver.model.ids import DatasetId, JobId
     from downriver.openlineage.facets.base import Facets
+    from downriver.openlineage.wire import Event
 
     NameOf = Callable[[str], DatasetId]
 
@@ -47,7 +48,7 @@ class SqlJob(NamedTuple):
 
 def render_sql_event(
     lineage: SqlLineage, about: SqlJob, at: int, name_of: NameOf, *, run: str | None = None
-) -> bytes:
+) -> Event:
     """Return the event of a script: declared by its text, or observed when `run` is given."""
     inputs = [dataset(name_of(name)) for name in lineage.inputs]
     lineage_of = {name: _output_lineage(name, lineage, name_of) for name in lineage.outputs}
@@ -66,10 +67,8 @@ def render_sql_event(
             }
         )
     if run is None:
-        return render_job_event(about.job, at, inputs=inputs, outputs=outputs, facets=facets)
-    return render_run_event(
-        about.job, run, "COMPLETE", at, inputs=inputs, outputs=outputs, facets=facets
-    )
+        return job_event(about.job, at, inputs=inputs, outputs=outputs, facets=facets)
+    return run_event(about.job, run, "COMPLETE", at, inputs=inputs, outputs=outputs, facets=facets)
 
 
 def _job_facets(lineage: SqlLineage, about: SqlJob) -> Facets:

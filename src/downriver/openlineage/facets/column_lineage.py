@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -26,7 +26,7 @@ LINEAGE = "lineage"
 ColumnEdge: TypeAlias = tuple[int, str, str, int]
 
 
-class Transformation(msgspec.Struct, gc=False):
+class Transformation(msgspec.Struct, gc=False, omit_defaults=True):
     """How an input field becomes an output field."""
 
     type: str = ""
@@ -289,11 +289,11 @@ def render_column_lineage(output: OutputLineage) -> msgspec.Raw:
         "ColumnLineageDatasetFacet",
         "1-2-0",
         fields={
-            name: {"inputFields": _render_inputs(inputs)}
+            name: {"inputFields": _render_inputs(inputs, _Source)}
             for name, inputs in output.fields.items()
             if inputs
         },
-        dataset=_render_inputs(output.rows),
+        dataset=_render_inputs(output.rows, _Source),
     )
 
 
@@ -304,14 +304,13 @@ def render_job_lineage(outputs: Mapping[DatasetId, JobOutput]) -> msgspec.Raw:
     """
     entries = [
         {
-            **_DATASET,
-            **identifier(dataset),
+            **_entity(dataset),
             "inputs": [
-                *({**_DATASET, **identifier(source)} for source in output.sources),
-                *({**_DATASET, **entry} for entry in _render_inputs(output.lineage.rows)),
+                *map(_entity, output.sources),
+                *_render_inputs(output.lineage.rows, _TypedSource),
             ],
             "fields": {
-                name: {"inputs": [{**_DATASET, **entry} for entry in _render_inputs(inputs)]}
+                name: {"inputs": _render_inputs(inputs, _TypedSource)}
                 for name, inputs in output.lineage.fields.items()
                 if inputs
             },
@@ -323,30 +322,52 @@ def render_job_lineage(outputs: Mapping[DatasetId, JobOutput]) -> msgspec.Raw:
 
 def render_dataset_lineage(sources: Iterable[DatasetId]) -> msgspec.Raw:
     """Return the lineage facet of a dataset that derives from others, without columns."""
-    inputs = [{**_DATASET, **identifier(source)} for source in sources]
-    return render_facet("LineageDatasetFacet", "1-0-0", inputs=inputs)
+    return render_facet("LineageDatasetFacet", "1-0-0", inputs=[_entity(s) for s in sources])
 
 
-_DATASET = {"type": "DATASET"}
+def _entity(dataset: DatasetId) -> dict[str, str]:
+    return {"type": "DATASET", **identifier(dataset)}
 
 
-def _render_inputs(inputs: Sequence[ColumnInput]) -> list[dict[str, Any]]:
-    """Return one entry a source column, with all its transformations."""
-    by_column: dict[tuple[DatasetId, str], list[dict[str, Any]]] = {}
+class _Source(msgspec.Struct, gc=False):
+    """An input field of a columnLineage facet."""
+
+    namespace: str
+    name: str
+    field: str
+    transformations: list[Transformation]
+
+
+class _TypedSource(msgspec.Struct, gc=False, tag_field="type", tag="DATASET"):
+    """An input of a lineage facet."""
+
+    namespace: str
+    name: str
+    field: str
+    transformations: list[Transformation]
+
+
+Source = TypeVar("Source", _Source, _TypedSource)
+
+
+def _render_inputs(inputs: Sequence[ColumnInput], kind: type[Source]) -> list[Source]:
+    """Return one entry per source column, with all its transformations."""
+    by_column: dict[tuple[DatasetId, str], Source] = {}
     for dataset, field, transformation in inputs:
-        by_column.setdefault((dataset, field), []).append(_render_transformation(transformation))
-    return [
-        {**identifier(dataset), "field": field, "transformations": transformations}
-        for (dataset, field), transformations in by_column.items()
-    ]
+        source = by_column.get((dataset, field))
+        if source is None:
+            source = kind(dataset.namespace, dataset.name, field, [])
+            by_column[dataset, field] = source
+        source.transformations.append(_stated(transformation))
+    return list(by_column.values())
 
 
-def _render_transformation(transformation: ColumnTransformation) -> dict[str, Any]:
-    direct, subtype, description, masking, confidence = transformation
-    rendered: dict[str, Any] = {
-        "type": "DIRECT" if direct else "INDIRECT",
-        "subtype": subtype,
-        "description": description,
-        "masking": masking,
-    }
-    return {**rendered, "confidence": confidence} if confidence else rendered
+@lru_cache(1024)  # most columns of a facet share few transformations
+def _stated(transformation: ColumnTransformation) -> Transformation:
+    return Transformation(
+        type="DIRECT" if transformation.direct else "INDIRECT",
+        subtype=transformation.subtype,
+        description=transformation.description,
+        masking=transformation.masking,
+        confidence=transformation.confidence or None,
+    )

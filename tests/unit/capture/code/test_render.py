@@ -9,7 +9,6 @@ from downriver.model.facts import EdgeKind, EdgeSeen
 from downriver.model.ids import DatasetId, JobId
 from downriver.openlineage.facets.custom import BLIND_SPOTS, parse_blind_spots, parse_code
 from downriver.openlineage.fold import fold
-from downriver.openlineage.wire import parse_event
 
 SOURCE, TARGET, OTHER = (DatasetId("db", name) for name in ("s", "t", "u"))
 
@@ -26,7 +25,7 @@ def job(**changes: object) -> CodeJob:
 
 
 def facets_of(made: CodeJob) -> dict[str, bytes]:
-    facets = json.loads(render_job(made, 0))["job"]["facets"]
+    facets = json.loads(render_job(made, 0).raw)["job"]["facets"]
     return {name: json.dumps(body).encode() for name, body in facets.items()}
 
 
@@ -47,7 +46,7 @@ def test_code_and_blind_spots_survive_a_round_trip() -> None:
 
 def test_parent_and_dependencies_are_job_facets() -> None:
     made = job(parent=JobId("n", "dag"), after=[JobId("n", "before")])
-    seen = fold(parse_event(render_job(made, 0))).sightings
+    seen = fold(render_job(made, 0)).sightings
     assert EdgeSeen(EdgeKind.PARENT, JobId("n", "dag"), JobId("n", "j"), None) in seen
     assert EdgeSeen(EdgeKind.PRECEDES, JobId("n", "before"), JobId("n", "j"), None) in seen
 

@@ -50,8 +50,8 @@ def _lines(found: DbtCapture) -> Iterator[str]:
     yield f"{found.project} v{found.manifest_version} {found.namespace} {counts}"
     for job in found.jobs:
         yield from job_lines(job, found.namespace)
-    for raw in found.events:
-        event = json.loads(raw)
+    for captured in found.events:
+        event = json.loads(captured.raw)
         if "dataset" in event:
             yield f"dataset {_dataset(event['dataset'])} at {event['eventTime']}"
         elif "run" in event:

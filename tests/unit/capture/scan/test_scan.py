@@ -102,8 +102,8 @@ def test_odd_code_raises_no_error(code: str) -> None:
 
 def test_events_of_a_scan_are_well_formed(lineage: Lineage) -> None:
     found = lineage.capture_scan(ORDERS, dry_run=True)
-    for raw in found.events(0):
-        event = json.loads(raw)
+    for captured in found.events(0):
+        event = json.loads(captured.raw)
         if "job" in event:
             facets = event["job"]["facets"]
             assert facets["sourceCodeLocation"]["path"] == facets["downriver_code"]["path"]
