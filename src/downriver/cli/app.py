@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
@@ -134,26 +135,38 @@ COMMANDS: tuple[CommandEntry, ...] = (
 
 
 class DownriverCommand(TyperCommand):
-    """A command whose help shows flags without a type: `--json`, not `--json <bool>`."""
+    """A command with adjusted parameters."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters."""
-        return _without_flag_types(super().get_params(ctx))
+        return [_adjust(param) for param in super().get_params(ctx)]
 
 
 class DownriverGroup(TyperGroup):
-    """A group of commands, with the same help."""
+    """A group of commands with adjusted parameters."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters."""
-        return _without_flag_types(super().get_params(ctx))
+        return [_adjust(param) for param in super().get_params(ctx)]
 
 
-def _without_flag_types(params: list[Any]) -> list[Any]:
-    for param in params:
-        if getattr(param, "is_flag", False) and param.metavar is None:
-            param.metavar = ""
-    return params
+def _adjust(param: Any) -> Any:
+    """Show a flag without a type (`--json`, not `--json <bool>`), and convert only if needed."""
+    if getattr(param, "is_flag", False) and param.metavar is None:
+        param.metavar = ""
+    if "process_value" not in vars(param):
+        param.process_value = partial(_process_value, param, param.process_value)
+    return param
+
+
+def _process_value(param: Any, convert: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
+    # Typer imports pydantic to convert any value, which takes longer than many commands do.
+    is_single = param.nargs == 1 and not getattr(param, "multiple", False)
+    expected = getattr(getattr(param, "type_descriptor", None), "annotation", None)
+    is_converted = type(value) is expected or (value is None and not param.required)
+    if is_single and is_converted:
+        return value if param.callback is None else param.callback(context, param, value)
+    return convert(context, value)
 
 
 class LazyCommand(TyperCommand):
@@ -174,13 +187,16 @@ def load_command(entry: CommandEntry) -> Any:
     """Import the module of a command and return the command as Typer builds it."""
     builder = typer.Typer(add_completion=False)
     function = _import_function(entry.target)
+    text = _unwrap(function.__doc__ or "")
     if entry.commands:
-        builder.callback(cls=DownriverGroup, invoke_without_command=True)(function)
+        builder.callback(cls=DownriverGroup, invoke_without_command=True, help=text)(function)
         group = typer.main.get_command(builder)
         _add_commands(group, entry.commands)
         return group
     settings = {"ignore_unknown_options": True} if entry.passes_options_on else None
-    builder.command(entry.name, cls=DownriverCommand, context_settings=settings)(function)
+    builder.command(entry.name, cls=DownriverCommand, context_settings=settings, help=text)(
+        function
+    )
     return typer.main.get_command(builder)
 
 
@@ -190,6 +206,12 @@ def _import_function(target: str) -> Callable[..., None]:
         importlib.import_module(f"downriver.cli.{module}"), name
     )
     return function
+
+
+def _unwrap(docstring: str) -> str:
+    """Return a docstring with one line a paragraph, so that the help wraps at the terminal."""
+    paragraphs = docstring.split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs).strip()
 
 
 def _add_commands(group: Any, entries: Iterable[CommandEntry]) -> None:

@@ -76,7 +76,12 @@ class GraphFormat(str, Enum):
 def graph(
     entity: EntityArgument,
     output_format: Annotated[
-        GraphFormat, typer.Option("--format", help="The format to write.")
+        GraphFormat,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="mermaid, dot, svg, json, csv, openlineage, cypher or datahub.",
+        ),
     ] = GraphFormat.mermaid,
     upstream: UpstreamOption = False,
     downstream: Annotated[

@@ -22,8 +22,8 @@ StoreOption = Annotated[
     typer.Option(
         "--store",
         metavar="STORE",
-        help="Use the store in this directory or at this postgresql:// URL. By default it is "
-        "DOWNRIVER_STORE, or the nearest .downriver/ directory.",
+        help="The store: a directory or a postgresql:// URL. By default DOWNRIVER_STORE, or the "
+        "nearest .downriver/ directory.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -17,7 +17,7 @@ from downriver.errors import InvalidRequestError
 def run(
     command: Annotated[
         list[str],
-        typer.Argument(metavar="COMMAND", help="The command, such as: spark-submit job.py"),
+        typer.Argument(metavar="COMMAND", help="The command to run, such as spark-submit job.py."),
     ],
     job: Annotated[
         str | None, typer.Option("--job", metavar="NAME", help="Name the job of the application.")

@@ -1,0 +1,74 @@
+"""The help of every command, and shell completion."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from downriver.cli.app import COMMANDS, CommandEntry, build_command, load_command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def leaves(entries: tuple[CommandEntry, ...] = COMMANDS) -> Iterator[CommandEntry]:
+    for entry in entries:
+        if entry.target:
+            yield entry
+        yield from leaves(entry.commands)
+
+
+ENTRIES = {entry.target: entry for entry in leaves()}
+
+
+@pytest.mark.parametrize("target", ENTRIES)
+def test_the_help_of_a_command_describes_every_option_in_a_sentence(target: str) -> None:
+    command = load_command(ENTRIES[target])
+    assert (command.help or "").strip().endswith("."), "a command's docstring is its help"
+    unfinished = [p.name for p in command.params if not (p.help or "").strip().endswith(".")]
+    assert not unfinished
+
+
+@pytest.mark.parametrize("target", ENTRIES)
+def test_flags_are_shown_without_a_type(
+    target: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    load_command(ENTRIES[target]).main(["--help"], prog_name="downriver", standalone_mode=False)
+    shown = capsys.readouterr().out
+    assert "--help" in shown
+    assert "<bool>" not in shown
+
+
+def test_the_list_of_commands_has_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
+    build_command().main(["--help"], prog_name="downriver", standalone_mode=False)
+    lines = capsys.readouterr().out.splitlines()
+    for entry in COMMANDS:
+        assert any(f" {entry.name} " in line and entry.help in line for line in lines), entry.name
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("downriver tr", {"trace"}),
+        ("downriver lake st", {"status", "stream"}),
+        ("downriver watch ", {"findings", "try"}),
+        ("downriver trace --up", {"--upstream"}),
+    ],
+)
+def test_shells_complete_commands_and_options(words: str, expected: set[str]) -> None:
+    environment = {
+        **os.environ,
+        "_DOWNRIVER_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split(" ")) - 1),
+    }
+    program = "import sys; sys.argv = ['downriver']; from downriver.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+    )
+    assert set(done.stdout.split()) == expected
