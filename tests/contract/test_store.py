@@ -161,7 +161,7 @@ def eventually(holds: Callable[[], bool]) -> bool:
 
 WRITER = """
 import sys
-from downriver.events import parse_event
+from downriver.openlineage import parse_event
 from downriver.store import open_store
 store = open_store(sys.argv[1])
 lines = sys.stdin.buffer.read().splitlines()
@@ -358,7 +358,7 @@ class TestTogether:
 class TestBeingKilled:
     ACKNOWLEDGING = """
 import sys
-from downriver.events import parse_event
+from downriver.openlineage import parse_event
 from downriver.store import open_store
 store = open_store(sys.argv[1])
 for line in sys.stdin.buffer:
