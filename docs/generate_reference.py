@@ -1,4 +1,4 @@
-"""Write docs/reference/ from the code: commands, settings, HTTP, errors and Python.
+"""Write docs/reference/ from the code: commands, settings, HTTP and Python.
 
 `make docs` runs this before it builds the site. tests/test_docs.py fails when a page is outdated.
 """
@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import downriver
-from downriver import errors, settings
+from downriver import settings
 from downriver.cli.app import COMMANDS, CommandEntry, load_command
 from downriver.http.app import ENDPOINTS
-from downriver.http.errors import status_of
 from downriver.http.openapi import render_openapi
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ def render_pages() -> dict[str, str]:
         "commands.md": _commands,
         "settings.md": _settings,
         "http.md": _http,
-        "errors.md": _errors,
         "python.md": _python,
     }
     return {name: "\n".join([_NOTE, "", *render()]) + "\n" for name, render in pages.items()}
@@ -121,7 +119,7 @@ def _http() -> Iterator[str]:
         "# HTTP API",
         "",
         "`GET /openapi.json` on a running server has the same as an OpenAPI document. Every error",
-        "has the body that [errors](errors.md) describes.",
+        "has the body that [errors](../guide/errors.md) describes.",
         "",
     )
     for endpoint in ENDPOINTS:
@@ -153,30 +151,6 @@ def _operation(operation: dict[str, Any]) -> Iterator[str]:
         described = f" `{name}`" if name else ""
         yield f"| {status} | {_cell(response['description'])}{described} |"
     yield ""
-
-
-# Errors
-
-
-def _errors() -> Iterator[str]:
-    yield from (
-        "# Errors",
-        "",
-        "Python raises the class. The command line prints the message and exits with 2. The",
-        "server answers with the status and a body with `error` (the class name without",
-        "`Error`), `detail` (the message) and the data of the error.",
-        "",
-        "| error | status | when |",
-        "|---|---|---|",
-    )
-    for kind in _subclasses(errors.DownriverError):
-        yield f"| `{kind.__name__}` | {status_of(kind)} | {_cell(_doc(kind))} |"
-
-
-def _subclasses(kind: type[errors.DownriverError]) -> Iterator[type[errors.DownriverError]]:
-    yield kind
-    for child in kind.__subclasses__():
-        yield from _subclasses(child)
 
 
 # Python

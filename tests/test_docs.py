@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from docs.generate_reference import FOLDER, list_commands, render_pages
 
-from downriver import errors, settings
+from downriver import errors
 from downriver.cli.app import load_command
 from downriver.http.app import ENDPOINTS
 from tests.server import free_port, wait_until_up
@@ -66,15 +66,6 @@ def test_every_command_and_option_is_documented(name: str) -> None:
     options = [o for p in load_command(ENTRIES[name]).params for o in p.opts if o.startswith("--")]
     missing = [o for o in options if f"`{o}" not in match[0] and o != "--help"]
     assert not missing, f"docs/guide/cli.md, section {name}: no word on {missing}"
-
-
-@pytest.mark.parametrize("setting", settings.SETTINGS, ids=lambda s: s.name)
-def test_every_setting_is_documented(setting: settings.Setting) -> None:
-    page = (GUIDE / "settings.md").read_text("utf-8")
-    row = next((line for line in page.splitlines() if f"`{setting.name}`" in line), "")
-    assert row, f"docs/guide/settings.md has no row for {setting.name}"
-    assert setting.meaning in row
-    assert f"`{setting.default}`" in row or not setting.default
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda e: f"{e.method} {e.path}")
