@@ -1,4 +1,4 @@
-"""What the lake costs: events to gold, and how far every node of a large graph reaches.
+"""The cost of the lake: events to gold tables, and reach in large graphs.
 
 Throughput is measured beside the same fold in one Python process, and beside a Spark SQL parse,
 written by hand, into tables of the same facts. Reach is measured beside iterative joins, on a graph
@@ -68,17 +68,17 @@ def main() -> None:
     for table in run(sizes, options.memory, quick=options.quick, only=options.only):
         print_table(table, console)
         tables.append(table)
-        if options.markdown:  # after each, so that what was measured survives an interruption
+        if options.markdown:  # after each table, so that an interrupted run keeps its results
             options.markdown.write_text(render_markdown(_latest(tables)), "utf-8")
 
 
 def _latest(tables: list[Table]) -> list[Table]:
-    """Return of each table the last state."""
+    """Return the last state of each table."""
     return list({table.title: table for table in tables}.values())
 
 
 def run(sizes: tuple[int, ...], memory: str, *, quick: bool, only: str | None) -> Iterator[Table]:
-    """Measure, and yield each table as it is known."""
+    """Measure, and yield each table when it has new rows."""
     conf = {
         "spark.driver.memory": memory,
         "spark.sql.session.timeZone": "UTC",
@@ -97,7 +97,7 @@ def run(sizes: tuple[int, ...], memory: str, *, quick: bool, only: str | None) -
 
 
 def measure_events(spark: SparkSession, sizes: tuple[int, ...], memory: str) -> Iterator[Table]:
-    """Measure events from file to gold at several sizes, yielding the table after each."""
+    """Measure events from file to gold at several sizes; yield the table after each."""
     datasets = _DATASETS if max(sizes) > max(_QUICK) else max(sizes) // 4
     rows: list[tuple[str, ...]] = []
     for size in sizes:
@@ -111,7 +111,7 @@ def measure_events(spark: SparkSession, sizes: tuple[int, ...], memory: str) -> 
 
 
 def _write_events(path: Path, datasets: int, count: int) -> int:
-    """Write so many events of a warehouse; return how many column edges all its jobs have."""
+    """Write `count` events of a warehouse; return the number of column edges of its jobs."""
     warehouse = Warehouse(datasets)
     with path.open("wb") as stream:
         stream.writelines(event + b"\n" for event in warehouse.events(count))
@@ -148,7 +148,7 @@ def _parts(usage: Usage) -> str:
 
 
 class Stages:
-    """What each stage took, and how many seconds of a core."""
+    """The duration and core-seconds of each stage."""
 
     def __init__(self, usage: Usage) -> None:
         self.seconds: dict[str, float] = {}
@@ -157,7 +157,7 @@ class Stages:
         self._usage = usage
 
     def note(self, stage: StageReport) -> None:
-        """Note a stage that is done."""
+        """Record a finished stage."""
         self.seconds[stage.stage] = stage.seconds
         self.cores[stage.stage] = self._usage.used_so_far() - sum(self.cores.values())
         if stage.stage == "facts":

@@ -1,4 +1,4 @@
-"""The same facts by Spark SQL, as one would write it by hand, and by one Python process."""
+"""Baselines of the lake: Spark SQL written by hand, and the fold in one Python process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A warehouse's days as OpenLineage events: seeded, with reruns, retries and disorder."""
+"""Generated OpenLineage events of a warehouse, with reruns, retries, duplicates and disorder."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Warehouse:
 
     @property
     def column_edges(self) -> int:
-        """How many column edges all jobs together have."""
+        """The number of column edges of all jobs."""
         return sum(_COLUMNS * _READ_PER_COLUMN * len(i) for i in self._inputs.values())
 
     def events(self, count: int) -> Iterator[bytes]:
-        """Yield so many events of days of runs: some late, some failed, some sent twice."""
+        """Yield events of several days of runs: some late, some failed, some sent twice."""
         jobs = list(self._inputs)
         waiting: list[bytes] = []
         sent = 0

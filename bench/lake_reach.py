@@ -1,4 +1,4 @@
-"""How far every node of a graph reaches: bits beside iterative joins, checked by walking."""
+"""Reach of every node of a graph: bit sets compared with iterative joins, checked by walks."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _CONSUMERS = 100_000
 
 
 def measure_reach(spark: SparkSession, small: tuple[int, int], large: tuple[int, int]) -> Table:
-    """Measure how far every node reaches, with bits and, where those can, with joins."""
+    """Measure the reach of every node with bits and, where feasible, with joins."""
     rows = []
     for nodes, edges in (small, large):
-        for name, components in (("in one piece", 1), ("in 200 pieces", 200)):
+        for name, components in (("in one component", 1), ("in 200 components", 200)):
             graph = Graph(nodes, *_graph(nodes, edges, components))
             rows.append(_row(name, graph, spark if components > 1 else None))
     star = Graph(_CONSUMERS + 2, *_star(_CONSUMERS))
-    rows.append(_row("of which one feeds 100,000", star, None))
+    rows.append(_row("with one node that feeds 100,000", star, None))
     return Table(
-        "How far every node reaches",
+        "Reach of every node",
         ("nodes / edges", "pairs counted", "bits, s", "MB", "iterative joins, s", "MB"),
         rows,
         (
-            "Exact; checked by walking from 50 nodes. Bits: one core, in a process of its own. "
-            "Joins are Spark's, on two, and list every pair: in one piece of a million edges "
-            "those are four billion, which no disk here holds.",
+            "Exact; checked by walks from 50 nodes. Bits: one core, in a separate process. "
+            "Joins: Spark on two cores. They list every pair: four billion for a component of "
+            "a million edges, too many for the disk.",
         ),
     )
 
@@ -64,7 +64,7 @@ def _row(name: str, graph: Graph, spark: SparkSession | None) -> tuple[str, ...]
 
 
 def _count(graph: Graph) -> tuple[Any, float, float]:
-    """Return how far every node reaches, the seconds that took, and the most memory, in MB."""
+    """Return the reach of every node, the seconds, and the peak memory in MB."""
     items = VertexItems(np.arange(graph.nodes), np.zeros(graph.nodes, np.int64))
     watch = time.perf_counter()
     counts = count_reached(graph.nodes, graph.source, graph.target, items)[0]
@@ -73,14 +73,14 @@ def _count(graph: Graph) -> tuple[Any, float, float]:
 
 
 def _star(many: int) -> tuple[Any, Any]:
-    """Return a node that feeds many, which all feed one."""
+    """Return the edges of a node that feeds many nodes, which all feed one."""
     middle = np.arange(1, many + 1)
     source = np.concatenate([np.zeros(many, np.int64), middle])
     return source, np.concatenate([middle, np.full(many, many + 1)])
 
 
 def _graph(nodes: int, edges: int, components: int) -> tuple[Any, Any]:
-    """Return a random graph of layers whose edges lead one or two layers on, with a few back."""
+    """Return a random layered graph with a few edges backwards."""
     random = np.random.default_rng(7)
     size = nodes // components
     piece = random.integers(0, components, edges)
@@ -109,7 +109,7 @@ def _check(source: Any, target: Any, counts: Any) -> None:
 
 
 def _joins(spark: SparkSession, source: Any, target: Any, counts: Any) -> float:
-    """Count by joining the pairs found with the edges until there are no new ones."""
+    """Count by joining pairs with edges until there are no new pairs."""
     rows = list(zip(source.tolist(), target.tolist(), strict=True))
     edges = spark.createDataFrame(rows, "a BIGINT, b BIGINT").distinct().persist()
     watch = time.perf_counter()

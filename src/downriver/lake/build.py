@@ -80,7 +80,7 @@ class LakeBuild:
             names = {name for transform in transforms for name in transform.inputs}
             stage.rows_in = sum(self.tables[name].rows for name in names)
             frames = {
-                transform.table.name: transform.make(*(inputs[name] for name in transform.inputs))
+                transform.table.name: transform.run(*(inputs[name] for name in transform.inputs))
                 for transform in transforms
             }
             stage.rows_out = self._write(layer, frames)

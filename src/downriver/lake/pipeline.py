@@ -21,7 +21,7 @@ class TableTransform(NamedTuple):
 
     table: LakeTable
     inputs: tuple[str, ...]
-    make: Callable[..., DataFrame]
+    run: Callable[..., DataFrame]
 
 
 class StageReport(msgspec.Struct):

@@ -223,16 +223,18 @@ def _changed(subject: list[str], verb: str, rest: list[str], after: str) -> Clau
     if targets is None or (subject and parse_mention(" ".join(subject)) is None):
         return None
     rest = rest[1:] if rest[:1] == ["up"] else rest
-    said = " ".join(rest)
-    sources = data_in(said) or data_in(ON.sub("", said))
+    operands = " ".join(rest)
+    sources = data_in(operands) or data_in(ON.sub("", operands))
     if verb.casefold() in JOINS and not sources:
-        sources = data_in(re.sub(r"\s+(?:with|to|against)\s+", " and ", ON.sub("", said)))
+        sources = data_in(re.sub(r"\s+(?:with|to|against)\s+", " and ", ON.sub("", operands)))
     if sources:
         sources = [*_joining(subject, verb), *sources]
-        return make_clause(sources, targets, f"{verb} {said}", 0.93, model_in(" ".join(subject)))
-    itself = not said or bool(ON.fullmatch(f" {said}"))
+        return make_clause(
+            sources, targets, f"{verb} {operands}", 0.93, model_in(" ".join(subject))
+        )
+    itself = not operands or bool(ON.fullmatch(f" {operands}"))
     sources = data_in(" ".join(subject)) if itself and subject else None
-    return make_clause(sources, targets, f"{verb} {said}", 0.9) if sources else None
+    return make_clause(sources, targets, f"{verb} {operands}", 0.9) if sources else None
 
 
 def moves_into(text: str) -> Clause | None:

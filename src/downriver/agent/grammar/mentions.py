@@ -117,7 +117,7 @@ def _is_word(word: str) -> bool:
 
 
 def _explicit(word: str, text: str) -> Mention | None:
-    """`model:churn_v3` and `s3://lake/raw/orders` say themselves what they are."""
+    """Parse a name with an explicit type: `model:churn_v3`, `s3://lake/raw/orders`."""
     plain = unquoted(word)
     if TYPED.fullmatch(plain):
         actor = plain.partition(":")[0].lower() in JOB_TYPES
@@ -128,7 +128,7 @@ def _explicit(word: str, text: str) -> Mention | None:
 
 
 def _content_of(words: list[str]) -> str | None:
-    """`payment events from Stripe`, `the data in orders`: the name is what comes last."""
+    """Return the last part of `payment events from Stripe` or `the data in orders`."""
     lowered = [word.casefold() for word in words]
     for at, word in enumerate(lowered):
         if word in ("from", "in", "of") and 0 < at < len(words) - 1:
@@ -154,7 +154,7 @@ def _tool(words: list[str], text: str) -> Mention | None:
 
 
 def _by_kind(words: list[str], text: str) -> Mention | None:
-    """`the revenue dashboard`, `table orders`, `Kafka topic clicks`."""
+    """Parse a name with a kind: `the revenue dashboard`, `table orders`, `Kafka topic clicks`."""
     lowered = [word.casefold() for word in words]
     if lowered[:2] == ["dbt", "model"]:
         return _kinded("table", words[2:], words, text) if words[2:] else None
@@ -174,7 +174,7 @@ def _kinded(kind: str, name: list[str], words: list[str], text: str) -> Mention 
 
 
 def _marked(words: list[str], text: str) -> Mention | None:
-    """`raw_orders`, `cleaned raw_orders rows`: one word that can only be a name."""
+    """Parse a phrase with one word that can only be a name: `cleaned raw_orders rows`."""
     named = [word for word in words if is_marked(word)]
     if len(named) != 1:
         return None
@@ -187,7 +187,7 @@ def _marked(words: list[str], text: str) -> Mention | None:
 
 
 def _system(words: list[str], text: str) -> Mention | None:
-    """`Stripe`, `Salesforce accounts`: a system people know by name."""
+    """Parse the name of a known system: `Stripe`, `Salesforce accounts`."""
     name = words[0].casefold().removesuffix("'s")
     if name not in SYSTEMS or any(map(is_marked, words)):
         return None
@@ -196,7 +196,7 @@ def _system(words: list[str], text: str) -> Mention | None:
 
 
 def _plain(words: list[str], text: str) -> Mention | None:
-    """`orders`; a word for any data at all is no name."""
+    """Parse a single plain word such as `orders`; generic words for data are not names."""
     lowered = words[0].casefold()
     if len(words) != 1 or lowered in _NO_NAMES or not IDENTIFIER.fullmatch(words[0]):
         return None
@@ -206,7 +206,7 @@ def _plain(words: list[str], text: str) -> Mention | None:
 
 
 def _phrase(words: list[str], text: str) -> Mention | None:
-    """`order history`: several plain words are one name, with less certainty."""
+    """Parse several plain words as one name with low confidence: `order history`."""
     if len(words) < 2 or any(map(is_marked, words)):
         return None
     lowered = [word.casefold() for word in words]

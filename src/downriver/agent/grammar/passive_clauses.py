@@ -35,10 +35,10 @@ _TELEGRAPHIC = re.compile(r"(?P<subject>\S+(?:\s+\S+){0,3}?),?\s+(?P<how>[a-z-]+
 def is_made_into(text: str) -> Clause | None:
     """A is cleaned into B; A is joined with C and D into B; A is used to build B."""
     for before, after in splits(text, "into onto to in as"):
-        said = _PASSIVE.fullmatch(before)
-        if said is None or not is_participle(said["how"].split()[0].strip(",")):
+        match = _PASSIVE.fullmatch(before)
+        if match is None or not is_participle(match["how"].split()[0].strip(",")):
             continue
-        found = _passive(said["subject"], said["how"], after, 0.97)
+        found = _passive(match["subject"], match["how"], after, 0.97)
         if found is not None:
             return found
     return None
@@ -47,8 +47,8 @@ def is_made_into(text: str) -> Clause | None:
 def made_into(text: str) -> Clause | None:
     """A cleaned and deduplicated into B."""
     for before, after in splits(text, "into onto"):
-        said = _TELEGRAPHIC.fullmatch(before)
-        found = said and _passive(said["subject"], said["how"], after, 0.85)
+        match = _TELEGRAPHIC.fullmatch(before)
+        found = match and _passive(match["subject"], match["how"], after, 0.85)
         if found:
             return found
     return None
@@ -137,11 +137,11 @@ _USED_BY = re.compile(
 
 def is_made_from(text: str) -> Clause | None:
     """B is built from A and C; B is created by joining A and C; B is fed by A."""
-    said = _PASSIVE.fullmatch(text)
-    if said is None:
+    match = _PASSIVE.fullmatch(text)
+    if match is None:
         return None
-    for verb, rest in _origins(said["how"]):
-        targets = made_in(said["subject"])
+    for verb, rest in _origins(match["how"]):
+        targets = made_in(match["subject"])
         how, rest = how_made(verb, rest)
         sources = data_in(rest) or data_in(ON.sub("", rest))
         if targets and sources:

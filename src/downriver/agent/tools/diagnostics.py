@@ -65,7 +65,7 @@ class IncidentAnswer(ToolAnswer, kw_only=True):
 class DiagnoseArgs(msgspec.Struct, kw_only=True):
     """Which metric looks wrong."""
 
-    dataset: Annotated[str, msgspec.Meta(description="The dataset that holds the metric.")]
+    dataset: Annotated[str, msgspec.Meta(description="The dataset of the metric.")]
     column: Annotated[str, msgspec.Meta(description="The column that looks wrong.")]
 
 

@@ -1,4 +1,4 @@
-"""A Kafka topic as a source of events. A message holds one event or several."""
+"""A Kafka topic as a source of events. A message contains one or more events."""
 
 from __future__ import annotations
 

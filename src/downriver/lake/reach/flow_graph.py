@@ -195,9 +195,9 @@ _COLUMN_KEY = np.dtype([("dataset", np.int64), ("field", np.int64)])
 
 def column_keys(dataset: Ints, field: Ints) -> npt.NDArray[np.void]:
     """Return columns as values that can be sorted and compared."""
-    made = np.empty(len(dataset), _COLUMN_KEY)
-    made["dataset"], made["field"] = dataset, field
-    return made
+    keys = np.empty(len(dataset), _COLUMN_KEY)
+    keys["dataset"], keys["field"] = dataset, field
+    return keys
 
 
 def _numbered_columns(dataset: Ints, field: Ints) -> tuple[npt.NDArray[np.void], int]:

@@ -1,1 +1,1 @@
-"""Facts folded from events, and silver tables made from them."""
+"""Facts folded from events, and the silver tables derived from them."""
