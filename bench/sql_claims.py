@@ -1,4 +1,4 @@
-"""What our lineage of a statement or script says, in terms of the tables it began with."""
+"""The edges of a statement or script, traced back to the tables that it started with."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Origins: TypeAlias = dict[Source, set[str]]  # with the kinds of edges from ther
 
 
 class Claims(msgspec.Struct):
-    """Our edges to one output, by where they come from."""
+    """The reported edges to one output, by source."""
 
     columns: dict[tuple[Source, int], set[str]]  # to one column, by position
     rows: Origins  # to every row
     names: list[str]
 
     def fed(self, source: Source) -> set[int]:
-        """Return the output columns that a source has an edge of their own to."""
+        """Return the output columns that a source has a column edge to."""
         return {at for of, at in self.columns if of == source}
 
 
@@ -33,20 +33,20 @@ DIRECT = ("IDENTITY", "TRANSFORMATION", "AGGREGATION")
 
 
 class Held(NamedTuple):
-    """What a table holds, in terms of the tables a script began with; `old` are rows of its own."""
+    """The sources of a table's columns and rows. `old`: it also has rows from before the script."""
 
     columns: dict[str, Origins]
     rows: Origins
     old: bool
 
     def depends(self, source: Source, column: str) -> bool:
-        """Whether a column or every row is said to come from a source, or from all its table."""
+        """Return whether a column or every row depends on a source, or on its whole table."""
         of_column = self.columns.get(column.casefold(), {})
         return any(s in of_column or s in self.rows for s in (source, (source[0], "*")))
 
 
 def held_after(lineage: SqlLineage, schema: Mapping[str, Sequence[str]]) -> dict[str, Held]:
-    """Return what every table that a script writes holds after it."""
+    """Return the sources of every table that a script writes."""
     held: dict[str, Held] = {}
     for statement in lineage.statements:
         _follow(statement, held, schema)
@@ -56,7 +56,7 @@ def held_after(lineage: SqlLineage, schema: Mapping[str, Sequence[str]]) -> dict
 def claims_of(
     lineage: SqlLineage, results: Run, schema: Mapping[str, Sequence[str]]
 ) -> dict[str, Claims]:
-    """Return what a script's lineage says of each output, in terms of the tables it began with."""
+    """Return the edges of each output, traced back to the tables that the script started with."""
     held = held_after(lineage, schema)
     found: dict[str, Claims] = {}
     for output, result in results.items():
@@ -74,7 +74,7 @@ def claims_of(
 def _follow(
     statement: StatementLineage, held: dict[str, Held], schema: Mapping[str, Sequence[str]]
 ) -> None:
-    """Take note of what one statement does to the tables there are."""
+    """Apply what one statement does to the tables."""
     edges = [*statement.column_edges, *statement.dataset_edges]
     if statement.kind == "RENAME":
         for edge in edges:
@@ -102,7 +102,7 @@ def _follow(
 
 
 def _origins(edge: ColumnEdge, held: Mapping[str, Held]) -> Origins:
-    """Return what an edge comes from, seen through the tables that the script wrote before."""
+    """Return the sources of an edge, traced through the tables that the script wrote before."""
     table = edge.source.table.casefold().removeprefix("main.")
     column = edge.source.column.casefold()
     before = held.get(table, Held({}, {}, old=True))
@@ -113,7 +113,7 @@ def _origins(edge: ColumnEdge, held: Mapping[str, Held]) -> Origins:
 
 
 def _passed(kind: str, through: str) -> str:
-    """Return the kind of two edges that follow each other."""
+    """Return the kind of two consecutive edges."""
     if kind not in DIRECT or through not in DIRECT:
         return through if kind in DIRECT else kind
     return DIRECT[max(DIRECT.index(kind), DIRECT.index(through))]

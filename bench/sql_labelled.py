@@ -1,14 +1,14 @@
-"""Our lineage against labelled cases: `python -m bench.sql_labelled [CASES.json] [--show]`.
+"""Compares lineage with labelled cases: `python -m bench.sql_labelled [CASES.json] [--show]`.
 
 The cases are a JSON list. Each has `id`, `kind` (`table` or `column`), `dialect` (sqlglot's name,
-"" is generic), `schema` (table → columns, or null), `sql`, `scored`, and what is expected:
-`inputs` and `outputs`, or `columns` as pairs of `table.column`. They are not part of this
-project; say where they are, as an argument or in DOWNRIVER_LABELLED.
+"" is generic), `schema` (table → columns, or null), `sql`, `scored`, and the expected result:
+`inputs` and `outputs`, or `columns` as pairs of `table.column`. The file is not part of this
+project; pass its path as an argument or in DOWNRIVER_LABELLED.
 
 Names compare without case, quotes or a leading `<default>`; a shorter name matches a longer one
-by its last parts. The labels count what a CASE or a window looks at as sources of its column, and
-what a WHERE or a join looks at not at all: they are compared with our edges into single columns,
-of every type, and not with our dataset-wide ones. A case counts when it is exact.
+by its last parts. In the labels, the conditions of a CASE or a window are sources of its column,
+and those of a WHERE or a join are not. So they are compared with column edges of every type, and
+not with dataset edges. A case counts when it is exact.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Case(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """What we say of a case, in the words of the labels."""
+    """The lineage of a case, in the form of the labels."""
 
     inputs: list[str]
     outputs: list[str]
@@ -54,11 +54,11 @@ def answer(case: Case, *, guess: bool = False) -> Answer:
     schema = {name: list(columns) for name, columns in (case.schema or {}).items()}
     dialect = None if guess and not case.dialect else case.dialect
     lineage = parse_sql_lineage(case.sql, dialect=dialect, schema=schema)
-    return _in_words_of_labels(lineage)
+    return _as_labels(lineage)
 
 
-def _in_words_of_labels(lineage: SqlLineage) -> Answer:
-    # The labels follow a procedure's statements one by one, and a script from end to end.
+def _as_labels(lineage: SqlLineage) -> Answer:
+    # The labels are per statement for a procedure, and end to end for a script.
     in_routine = any(statement.routine for statement in lineage.statements)
     whole = lineage if in_routine else lineage.end_to_end()
     columns = {
@@ -123,11 +123,11 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("cases", nargs="?", default=os.environ.get("DOWNRIVER_LABELLED"))
-    parser.add_argument("--show", action="store_true", help="print the cases we differ on")
+    parser.add_argument("--show", action="store_true", help="print the cases that differ")
     parser.add_argument("--guess", action="store_true", help="guess the dialect of generic cases")
     arguments = parser.parse_args()
     if not arguments.cases:
-        parser.error("say where the cases are, as an argument or in DOWNRIVER_LABELLED")
+        parser.error("pass the path of the cases, as an argument or in DOWNRIVER_LABELLED")
     cases = msgspec.json.decode(Path(arguments.cases).read_bytes(), type=list[Case])
     right = {"table": [0, 0], "column": [0, 0]}
     for case in cases:

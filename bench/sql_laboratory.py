@@ -1,4 +1,4 @@
-"""Statements run on DuckDB, over a world as it is and over worlds with one column perturbed."""
+"""Runs statements on DuckDB, over generated tables and over copies with one column changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Column lineage from SQL: our CPU time against three peers', each in a virtualenv of its own.
+"""CPU time of SQL column lineage, compared with three peers, each in its own virtualenv.
 
 `python -m bench.sql_lineage [--quick]`. The peers are installed from PyPI on the first run.
 """
@@ -25,7 +25,7 @@ _VENVS = _HERE.parent / ".venv" / "peers"
 
 
 class Peer(NamedTuple):
-    """Another way to get column lineage, and how much slower than we it must be."""
+    """Another tool for column lineage, and the ratio to Downriver that is the target."""
 
     name: str
     script: str
@@ -42,7 +42,7 @@ PEERS = (
 
 
 def statements() -> dict[str, str]:
-    """Return TPC-H's questions as CREATE TABLE AS."""
+    """Return the queries of TPC-H as CREATE TABLE AS."""
     text = (_HERE / "sql_statements" / "tpch.sql").read_text("utf-8")
     parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)[1:]
     queries = zip(parts[::2], parts[1::2], strict=True)
@@ -54,7 +54,7 @@ def statements() -> dict[str, str]:
 
 
 def measure(peer: Peer, rounds: int) -> dict[str, dict[str, float | str]]:
-    """Return what one peer needed for each statement."""
+    """Return the time of one peer for each statement."""
     task = {"statements": statements(), "schema": make_tpch().schema, "rounds": rounds}
     done = subprocess.run(
         [str(_python(peer)), str(_HERE / "sql_peers" / peer.script)],
@@ -100,9 +100,9 @@ def run(*, quick: bool) -> Table:
         )
     return Table(
         "Column lineage of TPC-H as CREATE TABLE AS, schema known, CPU time",
-        ("", "statements read", "median ms", "theirs / ours (median)"),
+        ("", "statements read", "median ms", "ratio to Downriver (median)"),
         rows,
-        ("sqlglot.lineage: parsed and qualified once, then asked for each output column.",),
+        ("sqlglot.lineage: parsed and qualified once, then called for each output column.",),
     )
 
 

@@ -1,11 +1,11 @@
-"""Is our SQL lineage true? Run statements, change one input column, see what comes out different.
+"""Checks SQL lineage by execution: change one input column and see which outputs change.
 
 `python -m bench.sql_oracle [NAME…] [--quick] [--markdown FILE]`
 
-Every statement in `sql_statements` runs on DuckDB over made-up data. Then the values of one input
+Every statement in `sql_statements` runs on DuckDB over generated data. Then the values of one input
 column change, in many ways, and the statement runs again. An output column that differs depends on
-that input column, whatever any parser says: such a change must be an edge we report, to that column
-or to every row. An edge that no perturbation ever showed is counted against our precision.
+that input column, so there must be an edge to that column or to every row. An edge that no change
+of its input shows counts against precision.
 """
 
 from __future__ import annotations
@@ -383,7 +383,7 @@ def tables_of(verdicts: Sequence[Verdict]) -> Iterator[Table]:
     )
     worst = sorted((v for v in verdicts if v.unseen), key=lambda v: -len(v.unseen))
     if worst:
-        yield _listing("Edges never seen to matter", [(v, v.unseen) for v in worst[:25]])
+        yield _listing("Edges that no change showed", [(v, v.unseen) for v in worst[:25]])
     wrong = [
         (f"{v.case.topic}/{v.case.name}", text)
         for v in verdicts
@@ -397,16 +397,15 @@ def _notes(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     reported = sum(v.reported.get(group, 0) for v in verdicts for group in GROUPS)
     unproved = sum(len(v.unproved) for v in verdicts)
     return (
-        f"DuckDB {duckdb.__version__}, sqlglot {version('sqlglot')}. A change seen is an input "
-        "column that, perturbed, made an output column differ in its values, its rows or their "
-        "order. Missed is a change that is no edge of ours: it must be 0. `no schema` counts what "
-        "is missed when no column of any table is known beforehand: a name that a table of the "
-        "outer query may have too, or that an alias before it has.",
-        "Edges are ours: direct and indirect ones to one output column, and ones to every row. "
-        "Never seen are those whose output stayed the same however their input was perturbed.",
-        f"{unproved / max(1, reported):.1%} of all edges were not seen by themselves, but only "
-        "together with another edge of the same input: a join key that is also selected, a column "
-        "both grouped by and shown.",
+        f"DuckDB {duckdb.__version__}, sqlglot {version('sqlglot')}. *Changes seen*: changing an "
+        "input column changed the values, rows or row order of an output column. *Missed*: such "
+        "changes without a reported edge; this must be 0. *No schema*: changes missed when no "
+        "schema is known, because a name may also belong to a table of the outer query or to an "
+        "earlier alias.",
+        "*Direct*, *indirect* and *to every row* count the reported edges. *Never seen*: edges "
+        "whose output did not change in any run.",
+        f"{unproved / max(1, reported):.1%} of all edges were seen only together with another edge "
+        "of the same input, for example a join key that is also selected.",
     )
 
 
@@ -438,16 +437,16 @@ def _some(edges: Sequence[Edge], most: int = 4) -> str:
 
 
 def run(*, quick: bool) -> Iterator[Table]:
-    """Ask the oracle about every statement."""
+    """Check every statement."""
     yield from tables_of(judge_all(read_cases(), QUICK if quick else FULL))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.sql_oracle", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="topics or statements, else all")
-    parser.add_argument("--quick", action="store_true", help="fewer perturbations, in 40 seconds")
-    parser.add_argument("--alone", action="store_true", help="list edges not seen by themselves")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables here too")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="topics or statements")
+    parser.add_argument("--quick", action="store_true", help="fewer changes; takes 40 seconds")
+    parser.add_argument("--alone", action="store_true", help="list edges not seen alone")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables to FILE")
     arguments = parser.parse_args()
     wanted = set(arguments.names)
     cases = [c for c in read_cases() if not wanted or {c.name, c.topic} & wanted]
@@ -455,7 +454,7 @@ def main() -> None:
     tables = list(tables_of(verdicts))
     if arguments.alone:
         unproved = [(v, v.unproved) for v in verdicts if v.unproved]
-        tables.append(_listing("Edges not seen by themselves", unproved))
+        tables.append(_listing("Edges not seen alone", unproved))
     for table in tables:
         print_table(table, Console(width=None))
     if arguments.markdown:

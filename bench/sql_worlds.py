@@ -1,4 +1,4 @@
-"""Small made-up data for the SQL oracle: the tables of TPC-H, and a shop of our own.
+"""Small generated data for the SQL oracle: the tables of TPC-H, and those of a shop.
 
 Values repeat and some are missing, so that joins, groups and filters have something to decide.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = tuple[Any, ...]
 
-# A perturbation's value is one no generator makes, so that it is recognised where it comes out.
+# Changed values are ones that no generator makes, so that they are recognizable in the output.
 NEW_NUMBER = 700_000
 NEW_YEAR = 2_101
 

@@ -84,7 +84,7 @@ class Column:
 class Star:
     """All columns of a table whose schema is unknown, except those `dropped`.
 
-    In a union the star of the first query stands for the stars of all: `branches` are the other
+    In a union, the star of the first query represents the stars of all: `branches` are the other
     queries. Their own stars follow as `covered` and are not searched by name.
     """
 
@@ -277,7 +277,7 @@ class Relation:
             elif isinstance(item, Column):
                 items.append(item.with_name(given[at]))
             else:
-                # The order of the columns that a star stands for is unknown.
+                # The order of the columns of a star is unknown.
                 deps = item.column("*").deps
                 items += [Column(name, deps) for name in given[at:]]
                 break

@@ -1,4 +1,4 @@
-"""Column lineage from SQL text: sqlglot parses, our own walker reads the tree."""
+"""Column lineage from SQL text: sqlglot parses it, a walker computes the lineage."""
 
 from downriver.capture.sql.limits import SqlLimits
 from downriver.capture.sql.lineage import parse_sql_lineage

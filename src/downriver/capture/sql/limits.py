@@ -1,4 +1,4 @@
-"""How much text, time and memory one script may cost, whatever it says."""
+"""Limits of text, time and memory for one script."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _STEPS_BETWEEN_CLOCK_READS = 2_048
 
 
 class SqlLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What `parse_sql_lineage` spends before it answers with less and says so.
+    """The limits of `parse_sql_lineage`. What exceeds them is reported as a blind spot.
 
-    `characters` and `seconds` are for a whole script. The others are for one statement: brackets
-    inside brackets, nodes of its tree, steps of the walk over that tree, and edges found.
+    `characters` and `seconds` apply to a whole script. The others apply to one statement: nesting
+    of brackets, nodes of the parsed tree, steps of the walk over the tree, and number of edges.
     """
 
     characters: int = 2_000_000
@@ -25,11 +25,11 @@ class SqlLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OverLimitError(Exception):
-    """A statement costs more than its limits allow. It never leaves `parse_sql_lineage`."""
+    """A statement exceeds its limits. This error does not leave `parse_sql_lineage`."""
 
 
 class Budget:
-    """What is left of the limits while a script is read."""
+    """The part of the limits that is left while a script is read."""
 
     __slots__ = ("_deadline", "_steps", "_until_clock", "limits")
 
@@ -41,20 +41,20 @@ class Budget:
 
     @property
     def out_of_time(self) -> bool:
-        """True once the script has had its time."""
+        """True after the time limit of the script."""
         return monotonic() > self._deadline
 
     def renew(self) -> None:
-        """Give the next statement its steps. The time is for the script and is not renewed."""
+        """Reset the steps for the next statement; the time limit is for the whole script."""
         self._steps = self.limits.steps
 
     def spend(self, steps: int = 1) -> None:
-        """Count work done; raises when there is no more to spend."""
+        """Count steps; raise `OverLimitError` when a limit is reached."""
         self._steps -= steps
         if self._steps < 0:
-            raise OverLimitError("the statement takes too many steps to follow")
+            raise OverLimitError("the statement needs too many steps")
         self._until_clock -= steps
         if self._until_clock < 0:
             self._until_clock = _STEPS_BETWEEN_CLOCK_READS
             if self.out_of_time:
-                raise OverLimitError("there is no time left to follow the statement")
+                raise OverLimitError("the time limit was reached in this statement")

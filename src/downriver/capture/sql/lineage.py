@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from downriver.capture.sql.catalog import Schema
 
 _MISREAD = frozenset({"unparsed", "unreadable", "other_dialect"})
-_LONGEST_TO_READ_AGAIN = 50_000  # characters
+_LONGEST_TO_RETRY = 50_000  # characters
 
 
 def parse_sql_lineage(
@@ -57,7 +57,7 @@ def parse_sql_lineage(
 def _read_guessing(rendered: RenderedTemplate, schema: Schema, budget: Budget) -> SqlLineage:
     """Read in the dialect that the text suggests, or else in the first that can read it."""
     first = _read(rendered, guess_dialect(rendered.texts[-1]), schema, budget, guessed=True)
-    if not _misread(first) or len(rendered.texts[0]) > _LONGEST_TO_READ_AGAIN:
+    if not _misread(first) or len(rendered.texts[0]) > _LONGEST_TO_RETRY:
         return first
     for other in ("", *FALLBACKS):
         if other == first.dialect or budget.out_of_time:
@@ -114,7 +114,7 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _united(one: list[StatementLineage], other: list[StatementLineage]) -> list[StatementLineage]:
-    """Return the statements of two renderings of a template: those that correspond, as one."""
+    """Return the statements of two renderings of a template, merged where they correspond."""
     if [statement.kind for statement in one] != [statement.kind for statement in other]:
         return [*one, *(s for s in other if all(s.sql != known.sql for known in one))]
     return [_either(first, second) for first, second in zip(one, other, strict=True)]

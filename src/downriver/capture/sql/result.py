@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ColumnRef(msgspec.Struct, frozen=True, order=True):
-    """A column of a table, by name; `*` is every column of a table whose schema is unknown."""
+    """A column of a table; `*` is every column of a table whose schema is unknown."""
 
     table: str
     column: str
@@ -25,7 +25,7 @@ class ColumnRef(msgspec.Struct, frozen=True, order=True):
 class ColumnEdge(msgspec.Struct, frozen=True, order=True, kw_only=True):
     """One output column depends on one input column.
 
-    `target.column` is `*` when the input decides which rows there are: it concerns every column.
+    `target.column` is `*` when the input decides which rows exist, which affects every column.
     """
 
     source: ColumnRef
@@ -38,7 +38,7 @@ class ColumnEdge(msgspec.Struct, frozen=True, order=True, kw_only=True):
 
 
 class SqlBlindSpot(msgspec.Struct, frozen=True, order=True):
-    """Something in a statement that could not be seen through."""
+    """A part of a statement whose lineage is not known."""
 
     kind: str
     message: str
@@ -49,9 +49,9 @@ class SqlBlindSpot(msgspec.Struct, frozen=True, order=True):
 class StatementLineage(msgspec.Struct, kw_only=True):
     """The lineage of one statement.
 
-    `column_edges` concern one output column each; `dataset_edges` concern every row of the output.
-    A statement that drops, empties or renames tables has a `lifecycle` and the tables `changed`.
-    One in the body of a procedure or function has the name of that `routine`.
+    A column edge is about one output column, a dataset edge about every row of the output. A
+    statement that drops, truncates or renames tables has a `lifecycle`, and the tables `changed`.
+    `routine` is the procedure or function that contains the statement.
     """
 
     kind: str
@@ -69,7 +69,7 @@ class StatementLineage(msgspec.Struct, kw_only=True):
 
 
 class SqlLineage(msgspec.Struct, kw_only=True):
-    """The lineage of a script: each statement's, and what it reads and writes as a whole."""
+    """The lineage of a script: of each statement, and of the whole."""
 
     dialect: str
     dialect_guessed: bool
@@ -82,33 +82,33 @@ class SqlLineage(msgspec.Struct, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        """True when nothing in the script is known to be hidden from us."""
+        """True when the script has no blind spot."""
         return not self.blind_spots
 
     def end_to_end(self) -> SqlLineage:
-        """Return the same lineage with the tables in between left out.
+        """Return the lineage from the inputs to the outputs, without the tables in between.
 
         A script that fills `b` from `a` and then `c` from `b` has edges a → b and b → c; end to end
-        it has a → c. Tables the script drops again are left out too, and renamed ones go by their
-        last name. `statements` stay as they are.
+        it has a → c. Tables that the script drops are left out, and renamed tables have their last
+        name. `statements` do not change.
         """
 
         return compose_end_to_end(self)
 
 
-_SURENESS = ("exact", "inferred", "ambiguous")
+_RESOLUTIONS = ("exact", "inferred", "ambiguous")
 
 
 def compose_end_to_end(lineage: SqlLineage) -> SqlLineage:
-    """Return the lineage from what a script reads to what it leaves behind."""
+    """Return the lineage from the inputs of a script to its outputs."""
     names = _final_names(lineage.statements)
-    passed = _passed_through(lineage.statements)
-    gone = {name for name, final in names.items() if final is None}
-    flow = _Flow(lineage, passed)
+    intermediate = _intermediate_tables(lineage.statements)
+    dropped = {name for name, final in names.items() if final is None}
+    flow = _Flow(lineage, intermediate)
     outputs = [
         names.get(name) or name
         for name in lineage.outputs
-        if name not in passed and name not in gone
+        if name not in intermediate and name not in dropped
     ]
     kept = set(outputs)
 
@@ -122,7 +122,7 @@ def compose_end_to_end(lineage: SqlLineage) -> SqlLineage:
         dialect=lineage.dialect,
         dialect_guessed=lineage.dialect_guessed,
         statements=lineage.statements,
-        inputs=[name for name in lineage.inputs if name not in passed],
+        inputs=[name for name in lineage.inputs if name not in intermediate],
         outputs=list(dict.fromkeys(outputs)),
         column_edges=finished(e for edge in flow.column_edges for e in flow.through(edge)),
         dataset_edges=finished(e for edge in flow.dataset_edges() for e in flow.through(edge)),
@@ -131,7 +131,7 @@ def compose_end_to_end(lineage: SqlLineage) -> SqlLineage:
 
 
 def _final_names(statements: list[StatementLineage]) -> dict[str, str | None]:
-    """Return what became of the tables that were renamed or dropped; None is gone."""
+    """Return the last name of each renamed table, None for a dropped one."""
     names: dict[str, str | None] = {}
     for statement in statements:
         if statement.lifecycle == "DROP":
@@ -149,8 +149,8 @@ def _final_names(statements: list[StatementLineage]) -> dict[str, str | None]:
     return names
 
 
-def _passed_through(statements: list[StatementLineage]) -> set[str]:
-    """Return the tables one statement writes and another one reads."""
+def _intermediate_tables(statements: list[StatementLineage]) -> set[str]:
+    """Return the tables that one statement writes and another reads."""
     found: set[str] = set()
     for reader in statements:
         for table in reader.inputs:
@@ -162,14 +162,14 @@ def _passed_through(statements: list[StatementLineage]) -> set[str]:
 
 
 class _Flow:
-    """The edges into the tables that are passed through, to be followed backwards."""
+    """The edges into the tables between inputs and outputs, followed backwards."""
 
-    def __init__(self, lineage: SqlLineage, passed: set[str]) -> None:
-        self._passed = passed
+    def __init__(self, lineage: SqlLineage, intermediate: set[str]) -> None:
+        self._intermediate = intermediate
         self._lineage = lineage
         self._columns: dict[ColumnRef, list[ColumnEdge]] = {}
         self._tables: dict[str, list[ColumnEdge]] = {}
-        # A renamed table goes by its last name: that is no flow from one table to another.
+        # A rename is not a flow from one table to another.
         self.column_edges = sorted(
             {e for s in lineage.statements if s.lifecycle != "RENAME" for e in s.column_edges}
         )
@@ -178,7 +178,7 @@ class _Flow:
             self._tables.setdefault(edge.target.table, []).append(edge)
 
     def dataset_edges(self) -> Iterator[ColumnEdge]:
-        """Yield what decides rows: also what decides those of a table the rows come from."""
+        """Yield the dataset edges, also those of the tables in between."""
         yield from self._lineage.dataset_edges
         into: dict[str, set[str]] = {}
         for statement in self._lineage.statements:
@@ -191,30 +191,30 @@ class _Flow:
                         yield _retarget(edge, output)
 
     def _reached(self, output: str, into: dict[str, set[str]]) -> set[str]:
-        """Return the tables passed through on the way to an output."""
+        """Return the tables between the inputs and an output."""
         found: set[str] = set()
-        waiting = [output]
-        while waiting:
-            for table in into.get(waiting.pop(), ()):
-                if table in self._passed and table not in found and table != output:
+        pending = [output]
+        while pending:
+            for table in into.get(pending.pop(), ()):
+                if table in self._intermediate and table not in found and table != output:
                     found.add(table)
-                    waiting.append(table)
+                    pending.append(table)
         return found
 
     def through(self, edge: ColumnEdge) -> Iterator[ColumnEdge]:
-        """Yield an edge, or those that reach further back than the tables passed through."""
-        waiting = [edge]
+        """Yield an edge, or the edges that replace it when its source is a table in between."""
+        pending = [edge]
         seen = {edge}
-        while waiting:
-            current = waiting.pop()
-            if current.source.table not in self._passed:
+        while pending:
+            current = pending.pop()
+            if current.source.table not in self._intermediate:
                 yield current
                 continue
             for before in self._into(current.source):
                 joined = _join(before, current)
                 if joined not in seen:
                     seen.add(joined)
-                    waiting.append(joined)
+                    pending.append(joined)
 
     def _into(self, ref: ColumnRef) -> Iterator[ColumnEdge]:
         if ref.column == "*":
@@ -229,7 +229,7 @@ class _Flow:
 
 
 def _join(before: ColumnEdge, after: ColumnEdge) -> ColumnEdge:
-    """Return one edge for two that follow each other."""
+    """Return one edge for two consecutive ones."""
     kinds = (DependencyKind[before.subtype], DependencyKind[after.subtype])
     if after.type == "INDIRECT":
         kind = kinds[1]
@@ -242,7 +242,7 @@ def _join(before: ColumnEdge, after: ColumnEdge) -> ColumnEdge:
         type="DIRECT" if kind < DependencyKind.JOIN else "INDIRECT",
         subtype=kind.name,
         masking=kind < DependencyKind.JOIN and (before.masking or after.masking),
-        resolution=max(before.resolution, after.resolution, key=_SURENESS.index),
+        resolution=max(before.resolution, after.resolution, key=_RESOLUTIONS.index),
         expression=after.expression or before.expression,
     )
 

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
     from downriver.capture.sql.limits import Budget
 
-# Tried in turn when the dialect named cannot read a statement that another one can.
-_OTHERS = ("", "databricks", "postgres", "snowflake", "tsql", "bigquery", "oracle", "mysql")
-# Dialects that are two at once: queries of the first, definitions of the second.
-_MADE_OF = {"athena": ("trino", "hive")}
-_NO_SEMICOLONS = frozenset({"tsql", "fabric"})
-_MAX_SCRIPTS_IN_SCRIPTS = 5
-_MAX_TOKENS_TO_TRY_AGAIN = 20_000
+# Tried in this order on a statement that the given dialect cannot parse.
+_OTHER_DIALECTS = ("", "databricks", "postgres", "snowflake", "tsql", "bigquery", "oracle", "mysql")
+# Dialects that combine two others: queries of the first, definitions of the second.
+_COMBINED = {"athena": ("trino", "hive")}
+_WITHOUT_SEMICOLONS = frozenset({"tsql", "fabric"})
+_MAX_NESTED_SCRIPTS = 5
+_MAX_TOKENS_TO_RETRY = 20_000
 
 _MOVES_NO_DATA = frozenset(
     {
@@ -54,25 +54,27 @@ _MOVES_NO_DATA = frozenset(
     }
 )  # fmt: skip
 _BLOCKS = frozenset({"BEGIN", "DECLARE", "IF", "WHILE", "FOR", "LOOP", "REPEAT", "LET"})
-_TABLE_LIKE = frozenset({"TABLE", "VIEW"})
+_TABLE_OBJECTS = frozenset({"TABLE", "VIEW"})
 
 
 class ScriptParser:
-    """Reads scripts of one dialect within one budget, statement by statement."""
+    """Parses the scripts of one dialect, statement by statement."""
 
     def __init__(self, dialect: Dialect, budget: Budget) -> None:
         name = type(dialect).__name__.lower()
-        self._dialect, *self._kin = map(Dialect.get_or_raise, _MADE_OF.get(name, (dialect,)))
+        self._dialect, *self._definition_dialects = map(
+            Dialect.get_or_raise, _COMBINED.get(name, (dialect,))
+        )
         self._budget = budget
         self._parser = StatementParser(self._dialect, budget)
-        self._keyword_ends_statement = name in _NO_SEMICOLONS
+        self._keyword_ends_statement = name in _WITHOUT_SEMICOLONS
         self._depth = 0
-        self._procedural = False  # once a block was seen, declarations may be anywhere
+        self._procedural = False  # after the first block, declarations may be anywhere
         self._routines: set[str] = set()
-        self.variables: set[str] = set()  # names that are no columns, declared so far
+        self.variables: set[str] = set()  # declared so far, in lower case
 
     def read(self, sql: str) -> Iterator[ScriptStatement]:
-        """Yield the statements of a script, each parsed by itself so that one costs no other."""
+        """Yield the statements of a script. A fault in one does not affect the others."""
         text = replace_delimiters(sql)
         tokens, problem = tokenize_leniently(text, self._dialect)
         for chunk in split_statements(tokens):
@@ -90,7 +92,9 @@ class ScriptParser:
         parts = split_by_keyword(chunk) if self._keyword_ends_statement else [chunk]
         for part in parts:
             if self._budget.out_of_time:
-                yield self._unread(part, sql, "too_large", "there is no time left to read it")
+                yield self._unread(
+                    part, sql, "too_large", "the time limit was reached before this statement"
+                )
                 continue
             for piece in list_pieces(part, routine):
                 routine = piece.routine
@@ -114,19 +118,17 @@ class ScriptParser:
                     sql[: tokens[0].end + 1], tokens[0].line, kind="CREATE", trigger=name
                 )
             case PieceRole.CONDITION:
-                yield from self._condition(tokens, sql)
+                yield from self._queries_in(tokens, sql)
             case PieceRole.VALUE:
                 yield from self._value(tokens, sql)
             case PieceRole.SCRIPT:
                 yield from self._script(tokens, sql)
             case PieceRole.DYNAMIC:
-                yield self._hidden(
-                    tokens, sql, "dynamic_sql", "the statement is built when it runs"
-                )
+                yield self._hidden(tokens, sql, "dynamic_sql", "the statement is built at run time")
             case PieceRole.CALL:
                 yield from self._call(tokens, sql)
             case PieceRole.FOREIGN:
-                yield self._hidden(tokens, sql, "foreign_code", "the body is not written in SQL")
+                yield self._hidden(tokens, sql, "foreign_code", "the body is not SQL")
 
     # Statements
 
@@ -147,12 +149,12 @@ class ScriptParser:
         if isinstance(parsed, ScriptStatement) and is_statement(parsed.tree):
             yield parsed._replace(sql=source_text(tokens, sql))
         else:
-            yield from self._otherwise(rewritten, sql, parsed)
+            yield from self._without_tree(rewritten, sql, parsed)
 
-    def _otherwise(
+    def _without_tree(
         self, tokens: list[Token], sql: str, parsed: ScriptStatement | SqlBlindSpot
     ) -> Iterator[ScriptStatement]:
-        """Yield what is known of something that is no statement, or none we can read."""
+        """Yield what is known about text that is not a statement, or does not parse."""
         first = word(tokens[0])
         if first in _MOVES_NO_DATA or _names_no_table(tokens):
             yield ScriptStatement(source_text(tokens, sql), tokens[0].line, kind=first)
@@ -160,19 +162,19 @@ class ScriptParser:
             self.variables.add(str(tokens[0].text).casefold())
             yield from self._value(tokens, sql)
         elif isinstance(parsed, SqlBlindSpot):
-            yield from self._second_try(tokens, sql, parsed)
+            yield from self._retry(tokens, sql, parsed)
         elif isinstance(parsed.tree, (exp.Anonymous, exp.Dot, exp.Func)) and self._procedural:
             yield from self._call(tokens, sql)
         else:
-            yield self._unread(tokens, sql, "unparsed", "not a statement we know")
+            yield self._unread(tokens, sql, "unparsed", "unknown statement")
 
     def _is_value(self, tokens: list[Token]) -> bool:
-        """An assignment, or a declaration among others in procedural code."""
+        """Return whether this is an assignment, or a declaration in procedural code."""
         if any(token.token_type == TokenType.COLON_EQ for token in tokens[:6]):
             return True
         return self._procedural and word(tokens[0]) not in _STARTS
 
-    def _second_try(
+    def _retry(
         self, tokens: list[Token], sql: str, problem: SqlBlindSpot
     ) -> Iterator[ScriptStatement]:
         parts = split_by_keyword(tokens)
@@ -181,12 +183,12 @@ class ScriptParser:
             if all(isinstance(a, ScriptStatement) and is_statement(a.tree) for a in attempts):
                 yield from (attempt for attempt in attempts if isinstance(attempt, ScriptStatement))
                 return
-        for dialect in self._kin:
+        for dialect in self._definition_dialects:
             attempt = self._parser.parse_text(source_text(tokens, sql), dialect)
             if attempt is not None:
                 yield attempt._replace(line=tokens[0].line)
                 return
-        if problem.kind == "unparsed" and len(tokens) <= _MAX_TOKENS_TO_TRY_AGAIN:
+        if problem.kind == "unparsed" and len(tokens) <= _MAX_TOKENS_TO_RETRY:
             attempt = self._in_other_dialect(source_text(tokens, sql), tokens[0].line, problem)
             if attempt is not None:
                 yield attempt
@@ -196,7 +198,7 @@ class ScriptParser:
     def _in_other_dialect(
         self, text: str, line: int, problem: SqlBlindSpot
     ) -> ScriptStatement | None:
-        for other in map(Dialect.get_or_raise, _OTHERS):
+        for other in map(Dialect.get_or_raise, _OTHER_DIALECTS):
             if type(other) is type(self._dialect) or self._budget.out_of_time:
                 continue
             attempt = self._parser.parse_text(text, other)
@@ -208,9 +210,6 @@ class ScriptParser:
 
     # Pieces of procedural code
 
-    def _condition(self, tokens: list[Token], sql: str) -> Iterator[ScriptStatement]:
-        yield from self._queries_in(tokens, sql)
-
     def _value(self, tokens: list[Token], sql: str) -> Iterator[ScriptStatement]:
         if word(tokens[0]) == "DECLARE":
             parsed = self._parser.parse(tokens, sql)
@@ -219,12 +218,12 @@ class ScriptParser:
                 return
         words = [word(token) for token in tokens]
         if "IMMEDIATE" in words and "EXECUTE" in words:
-            yield self._hidden(tokens, sql, "dynamic_sql", "the statement is built when it runs")
+            yield self._hidden(tokens, sql, "dynamic_sql", "the statement is built at run time")
             return
         yield from self._queries_in(tokens, sql)
 
     def _queries_in(self, tokens: list[Token], sql: str) -> Iterator[ScriptStatement]:
-        """Yield the queries that stand in brackets, or after FOR or `:=`."""
+        """Yield the queries in brackets, or after FOR or `:=`."""
         at = 0
         while at < len(tokens):
             if word(tokens[at]) not in ("SELECT", "WITH"):
@@ -241,16 +240,16 @@ class ScriptParser:
             at = end
 
     def _script(self, tokens: list[Token], sql: str) -> Iterator[ScriptStatement]:
-        """Yield the statements of a script in quotes: a body, or a constant that is executed."""
+        """Yield the statements of a quoted script: a body, or an executed constant."""
         quoted = tokens[-1]
-        if self._depth >= _MAX_SCRIPTS_IN_SCRIPTS:
-            yield self._hidden(tokens, sql, "too_deep", "scripts in scripts in scripts")
+        if self._depth >= _MAX_NESTED_SCRIPTS:
+            yield self._hidden(tokens, sql, "too_deep", "scripts are nested too deeply")
             return
         lines_before = sql.count("\n", 0, quoted.start)
         self._depth += 1
         try:
             for parsed in self.read(str(quoted.text)):
-                yield _moved(parsed, lines_before)
+                yield _shifted(parsed, lines_before)
         finally:
             self._depth -= 1
 
@@ -264,10 +263,10 @@ class ScriptParser:
         if name.casefold() in self._routines:
             yield ScriptStatement(source_text(tokens, sql), tokens[0].line, kind="CALL")
             return
-        message = f"what {name or 'the procedure'} does is not in this script"
+        message = f"{name or 'the procedure'} is not defined in this script"
         yield self._hidden(tokens, sql, "procedure_call", message)
 
-    # What cannot be read
+    # Statements that cannot be read
 
     def _hidden(self, tokens: list[Token], sql: str, kind: str, message: str) -> ScriptStatement:
         spot = SqlBlindSpot(kind, message, tokens[0].line, tokens[0].col)
@@ -306,7 +305,7 @@ _STARTS = frozenset(
 )  # fmt: skip
 
 
-def _moved(parsed: ScriptStatement, lines: int) -> ScriptStatement:
+def _shifted(parsed: ScriptStatement, lines: int) -> ScriptStatement:
     spots = tuple(
         SqlBlindSpot(spot.kind, spot.message, spot.line + lines, spot.column)
         for spot in parsed.blind_spots
@@ -315,9 +314,9 @@ def _moved(parsed: ScriptStatement, lines: int) -> ScriptStatement:
 
 
 def _names_no_table(tokens: Sequence[Token]) -> bool:
-    """CREATE, ALTER or DROP of something that holds no rows: a warehouse, a role, a stage."""
+    """Return whether this defines something without rows: a warehouse, a role, a stage."""
     if [word(token) for token in tokens[:2]] == ["IMPORT", "FOREIGN"]:
         return True
     if word(tokens[0]) not in ("CREATE", "ALTER", "DROP"):
         return False
-    return not _TABLE_LIKE.intersection(word(token) for token in tokens[:8])
+    return not _TABLE_OBJECTS.intersection(word(token) for token in tokens[:8])

@@ -1,6 +1,6 @@
-"""Prints the whole lineage of every golden case, and whether sqlglot is compiled: a line of JSON.
+"""Prints the lineage of every golden case, and whether sqlglot is compiled, as one line of JSON.
 
-Run by tests as a program, for a process has one sqlglot from its beginning to its end.
+Tests run this as a program, because a process can import only one sqlglot.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from downriver.capture.sql import SqlLineage
 
 
 class Answers(msgspec.Struct):
-    """What one kind of sqlglot makes of the golden cases."""
+    """The lineage of the golden cases with one kind of sqlglot."""
 
     compiled: bool
     lineages: dict[str, SqlLineage]

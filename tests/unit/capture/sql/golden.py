@@ -1,7 +1,7 @@
-"""The golden cases of `tests/golden/sql`: SQL, and the lineage it has.
+"""The golden cases of `tests/golden/sql`: SQL and its expected lineage.
 
-A file is a topic: the dialect its cases are in, unless they say another one, and the cases. A case
-lists every input, output, edge and blind spot there is; what it does not list must not be there.
+A file is a topic: its cases, and their dialect unless a case has its own. A case lists every input,
+output, edge and blind spot of its SQL.
 
     edges: one a line, `source.column -> target.column: SUBTYPE [masked] [inferred|ambiguous]`;
            a column that a query only returns has no table: `orders.id -> id: IDENTITY`
@@ -47,7 +47,7 @@ class Topic(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load_cases() -> dict[str, Case]:
-    """Return every golden case under its file's and its own name."""
+    """Return every golden case by the names of its file and itself."""
     found: dict[str, Case] = {}
     for path in sorted(FOLDER.glob("*.yml")):
         topic = msgspec.convert(yaml.safe_load(path.read_text("utf-8")), Topic)
@@ -68,7 +68,7 @@ def answer(case: Case) -> SqlLineage:
 
 
 def render_edges(edges: list[ColumnEdge]) -> list[str]:
-    """Return edges in the words of the cases."""
+    """Return edges in the format of the cases."""
     return sorted(map(_render_edge, edges))
 
 
@@ -81,7 +81,7 @@ def _render_edge(edge: ColumnEdge) -> str:
 
 
 def parse_edges(text: str) -> list[str]:
-    """Return the edges a case lists, whatever its spaces."""
+    """Return the edges that a case lists, with normalized spaces."""
     return sorted(" ".join(line.split()) for line in text.splitlines() if line.strip())
 
 

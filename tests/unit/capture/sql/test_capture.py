@@ -1,4 +1,4 @@
-"""SQL that is captured ends as lineage that can be traced."""
+"""Captured SQL becomes lineage that can be traced."""
 
 from __future__ import annotations
 
@@ -63,21 +63,21 @@ def test_captured_statements_connect_into_a_chain_of_columns(lineage: Lineage) -
     assert answer.complete
 
 
-def test_a_file_declares_and_a_run_observes(lineage: Lineage) -> None:
+def test_a_file_makes_a_job_event_and_a_run_makes_a_run_event(lineage: Lineage) -> None:
     lineage.capture_sql(CLEAN)
     assert {edge.confidence for edge in lineage.trace("raw_orders").edges} == {"declared"}
     lineage.capture_sql(CLEAN, ran=True)
     assert {edge.confidence for edge in lineage.trace("raw_orders").edges} == {"exact"}
 
 
-def test_the_catalog_knows_the_schema_that_the_text_does_not(lineage: Lineage) -> None:
+def test_schemas_come_from_the_catalog(lineage: Lineage) -> None:
     lineage.ingest([_schema_event("pg", "shop.orders", "id", "total")])
     found = lineage.capture_sql("CREATE TABLE copy AS SELECT * FROM shop.orders").lineage
     assert [str(edge.target) for edge in found.column_edges] == ["copy.id", "copy.total"]
     assert lineage.trace("orders.total").root.namespace == "pg"  # not a second orders
 
 
-def test_a_star_becomes_columns_once_the_schema_arrives(lineage: Lineage) -> None:
+def test_a_star_is_resolved_when_the_schema_becomes_known(lineage: Lineage) -> None:
     lineage.capture_sql("CREATE TABLE copy AS SELECT * FROM shop.orders")
     lineage.capture_sql("CREATE TABLE mart AS SELECT upper(total) AS label FROM copy")
     with pytest.raises(EntityNotFoundError):
@@ -94,7 +94,9 @@ def test_a_star_becomes_columns_once_the_schema_arrives(lineage: Lineage) -> Non
         lineage.trace("shop.orders.unknown")
 
 
-def test_what_a_star_leaves_out_is_left_out_once_the_schema_is_known(lineage: Lineage) -> None:
+def test_columns_excluded_from_a_star_stay_excluded_with_a_schema(
+    lineage: Lineage,
+) -> None:
     sql = "CREATE TABLE safe AS SELECT * EXCEPT (email) FROM customers"
     (unknown,) = lineage.capture_sql(sql, dialect="bigquery").lineage.column_edges
     assert (str(unknown.source), unknown.expression) == ("customers.*", "* EXCEPT (email)")
@@ -103,13 +105,13 @@ def test_what_a_star_leaves_out_is_left_out_once_the_schema_is_known(lineage: Li
     assert (str(known.source), str(known.target)) == ("customers.id", "safe.id")
 
 
-def test_a_script_with_two_outputs_does_not_join_all_with_all(lineage: Lineage) -> None:
+def test_a_script_with_two_outputs_keeps_their_inputs_apart(lineage: Lineage) -> None:
     lineage.capture_sql("INSERT INTO x SELECT a FROM s; INSERT INTO y SELECT b FROM t;", job="both")
     datasets = [node.name for node in lineage.trace("s").nodes if node.kind == "dataset"]
     assert datasets == ["s", "x"]
 
 
-def test_temporary_tables_lead_on_to_what_reads_them_and_to_nothing_else(lineage: Lineage) -> None:
+def test_temporary_tables_are_replaced_by_the_tables_they_read(lineage: Lineage) -> None:
     lineage.capture_sql(
         "CREATE TEMP TABLE x AS SELECT a FROM s; INSERT INTO y (a) SELECT a FROM x;"
         "INSERT INTO z (b) SELECT b FROM t;",
@@ -119,7 +121,7 @@ def test_temporary_tables_lead_on_to_what_reads_them_and_to_nothing_else(lineage
     assert datasets == ["s", "y"]
 
 
-def test_what_could_not_be_read_is_a_blind_spot_until_it_is_mended(lineage: Lineage) -> None:
+def test_a_blind_spot_disappears_when_the_statement_is_fixed(lineage: Lineage) -> None:
     lineage.capture_sql("INSERT INTO t SELECT a FROM s; EXECUTE IMMEDIATE v_sql", job="proc")
     assert [spot.kind for spot in lineage.trace("s").blind_spots] == ["dynamic_sql"]
     lineage.capture_sql("INSERT INTO t SELECT a FROM s", job="proc")
@@ -131,7 +133,7 @@ def test_a_dry_run_registers_nothing(lineage: Lineage) -> None:
     assert lineage.status().counts.events == 0
 
 
-def test_the_tracker_answers_as_the_seed_expects(tmp_path: Path) -> None:
+def test_the_tracker_returns_what_the_requirements_ask_for(tmp_path: Path) -> None:
     async def capture() -> dict:
         tracker = open_tracker(str(tmp_path))
         result = await tracker.capture_sql_lineage(sql=SUMMARY, transformation="Aggregate orders")
@@ -147,12 +149,12 @@ def test_the_tracker_answers_as_the_seed_expects(tmp_path: Path) -> None:
     assert found["flows"][0]["transformation"] == "Aggregate orders"
 
 
-def test_no_schema_still_gives_every_edge_and_says_how_sure_it_is() -> None:
+def test_without_a_schema_every_edge_is_reported_with_its_resolution() -> None:
     found = parse_sql_lineage("SELECT a, t.b FROM t JOIN u ON t.id = u.id", dialect="postgres")
     sure = {str(edge.source): edge.resolution for edge in found.column_edges}
     assert sure == {"t.a": "ambiguous", "u.a": "ambiguous", "t.b": "exact"}
 
 
 @pytest.mark.parametrize("sql", ["", ";", "-- nothing", "SELEC", "(" * 3000, "'", "\x00\xff", "{{"])
-def test_text_that_is_no_sql_never_raises(sql: str) -> None:
+def test_text_that_is_not_sql_raises_nothing(sql: str) -> None:
     parse_sql_lineage(sql)

@@ -1,7 +1,7 @@
-"""With `sqlglot[c]` installed every answer is the same as without.
+"""The results are the same with and without `sqlglot[c]`.
 
-The compiled parts lie in sqlglot's own folder, over its Python files. So there are two copies of
-it: one with them, and one with the same files but for them.
+The compiled modules are in sqlglot's own folder, next to its Python files. So the test uses two
+copies of sqlglot: one with the compiled modules, one without.
 """
 
 from __future__ import annotations

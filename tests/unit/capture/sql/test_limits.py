@@ -1,4 +1,4 @@
-"""No text can make it raise, hang or eat the memory: what is too much is said to be."""
+"""No text makes the parser raise, hang or exhaust memory: what exceeds a limit is reported."""
 
 from __future__ import annotations
 
@@ -100,24 +100,24 @@ def in_time(sql: str, **options: object) -> SqlLineage:
 
 
 @pytest.mark.parametrize("name", FOLLOWED)
-def test_long_statements_are_followed(name: str) -> None:
+def test_long_statements_are_read(name: str) -> None:
     lineage = in_time(FOLLOWED[name], dialect="")
     assert not lineage.blind_spots
 
 
 @pytest.mark.parametrize("name", TOO_MUCH)
-def test_what_is_too_much_is_said_to_be(name: str) -> None:
+def test_a_statement_over_a_limit_has_a_blind_spot(name: str) -> None:
     sql, kind = TOO_MUCH[name]
     assert kinds(in_time(sql, dialect="")) == {kind}
 
 
 @pytest.mark.parametrize("name", JUNK)
 @pytest.mark.parametrize("dialect", [None, "", "tsql", "bigquery", "snowflake"])
-def test_junk_is_no_error(name: str, dialect: str | None) -> None:
+def test_invalid_text_raises_nothing(name: str, dialect: str | None) -> None:
     assert "failed" not in kinds(in_time(JUNK[name], dialect=dialect))
 
 
-def test_tables_are_known_where_columns_cannot_be() -> None:
+def test_tables_are_found_where_columns_cannot_be() -> None:
     deep = "INSERT INTO t SELECT " + "(" * 5_000 + "1" + ")" * 5_000 + " FROM s"
     lineage = parse_sql_lineage(deep, dialect="")
     assert (lineage.inputs, lineage.outputs) == (["s"], ["t"])
@@ -125,17 +125,17 @@ def test_tables_are_known_where_columns_cannot_be() -> None:
 
 @pytest.mark.parametrize("dialect", ["", "spark", "snowflake", "tsql"])
 @pytest.mark.parametrize("casts", [150, 250, 350])
-def test_what_can_be_followed_but_not_printed_is_followed(dialect: str, casts: int) -> None:
+def test_an_expression_that_cannot_be_printed_is_read(dialect: str, casts: int) -> None:
     lineage = parse_sql_lineage("SELECT t.a" + "::int" * casts + " FROM t", dialect=dialect)
     assert [edge.source.column.lower() for edge in lineage.column_edges] == ["a"]
 
 
-def test_a_doubling_dependency_stays_one() -> None:
+def test_repeated_dependencies_are_merged() -> None:
     lineage = parse_sql_lineage(repeated_ctes(40), dialect="")
     assert len(lineage.column_edges) == 1
 
 
-def test_a_wide_star_over_joins() -> None:
+def test_a_wide_star_over_joins_is_expanded() -> None:
     schema = {f"t{n}": [f"c{n}_{m}" for m in range(5_000)] for n in range(5)}
     joins = "".join(f" CROSS JOIN t{n}" for n in range(1, 5))
     lineage = in_time(f"CREATE TABLE t AS SELECT * FROM t0{joins}", dialect="", schema=schema)
@@ -143,21 +143,21 @@ def test_a_wide_star_over_joins() -> None:
     assert lineage.complete
 
 
-def test_the_beginning_of_a_text_that_is_too_large_is_scanned() -> None:
+def test_the_beginning_of_a_script_that_is_too_long_is_scanned() -> None:
     lineage = parse_sql_lineage(
         "INSERT INTO t SELECT a FROM s;" + " " * 100, limits=SqlLimits(characters=40), dialect=""
     )
     assert (lineage.inputs, lineage.outputs, kinds(lineage)) == (["s"], ["t"], {"too_large"})
 
 
-def test_when_time_is_up_the_rest_is_scanned() -> None:
+def test_statements_after_the_time_limit_are_scanned() -> None:
     sql = "INSERT INTO t SELECT s.a FROM s; INSERT INTO u SELECT r.a FROM r"
     lineage = parse_sql_lineage(sql, dialect="", limits=SqlLimits(seconds=-1))
     assert (lineage.inputs, lineage.outputs) == (["s", "r"], ["t", "u"])
     assert kinds(lineage) == {"too_large"}
 
 
-def test_too_many_edges_leave_the_tables() -> None:
+def test_a_statement_with_too_many_edges_keeps_its_tables() -> None:
     columns = ", ".join(f"s.a + s.b AS c{n}" for n in range(50))
     lineage = parse_sql_lineage(
         f"INSERT INTO t SELECT {columns} FROM s", dialect="", limits=SqlLimits(edges=99)
@@ -166,7 +166,7 @@ def test_too_many_edges_leave_the_tables() -> None:
     assert kinds(lineage) == {"too_large"}
 
 
-def test_a_caller_near_the_end_of_its_stack_gets_an_answer() -> None:
+def test_a_caller_with_little_stack_left_gets_a_result() -> None:
     def dig(depth: int) -> SqlLineage:
         return dig(depth - 1) if depth else parse_sql_lineage("SELECT a FROM s", dialect="")
 

@@ -23,22 +23,22 @@ VERBS = frozenset(
 
 
 class PieceRole(Enum):
-    """What a piece of procedural code is to lineage."""
+    """How a piece of procedural code is read."""
 
     STATEMENT = "statement"
-    CONDITION = "condition"  # an expression: the queries in it are read
-    VALUE = "value"  # something that is set to a value: the queries in it are read
-    SCRIPT = "script"  # a string that is a script: the last token
-    DYNAMIC = "dynamic"  # a statement that exists only when it runs
-    CALL = "call"  # a procedure that may do anything
+    CONDITION = "condition"  # an expression; queries inside are read
+    VALUE = "value"  # a variable and its value; queries inside are read
+    SCRIPT = "script"  # the last token is a string that holds a script
+    DYNAMIC = "dynamic"  # a statement that is built at run time
+    CALL = "call"  # a call of a procedure
     FOREIGN = "foreign"  # code in another language
-    TRIGGER = "trigger"  # the name of the table whose changes what follows is run for
+    TRIGGER = "trigger"  # the table of a trigger, whose body follows
 
 
 class CodePiece(NamedTuple):
-    """Tokens that are to be read by themselves, the routine they are in, and names of variables.
+    """Tokens to read by themselves, the routine they are in, and the variables they declare.
 
-    `row` is what a loop over a query calls its rows.
+    `row` is the name of the row in a loop over a query.
     """
 
     role: PieceRole
@@ -48,17 +48,17 @@ class CodePiece(NamedTuple):
     row: str = ""
 
 
-# Takes control flow off the words at a place: yields what is left of it, returns where to go on.
+# Removes control flow at a position: yields the remaining pieces, returns where to continue.
 ControlStep: TypeAlias = Callable[[Sequence[Token], int], Generator[CodePiece, None, int]]
 
 
 def word_at(tokens: Sequence[Token], at: int) -> str:
-    """Return the word at a place, nothing past the end."""
+    """Return the keyword at a position, "" past the end."""
     return word(tokens[at]) if at < len(tokens) else ""
 
 
 def find_word(tokens: Sequence[Token], at: int, words: frozenset[str] | set[str]) -> int:
-    """Return where one of some words stands outside brackets, or the end."""
+    """Return the position of the first of some keywords outside brackets, or the end."""
     for here in outside_brackets(tokens, at):
         if word(tokens[here]) in words:
             return here
@@ -66,7 +66,7 @@ def find_word(tokens: Sequence[Token], at: int, words: frozenset[str] | set[str]
 
 
 def outside_brackets(tokens: Sequence[Token], at: int) -> Iterator[int]:
-    """Yield the places that stand in no brackets."""
+    """Yield the positions outside brackets."""
     depth = 0
     for here in range(at, len(tokens)):
         kind = tokens[here].token_type
@@ -79,12 +79,12 @@ def outside_brackets(tokens: Sequence[Token], at: int) -> Iterator[int]:
 
 
 def is_verb(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a statement begins here: `UPDATE t` does, `UPDATE(c)` and `REPLACE(a, b)` do not."""
+    """Return whether a statement begins here: `UPDATE t`, but not `UPDATE(c)`."""
     return word(tokens[at]) in VERBS and word_at(tokens, at + 1) != "("
 
 
 def is_query(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether a query begins here, in brackets or not."""
+    """Return whether a query begins here, with or without brackets."""
     while at < len(tokens) and tokens[at].token_type == TokenType.L_PAREN:
         at += 1
     return word_at(tokens, at) in ("SELECT", "WITH")

@@ -31,7 +31,7 @@ _BODY_WORDS = VERBS | {"BEGIN", "IF", "WHILE", "FOR", "LET", "--", "PERFORM", "R
 
 
 def creates_routine(tokens: Sequence[Token], at: int) -> bool:
-    """Return whether CREATE or ALTER here is of something with a body."""
+    """Return whether CREATE or ALTER here defines something with a body."""
     for here in range(at + 1, min(at + 8, len(tokens))):
         if word(tokens[here]) in _ROUTINES:
             return True
@@ -42,7 +42,7 @@ def creates_routine(tokens: Sequence[Token], at: int) -> bool:
 
 
 def routine(tokens: Sequence[Token], at: int) -> Generator[CodePiece, None, int]:
-    """`CREATE PROCEDURE` and its kin: yield a body that is quoted, or go on where it begins."""
+    """Yield a quoted body of `CREATE PROCEDURE` and similar, or continue where the body begins."""
     kind = at
     while word(tokens[kind]) not in _ROUTINES:
         kind += 1
@@ -82,7 +82,7 @@ def _routine_name(tokens: Sequence[Token], at: int) -> tuple[str, int]:
 
 
 def _parameters(tokens: Sequence[Token], at: int) -> Iterator[str]:
-    """Yield the names of a routine's parameters: `(IN day DATE, n INT)` has two."""
+    """Yield the parameter names of a routine: `(IN day DATE, n INT)` has two."""
     if word_at(tokens, at) != "(":
         return
     begins = True
@@ -120,14 +120,18 @@ def _looks_like_sql(token: Token) -> bool:
 
 def _body_begin(tokens: Sequence[Token], at: int) -> int:
     for here in outside_brackets(tokens, at):
-        said = word(tokens[here])
-        if said in ("BEGIN", "DECLARE", "RETURN"):
+        keyword = word(tokens[here])
+        if keyword in ("BEGIN", "DECLARE", "RETURN"):
             return here
-        if said in ("AS", "IS") and word_at(tokens, here - 1) != "EXECUTE":
+        if keyword in ("AS", "IS") and word_at(tokens, here - 1) != "EXECUTE":
             return here + 1
-        if said == "ROW" and word_at(tokens, here - 1) == "EACH" and not _is_when(tokens, here + 1):
+        if (
+            keyword == "ROW"
+            and word_at(tokens, here - 1) == "EACH"
+            and not _is_when(tokens, here + 1)
+        ):
             return here + 1
-        if said in VERBS and tokens[here - 1].token_type == TokenType.R_PAREN:
+        if keyword in VERBS and tokens[here - 1].token_type == TokenType.R_PAREN:
             return here
     return len(tokens)
 
@@ -137,14 +141,14 @@ def _is_when(tokens: Sequence[Token], at: int) -> bool:
 
 
 def _is_bracketed_value(tokens: Sequence[Token], at: int) -> bool:
-    """`AS (x * 2)`: a function that is an expression."""
+    """Return whether the body is an expression: `AS (x * 2)`."""
     if at >= len(tokens) or tokens[at].token_type != TokenType.L_PAREN:
         return False
     return not is_query(tokens, at) or find_closing(tokens, at) < len(tokens) - 1
 
 
 def rule_action(tokens: Sequence[Token], at: int) -> Generator[CodePiece, None, int]:
-    """`ON INSERT TO t DO ALSO …`, what a Postgres rule does."""
+    """Continue at the action of a Postgres rule: `ON INSERT TO t DO ALSO …`."""
     yield from ()
     at = find_word(tokens, at, {"DO"}) + 1
     return at + 1 if word_at(tokens, at) in ("ALSO", "INSTEAD") else at

@@ -14,7 +14,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*\Z")
 
 
 def list_arguments(value: Any) -> Iterator[str]:
-    """Yield a value as SQL: a word is most likely a column's name."""
+    """Yield a value as SQL; a single word is assumed to be a column."""
     if isinstance(value, (list, tuple)):
         for part in value:
             yield from list_arguments(part)
@@ -28,7 +28,7 @@ def list_arguments(value: Any) -> Iterator[str]:
 
 
 def print_nothing(*_: Any, **__: Any) -> str:
-    """Stand for a macro that prints nothing."""
+    """Render a macro that prints nothing."""
     return ""
 
 
@@ -46,7 +46,7 @@ def _star(*args: Any, **kwargs: Any) -> str:
 
 
 def _union(relations: Any = (), *_: Any, **__: Any) -> str:
-    # Rendered to be read, never run.
+    # This SQL is parsed, never executed.
     return "(" + " union all ".join(f"select * from {name}" for name in relations) + ")"  # noqa: S608
 
 
@@ -85,26 +85,26 @@ DBT_UTILS_MACROS: dict[str, Callable[..., str]] = {
 
 
 class TemplateRendering(Protocol):
-    """The rendering these names belong to."""
+    """The rendering in which the names of dbt are used."""
 
-    def ask(self) -> bool:
-        """Return the answer to a question only a running dbt knows; the other one comes later."""
+    def branch(self) -> bool:
+        """Return the value of a condition that only a run knows."""
 
     def table(self, key: str, name: str) -> TemplateTable:
-        """Return the table a template refers to."""
+        """Return the table that a template refers to."""
 
     def this(self) -> TemplateTable:
-        """Return the table the template builds."""
+        """Return the table that the template builds."""
 
     def variable(self, name: str, default: Any = None) -> Any:
         """Return a variable of the project."""
 
     def unknown(self, message: str, word: str) -> None:
-        """Note something that only a running dbt knows."""
+        """Record a value that is known only at run time."""
 
 
 class TemplateTable(str):
-    """A table in a template: its name as text, with the parts that templates ask for."""
+    """A table in a template: its name, with the attributes that templates use."""
 
     __slots__ = ()
 
@@ -126,29 +126,29 @@ class TemplateTable(str):
         return self.rpartition(".")[0].rpartition(".")[0]
 
     def include(self, **_: bool) -> TemplateTable:
-        """Return the table itself, as do all of dbt's ways to print it differently."""
+        """Return the table itself; dbt's ways to print it differently do not matter."""
         return self
 
     quote = include
 
 
 class TemplateUnknown(Undefined):
-    """Something a template uses and nobody told us of. It prints as what was written."""
+    """An unknown value of a template. It prints as it was written."""
 
     __slots__ = ("_noted", "_rendering", "_text")
-    unsafe_callable = alters_data = False  # what the sandbox asks before it lets a thing be called
+    unsafe_callable = alters_data = False  # checked by the sandbox before a call
 
     def __init__(self, rendering: TemplateRendering, text: str, *, noted: bool = False) -> None:
         super().__init__(name=text)
         self._rendering = rendering
         self._text = text
-        self._noted = noted  # that it is unknown has been said already
+        self._noted = noted  # already recorded as unknown
 
     def _note(self) -> None:
         if self._noted:
             return
         name = self._text.partition("(")[0]
-        self._rendering.unknown(f"{name} is not known", name.rpartition(".")[2])
+        self._rendering.unknown(f"{name} is unknown", name.rpartition(".")[2])
 
     def __getattr__(self, name: str) -> TemplateUnknown:
         if name.startswith("__"):
@@ -159,7 +159,7 @@ class TemplateUnknown(Undefined):
         return TemplateUnknown(self._rendering, f"{self._text}.{key}", noted=self._noted)
 
     def __call__(self, *args: Any, **kwargs: Any) -> TemplateUnknown:  # type: ignore[override]
-        """Return a call of a macro we do not have: what it is given, it may use."""
+        """Return the call of an unknown macro as SQL: it may use its arguments."""
         name = self._text.replace(".", "_")
         _run_block(kwargs)
         given = [*args, *kwargs.values()]
@@ -182,7 +182,7 @@ class TemplateUnknown(Undefined):
 
     def __bool__(self) -> bool:
         self._note()
-        return self._rendering.ask()
+        return self._rendering.branch()
 
     def __eq__(self, other: object) -> bool:
         return bool(self)
@@ -212,7 +212,7 @@ class TemplateUnknown(Undefined):
 
 
 def bind_unknown(rendering: TemplateRendering) -> type[TemplateUnknown]:
-    """Return the class Jinja makes of every name it does not know."""
+    """Return the class that Jinja uses for unknown names."""
 
     class UnknownHere(TemplateUnknown):
         __slots__ = ()
@@ -226,14 +226,14 @@ def bind_unknown(rendering: TemplateRendering) -> type[TemplateUnknown]:
 
 
 def _run_block(options: dict[str, Any]) -> None:
-    """Render what stands inside `{% call … %}`, for the tables it refers to."""
+    """Render the body of `{% call … %}`, to find the tables it refers to."""
     block = options.pop("caller", None)
     if block is not None:
         block()
 
 
 class TemplateTarget:
-    """The connection a run uses: every question about it is one only a run can answer."""
+    """The connection of a run. All its attributes are unknown."""
 
     def __init__(self, rendering: TemplateRendering) -> None:
         self._rendering = rendering
@@ -245,7 +245,7 @@ class TemplateTarget:
 
 
 class MacroPackage:
-    """Macros of a package that are known by name; the others are unknown."""
+    """The macros of a package; those that are not defined here are unknown values."""
 
     def __init__(
         self, rendering: TemplateRendering, name: str, macros: dict[str, Callable[..., str]]
@@ -261,7 +261,7 @@ class MacroPackage:
 
 
 class DatabaseQuery:
-    """`adapter`, `run_query`: they ask the database, which is not here."""
+    """`adapter` and `run_query`, which query the database."""
 
     unsafe_callable = alters_data = False
 
@@ -275,8 +275,8 @@ class DatabaseQuery:
         return DatabaseQuery(self._rendering, f"{self._name}.{name}")
 
     def __call__(self, *_: Any, **options: Any) -> Any:
-        """Return nothing: only the database has the answer."""
-        self._rendering.unknown(f"{self._name} asks the database", self._name.split(".")[0])
+        """Return an unknown value: there is no database to query."""
+        self._rendering.unknown(f"{self._name} queries the database", self._name.split(".")[0])
         if "caller" in options:
             _run_block(options)
             return ""
@@ -286,7 +286,7 @@ class DatabaseQuery:
 
 
 def dbt_globals(rendering: TemplateRendering) -> dict[str, Any]:
-    """Return the names that every dbt template may use."""
+    """Return the names that dbt defines for every template."""
     return {
         "ref": _ref(rendering),
         "source": lambda source, table: rendering.table(f"{source}.{table}", f"{source}.{table}"),
@@ -294,7 +294,7 @@ def dbt_globals(rendering: TemplateRendering) -> dict[str, Any]:
         "var": _variable(rendering),
         "env_var": _variable(rendering),
         "config": _Config(),
-        "is_incremental": rendering.ask,
+        "is_incremental": rendering.branch,
         "should_full_refresh": lambda: False,
         "execute": True,
         "return": lambda value: value,
@@ -323,7 +323,7 @@ def dbt_globals(rendering: TemplateRendering) -> dict[str, Any]:
 
 
 class _This:
-    """`this`: the table being built, looked up when it is used and not before."""
+    """`this`: the table being built. Its name is looked up when it is used."""
 
     def __init__(self, rendering: TemplateRendering) -> None:
         self._rendering = rendering
@@ -336,13 +336,13 @@ class _This:
 
 
 class _Config:
-    """`config(...)` says how a model is built, which changes no column."""
+    """`config(...)`, which does not affect columns."""
 
     def __call__(self, *_: Any, **__: Any) -> str:
         return ""
 
     def get(self, name: str, default: Any = None, **_: Any) -> Any:
-        """Return the default: what a project file sets is not known here."""
+        """Return the default: the settings of the project file are unknown."""
         return default
 
     require = get
@@ -350,7 +350,7 @@ class _Config:
 
 def _ref(rendering: TemplateRendering) -> Callable[..., TemplateTable]:
     def ref(*names: str, **options: Any) -> TemplateTable:
-        """`ref('model')`, `ref('package', 'model')`, `ref('model', v=2)`."""
+        """Return the table of `ref('model')`, `ref('package', 'model')`, `ref('model', v=2)`."""
         version = options.get("v") or options.get("version")
         model = f"{names[-1]}_v{version}" if version else str(names[-1])
         return rendering.table(model, model)

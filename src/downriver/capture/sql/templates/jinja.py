@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
     from downriver.capture.sql.limits import Budget
 
-_MOST_TAGS = 50_000
+_MAX_TAGS = 50_000
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a template's surroundings.
+    """The context of a template.
 
-    `this` is the table the template builds. `names` say which table a `ref('model')` or a
-    `source('raw', 'orders')` (as `raw.orders`) is, where it is not called the same. `variables` are
-    those of `var()`; `macros` are the texts of macro files.
+    `this` is the table that the template builds. `names` maps the arguments of `ref('model')` and
+    `source('raw', 'orders')` (as `raw.orders`) to table names where they differ. `variables` are
+    the values of `var()`; `macros` are the texts of macro files.
     """
 
     this: str = ""
@@ -45,9 +45,9 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RenderedTemplate(msgspec.Struct, kw_only=True):
-    """A template as SQL: one text, or two that differ in what only a run can tell.
+    """A rendered template: one text, or two that differ in values known only at run time.
 
-    `tables` are all that were referred to, also where the text does not show it.
+    `tables` are all tables that the template refers to, also those that the text does not contain.
     """
 
     texts: list[str]
@@ -56,12 +56,12 @@ class RenderedTemplate(msgspec.Struct, kw_only=True):
 
 
 def render_template(sql: str, template: Template, budget: Budget) -> RenderedTemplate:
-    """Return the SQL of a template, as far as it can be known."""
-    first = _Rendering(sql, template, budget, answer=False)
+    """Return the SQL of a template, as far as it is known without a run."""
+    first = _Rendering(sql, template, budget, condition=False)
     texts = [first.text()]
     found = first.notes
-    if first.asked:
-        second = _Rendering(sql, template, budget, answer=True)
+    if first.has_branched:
+        second = _Rendering(sql, template, budget, condition=True)
         text = second.text()
         found.merge(second.notes)
         if text != texts[0]:
@@ -79,71 +79,71 @@ def _line_of(sql: str, word: str) -> int:
 
 
 class TemplateNotes:
-    """What came up while rendering: tables referred to, and what could not be known."""
+    """What a rendering found: the tables it refers to, and the values it does not know."""
 
     def __init__(self) -> None:
         self.tables: dict[str, None] = {}
-        self.unknown: dict[str, str] = {}  # from what to say to the word it is about
+        self.unknown: dict[str, str] = {}  # from message to the word it is about
 
     def merge(self, other: TemplateNotes) -> None:
-        """Add what came up another time."""
+        """Add the findings of another rendering."""
         self.tables.update(other.tables)
         self.unknown.update(other.unknown)
 
 
 class _Rendering:
-    """One rendering, in which every question only a run can answer gets the same answer."""
+    """One rendering. Every condition that only a run knows has the same value."""
 
-    def __init__(self, sql: str, template: Template, budget: Budget, *, answer: bool) -> None:
+    def __init__(self, sql: str, template: Template, budget: Budget, *, condition: bool) -> None:
         self._sql = sql
         self._template = template
         self._budget = budget
-        self.answer = answer
-        self.asked = False
+        self.condition = condition
+        self.has_branched = False
         self.notes = TemplateNotes()
 
-    # What dbt_names needs to know
+    # TemplateRendering, for the names that dbt defines
 
-    def ask(self) -> bool:
-        """Answer a question that only a run can."""
-        self.asked = True
-        return self.answer
+    def branch(self) -> bool:
+        """Return the value of a condition that only a run knows."""
+        self.has_branched = True
+        return self.condition
 
     def table(self, key: str, name: str) -> TemplateTable:
-        """Return the table a reference means, and remember it."""
+        """Return the table of a reference, and record it."""
         full = self._template.names.get(key, name)
         self.notes.tables[full] = None
         return TemplateTable(full)
 
     def this(self) -> TemplateTable:
-        """Return the table that is being built."""
+        """Return the table that the template builds."""
         if not self._template.this:
-            self.unknown("the name of the table this template builds is not known", "this")
+            self.unknown("the name of the table that the template builds is unknown", "this")
         return TemplateTable(self._template.this or "this")
 
     def variable(self, name: str, default: Any = None) -> Any:
-        """Return a variable's value, its default, or its name as a mark."""
+        """Return a variable's value, its default, or an unknown value."""
         if name in self._template.variables:
             return self._template.variables[name]
         if default is not None:
             return default
-        self.unknown(f"the variable {name} has no value", name)
+        self.unknown(f"the variable {name} is unknown", name)
         return TemplateUnknown(self, name, noted=True)
 
     def unknown(self, message: str, word: str) -> None:
-        """Remember something that could not be known."""
+        """Record an unknown value."""
         self.notes.unknown.setdefault(message, word)
 
     # Rendering
 
     def text(self) -> str:
-        """Return the text; where rendering fails, one with marks in place of all of Jinja."""
+        """Return the rendered text; if rendering fails, the text with placeholders for tags."""
         try:
             if len(self._sql) > self._budget.limits.characters or _has_too_many_tags(self._sql):
                 raise OverLimitError("it is too long")  # noqa: TRY301
             return self._render()
         except OverLimitError as exc:
-            self.unknown(f"the template takes too much: {exc}", "")
+            self.unknown(f"the template exceeds a limit: {exc}", "")
         except TEMPLATE_FAULTS as exc:
             self.unknown(f"the template cannot be rendered: {exc}", "")
         return strip_jinja(self._sql)
@@ -165,7 +165,7 @@ class _Rendering:
 
 
 def _has_too_many_tags(text: str) -> bool:
-    return next(islice(find_tags(text), _MOST_TAGS, None), None) is not None
+    return next(islice(find_tags(text), _MAX_TAGS, None), None) is not None
 
 
 _OPENS = re.compile(r"\{[{%#]")
@@ -174,15 +174,15 @@ _REFERENCE = re.compile(r"\{\{-?\s*(?:ref|source)\s*\(([^()]*)\)\s*-?\}\}")
 _BLOCK = re.compile(r"\{%[-+]?\s*(\w+)")
 _TEST = re.compile(r"\{%[-+]?\s*(?:test|data_test)\s+(\w+)")
 
-# Blocks that dbt adds to Jinja and that make no rows.
-_LEFT_OUT = frozenset({"materialization", "docs"})
-_MARK = "unknown_template"
+# Blocks that dbt adds to Jinja and that return no rows.
+_REMOVED_BLOCKS = frozenset({"materialization", "docs"})
+_PLACEHOLDER = "unknown_template"
 
 
 def find_tags(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the tags and comments of a template begin and end."""
+    """Yield the start and end of each tag and comment of a template."""
     at = 0
-    unclosed: set[str] = set()  # kinds of which no more are closed: looking again would take long
+    unclosed: set[str] = set()  # kinds with no closing tag left, not searched again
     while (found := _OPENS.search(text, at)) is not None:
         kind = found.group()
         end = -1 if kind in unclosed else text.find(_CLOSERS[kind], found.end())
@@ -197,7 +197,7 @@ def find_tags(text: str) -> Iterator[tuple[int, int]]:
 
 
 def is_template(text: str) -> bool:
-    """Return whether a text has Jinja in it."""
+    """Return whether a text contains Jinja."""
     return "{" in text and next(find_tags(text), None) is not None
 
 
@@ -212,28 +212,28 @@ def replace_tags(text: str, replaced: Callable[[str], str]) -> str:
 
 
 def keep_line_numbers(text: str) -> str:
-    """Return a template whose tags of several lines leave as many: errors keep their line."""
+    """Add line breaks after tags of several lines, so that rendered text keeps its line numbers."""
     return replace_tags(text, lambda tag: tag + "\n" * tag.count("\n"))
 
 
 def strip_jinja(text: str) -> str:
-    """Return a template with tables where they are plain to see, and marks for the rest."""
-    return replace_tags(text, _plain)
+    """Replace references by their tables, and all other tags by placeholders."""
+    return replace_tags(text, _plain_text)
 
 
-def _plain(tag: str) -> str:
+def _plain_text(tag: str) -> str:
     kept = "\n" * tag.count("\n")
     reference = _REFERENCE.match(tag)
     if reference is not None:
         return ".".join(re.findall(r"['\"]([^'\"]+)", reference.group(1))) + kept
-    return _MARK + kept if tag.startswith("{{") else kept
+    return _PLACEHOLDER + kept if tag.startswith("{{") else kept
 
 
 def strip_dbt_blocks(text: str) -> str:
-    """Return a template with the blocks that dbt adds to Jinja as Jinja, or as nothing."""
+    """Replace the blocks that dbt adds to Jinja by plain Jinja, or remove them."""
     pieces: list[str] = []
     at = 0
-    skipping = ""  # the block that is left out until it ends
+    skipping = ""  # the block that is being removed
     for start, end in find_tags(text):
         tag = text[start:end]
         block = _BLOCK.match(tag)
@@ -242,7 +242,7 @@ def strip_dbt_blocks(text: str) -> str:
             skipping = "" if name == f"end{skipping}" else skipping
         else:
             pieces.append(text[at:start])
-            skipping = name if name in _LEFT_OUT else ""
+            skipping = name if name in _REMOVED_BLOCKS else ""
             pieces.append("" if skipping else _as_jinja(tag, name))
         at = end
     return "".join([*pieces, "" if skipping else text[at:]])

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from downriver.capture.sql.limits import Budget
 
-_LONGEST_VALUE = 1_000_000  # characters a template may build in one piece
-_LARGEST_NUMBER = 100_000  # that may be given to a filter or a method, as in `center(80)`
+_LONGEST_VALUE = 1_000_000  # characters of one value
+_LARGEST_NUMBER = 100_000  # as an argument of a filter or method, as in `center(80)`
 _WIDE_FORMAT = re.compile(r"%[^a-zA-Z%]*\d{5,}|\{[^}]*\d{5,}[^}]*\}")
 
-# What a template that makes no sense may raise in Jinja or in the Python it is turned into.
+# What an invalid template may raise, in Jinja or in the Python code that Jinja generates.
 TEMPLATE_FAULTS = (
     ArithmeticError,
     AttributeError,
@@ -38,7 +38,7 @@ TEMPLATE_FAULTS = (
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """A sandbox in which loops, calls and the size of values are counted too."""
+    """A sandbox that also limits loops, calls and the size of values."""
 
     intercepted_binops = frozenset({"*", "**", "+", "%"})
     concat = staticmethod(lambda parts: "".join(map(str, parts)))
@@ -53,10 +53,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.filters = {name: self._guarded(filter_) for name, filter_ in self.filters.items()}
 
     def add_macros(self, texts: Sequence[str]) -> None:
-        """Make the macros of some files known; they may call each other in any order."""
+        """Define the macros of some files; they may call each other in any order."""
         trees: list[nodes.Template] = []
         for text in texts:
-            # What is wrong in a file is seen where a macro of it is called, and missing.
+            # The macros of an invalid file are unknown where they are called.
             with suppress(*TEMPLATE_FAULTS):
                 trees.append(self.parse_counted(text))
         for tree in trees:
@@ -75,7 +75,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return call
 
     def parse_counted(self, source: str) -> nodes.Template:
-        """Return a template's tree in which loops and joined strings are counted."""
+        """Return a template's tree with loops and joined strings counted."""
         tree = self.parse(source)
         for loop in tree.find_all(nodes.For):
             loop.iter = _call("__counted", [loop.iter])  # type: ignore[list-item]
@@ -85,23 +85,23 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return tree
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """What is unknown may be called: it does nothing but print itself."""
+        """Return whether a template may call a value. Unknown values only print themselves."""
         return isinstance(obj, TemplateUnknown) or super().is_safe_callable(obj)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
-        """Return a string's `format` made safe."""
+        """Return a safe `format` of a string."""
         _check_format(getattr(value, "__self__", None))
         return super().wrap_str_format(value)
 
     def call(self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
-        """Call something from a template."""
+        """Call a value from a template, within limits."""
         self._budget.spend()
         self._check_numbers(args)
         self._check_numbers(kwargs.values())
         return super().call(__context, __obj, *args, **kwargs)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """Compute an operation whose result may be far larger than what it is given."""
+        """Compute an operation, if its result is not too large."""
         if operator == "%":
             _check_format(left)
         if operator == "**" and not _is_small(right):
@@ -151,7 +151,7 @@ def _size(value: Any) -> int:
 
 
 def _check_format(value: Any) -> None:
-    """Refuse `'%999999999d'` and `'{:>999999999}'`: few characters that print as many."""
+    """Reject `'%999999999d'` and `'{:>999999999}'`, which print very many characters."""
     if isinstance(value, str) and _WIDE_FORMAT.search(value):
         raise OverLimitError("it builds too long a value")
 

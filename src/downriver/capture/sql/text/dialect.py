@@ -10,7 +10,7 @@ from sqlglot.dialects.dialect import Dialect
 
 from downriver.errors import InvalidRequestError
 
-# Tried in this order when no word tells, and the generic dialect cannot read the script.
+# Tried in this order when no sign is found and the generic dialect cannot read the script.
 FALLBACKS = (
     "postgres",
     "snowflake",
@@ -23,14 +23,14 @@ FALLBACKS = (
     "oracle",
     "clickhouse",
 )
-_READ_FIRST = 100_000  # characters; a script shows its dialect early
-_ENOUGH = 2  # one weak sign is not enough to leave the generic dialect
+_READ_FIRST = 100_000  # characters
+_ENOUGH = 2  # a single weak sign is not enough
 
 _NOT_CODE = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 class _Sign(NamedTuple):
-    """Text that speaks for some dialects, more or less."""
+    """A pattern that is a sign of some dialects, with a weight for each."""
 
     pattern: str
     weights: dict[str, int]
@@ -137,7 +137,7 @@ def _compiled() -> tuple[tuple[re.Pattern[str], dict[str, int]], ...]:
 
 
 def guess_dialect(sql: str) -> str:
-    """Return the dialect a script's words speak for; "" when nothing speaks against generic SQL."""
+    """Return the dialect that a script's words suggest, "" for generic SQL."""
     code = _NOT_CODE.sub(_keep_shape, sql[:_READ_FIRST])
     scores: dict[str, int] = {}
     for pattern, weights in _compiled():
@@ -151,12 +151,12 @@ def guess_dialect(sql: str) -> str:
 
 
 def _keep_shape(found: re.Match[str]) -> str:
-    """Return what stands for a string or a comment: nothing that could be taken for code."""
+    """Return a placeholder for a string or a comment that does not look like code."""
     return "''" if found.group().startswith("'") else " "
 
 
 def get_dialect(name: str) -> Dialect:
-    """Return a dialect by its name; raises `InvalidRequestError` when there is none."""
+    """Return a dialect by name; raise `InvalidRequestError` for an unknown one."""
     try:
         return Dialect.get_or_raise(name or None)
     except ValueError as exc:

@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
     from downriver.capture.sql.limits import Budget
     from downriver.capture.sql.statements.context import StatementEffect
-    from downriver.columns.dependencies import TableName
+    from downriver.columns import TableName
 
 
 class ScriptStatement(NamedTuple):
-    """A statement: its tree, its effect when words alone tell it, or what is known without either.
+    """A statement of a script, parsed if possible.
 
-    A query whose result goes to a file has that file as its `target`. `row` is what a loop calls
-    the rows of a query, and `trigger` the table whose changes the statements after it are run for.
+    It has a `tree`, or an `effect` if its tokens are enough to know it, or neither. `target` is the
+    file that a query's result is written to. `row` is the name of the row in a loop over the query.
+    `trigger` is the table of a trigger, whose body follows.
     """
 
     sql: str
@@ -44,11 +45,11 @@ class ScriptStatement(NamedTuple):
     trigger: TableName | None = None
 
 
-logging.getLogger("sqlglot").setLevel(logging.ERROR)  # we report what it cannot read ourselves
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # its warnings become blind spots
 
 _CLASS = re.compile(r"<class '[\w.]*?(\w+)'>")
-_NODES_A_TOKEN = 50  # far more than any statement has: what exceeds it goes round in circles
-# Malformed input takes sqlglot's own code by surprise now and then.
+_NODES_PER_TOKEN = 50  # far more than any statement needs: above it the parser loops
+# sqlglot raises these on some malformed input.
 _PARSER_FAULTS = (
     AssertionError,
     AttributeError,
@@ -61,7 +62,7 @@ _PARSER_FAULTS = (
 
 
 class StatementParser:
-    """Parses single statements, in one dialect unless told another."""
+    """Parses single statements, in its own dialect or in another."""
 
     def __init__(self, dialect: Dialect, budget: Budget) -> None:
         self._dialect = dialect
@@ -70,14 +71,14 @@ class StatementParser:
     def parse(
         self, tokens: list[Token], sql: str, dialect: Dialect | None = None
     ) -> ScriptStatement | SqlBlindSpot:
-        """Return the tree of one statement, or what is wrong with it."""
+        """Return a statement with its tree, or the reason why it does not parse."""
         line = tokens[0].line if tokens else 1
         dialect = dialect or self._dialect
         limits = self._budget.limits
         too_deep = check_nesting(tokens, dialect, limits.nesting)
         if too_deep is not None:
             return SqlBlindSpot("too_deep", too_deep, line)
-        nodes = min(limits.nodes, 1_000 + _NODES_A_TOKEN * len(tokens))
+        nodes = min(limits.nodes, 1_000 + _NODES_PER_TOKEN * len(tokens))
         try:
             parser = dialect.parser(error_level=ErrorLevel.IMMEDIATE, max_nodes=nodes)
             trees = parser.parse(tokens, sql)
@@ -90,7 +91,7 @@ class StatementParser:
         return ScriptStatement(source_text(tokens, sql), line, _only(trees))
 
     def parse_text(self, text: str, dialect: Dialect) -> ScriptStatement | None:
-        """Return the statement a text is in a dialect, None when it is none."""
+        """Return a text parsed in another dialect, None when it does not parse."""
         try:
             attempt = self.parse(tokenize(text, dialect), text, dialect)
         except TokenError:
@@ -101,7 +102,7 @@ class StatementParser:
 
 
 def is_statement(tree: exp.Expression | None) -> bool:
-    """Return whether a tree is a statement, and not merely an expression or unread words."""
+    """Return whether a tree is a statement, and not only an expression or unparsed text."""
     if tree is None or isinstance(tree, (exp.Command, exp.Condition, exp.Alias, exp.Aliases)):
         return isinstance(tree, (exp.Query, exp.Values))
     return not isinstance(tree, (exp.Identifier, exp.Func)) or isinstance(tree, exp.Values)
@@ -115,16 +116,14 @@ def _problem(exc: ParseError, line: int) -> SqlBlindSpot:
     first = exc.errors[0] if exc.errors else {}
     message = _CLASS.sub(r"\1", str(first.get("description") or exc).splitlines()[0])
     if message.startswith("Maximum number of AST nodes"):
-        return SqlBlindSpot(
-            "too_large", "the statement is too large or goes round in circles", line
-        )
+        return SqlBlindSpot("too_large", "the statement is too large to parse", line)
     return SqlBlindSpot("unparsed", message, first.get("line") or line, first.get("col") or 0)
 
 
 _READ_AFTER = frozenset({"FROM", "JOIN", "USING"})
 _WRITE_AFTER = frozenset({"INTO", "OVERWRITE", "UPDATE", "TABLE", "VIEW"})
-_WRITERS = frozenset({"INSERT", "UPDATE", "MERGE", "CREATE", "REPLACE", "COPY", "DELETE"})
-_NOISE = frozenset({"TABLE", "IF", "NOT", "EXISTS", "ONLY", "LATERAL", "AS"})
+_WRITE_VERBS = frozenset({"INSERT", "UPDATE", "MERGE", "CREATE", "REPLACE", "COPY", "DELETE"})
+_SKIPPED = frozenset({"TABLE", "IF", "NOT", "EXISTS", "ONLY", "LATERAL", "AS"})
 _NOT_NAMES = frozenset(
     {"SELECT", "VALUES", "SET", "WHERE", "ON", "GROUP", "ORDER", "LIMIT", "UNNEST", "FROM", "INTO"}
 )
@@ -138,11 +137,11 @@ class ScannedTables(NamedTuple):
 
 
 def scan_tables(tokens: Sequence[Token], dialect: Dialect) -> ScannedTables:
-    """Return what stands where tables stand; names of CTEs and aliases are not tables."""
-    return _Scan(tokens, dialect).run()
+    """Return the names in the positions of tables, except CTEs and aliases."""
+    return _TableScan(tokens, dialect).run()
 
 
-class _Scan:
+class _TableScan:
     def __init__(self, tokens: Sequence[Token], dialect: Dialect) -> None:
         self._tokens = tokens
         self._dialect = dialect
@@ -152,7 +151,7 @@ class _Scan:
             for at in range(1, len(tokens) - 1)
             if self._words[at] == "AS" and self._words[at + 1] == "("
         }
-        self._verb = next((w for w in self._words if w in _WRITERS), "")
+        self._verb = next((w for w in self._words if w in _WRITE_VERBS), "")
 
     def run(self) -> ScannedTables:
         inputs: dict[TableName, None] = {}
@@ -183,7 +182,7 @@ class _Scan:
 
     def _name_after(self, at: int) -> tuple[TableName, int]:
         at += 1
-        while at < len(self._words) and self._words[at] in _NOISE:
+        while at < len(self._words) and self._words[at] in _SKIPPED:
             at += 1
         if at < len(self._words) and self._words[at] in _NOT_NAMES:
             return (), at

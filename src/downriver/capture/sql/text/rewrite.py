@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from sqlglot.dialects.dialect import Dialect
 
-# Where `SELECT … INTO x` makes a table. Elsewhere, and in the body of a routine, x is a variable.
+# Dialects in which `SELECT … INTO x` creates a table. In others, and in routines, x is a variable.
 _SELECT_INTO_TABLE = frozenset({"", "dialect", "postgres", "redshift", "tsql", "fabric", "sqlite"})
 _ROUTINES_WITH_SELECT_INTO_TABLE = frozenset({"tsql", "fabric"})
 
 
 class RewriteContext(NamedTuple):
-    """Where a statement stands."""
+    """The dialect of a statement, and whether it is in the body of a routine."""
 
     dialect: Dialect
     in_routine: bool
@@ -32,7 +32,7 @@ class RewriteContext(NamedTuple):
 
 
 def rewrite_tokens(tokens: list[Token], place: RewriteContext) -> list[Token]:
-    """Return a statement's tokens as the parser likes them."""
+    """Apply every rule to a statement's tokens."""
     words = [word(token) for token in tokens]
     for rule in _RULES:
         changed = rule(tokens, words, place)
@@ -44,7 +44,7 @@ def rewrite_tokens(tokens: list[Token], place: RewriteContext) -> list[Token]:
 def _replace_is_insert(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """`REPLACE INTO t …` fills t as an INSERT does."""
+    """Read `REPLACE INTO t …` as INSERT."""
     if words[0] != "REPLACE" or len(tokens) < 2 or words[1] == "(":
         return None
     return [_as(tokens[0], TokenType.INSERT, "INSERT"), *tokens[1:]]
@@ -53,7 +53,7 @@ def _replace_is_insert(
 def _snapshot_is_clone(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """`CREATE SNAPSHOT TABLE a CLONE b` is a clone."""
+    """Read `CREATE SNAPSHOT TABLE a CLONE b` as a clone."""
     if words[:3] != ["CREATE", "SNAPSHOT", "TABLE"]:
         return None
     return [tokens[0], *tokens[2:]]
@@ -62,7 +62,7 @@ def _snapshot_is_clone(
 def _clone_of_now(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """`CLONE b VERSION AS OF 3` and `CLONE b AT (…)` are clones of b, of whatever age."""
+    """Read `CLONE b VERSION AS OF 3` and `CLONE b AT (…)` as a clone of b."""
     if words[0] != "CREATE" or "CLONE" not in words:
         return None
     clone = words.index("CLONE")
@@ -74,7 +74,7 @@ def _clone_of_now(
 def _view_with_data(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """`CREATE MATERIALIZED VIEW v AS … WITH [NO] DATA`: sooner or later it is filled."""
+    """Remove `WITH [NO] DATA` of a materialized view: it is filled sooner or later."""
     if words[0] != "CREATE" or "MATERIALIZED" not in words[:5] or words[-1] != "DATA":
         return None
     at = len(words) - 3 if words[-2] == "NO" else len(words) - 2
@@ -84,7 +84,7 @@ def _view_with_data(
 def _refresh_is_replace(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """`CREATE OR REFRESH [LIVE|STREAMING] TABLE t AS …` of Databricks pipelines."""
+    """Read `CREATE OR REFRESH [LIVE|STREAMING] TABLE t AS …` of Databricks as CREATE TABLE."""
     if words[0] != "CREATE" or not {"REFRESH", "LIVE"}.intersection(words[1:4]):
         return None
     header = [t for t, w in zip(tokens[:6], words[:6], strict=True) if w not in _PIPELINE_WORDS]
@@ -97,7 +97,7 @@ _PIPELINE_WORDS = frozenset({"OR", "REFRESH", "LIVE", "STREAMING", "TEMPORARY"})
 def _live_schema(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """`LIVE.t` is t of the same Databricks pipeline."""
+    """Read `LIVE.t` as t, a table of the same Databricks pipeline."""
     if place.dialect_name != "databricks" or "LIVE" not in words:
         return None
     found: list[Token] = []
@@ -112,7 +112,7 @@ def _live_schema(
 def _stream_is_table(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """`FROM STREAM(t)` and `FROM STREAM t` of Databricks read t as it grows."""
+    """Read `FROM STREAM(t)` and `FROM STREAM t` of Databricks as `FROM t`."""
     if place.dialect_name != "databricks" or "STREAM" not in words:
         return None
     found: list[Token] = []
@@ -135,7 +135,7 @@ _BEFORE_TABLE = frozenset({"FROM", "JOIN", ","})
 def _bulk_is_read(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """`OPENROWSET(BULK 'file', …)` reads a file."""
+    """Remove BULK from `OPENROWSET(BULK 'file', …)`, which reads a file."""
     if "BULK" not in words:
         return None
     return [
@@ -148,7 +148,7 @@ def _bulk_is_read(
 def _into_variables(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """`SELECT a INTO v FROM t` in a routine sets variables: it makes no table."""
+    """Remove `INTO v` where it sets variables and creates no table."""
     allowed = _ROUTINES_WITH_SELECT_INTO_TABLE if place.in_routine else _SELECT_INTO_TABLE
     if words[0] not in ("SELECT", "WITH") or "INTO" not in words or place.dialect_name in allowed:
         return _returning_into(tokens, words)
@@ -156,7 +156,7 @@ def _into_variables(
 
 
 def _returning_into(tokens: list[Token], words: list[str]) -> list[Token] | None:
-    """`… RETURNING id INTO v`."""
+    """Remove `INTO v` from `… RETURNING id INTO v`."""
     if "RETURNING" not in words or words[0] not in ("INSERT", "UPDATE", "DELETE", "MERGE"):
         return None
     return _without_into(tokens, words, words.index("RETURNING"))
@@ -189,7 +189,7 @@ def _is_variable(tokens: list[Token], words: list[str], at: int) -> bool:
 def _directory_in_format(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """`INSERT OVERWRITE DIRECTORY 'x' USING parquet OPTIONS (…) SELECT …` of Spark."""
+    """Remove the format of Spark's `INSERT OVERWRITE DIRECTORY 'x' USING parquet … SELECT …`."""
     if words[:2] != ["INSERT", "OVERWRITE"] or "DIRECTORY" not in words[2:4]:
         return None
     path = words.index("DIRECTORY") + 1
@@ -202,7 +202,7 @@ def _directory_in_format(
 def _output_clause(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """`OUTPUT inserted.a INTO dbo.t (x)` of T-SQL, wherever it stands."""
+    """Bring T-SQL's `OUTPUT inserted.a INTO dbo.t (x)` into the form that sqlglot parses."""
     if place.dialect_name not in _WITH_OUTPUT or "OUTPUT" not in words:
         return None
     return normalize_output_clause(tokens, words, place.dialect)
@@ -212,7 +212,7 @@ _WITH_OUTPUT = frozenset({"tsql", "fabric"})
 
 
 def _bound_view(tokens: list[Token], words: list[str], place: RewriteContext) -> list[Token] | None:
-    """`CREATE VIEW v WITH SCHEMABINDING, VIEW_METADATA AS …` of T-SQL."""
+    """Remove `WITH SCHEMABINDING, VIEW_METADATA` from a view of T-SQL."""
     if words[0] != "CREATE" or "VIEW" not in words[:5] or "AS" not in words:
         return None
     body = words.index("AS")
@@ -225,7 +225,7 @@ def _bound_view(tokens: list[Token], words: list[str], place: RewriteContext) ->
 def _checked_view(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """`CREATE VIEW … WITH [LOCAL|CASCADED] CHECK OPTION` limits what can be inserted, no more."""
+    """Remove `WITH [LOCAL|CASCADED] CHECK OPTION` from a view: it only limits inserts."""
     if words[0] != "CREATE" or words[-2:] != ["CHECK", "OPTION"]:
         return None
     at = len(words) - (4 if words[-3] in ("LOCAL", "CASCADED") else 3)
@@ -235,7 +235,7 @@ def _checked_view(
 def _changed_rows(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """`:NEW.id` in a trigger of Oracle's is a column of the new row."""
+    """Read Oracle's `:NEW.id` in a trigger as `NEW.id`."""
     if place.dialect_name != "oracle" or ":" not in words:
         return None
     return [
@@ -248,7 +248,7 @@ def _changed_rows(
 def _merge_that_deletes(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """Oracle's `UPDATE SET … WHERE a DELETE WHERE b`: which rows stay depends on both."""
+    """Combine Oracle's `UPDATE SET … WHERE a DELETE WHERE b`: both decide which rows remain."""
     if words[0] != "MERGE" or place.dialect_name != "oracle":
         return None
     levels = bracket_depths(tokens)
@@ -268,7 +268,7 @@ def _merge_that_deletes(
 def _remove_duplicates(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
-    """Redshift's `MERGE … REMOVE DUPLICATES` puts whole rows in the place of others."""
+    """Read Redshift's `MERGE … REMOVE DUPLICATES` as branches that replace and insert rows."""
     if words[0] != "MERGE" or words[-2:] != ["REMOVE", "DUPLICATES"]:
         return None
     last = tokens[-1]
@@ -325,7 +325,7 @@ _ENDS = frozenset(
 
 
 class _Into(NamedTuple):
-    """The table a clause fills: its name, the columns listed, and where both end."""
+    """The target of an OUTPUT clause: its name, its columns, and where both end."""
 
     name: list[Token]
     columns: list[Token]
@@ -335,7 +335,11 @@ class _Into(NamedTuple):
 def normalize_output_clause(
     tokens: list[Token], words: list[str], dialect: Dialect
 ) -> list[Token] | None:
-    """Return a statement with its OUTPUT clause as `OUTPUT a AS x, b AS y INTO [dbo.t]`."""
+    """Return a statement with its OUTPUT clause as `OUTPUT a AS x, b AS y INTO [dbo.t]`.
+
+    sqlglot accepts no schema before the target, reads the columns of the target as arguments of a
+    function, and accepts no WHERE after the clause of a DELETE.
+    """
     levels = bracket_depths(tokens)
     outside = [at for at in range(len(tokens)) if levels[at] == 0]
     verb = next((words[at] for at in outside if words[at] in _VERBS), "")
@@ -372,11 +376,11 @@ def _split(tokens: Sequence[Token], words: Sequence[str]) -> Iterator[list[Token
     levels = bracket_depths(list(tokens))
     value: list[Token] = []
     named = False
-    for token, said, level in zip(tokens, words, levels, strict=True):
-        if level == 0 and said == ",":
+    for token, keyword, level in zip(tokens, words, levels, strict=True):
+        if level == 0 and keyword == ",":
             yield value
             value, named = [], False
-        elif level == 0 and said == "AS":
+        elif level == 0 and keyword == "AS":
             named = True
         elif not named:
             value.append(token)

@@ -32,7 +32,7 @@ _OBJECTS = frozenset(
         "TYPE", "SEQUENCE", "SYNONYM", "USER", "ROLE", "STATISTICS", "EXTERNAL", "MATERIALIZED",
     }
 )  # fmt: skip
-# Words that may as well be names of columns: they begin a statement only where a line begins.
+# Words that may also be column names: they begin a statement only at the start of a line.
 _SOFT = frozenset(
     {
         "PRINT", "USE", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "WAITFOR", "BULK", "THROW",
@@ -43,7 +43,7 @@ _FOLLOWS_A_COLUMN = frozenset({",", ")", ".", "=", "FROM", "AS", "<", ">", "IS",
 
 
 def replace_delimiters(sql: str) -> str:
-    """Return a script for the mysql client with its own delimiters turned into semicolons."""
+    """Replace the delimiters that DELIMITER defines in a MySQL script by semicolons."""
     delimiters = dict.fromkeys(_DELIMITER.findall(sql))
     for delimiter in [*delimiters][:_MAX_DELIMITERS]:
         if delimiter != ";":
@@ -53,7 +53,7 @@ def replace_delimiters(sql: str) -> str:
 
 
 def split_statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    """Yield what stands between semicolons, and between lines that say GO."""
+    """Yield the tokens between semicolons, and between GO lines."""
     chunk: list[Token] = []
     for at, token in enumerate(tokens):
         if token.token_type == TokenType.SEMICOLON or _is_go(tokens, at):
@@ -75,12 +75,12 @@ def _is_go(tokens: Sequence[Token], at: int) -> bool:
 
 
 def split_by_keyword(tokens: list[Token]) -> list[list[Token]]:
-    """Return the statements of a chunk that has no semicolons between them, as T-SQL allows."""
+    """Split a chunk into statements without semicolons, as T-SQL allows."""
     words = [word(token) for token in tokens]
     levels = bracket_depths(tokens)
     parts: list[list[Token]] = []
     start = cases = 0
-    said: set[str] = set()  # outside brackets, since the statement began
+    seen: set[str] = set()  # keywords of the current statement, outside brackets
     for at in range(len(tokens)):
         if words[at] == "CASE":
             cases += 1
@@ -89,36 +89,36 @@ def split_by_keyword(tokens: list[Token]) -> list[list[Token]]:
             cases -= 1
         if at == start or levels[at] or cases or closes_case or words[at] not in _BEGINNERS:
             pass
-        elif _begins(_Place(words, words[start], said, at, tokens[at].line > tokens[at - 1].line)):
+        elif _begins(_Place(words, words[start], seen, at, tokens[at].line > tokens[at - 1].line)):
             parts.append(tokens[start:at])
             start = at
-            said = set()
+            seen = set()
         if at > start and not levels[at]:
-            said.add(words[at])
+            seen.add(words[at])
     parts.append(tokens[start:])
     return [part for part in parts if part]
 
 
 class _Place:
-    """A word inside a statement, and what stands around it."""
+    """A word inside a statement, with the words around it."""
 
     def __init__(
-        self, words: list[str], verb: str, said: set[str], at: int, new_line: bool
+        self, words: list[str], verb: str, seen: set[str], at: int, new_line: bool
     ) -> None:
         self.here = words[at]
         self.before = words[at - 1]
         self.after = words[at + 1] if at + 1 < len(words) else ""
         self.after_next = words[at + 2] if at + 2 < len(words) else ""
         self.verb = verb
-        self.said = said
+        self.seen = seen
         self.new_line = new_line
 
     @property
     def awaits_query(self) -> bool:
-        """True where the statement so far is only the beginning of one."""
+        """True while the statement is incomplete without a query."""
         if self.verb == "INSERT":
-            return not _QUERIES.intersection(self.said) and "DEFAULT" not in self.said
-        return self.verb == "WITH" and not _VERBS.intersection(self.said)
+            return not _QUERIES.intersection(self.seen) and "DEFAULT" not in self.seen
+        return self.verb == "WITH" and not _VERBS.intersection(self.seen)
 
 
 _VERBS = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE"})
@@ -127,12 +127,12 @@ _VERBS = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE"})
 def _begins(place: _Place) -> bool:
     rule = _RULES.get(place.here)
     if place.here in _SOFT:
-        return place.new_line and place.after not in _FOLLOWS_A_COLUMN and not _offset(place)
+        return place.new_line and place.after not in _FOLLOWS_A_COLUMN and not _is_offset(place)
     return rule is not None and place.before not in _AFTER_NOTHING and rule(place)
 
 
-def _offset(place: _Place) -> bool:
-    """`OFFSET 5 ROWS FETCH NEXT 5 ROWS ONLY` is the end of a query, not a cursor."""
+def _is_offset(place: _Place) -> bool:
+    """Return whether FETCH belongs to `OFFSET 5 ROWS FETCH NEXT 5 ROWS ONLY`."""
     return place.here == "FETCH" and place.before in ("ROW", "ROWS")
 
 
@@ -156,7 +156,7 @@ def _with(place: _Place) -> bool:
 
 def _set(place: _Place) -> bool:
     if place.verb in ("UPDATE", "MERGE", "INSERT", "WITH"):
-        return "SET" in place.said and place.after == "@"
+        return "SET" in place.seen and place.after == "@"
     return place.verb != "ALTER"
 
 

@@ -29,10 +29,10 @@ _QUOTED = frozenset(
         TokenType.UNICODE_STRING,
     }
 )
-# The parser tries each word of this kind as a type and then as a function: the work doubles with
-# every one that stands inside another.
+# The parser tries each word of this kind as a type and then as a function, so the work doubles
+# with every level of nesting.
 _MAX_NESTED_TYPES = 10
-# `NOT NOT NOT …` and `- - - …` are nested as deep as they are long, and have no brackets.
+# `NOT NOT NOT …` and `- - - …` nest without brackets.
 _PREFIXES = frozenset({TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.PLUS})
 
 
@@ -42,16 +42,16 @@ class _Bracket(Enum):
     ANGLE = 2  # ARRAY<…>
 
 
-# Tried in turn on text the dialect cannot even split into words.
-_OTHERS = ("", "mysql", "snowflake", "databricks", "tsql")
+# Tried in this order on text that the given dialect cannot tokenize.
+_OTHER_DIALECTS = ("", "mysql", "snowflake", "databricks", "tsql")
 
 
 @cache
 def _tokenizer_class(dialect: type[Dialect]) -> type[Tokenizer]:
-    """Return the dialect's tokenizer, made to split up commands too.
+    """Return the dialect's tokenizer, changed to tokenize commands too.
 
-    sqlglot hands on what follows CALL, EXECUTE, BEGIN, LOOP and the like as one string; there are
-    statements in it.
+    sqlglot returns the text after CALL, EXECUTE, BEGIN, LOOP and others as one string, which may
+    contain statements.
     """
     base = dialect.tokenizer_class
     whole: type[Tokenizer] = type(base)(f"Whole{base.__name__}", (base,), {"COMMANDS": set()})
@@ -59,18 +59,18 @@ def _tokenizer_class(dialect: type[Dialect]) -> type[Tokenizer]:
 
 
 def tokenize(sql: str, dialect: Dialect) -> list[Token]:
-    """Return the tokens of a script; raises `TokenError` when it has none in this dialect."""
+    """Return the tokens of a script; raise `TokenError` when the dialect cannot tokenize it."""
     tokens: list[Token] = _tokenizer_class(type(dialect))(dialect=dialect).tokenize(sql)  # type: ignore[arg-type]
     return tokens
 
 
 def tokenize_leniently(sql: str, dialect: Dialect) -> tuple[list[Token], SqlBlindSpot | None]:
-    """Return the tokens of a script in the first dialect that has any, and what went wrong."""
+    """Return the tokens of a script in the first dialect that can tokenize it, and the fault."""
     try:
         return tokenize(sql, dialect), None
     except TokenError as exc:
         problem = SqlBlindSpot("unreadable", str(exc).splitlines()[0], 1)
-    for other in map(Dialect.get_or_raise, _OTHERS):
+    for other in map(Dialect.get_or_raise, _OTHER_DIALECTS):
         try:
             return tokenize(sql, other), problem
         except TokenError:
@@ -79,7 +79,7 @@ def tokenize_leniently(sql: str, dialect: Dialect) -> tuple[list[Token], SqlBlin
 
 
 def _words(sql: str) -> list[Token]:
-    """Return what looks like a word or a dot: the last resort for an unterminated string."""
+    """Return words and punctuation without a tokenizer, for text with an unterminated string."""
     tokens: list[Token] = []
     for line, text in enumerate(sql.splitlines(), 1):
         spaced = text.replace(".", " . ").replace("(", " ( ").replace(")", " ) ")
@@ -101,24 +101,24 @@ _PUNCTUATION = {
 
 
 def word(token: Token) -> str:
-    """Return a token's text as keywords are compared; a quoted name or a string is no keyword."""
+    """Return a token's text in upper case, "" for a quoted name or a string."""
     if token.token_type in _QUOTED or token.token_type == TokenType.IDENTIFIER:
         return ""
     return str(token.text).upper()
 
 
 def is_string(token: Token) -> bool:
-    """Return whether a token is text in quotes of any kind."""
+    """Return whether a token is a string literal of any kind."""
     return token.token_type in _QUOTED
 
 
 def source_text(tokens: Sequence[Token], sql: str) -> str:
-    """Return the text some tokens were made of."""
+    """Return the text that tokens were read from."""
     return sql[tokens[0].start : tokens[-1].end + 1] if tokens else ""
 
 
 def bracket_depths(tokens: Sequence[Token]) -> list[int]:
-    """Return for each token how many brackets it stands in; a bracket stands outside itself."""
+    """Return the bracket depth of each token; a bracket has the depth outside of it."""
     found: list[int] = []
     depth = 0
     for token in tokens:
@@ -131,7 +131,7 @@ def bracket_depths(tokens: Sequence[Token]) -> list[int]:
 
 
 def find_closing(tokens: Sequence[Token], at: int) -> int:
-    """Return where the bracket that opens at `at` closes, or the end."""
+    """Return the position of the bracket that closes the one at `at`, or the end."""
     depth = 0
     for here in range(at, len(tokens)):
         kind = tokens[here].token_type
@@ -142,7 +142,7 @@ def find_closing(tokens: Sequence[Token], at: int) -> int:
 
 
 def name_at(tokens: Sequence[Token], at: int, dialect: Dialect) -> tuple[tuple[str, ...], int]:
-    """Return the dotted name that starts at `at`, as the dialect compares it, and where it ends."""
+    """Return the dotted name at a position, as the dialect compares it, and where it ends."""
     parts: list[str] = []
     written: list[str] = []
     while at < len(tokens) and _may_be_name(tokens[at]):
@@ -160,7 +160,7 @@ def name_at(tokens: Sequence[Token], at: int, dialect: Dialect) -> tuple[tuple[s
         else:
             break
     if type(dialect).__name__ == "BigQuery" and len(written) > 1:
-        return tuple(written), at  # qualified names of tables are as they are written
+        return tuple(written), at  # BigQuery compares qualified table names as written
     return tuple(part for part in parts if part), at
 
 
@@ -182,10 +182,10 @@ def _folded(token: Token, dialect: Dialect) -> str:
 
 
 def check_nesting(tokens: Sequence[Token], dialect: Dialect, limit: int) -> str | None:
-    """Return why a statement must not be given to a parser that recurses, or None."""
+    """Return why a statement is nested too deeply for a recursive parser, or None."""
     types = type(dialect).parser_class.TYPE_TOKENS
     brackets: list[_Bracket] = []
-    nested_types = waiting_joins = prefixes = subscripts = 0
+    nested_types = open_joins = prefixes = subscripts = 0
     before = TokenType.SENTINEL
     for token in tokens:
         kind = token.token_type
@@ -193,21 +193,21 @@ def check_nesting(tokens: Sequence[Token], dialect: Dialect, limit: int) -> str 
         opened = _opened(kind, after_type=before in types)
         if opened is not None:
             brackets.append(opened)
-            # `a[0][0][0]…`: the parser looks at all of it again with every bracket.
+            # The parser reads all of `a[0][0][0]…` again for each bracket.
             subscripts += kind == TokenType.L_BRACKET and before == TokenType.R_BRACKET
             nested_types += opened is not _Bracket.PLAIN
         elif brackets and _closes(kind, brackets[-1]):
             nested_types -= brackets.pop() is not _Bracket.PLAIN
         elif kind == TokenType.JOIN:
-            waiting_joins += before not in (TokenType.CROSS, TokenType.NATURAL)
+            open_joins += before not in (TokenType.CROSS, TokenType.NATURAL)
         elif kind in (TokenType.ON, TokenType.USING, TokenType.SELECT):
-            waiting_joins = 0
+            open_joins = 0
         elif kind == TokenType.COMMA:
             subscripts = 0
-        if max(len(brackets), prefixes, waiting_joins, subscripts) > limit:
+        if max(len(brackets), prefixes, open_joins, subscripts) > limit:
             return "the statement is nested too deeply"
         if nested_types > _MAX_NESTED_TYPES:
-            return "the statement has types or structs nested too deeply"
+            return "types or structs are nested too deeply"
         before = kind
     return None
 
@@ -232,7 +232,7 @@ _EXACT = frozenset({TokenType.STRING, TokenType.IDENTIFIER})
 
 
 def normalize_query(text: str) -> str:
-    """Return the words of a query, the same for queries that only look different; else nothing."""
+    """Return a query without comments and layout, "" for text that is not a query."""
     if _QUERY.match(text) is None:
         return ""
     try:
