@@ -1,4 +1,4 @@
-"""The tutorial, step by step, against a real server that was given `examples/orders`."""
+"""The steps of the tutorial against a server with the repository `examples/orders`."""
 
 from __future__ import annotations
 

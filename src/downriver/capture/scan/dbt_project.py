@@ -20,8 +20,7 @@ from downriver.capture.code.dbt_resources import (
     text,
     texts,
 )
-from downriver.capture.scan.python.interpreter.values import LocatedText
-from downriver.capture.scan.yaml_lines import YamlError, load_yaml
+from downriver.capture.scan.located_text import LocatedText, YamlError, load_yaml
 from downriver.capture.sql import Template
 from downriver.model.ids import DatasetId, JobId
 

@@ -21,6 +21,7 @@ from downriver.capture.scan.dbt_project import (
     is_property_file,
     project_of,
 )
+from downriver.capture.scan.located_text import YamlError, load_yaml
 from downriver.capture.scan.python import FileContext, FileText, read_module
 from downriver.capture.scan.python.module import (
     NotebookError,
@@ -29,7 +30,6 @@ from downriver.capture.scan.python.module import (
 )
 from downriver.capture.scan.repository import REPLACEMENT, Repository, find_module
 from downriver.capture.scan.sql_files import SqlFiles, sort_models
-from downriver.capture.scan.yaml_lines import YamlError, load_yaml
 from downriver.model.ids import DatasetId, JobId
 from downriver.model.unread import Unread, UnreadReason
 

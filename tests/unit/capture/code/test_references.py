@@ -1,4 +1,4 @@
-"""Where a SQL text names columns: the line, the clause, and of which table."""
+"""References to columns in a SQL text have the right line, clause and table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def found(sql: str) -> list[tuple[str, str, int, str]]:
             ("t", "a", 1, "select"), ("t", "c", 2, "filter"),
         ]),
         ("select max(max) as max from t", [("t", "max", 1, "select")]),
-        # The alias says of which table.
+        # The alias tells the table.
         ("select x.id, y.id\nfrom a x\njoin b as y on x.id = y.id", [
             ("a", "id", 1, "select"), ("b", "id", 1, "select"),
             ("a", "id", 3, "join"), ("b", "id", 3, "join"),
@@ -46,7 +46,7 @@ def found(sql: str) -> list[tuple[str, str, int, str]]:
             ("t", "a", 1, "select"), ("t", "b", 1, "select"), ("t", "a", 1, "group"),
             ("t", "a", 2, "order"),
         ]),
-        # What is written is named too.
+        # Columns that a statement writes are references too.
         ("insert into u (x)\nselect a from t", [("u", "x", 1, "write"), ("t", "a", 2, "select")]),
         ("merge into u using s on u.id = s.id\nwhen not matched then insert (x) values (s.a)", [
             ("u", "id", 1, "join"), ("s", "id", 1, "join"),

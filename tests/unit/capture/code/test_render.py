@@ -1,4 +1,4 @@
-"""A job read from code says the same after a trip over the wire."""
+"""Events of jobs read from code have all their facets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dbt project of any size, as its target directory: staging, joins and marts over sources."""
+"""Writes the target directory of a dbt project of any size: sources, staging, joins, marts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLUMNS = ["id", "customer_id", "amount", "status", "created_at", "updated_at", 
 
 
 def write_project(folder: Path, models: int) -> None:
-    """Write manifest and catalog of a project with this many models, a fifth of them staging."""
+    """Write the manifest and catalog of a project; a fifth of the models is staging."""
     nodes: dict[str, Any] = {}
     sources: dict[str, Any] = {}
     catalog: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Every golden target directory is read as was written down for it."""
+"""The jobs and events of target directories match the golden cases."""
 
 from __future__ import annotations
 

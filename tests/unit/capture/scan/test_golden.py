@@ -1,4 +1,4 @@
-"""Every golden piece of code is read as was written down for it."""
+"""The jobs read from code match the golden cases."""
 
 from __future__ import annotations
 

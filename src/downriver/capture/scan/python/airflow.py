@@ -8,13 +8,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from downriver.capture.dataset_names import dataset_at
+from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.scan.python.frames.frame import Frame
 from downriver.capture.scan.python.interpreter.values import (
     UNKNOWN,
     Dag,
     Function,
     ImportedName,
-    LocatedText,
     Object,
     Task,
     Value,

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from downriver.capture.code.job import Clause
+    from downriver.capture.scan.located_text import LocatedText
     from downriver.capture.scan.python.frames.frame import Frame
-    from downriver.capture.scan.python.interpreter.values import LocatedText
 
 _LONGEST_LINE = 200
 

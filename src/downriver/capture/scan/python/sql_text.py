@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from downriver.capture.code import TableNames, find_references
+from downriver.capture.scan.located_text import RUNTIME_VALUE, LocatedText
 from downriver.capture.scan.python.frames.frame import Frame, edges_to, table_of, used
-from downriver.capture.scan.python.interpreter.values import RUNTIME_VALUE, LocatedText
 from downriver.capture.sql import parse_sql_lineage
 from downriver.columns import (
     NOTHING,

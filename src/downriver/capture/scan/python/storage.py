@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from downriver.capture.dataset_names import dataset_at, dataset_over_jdbc
+from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.scan.python.frames.columns import condition_deps
 from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame, read_frame
 from downriver.capture.scan.python.interpreter.values import (
     UNKNOWN,
     DeltaMerge,
-    LocatedText,
     SparkReader,
     SparkSessionValue,
     SparkWriter,

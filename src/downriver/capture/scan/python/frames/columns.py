@@ -5,14 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.scan.python.frames.frame import Frame, used
-from downriver.capture.scan.python.interpreter.values import (
-    UNKNOWN,
-    ColumnExpression,
-    LocatedText,
-    Udf,
-    Value,
-)
+from downriver.capture.scan.python.interpreter.values import UNKNOWN, ColumnExpression, Udf, Value
 from downriver.capture.sql import parse_sql_lineage
 from downriver.columns import (
     NOTHING,

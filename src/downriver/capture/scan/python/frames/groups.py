@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.scan.python.frames.columns import deps_of, list_columns
 from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame
 from downriver.capture.scan.python.interpreter.values import (
     ColumnExpression,
     GroupedFrame,
-    LocatedText,
     Value,
     clause_args,
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.scan.python import storage
 from downriver.capture.scan.python.frames.columns import (
     combined,
@@ -21,7 +22,6 @@ from downriver.capture.scan.python.interpreter.values import (
     ColumnExpression,
     Function,
     GroupedFrame,
-    LocatedText,
     Value,
     clause_args,
     line_of_call,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.scan.python.frames import pandas
 from downriver.capture.scan.python.frames.columns import (
     condition_deps,
@@ -20,7 +21,6 @@ from downriver.capture.scan.python.interpreter.values import (
     ColumnNames,
     Function,
     GroupedFrame,
-    LocatedText,
     SparkWriter,
     Value,
     clause_args,

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from downriver.capture.code import DerivationStep
+from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.scan.python.frames.frame import Frame
 from downriver.capture.scan.python.interpreter.values import (
     Class,
     ColumnExpression,
     Function,
     ImportedName,
-    LocatedText,
     Module,
     Object,
     SparkSessionValue,

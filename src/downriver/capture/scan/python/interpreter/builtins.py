@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from downriver.capture.scan.located_text import RUNTIME_VALUE, LocatedText
 from downriver.capture.scan.python.frames.columns import column_of, combined, list_columns, resolved
 from downriver.capture.scan.python.frames.frame import Frame
 from downriver.capture.scan.python.interpreter.interpreter import imported_value
 from downriver.capture.scan.python.interpreter.values import (
-    RUNTIME_VALUE,
     UNKNOWN,
     Class,
     ColumnExpression,
@@ -17,7 +17,6 @@ from downriver.capture.scan.python.interpreter.values import (
     ColumnPresence,
     GroupedFrame,
     ImportedName,
-    LocatedText,
     Module,
     Object,
     SparkReader,

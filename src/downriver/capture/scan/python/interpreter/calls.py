@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from downriver.capture.scan.located_text import RUNTIME_VALUE, LocatedText
 from downriver.capture.scan.python import feast, storage
 from downriver.capture.scan.python.frames import columns, groups, pandas, spark_frames
 from downriver.capture.scan.python.frames.columns import combined, list_columns
@@ -13,7 +14,6 @@ from downriver.capture.scan.python.frames.frame import Frame
 from downriver.capture.scan.python.interpreter import builtins
 from downriver.capture.scan.python.interpreter.builtins import attribute
 from downriver.capture.scan.python.interpreter.values import (
-    RUNTIME_VALUE,
     UNKNOWN,
     Arguments,
     Class,
@@ -23,7 +23,6 @@ from downriver.capture.scan.python.interpreter.values import (
     Function,
     GroupedFrame,
     ImportedName,
-    LocatedText,
     Module,
     Object,
     SparkReader,

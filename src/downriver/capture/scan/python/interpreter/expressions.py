@@ -7,19 +7,18 @@ import re
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from downriver.capture.scan.located_text import RUNTIME_VALUE, LocatedText
 from downriver.capture.scan.python.frames.columns import merged, transformed, with_optional
 from downriver.capture.scan.python.frames.frame import Frame
 from downriver.capture.scan.python.frames.steps import with_steps
 from downriver.capture.scan.python.interpreter.builtins import attribute, subscript
 from downriver.capture.scan.python.interpreter.calls import call
 from downriver.capture.scan.python.interpreter.values import (
-    RUNTIME_VALUE,
     UNKNOWN,
     ColumnExpression,
     ColumnNames,
     ColumnPresence,
     Function,
-    LocatedText,
     NameScope,
     SparkSessionValue,
     Value,

@@ -6,13 +6,13 @@ import ast
 from typing import TYPE_CHECKING
 
 from downriver.capture.code import CodeJob
+from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.scan.python.airflow import AirflowDags
 from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame
 from downriver.capture.scan.python.interpreter.values import (
     UNKNOWN,
     Class,
     Function,
-    LocatedText,
     NameScope,
     Object,
     SparkSessionValue,

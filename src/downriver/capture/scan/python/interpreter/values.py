@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = Any
 
-RUNTIME_VALUE = "unknown_at_run"  # in a text, stands for a value only known at run time
-
 
 class UnknownValue:
     """A value that cannot be known. Values computed from it are unknown too."""
@@ -30,34 +28,6 @@ class UnknownValue:
 
 
 UNKNOWN = UnknownValue()
-
-
-class LocatedText(str):
-    """A text with the line where it is written.
-
-    `optional`: it names a column that may be absent. `from_other_file`: it comes from another file,
-    and `line` is the line that names that file.
-    """
-
-    __slots__ = ("from_other_file", "line", "optional")
-    line: int
-    optional: bool
-    from_other_file: bool
-
-    def __new__(
-        cls, text: str, line: int, *, optional: bool = False, from_other_file: bool = False
-    ) -> LocatedText:
-        """Create a text with its line."""
-        located = super().__new__(cls, text)
-        located.line = line
-        located.optional = optional
-        located.from_other_file = from_other_file
-        return located
-
-    @property
-    def is_dynamic(self) -> bool:
-        """Whether a part of it is only known at run time."""
-        return RUNTIME_VALUE in self
 
 
 class ImportedName(NamedTuple):

@@ -1,4 +1,4 @@
-"""Reads YAML with the line number of each value."""
+"""Texts with their line number, and YAML files read into such texts."""
 
 from __future__ import annotations
 
@@ -6,9 +6,36 @@ from typing import Any
 
 import yaml
 
-from downriver.capture.scan.python.interpreter.values import LocatedText
-
+RUNTIME_VALUE = "unknown_at_run"  # in a text, stands for a value only known at run time
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times faster
+
+
+class LocatedText(str):
+    """A text with the line where it is written.
+
+    `optional`: it names a column that may be absent. `from_other_file`: it comes from another file,
+    and `line` is the line that names that file.
+    """
+
+    __slots__ = ("from_other_file", "line", "optional")
+    line: int
+    optional: bool
+    from_other_file: bool
+
+    def __new__(
+        cls, text: str, line: int, *, optional: bool = False, from_other_file: bool = False
+    ) -> LocatedText:
+        """Create a text with its line."""
+        located = super().__new__(cls, text)
+        located.line = line
+        located.optional = optional
+        located.from_other_file = from_other_file
+        return located
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether a part of it is only known at run time."""
+        return RUNTIME_VALUE in self
 
 
 class YamlError(Exception):
