@@ -135,7 +135,7 @@ async def _kill_under_load(
 def _check_log(location: str, acknowledged: set[bytes], found: Survival) -> None:
     logged: set[bytes] = set()
     with Lineage.open(location, create=False) as lineage, lineage.store.reader() as reader:
-        verification = verify_chain(_noting(reader.log(), logged))
+        verification = verify_chain(_noting(reader.log.entries(), logged))
     if not verification.ok:
         found.chain_faults.append(f"entry {verification.altered_seq} {verification.reason}")
     found.logged = len(logged)

@@ -45,7 +45,7 @@ def test_findings_are_found_by_what_is_asked(store: Store) -> None:
 
     def entities(**wanted: object) -> list[str]:
         with store.reader() as reader:
-            found = reader.recorded.find(FindingFilter(**wanted))  # type: ignore[arg-type]
+            found = reader.findings.find(FindingFilter(**wanted))  # type: ignore[arg-type]
         assert found.complete == (found.total == len(found.findings))
         return [f.entity[-1] for f in found.findings]
 
@@ -75,7 +75,7 @@ def test_alerts_are_claimed_by_one_and_kept_until_told(store: Store) -> None:
         ledger.told(again[:1])
         ledger.not_told(again[1:], 300, "answered 503")
     with store.reader() as reader:
-        found = {w.channel: (w.alerts, w.attempts, w.error) for w in reader.recorded.waiting()}
+        found = {w.channel: (w.alerts, w.attempts, w.error) for w in reader.findings.waiting()}
     assert found == {"other": (1, 0, ""), "pager": (2, 1, "answered 503")}
 
 
@@ -89,8 +89,8 @@ def test_what_failed_half_way_was_never_recorded(store: Store) -> None:
     with pytest.raises(ZeroDivisionError):
         half_a_round()
     with store.reader() as reader:
-        assert reader.recorded.find(FindingFilter()).total == 0
-        assert reader.recorded.waiting() == []
+        assert reader.findings.find(FindingFilter()).total == 0
+        assert reader.findings.waiting() == []
 
 
 def test_two_monitors_on_one_store_tell_everything_once(opened: Opener, tmp_path: Path) -> None:

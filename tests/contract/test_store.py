@@ -142,12 +142,12 @@ def dump(store: Store) -> dict:
 
 def logged(store: Store) -> list[bytes]:
     with store.reader() as reader:
-        return [decompress(entry.body) for entry in reader.log()]
+        return [decompress(entry.body) for entry in reader.log.entries()]
 
 
 def verified(store: Store, **options):
     with store.reader() as reader:
-        return verify_chain(reader.log(), **options)
+        return verify_chain(reader.log.entries(), **options)
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
@@ -243,17 +243,17 @@ class TestAppending:
         event = parse_event(raw)
         store.append([event])
         with store.reader() as reader:
-            assert reader.find_event(event.ref.digest) == raw
-            assert reader.find_event(b"\0" * 32) is None
+            assert reader.log.find_event(event.ref.digest) == raw
+            assert reader.log.find_event(b"\0" * 32) is None
 
     def test_an_event_of_several_megabytes(self, store):
         wide = {"fields": [{"name": f"column_{n}"} for n in range(50_000)]}
         event = parsed(run_event(inputs=[dataset("wide", {"schema": wide})]))
         store.append([event])
         with store.reader() as reader:
-            assert reader.find_event(event.ref.digest) == event.raw
-            node = reader.find_node(DatasetId(DATABASE, "wide"))
-            assert len(reader.list_fields(node)) == 50_000
+            assert reader.log.find_event(event.ref.digest) == event.raw
+            node = reader.nodes.find(DatasetId(DATABASE, "wide"))
+            assert len(reader.columns.list_names(node)) == 50_000
 
     def test_a_store_reopened_goes_on_where_it_was(self, opened):
         events = some_events(20)
@@ -298,9 +298,9 @@ class TestTogether:
             assert sqlite.state() == postgres.state()
             with sqlite.reader() as one, postgres.reader() as other:
                 assert one.counts() == other.counts()
-                assert list(one.edges(0)) == list(other.edges(0))
-                assert list(one.claims(0)) == list(other.claims(0))
-                assert list(one.columns(0)) == list(other.columns(0))
+                assert list(one.changes.edges(0)) == list(other.changes.edges(0))
+                assert list(one.changes.claims(0)) == list(other.changes.claims(0))
+                assert list(one.changes.columns(0)) == list(other.changes.columns(0))
                 assert list(one.derivations(0)) == list(other.derivations(0))
 
     def test_four_processes_write_at_once(self, location, opened, tmp_path):
@@ -341,7 +341,11 @@ class TestTogether:
         for number, event in enumerate(some_events(40)):
             (one, other)[number % 2].append([event])
         with one.reader() as reader:
-            for ids in (reader.edges(0), reader.claims(0), reader.columns(0)):
+            for ids in (
+                reader.changes.edges(0),
+                reader.changes.claims(0),
+                reader.changes.columns(0),
+            ):
                 numbers = [row[0] for row in ids]
                 assert numbers == list(range(1, len(numbers) + 1))
 
@@ -352,7 +356,7 @@ class TestTogether:
             facets = {"schema": schema(*fields), "tags": {"n": number}}
             store.append([parsed(dataset_event("t", facets))])
         with one.reader() as reader:
-            assert len(list(reader.columns(0))) == 4
+            assert len(list(reader.changes.columns(0))) == 4
 
 
 class TestBeingKilled:
@@ -391,7 +395,7 @@ for line in sys.stdin.buffer:
         store = opened()
         assert verified(store).ok
         with store.reader() as reader:
-            assert all(reader.find_event(digest) for digest in acknowledged)
+            assert all(reader.log.find_event(digest) for digest in acknowledged)
         stored = [parse_event(raw) for raw in logged(store)]
         with closing(open_store(str(tmp_path / "alone"))) as alone:
             alone.append(stored)
@@ -444,24 +448,24 @@ class TestSeeingEachOther:
         events = some_events(10)
         store.append(events)
         with store.reader() as reader:
-            found = [reader.find_event(entry.digest) for entry in reader.log()]
+            found = [reader.log.find_event(entry.digest) for entry in reader.log.entries()]
             assert found == [event.raw for event in events]
-            scans = zip(reader.log(), reader.columns(0), strict=False)
+            scans = zip(reader.log.entries(), reader.changes.columns(0), strict=False)
             assert [entry.seq for entry, _ in scans] == list(range(1, 11))
 
     def test_a_scan_left_half_way_harms_no_one(self, store):
         store.append(some_events(10))
         for _ in range(3):
             with store.reader() as reader:
-                assert next(reader.log()).seq == 1
-                assert next(reader.columns(0))[0] == 1
+                assert next(reader.log.entries()).seq == 1
+                assert next(reader.changes.columns(0))[0] == 1
         store.append(some_events(11))
 
     def test_a_reader_is_over_when_its_block_is(self, store):
         store.append(some_events(5))
         with store.reader() as reader:
             reader.counts()
-        for use in (reader.counts, lambda: list(reader.log())):
+        for use in (reader.counts, lambda: list(reader.log.entries())):
             with pytest.raises(StoreError, match="inside its `with`"):
                 use()
 
@@ -513,7 +517,7 @@ class TestRebuilding:
             today.append(some_events(30))
             catalog = dump(today)
             with today.reader() as reader:
-                entries = list(reader.log())
+                entries = list(reader.log.entries())
         with monkeypatch.context() as then:
             then.setattr(sql_store, "list_migrations", lambda name: list_migrations(name)[:version])
             opened().close()
@@ -849,7 +853,7 @@ class TestGroupCommit:
         def check(event: Event) -> Callable[[Future[Receipt]], None]:
             def resolved(_: Future[Receipt]) -> None:
                 with elsewhere.reader() as reader:
-                    if reader.find_event(event.ref.digest) is None:
+                    if reader.log.find_event(event.ref.digest) is None:
                         unseen.append(event)
 
             return resolved
@@ -1035,18 +1039,18 @@ class TestNames:
         for name in self.NAMES:
             store.append([self.event(name)])
             with store.reader() as reader:
-                node = reader.find_node(DatasetId(DATABASE, name))
+                node = reader.nodes.find(DatasetId(DATABASE, name))
                 assert node is not None, name
-                assert reader.find_node(JobId(JOBS, name or "job")) is not None, name
-                assert node in reader.nodes_named(name), name
-                origin = reader.find_node(DatasetId(DATABASE, f"in {name}"))
+                assert reader.nodes.find(JobId(JOBS, name or "job")) is not None, name
+                assert node in reader.nodes.named(name), name
+                origin = reader.nodes.find(DatasetId(DATABASE, f"in {name}"))
                 if name:
-                    assert reader.find_column(origin, name) is not None, name
+                    assert reader.columns.find(origin, name) is not None, name
 
     def test_names_that_differ_are_different(self, store):
         store.append([self.event(name) for name in self.NAMES])
         with store.reader() as reader:
-            found = [reader.find_node(DatasetId(DATABASE, name)) for name in self.NAMES]
+            found = [reader.nodes.find(DatasetId(DATABASE, name)) for name in self.NAMES]
         assert len(set(found)) == len(self.NAMES)
 
     def test_both_stores_hold_the_same_names(self, tmp_path, postgres_schema):
@@ -1066,7 +1070,7 @@ def ascii_json(event: Json) -> bytes:
 
 class TestFacets:
     def facets(self, reader: CatalogReader, name: str) -> dict[str, bytes]:
-        return reader.facets(reader.find_node(DatasetId(DATABASE, name)))
+        return reader.facets.of(reader.nodes.find(DatasetId(DATABASE, name)))
 
     def test_unknown_facets_come_back_byte_for_byte(self, store):
         small = b'{ "a" :1.0,"b":[ ] }'
@@ -1104,15 +1108,15 @@ class TestFacets:
         store.append([at(2, "a", {"n": 2}), at(1, "a", {"n": 1}), at(1, "b", {"n": 3})])
         store.append([at(2, "b", {"_deleted": True}), parsed(job_event("j", facets={"acme": {}}))])
         with store.reader() as reader:
-            found = reader.facets_named("acme")
-            names = {node.name: found[n] for n, node in reader.nodes(found).items()}
+            found = reader.facets.named("acme")
+            names = {node.name: found[n] for n, node in reader.nodes.by_ids(found).items()}
         assert names == {"a": b'{"n": 2}', "j": b"{}"}
 
     def test_the_writers_of_a_dataset_are_jobs(self, store):
         store.append([parsed(run_event("load", inputs=[dataset("a")], outputs=[dataset("b")]))])
         with store.reader() as reader:
-            written = reader.writers_of(reader.find_node(DatasetId(DATABASE, "b")))
-            read = reader.writers_of(reader.find_node(DatasetId(DATABASE, "a")))
+            written = reader.nodes.writers_of(reader.nodes.find(DatasetId(DATABASE, "b")))
+            read = reader.nodes.writers_of(reader.nodes.find(DatasetId(DATABASE, "a")))
         assert (written, read) == ([JobId(JOBS, "load")], [])
 
     def test_the_schema_is_the_current_one_and_old_columns_stay_known(self, store):
@@ -1123,9 +1127,9 @@ class TestFacets:
             ]
         )
         with store.reader() as reader:
-            node = reader.find_node(DatasetId(DATABASE, "a"))
-            assert [column.path for column in reader.schema(node)] == ["z", "y"]
-            assert reader.list_fields(node) == ["x", "y", "z"]
+            node = reader.nodes.find(DatasetId(DATABASE, "a"))
+            assert [column.path for column in reader.facets.schema(node)] == ["z", "y"]
+            assert reader.columns.list_names(node) == ["x", "y", "z"]
 
     def test_a_runs_own_facets_are_not_the_datasets(self, store):
         event = run_event(outputs=[dataset("a", outputFacets={"outputStatistics": {"size": 5}})])
@@ -1141,7 +1145,7 @@ class TestRuns:
         store.append([parsed(run_event(state="START", at="2026-01-01T09:00:00Z"))])
         store.append([parsed(run_event(state="RUNNING", at="2026-01-01T12:00:00Z"))])
         with store.reader() as reader:
-            [run] = reader.runs(reader.find_node(JobId(JOBS, "load")), 10)
+            [run] = reader.runs.latest(reader.nodes.find(JobId(JOBS, "load")), 10)
         assert run.state is RunState.COMPLETE
         assert run.started_at < run.ended_at
 
@@ -1150,12 +1154,12 @@ class TestRuns:
         store.append([parsed(run_event(state="COMPLETE", inputs=[], outputs=[dataset("b")]))])
         store.append([parsed(run_event(run="2", at="2026-02-01T00:00:00Z"))])
         with store.reader() as reader:
-            assert len(list(reader.edges(0))) == 2
+            assert len(list(reader.changes.edges(0))) == 2
 
     def test_a_declared_job_has_no_runs(self, store):
         store.append([parsed(job_event("load", inputs=[dataset("a")]))])
         with store.reader() as reader:
-            assert reader.runs(reader.find_node(JobId(JOBS, "load")), 10) == []
+            assert reader.runs.latest(reader.nodes.find(JobId(JOBS, "load")), 10) == []
 
 
 class TestChanges:
@@ -1165,11 +1169,11 @@ class TestChanges:
         store.append(some_events(10))
         with store.reader() as reader:
             known = reader.state().seq
-            assert list(reader.edges(known)) == list(reader.claims(known)) == []
-            everything = len(list(reader.edges(0)))
+            assert list(reader.changes.edges(known)) == list(reader.changes.claims(known)) == []
+            everything = len(list(reader.changes.edges(0)))
         store.append([parsed(load(0) | {"eventTime": "2027-01-01T00:00:00Z"})])
         with store.reader() as reader:
-            touched = list(reader.edges(known))
+            touched = list(reader.changes.edges(known))
             assert 0 < len(touched) < everything
             assert {row[6] for row in touched} == {parsed(run_event(at="2027-01-01")).ref.at}
 
@@ -1179,8 +1183,8 @@ class TestChanges:
         for event in some_events(20):
             store.append([event])
         with store.reader() as reader:
-            assert list(reader.edges(2)) == list(reader.edges(0))
-            assert len(list(reader.claims(2))) == len(list(reader.claims(0)))
+            assert list(reader.changes.edges(2)) == list(reader.changes.edges(0))
+            assert len(list(reader.changes.claims(2))) == len(list(reader.changes.claims(0)))
 
     def test_old_changes_are_dropped(self, location, store, monkeypatch):
         monkeypatch.setattr("downriver.store.catalog.tables.CHANGES_KEPT", 100)
@@ -1205,10 +1209,10 @@ class TestChanges:
         watching, after = opened(), 0
         while any(writer.is_alive() for writer in writers) or after < len(events):
             with watching.reader() as reader:
-                seen.update((row[0], row) for row in reader.edges(after))
+                seen.update((row[0], row) for row in reader.changes.edges(after))
                 after = reader.state().seq
         with watching.reader() as reader:
-            assert sorted(seen.values()) == list(reader.edges(0))
+            assert sorted(seen.values()) == list(reader.changes.edges(0))
 
 
 class TestOpening:

@@ -75,7 +75,7 @@ def context(tracker, repo):
     with Lineage.open(":memory:") as elsewhere:
         elsewhere.capture_sql(QUERY, job="revenue", path="models/revenue.sql", dialect="duckdb")
         with elsewhere.store.reader() as reader:
-            captured = [decompress(entry.body) for entry in reader.log()]
+            captured = [decompress(entry.body) for entry in reader.log.entries()]
     tracker.sync.backend.send([*(json.dumps(event).encode() for event in told), *captured])
     return ToolContext(tracker, None, repo)
 

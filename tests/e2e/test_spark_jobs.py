@@ -77,7 +77,9 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def states(folder: Path, job: str) -> list[str]:
     with open_store(folder) as lineage, lineage.reading() as view:
-        return [run.state.name for run in view.reader.runs(lineage.resolve(job, view).node, 10)]
+        return [
+            run.state.name for run in view.reader.runs.latest(lineage.resolve(job, view).node, 10)
+        ]
 
 
 def open_store(folder: Path) -> Lineage:

@@ -57,7 +57,9 @@ def upstream(store: str, column: str) -> set[str]:
 
 def states(store: str, job: str) -> list[str]:
     with Lineage.open(store) as lineage, lineage.reading() as view:
-        return [run.state.name for run in view.reader.runs(lineage.resolve(job, view).node, 10)]
+        return [
+            run.state.name for run in view.reader.runs.latest(lineage.resolve(job, view).node, 10)
+        ]
 
 
 def test_a_model_connects_its_features_to_its_predictions(

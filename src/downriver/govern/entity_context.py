@@ -66,7 +66,7 @@ class EntityContext:
     def _entity(self, finding: Finding, node: int) -> Entity:
         spoken = self._graph.nodes.identities.display_names([node], self._reader)[node].id
         if finding.kind in _OF_A_COLUMN and isinstance(spoken, DatasetId):
-            column = self._reader.find_column(node, finding.subject)
+            column = self._reader.columns.find(node, finding.subject)
             if column is not None:
                 return Entity(ColumnId(spoken, column[1]), node, column[0])
         return Entity(spoken, node)
@@ -140,7 +140,7 @@ class EntityContext:
         if node not in self._labels:
             facets: dict[str, bytes] = {}
             for name in self._graph.nodes.identities.group(node):
-                facets = {**facets, **self._reader.facets(name)}
+                facets = {**facets, **self._reader.facets.of(name)}
             tags, _ = read_tags(facets.get("tags"))
             self._labels[node] = OwnersAndTags(
                 list(read_owners(facets.get("ownership"))), sorted(tags)

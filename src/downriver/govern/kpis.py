@@ -123,7 +123,7 @@ class _Names:
     def having(self, facet: str, speaks: Callable[[bytes], bool] = lambda body: True) -> set[int]:
         """Return the datasets with a facet that says something."""
         identities = self._view.graph.nodes.identities
-        bodies = self._view.reader.facets_named(facet)
+        bodies = self._view.reader.facets.named(facet)
         found = {identities.canonical(node) for node, body in bodies.items() if speaks(body)}
         return found & self.datasets
 

@@ -95,8 +95,8 @@ def find_tagged(graph: GraphSnapshot, reader: CatalogReader, tag: str) -> Tagged
     """Return everything that was given a tag."""
     columns: dict[int, Entity] = {}
     datasets: dict[int, DatasetId] = {}
-    bodies = reader.facets_named("tags")
-    names = reader.nodes(bodies)
+    bodies = reader.facets.named("tags")
+    names = reader.nodes.by_ids(bodies)
     for node, body in bodies.items():
         dataset = names[node]
         if not isinstance(dataset, DatasetId):
@@ -105,7 +105,7 @@ def find_tagged(graph: GraphSnapshot, reader: CatalogReader, tag: str) -> Tagged
         if tag in whole:
             datasets[graph.nodes.identities.canonical(node)] = dataset
         for field in sorted(field for field, tags in by_column.items() if tag in tags):
-            found = reader.find_column(node, field)
+            found = reader.columns.find(node, field)
             if found is not None:
                 columns[found[0]] = Entity(ColumnId(dataset, found[1]), node, found[0])
     return TaggedEntities(sorted(columns.values(), key=lambda entity: str(entity.id)), datasets)

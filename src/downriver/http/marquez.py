@@ -171,9 +171,9 @@ def _node(
 
 
 def _dataset(dataset: DatasetId, reader: CatalogReader) -> DatasetData:
-    number = reader.get_node(dataset)
-    span = reader.node_span(number)
-    facets = reader.facets(number)
+    number = reader.nodes.get(dataset)
+    span = reader.nodes.span(number)
+    facets = reader.facets.of(number)
     return DatasetData(
         id=MarquezName(dataset.namespace, dataset.name),
         type="DB_TABLE",
@@ -185,7 +185,7 @@ def _dataset(dataset: DatasetId, reader: CatalogReader) -> DatasetData:
         updated_at=render_time(span.last.at),
         fields=[
             MarquezField(column.path, column.type, [], column.description or None)
-            for column in reader.schema(number)
+            for column in reader.facets.schema(number)
         ],
         tags=[],
         description=_text(facets, "documentation", "description"),
@@ -195,10 +195,10 @@ def _dataset(dataset: DatasetId, reader: CatalogReader) -> DatasetData:
 
 
 def _job(job: JobId, reader: CatalogReader) -> JobData:
-    number = reader.get_node(job)
-    span = reader.node_span(number)
-    facets = reader.facets(number)
-    runs = reader.runs(number, 1)
+    number = reader.nodes.get(job)
+    span = reader.nodes.span(number)
+    facets = reader.facets.of(number)
+    runs = reader.runs.latest(number, 1)
     return JobData(
         id=MarquezName(job.namespace, job.name),
         type=_text(facets, "jobType", "processingType") or "BATCH",
@@ -207,8 +207,8 @@ def _job(job: JobId, reader: CatalogReader) -> JobData:
         namespace=job.namespace,
         created_at=render_time(span.first.at),
         updated_at=render_time(span.last.at),
-        inputs=[_name(d) for d in reader.inputs_of(number)],
-        outputs=[_name(d) for d in reader.outputs_of(number)],
+        inputs=[_name(d) for d in reader.nodes.inputs_of(number)],
+        outputs=[_name(d) for d in reader.nodes.outputs_of(number)],
         location=_text(facets, "sourceCodeLocation", "url"),
         description=_text(facets, "documentation", "description"),
         latest_run=_run(runs[0]) if runs else None,

@@ -37,7 +37,7 @@ class AdminApi(StoreSession):
     def status(self) -> Status:
         """Say what the store holds."""
         with self.store.reader() as reader:
-            received = reader.last_received_at()
+            received = reader.log.last_received_at()
             return Status(
                 store=self.store.url,
                 counts=reader.counts(),
@@ -53,7 +53,7 @@ class AdminApi(StoreSession):
     ) -> Verification:
         """Recompute the log's hash chain and name the first entry that was altered."""
         with self.store.reader() as reader:
-            found = verify_chain(reader.log(), expected=expected, progress=progress)
+            found = verify_chain(reader.log.entries(), expected=expected, progress=progress)
             projected = reader.state().seq
         if found.ok and found.entries < projected:  # the catalog remembers what the log lost
             found.ok, found.altered_seq = False, found.entries + 1
@@ -75,7 +75,7 @@ class AdminApi(StoreSession):
     def list_keys(self) -> list[ApiKey]:
         """Return every key, revoked ones too, without the keys themselves."""
         with self.store.reader() as reader:
-            return reader.list_keys()
+            return reader.keys.list_all()
 
     def has_keys(self) -> bool:
         """Tell whether requests need a key: once one was made, always."""
@@ -84,5 +84,5 @@ class AdminApi(StoreSession):
     def find_role(self, key: str) -> KeyRole | None:
         """Return what a key allows, or None when it is unknown or revoked."""
         with self.store.reader() as reader:
-            found = reader.find_key(key_digest(key))
+            found = reader.keys.find(key_digest(key))
         return None if found is None else parse_role(found.role)

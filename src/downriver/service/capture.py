@@ -185,7 +185,7 @@ class CaptureApi(StoreSession):
             known = {
                 node.namespace
                 for table in tables
-                for node in reader.nodes_named(table).values()
+                for node in reader.nodes.named(table).values()
                 if isinstance(node, DatasetId) and node.name == table
             }
         return known.pop() if len(known) == 1 else None

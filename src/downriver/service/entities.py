@@ -72,7 +72,7 @@ class EntityApi(TraceApi):
             raise InvalidRequestError("limit", f"{limit} is below one")
         start = _offset(cursor)
         with self.reading() as view:
-            found, total = view.reader.search_nodes(text.split(), limit, start)
+            found, total = view.reader.nodes.search(text.split(), limit, start)
             assets = Assets(view.reader, view.graph.nodes.identities)
             entities = [_summary(node, number, assets) for number, node in found.items()]
         after = start + len(entities)
@@ -98,10 +98,10 @@ class EntityApi(TraceApi):
         identities = view.graph.nodes.identities
         facets: dict[str, bytes] = {}
         for name in identities.group(number):
-            facets.update(view.reader.facets(name))
+            facets.update(view.reader.facets.of(name))
         summary = _summary(node, number, Assets(view.reader, identities))
         tags, _ = read_tags(facets.get("tags"))
-        span = view.reader.node_span(number)
+        span = view.reader.nodes.span(number)
         names = identities.group(number)
         jobs = [node] if isinstance(node, JobId) else writers_of_all(view.reader, names)
         filled = None if isinstance(node, JobId) else last_filled(view.reader, jobs)
@@ -117,7 +117,7 @@ class EntityApi(TraceApi):
             columns=[
                 ColumnInfo(name=column.path, type=column.type, description=column.description)
                 for name in identities.group(number)
-                for column in view.reader.schema(name)
+                for column in view.reader.facets.schema(name)
             ],
             owners=list(read_owners(facets.get("ownership"))),
             tags=sorted(tags),

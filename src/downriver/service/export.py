@@ -113,10 +113,10 @@ class ExportApi(TraceApi):
     def _marks(self, node: TraceNode, reader: CatalogReader) -> list[str]:
         if node.kind == "job":
             return self._if_broken([JobId(node.namespace, node.name)], reader)
-        number = reader.get_node(DatasetId(node.namespace, node.name))
-        whole, by_column = read_tags(reader.facets(number).get("tags"))
+        number = reader.nodes.get(DatasetId(node.namespace, node.name))
+        whole, by_column = read_tags(reader.facets.of(number).get("tags"))
         tags = whole if node.field is None else by_column.get(node.field.casefold(), frozenset())
-        writers = [job for job in reader.writers_of(number) if isinstance(job, JobId)]
+        writers = [job for job in reader.nodes.writers_of(number) if isinstance(job, JobId)]
         broken = [] if node.kind == "column" else self._if_broken(writers, reader)
         return [*(tag for tag in _TAGS if tag in tags), *broken]
 
@@ -129,7 +129,7 @@ class ExportApi(TraceApi):
         """Return how each column of a dataset is made."""
         dataset = DatasetId(node.namespace, node.name)
         with self.reading() as view:
-            fields = view.reader.list_fields(view.reader.get_node(dataset))
+            fields = view.reader.columns.list_names(view.reader.nodes.get(dataset))
             return [found for field in fields for found in self._derived(dataset, field, view)]
 
     def _derived(

@@ -98,12 +98,12 @@ class GovernApi(StoreSession):
                 None if since is None else parse_since(since, now()),
                 limit,
             )
-            return view.reader.recorded.find(wanted)
+            return view.reader.findings.find(wanted)
 
     def waiting_alerts(self) -> list[ChannelBacklog]:
         """Return what the channels have still to be told."""
         with self.store.reader() as reader:
-            return reader.recorded.waiting()
+            return reader.findings.waiting()
 
     def monitor(self, watch: WatchConfig) -> Monitor:
         """Return a monitor that looks at this store."""
@@ -115,7 +115,7 @@ class GovernApi(StoreSession):
         folder = Folder(place)
         name = f"lake {folder.location}"
         with self.store.reader() as reader:
-            after = int(reader.recorded.state(name) or b"0")
+            after = int(reader.findings.state(name) or b"0")
         last = max((batch.number for batch in read_current_version(folder).batches), default=0)
         if last <= after:
             return 0

@@ -105,7 +105,7 @@ class TraceApi(StoreSession):
         except ValueError as exc:
             raise InvalidRequestError("event", f"{digest!r} is not hexadecimal") from exc
         with self.store.reader() as reader:
-            found = reader.find_event(wanted)
+            found = reader.log.find_event(wanted)
         if found is None:
             raise EntityNotFoundError(digest)
         return found

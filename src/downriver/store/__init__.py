@@ -1,6 +1,6 @@
 """The log and the catalog folded from it: SQLite embedded, PostgreSQL for teams."""
 
-from downriver.store.catalog.descriptions import Run
+from downriver.store.catalog.facets import Run
 from downriver.store.catalog.reader import CatalogCounts, CatalogReader
 from downriver.store.chain import Verification, verify_chain
 from downriver.store.group_commit import GroupCommit

@@ -149,7 +149,7 @@ def ask(
 
 def node_entity(node: Name, reader: CatalogReader) -> Entity:
     made = JobId if node.kind == "job" else DatasetId
-    number = reader.find_node(made(node.namespace, node.name))
+    number = reader.nodes.find(made(node.namespace, node.name))
     assert number is not None
     return Entity(made(node.namespace, node.name), number)
 

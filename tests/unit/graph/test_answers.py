@@ -211,8 +211,8 @@ def test_every_edge_carries_its_evidence(lineage: Lineage) -> None:
     assert (edge.first_seen, edge.last_seen) == ("2026-01-01T00:00:00Z", "2026-01-05T00:00:00Z")
     assert edge.confidence == "exact"
     with lineage.store.reader() as reader:
-        assert reader.find_event(bytes.fromhex(edge.first_event)) == first
-        assert reader.find_event(bytes.fromhex(edge.last_event)) == last
+        assert reader.log.find_event(bytes.fromhex(edge.first_event)) == first
+        assert reader.log.find_event(bytes.fromhex(edge.last_event)) == last
 
 
 def test_cycles_diamonds_and_self_loops_are_counted_once(lineage: Lineage) -> None:

@@ -199,7 +199,7 @@ def assert_traces_agree(story, folder, smallest_fold, questions, every=1):
     with told(story, folder, smallest_fold) as (index, reader):
         for dataset, field in columns[::every]:
             node = node_entity(dataset, reader)
-            number, _ = reader.find_column(node.node, field)
+            number, _ = reader.columns.find(node.node, field)
             column = ColumnId(DatasetId(dataset.namespace, dataset.name), field)
             entity = Entity(column, node.node, number)
             for downstream in (True, False):

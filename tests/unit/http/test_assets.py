@@ -92,7 +92,7 @@ def test_the_code_says_which_columns_are_used_and_how(client: TestClient, lineag
     with lineage.reading() as view:
 
         def uses(job: str) -> dict[str, bool]:
-            code = parse_code(view.reader.facets(lineage.resolve(f"job:{job}", view).node))
+            code = parse_code(view.reader.facets.of(lineage.resolve(f"job:{job}", view).node))
             assert code is not None
             used: dict[str, bool] = {}
             for reference in code.references or ():

@@ -125,7 +125,7 @@ def test_a_waiver_that_is_used_goes_into_the_log(shop: Estate) -> None:
     assert shop.lineage.status().counts.events == before + 1
     with shop.lineage.reading() as view:
         node = shop.lineage.resolve("raw.orders", view).node
-        assert b"the dashboard is being rebuilt" in view.reader.facets(node)["downriver_waivers"]
+        assert b"the dashboard is being rebuilt" in view.reader.facets.of(node)["downriver_waivers"]
     assert shop.lineage.verify().ok
 
 

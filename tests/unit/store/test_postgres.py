@@ -169,7 +169,7 @@ class TestServer:
             thread.join()
         assert failures == []
         with stores[0].reader() as reader:
-            assert verify_chain(reader.log()).entries == 40
+            assert verify_chain(reader.log.entries()).entries == 40
         for store in stores:
             store.close()
 
@@ -246,9 +246,11 @@ class TestServer:
         def lists(store: Store) -> tuple:
             store.append(events)
             with store.reader() as reader:
-                table = reader.find_node(DatasetId(DATABASE, "t"))
-                job = reader.find_node(JobId(JOBS, "load"))
-                return reader.list_fields(table), [run.run for run in reader.runs(job, 100)]
+                table = reader.nodes.find(DatasetId(DATABASE, "t"))
+                job = reader.nodes.find(JobId(JOBS, "load"))
+                return reader.columns.list_names(table), [
+                    run.run for run in reader.runs.latest(job, 100)
+                ]
 
         with psycopg.connect(postgres_url, autocommit=True) as admin:
             try:
@@ -291,7 +293,7 @@ class TestConnections:
 
         def read_on() -> None:
             with store.reader() as reader:
-                entries = reader.log()
+                entries = reader.log.entries()
                 cut_connections(admin)
                 list(entries)
 

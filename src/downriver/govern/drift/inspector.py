@@ -98,7 +98,7 @@ class Inspector:
             if job and len(versions) > 1:
                 runs = self._begun(self._reader.history.runs(job, _RUNS, self._now))
                 done = sum(run.state is RunState.COMPLETE for run in runs)
-                name = self._reader.nodes([job])[job]
+                name = self._reader.nodes.by_ids([job])[job]
                 if isinstance(name, JobId):
                     yield from find_claim_drift(name, dataset, versions, done, self._settled_at)
 
@@ -160,9 +160,9 @@ class Inspector:
             *flow.ends.target[leaving].tolist(),
             *flow.ends.source[entering].tolist(),
         ]
-        names = self._reader.nodes(far)
+        names = self._reader.nodes.by_ids(far)
         ids, kinds = flow.id[numbers].tolist(), flow.kind[numbers].tolist()
-        spans = self._reader.edge_spans(ids)
+        spans = self._reader.evidence.edges(ids)
         for number, kind, other in zip(ids, kinds, far, strict=True):
             dataset = names[other]
             span = spans[number]
@@ -173,5 +173,5 @@ class Inspector:
         if not job:
             return None
         if job not in self._job_names:
-            self._job_names[job] = str(self._reader.nodes([job])[job])
+            self._job_names[job] = str(self._reader.nodes.by_ids([job])[job])
         return self._job_names[job]

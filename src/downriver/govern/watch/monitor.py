@@ -104,7 +104,7 @@ class Monitor:
 
     def _to_inspect(self, view: CatalogSnapshot, now: int) -> tuple[_Progress, list[int]]:
         reader, identities = view.reader, view.graph.nodes.identities
-        body = reader.recorded.state(_STATE)
+        body = reader.findings.state(_STATE)
         before = msgspec.json.decode(body, type=_Progress) if body else _Progress()
         state = reader.state()
         progress = _Progress(state.generation, state.seq, self._settings)
@@ -128,15 +128,15 @@ class Monitor:
 
     def _touched(self, reader: CatalogReader, after: int) -> Iterator[int]:
         named: set[NodeId] = set()
-        for entry in reader.log(after):
+        for entry in reader.log.entries(after):
             named |= _named_in(decompress(entry.body) or b"")
         for node in named:
-            number = reader.find_node(node)
+            number = reader.nodes.find(node)
             if number is not None:
                 yield number
 
     def _with_findings(self, reader: CatalogReader, identities: Identities) -> Iterator[int]:
-        for entity in reader.recorded.open_entities():
+        for entity in reader.findings.open_entities():
             found = find_entity(entity, reader, identities)
             if found is not None:
                 yield found.node

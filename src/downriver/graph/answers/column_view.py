@@ -115,7 +115,7 @@ class ColumnView:
 
     def nodes(self, depths: Mapping[int, int]) -> dict[int, TraceNode]:
         """Return columns under the name that speaks for their dataset."""
-        places = self._reader.fields(self._columns.places(depths))
+        places = self._reader.columns.by_ids(self._columns.places(depths))
         spoken = self._graph.identities.display_names({d for d, _ in places.values()}, self._reader)
         ranks = self._ranks(depths)
         return {
@@ -139,7 +139,7 @@ class ColumnView:
         implied = steps.edges == IMPLIED
         contained = zip(steps.source[implied].tolist(), steps.target[implied].tolist(), strict=True)
         sightings = self._sightings(WalkedEdges(*(part[~implied] for part in steps)))
-        jobs = self._reader.nodes({statement.job for statement in sightings})
+        jobs = self._reader.nodes.by_ids({statement.job for statement in sightings})
         return [
             *(self._derives(said, seen, nodes, jobs) for said, seen in sightings.items()),
             *(_contains(nodes[star].id, nodes[column].id) for star, column in set(contained)),
@@ -148,8 +148,8 @@ class ColumnView:
     def _sightings(self, steps: WalkedEdges) -> dict[_Statement, list[_Sighting]]:
         columns = self._columns
         claims = columns.claim[steps.edges]
-        details = self._reader.said(set(claims.tolist()))
-        spans = self._reader.claim_spans(set(claims.tolist()))
+        details = self._reader.evidence.transformations(set(claims.tolist()))
+        spans = self._reader.evidence.claims(set(claims.tolist()))
         sightings: dict[_Statement, list[_Sighting]] = defaultdict(list)
         for source, target, job, rank, place, claim in zip(
             steps.source.tolist(),

@@ -99,7 +99,7 @@ class DiagnosisBuilder:
                 depth = abs(node.depth)
                 depths[dataset] = min(depths.get(dataset, depth), depth)
         for dataset, depth in sorted(depths.items(), key=lambda item: item[1]):
-            number = self._reader.get_node(dataset)
+            number = self._reader.nodes.get(dataset)
             names = self._identities.group(number)
             yield _Place(dataset, number, depth, writers_of_all(self._reader, names))
 
@@ -137,7 +137,7 @@ class DiagnosisBuilder:
         }
         latest: dict[tuple[str, str | None], QualityResult] = {}
         for name in self._identities.group(place.number):
-            for body, at in self._reader.quality(name):
+            for body, at in self._reader.facets.quality(name):
                 for check in _read_checks(body):
                     if check.column is None or check.column in fields:
                         latest[check.assertion, check.column] = QualityResult(

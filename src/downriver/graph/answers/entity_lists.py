@@ -165,7 +165,7 @@ class _StepFacts:
             )
         }
         found: dict[tuple[str, str], FlowFacet] = {}
-        for number, _, body in self._reader.facets_among(numbers, FLOW_PREFIX):
+        for number, _, body in self._reader.facets.among(numbers, FLOW_PREFIX):
             flow = parse_flow(body)
             found[flow.source, numbers[number]] = flow
         return found
@@ -174,7 +174,7 @@ class _StepFacts:
         jobs = {self._numbers[n.id]: n.id for n in answer.nodes if n.kind == "job"}
         found = {name: _Words() for name in jobs.values()}
         for facet, field in (("documentation", "description"), ("jobType", "processingType")):
-            for number, name, body in self._reader.facets_among(jobs, facet):
+            for number, name, body in self._reader.facets.among(jobs, facet):
                 if name == facet:
                     setattr(found[jobs[number]], field, getattr(_read_words(body), field))
         return found

@@ -30,14 +30,14 @@ def list_last_runs(reader: CatalogReader, jobs: Iterable[NodeId], limit: int) ->
     """Return the last runs of jobs, of each job the latest first."""
     found = []
     for job in jobs:
-        number = reader.get_node(job)
-        found += [_last_run(reader, number, job, run) for run in reader.runs(number, limit)]
+        number = reader.nodes.get(job)
+        found += [_last_run(reader, number, job, run) for run in reader.runs.latest(number, limit)]
     return found
 
 
 def writers_of_all(reader: CatalogReader, names: Iterable[int]) -> list[NodeId]:
     """Return the jobs that write a dataset under any of its names."""
-    return list(dict.fromkeys(job for name in names for job in reader.writers_of(name)))
+    return list(dict.fromkeys(job for name in names for job in reader.nodes.writers_of(name)))
 
 
 def last_filled(reader: CatalogReader, jobs: Iterable[NodeId]) -> int | None:
@@ -45,7 +45,7 @@ def last_filled(reader: CatalogReader, jobs: Iterable[NodeId]) -> int | None:
     ends = [
         run.state_at
         for job in jobs
-        for run in reader.runs(reader.get_node(job), _RUNS_LOOKED_AT)
+        for run in reader.runs.latest(reader.nodes.get(job), _RUNS_LOOKED_AT)
         if run.state is RunState.COMPLETE
     ]
     return max(ends, default=None)
@@ -59,7 +59,7 @@ def _last_run(reader: CatalogReader, number: int, job: NodeId, run: Run) -> Last
         state=run.state.name,
         started_at=_time(run.started_at),
         ended_at=_time(run.ended_at),
-        error=_error(reader.run_facets(number, run.run)) if failed else "",
+        error=_error(reader.runs.facets(number, run.run)) if failed else "",
     )
 
 

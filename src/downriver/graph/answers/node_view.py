@@ -79,13 +79,13 @@ class NodeView:
     def edges(self, steps: WalkedEdges, nodes: Mapping[int, TraceNode]) -> list[TraceEdge]:
         """Return edges with their evidence: one for all names under which it was seen."""
         sightings = self._sightings(steps)
-        jobs = self._reader.nodes({job for *_, job in sightings})
+        jobs = self._reader.nodes.by_ids({job for *_, job in sightings})
         return [self._edge(key, span, nodes, jobs) for key, span in sightings.items()]
 
     def _sightings(self, steps: WalkedEdges) -> dict[_Key, Span]:
         flow = self._graph.flow
         ids = flow.id[steps.edges].tolist()
-        spans = self._reader.edge_spans(set(ids))
+        spans = self._reader.evidence.edges(set(ids))
         keys = zip(
             steps.source.tolist(),
             steps.target.tolist(),
@@ -136,14 +136,14 @@ class NodeView:
         ends, root = self._graph.flow.ends, np.array([self.root], np.int32)
         if len(ends.leaving.of(root)) or len(ends.entering.of(root)):
             return []
-        children = [str(child) for child in self._reader.children_of(self.root)]
+        children = [str(child) for child in self._reader.nodes.children_of(self.root)]
         if not children:
             return []
         listed = ", ".join(children[:5]) + (", …" if len(children) > 5 else "")
         return [
             BlindSpot(
                 kind="child_jobs",
-                entity=str(self._reader.nodes([self.root])[self.root]),
+                entity=str(self._reader.nodes.by_ids([self.root])[self.root]),
                 message=f"moves no data itself but runs {len(children)} jobs: {listed}",
             )
         ]
@@ -156,7 +156,7 @@ class NodeView:
                 entity=str(name),
                 message="no event of this job has named an input, so what feeds it is unknown",
             )
-            for node, name in self._reader.nodes(reached.tolist()).items()
+            for node, name in self._reader.nodes.by_ids(reached.tolist()).items()
             if isinstance(name, JobId) and not self._is_fed(walk, node)
         ]
         return limit_blind_spots(sorted(spots, key=lambda spot: spot.entity), len(spots))

@@ -26,7 +26,7 @@ def find_readers(graph: NodeGraph, reader: CatalogReader, jobs: Ints) -> set[int
     """Return those of the jobs that are marked as readers and write nothing."""
     marked = {
         node
-        for node, name, body in reader.facets_among(jobs.tolist(), "jobType")
+        for node, name, body in reader.facets.among(jobs.tolist(), "jobType")
         if name == "jobType" and _is_read(body)
     }
     # A job that is named after the dataset it writes may have the name of a reader: `app.count`.

@@ -164,7 +164,7 @@ def _not_seen_yet(
     if question.as_of == FOREVER:
         return
     names = index.nodes.identities.group(entity.node)
-    first_at = min(reader.node_span(name).first.at for name in names)
+    first_at = min(reader.nodes.span(name).first.at for name in names)
     if first_at > question.as_of:
         message = f"first seen {render_time(first_at)}; of any time before that nothing is known"
         yield BlindSpot(kind="not_seen_yet", entity=str(entity.id), message=message)

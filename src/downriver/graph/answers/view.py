@@ -117,8 +117,8 @@ def merge_spans(spans: Iterable[Span]) -> Span:
 
 def reported_blind_spots(reader: CatalogReader, nodes: Iterable[int]) -> list[BlindSpot]:
     """Return the blind spots that jobs carry in a facet, such as SQL that could not be parsed."""
-    bodies = reader.blind_spots(nodes)
-    names = reader.nodes(bodies)
+    bodies = reader.facets.blind_spots(nodes)
+    names = reader.nodes.by_ids(bodies)
     spots = [
         BlindSpot(
             kind=spot.kind, entity=str(names[node]), message=_with_line(spot.message, spot.line)

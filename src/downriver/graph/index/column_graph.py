@@ -78,11 +78,11 @@ class ColumnGraph:
     def loaded(self, reader: CatalogReader, changed_after: int) -> ColumnGraph:
         """Return the graph with the columns, claims and edges that are new, and new times."""
         graph = self
-        for table in tables(_with_hashes(reader.columns(self.size - 1)), _COLUMNS):
+        for table in tables(_with_hashes(reader.changes.columns(self.size - 1)), _COLUMNS):
             graph = graph._with_columns(table)
-        for table in tables(reader.claims(changed_after), _CLAIMS):
+        for table in tables(reader.changes.claims(changed_after), _CLAIMS):
             graph = graph._with_claims(table)
-        derivations = reader.derivations(self.last_claim)
+        derivations = reader.changes.derivations(self.last_claim)
         while some := list(islice(derivations, _CLAIMS_AT_ONCE)):
             graph = graph._with_derivations(some)
         return replace(

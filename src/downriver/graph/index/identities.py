@@ -154,9 +154,11 @@ class Identities:
     def display_names(self, nodes: Iterable[int], reader: CatalogReader) -> dict[int, DisplayName]:
         """Return the name that answers show for each node."""
         if not self:
-            return {node: DisplayName(name, ()) for node, name in reader.nodes(nodes).items()}
+            return {
+                node: DisplayName(name, ()) for node, name in reader.nodes.by_ids(nodes).items()
+            }
         groups = {node: self.group(node) for node in nodes}
-        ids = reader.nodes({member for group in groups.values() for member in group})
+        ids = reader.nodes.by_ids({member for group in groups.values() for member in group})
         return {node: self._choose(group, ids) for node, group in groups.items()}
 
     def _choose(self, group: list[int], ids: dict[int, NodeId]) -> DisplayName:

@@ -55,7 +55,7 @@ class NodeGraph:
     def loaded(self, reader: CatalogReader, changed_after: int) -> NodeGraph:
         """Return the graph with the edges that were added or seen again after a log entry."""
         graph = self
-        for table in tables(reader.edges(changed_after), EDGE_COLUMNS):
+        for table in tables(reader.changes.edges(changed_after), EDGE_COLUMNS):
             graph = graph._merged(table)
         return replace(
             graph,

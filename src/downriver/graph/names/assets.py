@@ -41,7 +41,7 @@ def find_asset(text: str, reader: CatalogReader, identities: Identities) -> Enti
         found = resolve_name_or_asset(text, reader, identities)
         # Of several names of one thing, the one that was registered.
         named = [n for n in identities.group(found.node) if n in registered] or [found.node]
-    return Entity(reader.nodes([named[0]])[named[0]], named[0])
+    return Entity(reader.nodes.by_ids([named[0]])[named[0]], named[0])
 
 
 def resolve_name_or_asset(text: str, reader: CatalogReader, identities: Identities) -> Entity:
@@ -49,18 +49,18 @@ def resolve_name_or_asset(text: str, reader: CatalogReader, identities: Identiti
     if text.startswith(ASSET_PREFIX):
         for number, asset in _registered(reader).items():
             if asset.id == text:
-                return Entity(reader.nodes([number])[number], number)
+                return Entity(reader.nodes.by_ids([number])[number], number)
     return resolve(text, reader, identities)
 
 
 def _registered(reader: CatalogReader) -> dict[int, AssetFacet]:
-    return {number: parse_asset(body) for number, body in reader.facets_named(ASSET).items()}
+    return {number: parse_asset(body) for number, body in reader.facets.named(ASSET).items()}
 
 
 def is_taken(wanted: str, node: NodeId, reader: CatalogReader) -> bool:
     """Whether another node was registered under an id."""
     known = _registered(reader)
-    names = reader.nodes(known)
+    names = reader.nodes.by_ids(known)
     return any(asset.id == wanted and names[n] != node for n, asset in known.items())
 
 
@@ -76,7 +76,7 @@ class Assets:
 
     def ref(self, node: NodeId) -> AssetRef:
         """Return a node as an asset, registered or not."""
-        number = self._reader.get_node(node)
+        number = self._reader.nodes.get(node)
         asset = self.registered(number)
         if asset is not None:
             return AssetRef(id=asset.id, name=asset.name, asset_type=asset.assetType)
@@ -100,9 +100,9 @@ class Assets:
         return dataset_type(node)
 
     def _makers(self, node: DatasetId) -> list[int]:
-        names = self._identities.group(self._reader.get_node(node))
-        makers = [job for name in names for job in self._reader.writers_of(name)]
-        return [self._reader.get_node(job) for job in makers]
+        names = self._identities.group(self._reader.nodes.get(node))
+        makers = [job for name in names for job in self._reader.nodes.writers_of(name)]
+        return [self._reader.nodes.get(job) for job in makers]
 
     def _job_type(self, number: int) -> str:
         kind = self._job_facet(number)
@@ -113,7 +113,7 @@ class Assets:
         return "dbt_model" if kind.integration.upper() == "DBT" else "script"
 
     def _job_facet(self, number: int) -> _JobType:
-        body = self._reader.facets(number).get("jobType")
+        body = self._reader.facets.of(number).get("jobType")
         try:
             return msgspec.json.decode(body, type=_JobType) if body else _JobType()
         except msgspec.DecodeError:
@@ -176,7 +176,7 @@ class _Tree:
             self._above.nodes.setdefault(edge.target, []).append(edge.source)
 
     def node(self, key: str) -> AssetNode:
-        number = self._reader.get_node(self._ids[key])
+        number = self._reader.nodes.get(self._ids[key])
         ref = self._assets.ref(self._ids[key])
         asset = self._assets.registered(number)
         source_ref = asset.sourceRef if asset is not None else ""
@@ -222,10 +222,10 @@ class _Tree:
         made = self._below.of(key) or self._above_made(key)
         if not isinstance(job, JobId) or len(made) != 1 or made[0] not in self._ids:
             return None
-        if self._assets.registered(self._reader.get_node(job)) is not None:
+        if self._assets.registered(self._reader.nodes.get(job)) is not None:
             return None
         table = self._ids[made[0]]
-        is_dbt = self._assets.type_of(job, self._reader.get_node(job)) == "dbt_model"
+        is_dbt = self._assets.type_of(job, self._reader.nodes.get(job)) == "dbt_model"
         return made[0] if is_dbt or short_name(job.name) == short_name(table.name) else None
 
     def _above_made(self, key: str) -> list[str]:
@@ -239,9 +239,9 @@ class _Tree:
             return False
         if not downstream or isinstance(node, JobId):
             return True
-        registered = self._assets.registered(self._reader.get_node(node))
+        registered = self._assets.registered(self._reader.nodes.get(node))
         return registered is not None or bool(self._below.of(key))
 
     def _first_seen(self, key: str) -> tuple[int, str]:
-        span = self._reader.node_span(self._reader.get_node(self._ids[key]))
+        span = self._reader.nodes.span(self._reader.nodes.get(self._ids[key]))
         return span.first.at, key

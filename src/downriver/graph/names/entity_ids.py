@@ -70,5 +70,5 @@ class EntityNames:
             return True
         if word in (entity.id.namespace, dataset_type(entity.id)):
             return True
-        registered = self._reader.facets(entity.node).get(ASSET)
+        registered = self._reader.facets.of(entity.node).get(ASSET)
         return registered is not None and parse_asset(registered).assetType == word

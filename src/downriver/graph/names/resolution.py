@@ -161,7 +161,7 @@ _RULES: tuple[Callable[[_Search], Iterator[Entity]], ...] = (
 
 
 def _named(search: _Search, fits: Callable[[NodeId], bool]) -> Iterator[Entity]:
-    for number, node in search.reader.nodes_named(search.text).items():
+    for number, node in search.reader.nodes.named(search.text).items():
         if isinstance(node, search.nodes) and fits(node):
             yield Entity(node, number)
 
@@ -177,13 +177,13 @@ def _columns(search: _Search, fits: Callable[[str, str], bool]) -> Iterator[Enti
 def _datasets(
     name: str, fits: Callable[[str, str], bool], search: _Search
 ) -> Iterator[tuple[int, DatasetId]]:
-    for number, node in search.reader.nodes_named(name).items():
+    for number, node in search.reader.nodes.named(name).items():
         if isinstance(node, DatasetId) and fits(node.name, name):
             yield number, node
 
 
 def _exact(node: NodeId, search: _Search) -> Iterator[Entity]:
-    number = search.reader.find_node(node)
+    number = search.reader.nodes.find(node)
     if number is not None:
         yield Entity(node, number)
 
@@ -194,16 +194,18 @@ def _column(number: int, dataset: DatasetId, field: str, search: _Search) -> Ite
         return
     for same in search.identities.group(number):
         for name in _fields(same, field, search.reader):
-            found = search.reader.find_column(same, name)
+            found = search.reader.columns.find(same, name)
             if found is not None:
                 yield Entity(ColumnId(dataset, name), same, found[0])
 
 
 def _fields(dataset: int, wanted: str, reader: CatalogReader) -> list[str]:
-    found = reader.find_column(dataset, wanted)
+    found = reader.columns.find(dataset, wanted)
     if found is not None:
         return [found[1]]
-    return [name for name in reader.list_fields(dataset) if name.casefold() == wanted.casefold()]
+    return [
+        name for name in reader.columns.list_names(dataset) if name.casefold() == wanted.casefold()
+    ]
 
 
 def _splits(text: str, separator: str) -> Iterator[tuple[str, str]]:
@@ -232,12 +234,12 @@ def _near(search: _Search) -> list[str]:
         known = {
             name: f"{node.name}.{name}"
             for number, node in _datasets(dataset, _ends, search)
-            for name in search.reader.list_fields(number)
+            for name in search.reader.columns.list_names(number)
         }
         near = _closest(field, list(known), lambda name: name)
         if near:
             return [known[name] for name in near]
-    names = list(dict.fromkeys(search.reader.list_names(_NAMES_COMPARED)))
+    names = list(dict.fromkeys(search.reader.nodes.list_names(_NAMES_COMPARED)))
     return _closest(search.text, names, lambda name: name) or _closest(
         search.text, names, short_name
     )

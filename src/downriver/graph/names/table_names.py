@@ -40,13 +40,13 @@ class CatalogNames:
     def columns_of(self, table: str) -> list[str] | None:
         """Return the columns of the current schema of a table, if one is known."""
         entity = self._find(table)
-        columns = self._reader.schema(entity.node) if entity is not None else []
+        columns = self._reader.facets.schema(entity.node) if entity is not None else []
         return [column.path for column in columns if "." not in column.path] or None
 
     def columns_of_dataset(self, dataset: DatasetId) -> list[str] | None:
         """Return the columns of the current schema of a dataset, if one is known."""
-        node = self._reader.find_node(dataset)
-        columns = self._reader.schema(node) if node is not None else []
+        node = self._reader.nodes.find(dataset)
+        columns = self._reader.facets.schema(node) if node is not None else []
         return [column.path for column in columns if "." not in column.path] or None
 
     def _find(self, table: str) -> Entity | None:
@@ -107,9 +107,9 @@ class DbtNames:
         known = self._jobs.get(path)
         if known is not None:
             return known
-        for number, node in self._reader.nodes_named(name).items():
+        for number, node in self._reader.nodes.named(name).items():
             if isinstance(node, JobId) and node.namespace == self._job_namespace:
-                code = parse_code(self._reader.facets(number))
+                code = parse_code(self._reader.facets.of(number))
                 if code is not None and code.path and path.endswith(code.path):
                     return node
         return None
@@ -126,7 +126,7 @@ class DbtNames:
         if name in self._exposures:
             return self._exposures[name]
         jobs, datasets = [], []
-        for node in self._reader.nodes_named(name).values():
+        for node in self._reader.nodes.named(name).values():
             if isinstance(node, JobId) and node.name.startswith("exposure."):
                 jobs += [node] if node.namespace == self._job_namespace else []
             elif isinstance(node, DatasetId) and node.namespace.startswith("dbt://"):
@@ -136,7 +136,7 @@ class DbtNames:
     def _known_maker(self, dataset: DatasetId) -> JobId | None:
         """Return the job that dbt told the catalog of, by the name of what it makes."""
         short = dataset.name.rpartition(".")[2]
-        for node in self._reader.nodes_named(short).values():
+        for node in self._reader.nodes.named(short).values():
             if isinstance(node, JobId) and node.namespace == self._job_namespace:
                 return node
         return None

@@ -133,7 +133,7 @@ class SimulationCatalog:
     def _facets_of(self, node: int) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
         for name in self._graph.nodes.identities.group(node):
-            found = {**found, **self._read.facets(name)}
+            found = {**found, **self._read.facets.of(name)}
         return found
 
     def fields(self, node: int) -> tuple[CatalogColumn, ...] | None:
@@ -172,16 +172,16 @@ class SimulationCatalog:
         """Return the columns that a schema, an edge or a query has told of."""
         names = [field.name for field in self.fields(node) or ()]
         for same in self._graph.nodes.identities.group(node):
-            names += self._read.list_fields(same)
+            names += self._read.columns.list_names(same)
         return list(dict.fromkeys(names))
 
     def nodes_named(self, name: str) -> dict[int, NodeId]:
         """Return every dataset and job whose name ends so."""
-        return self._read.nodes_named(name)
+        return self._read.nodes.named(name)
 
     def find_dataset(self, dataset: DatasetId) -> int | None:
         """Return the number of a dataset, None when no event has told of it."""
-        number = self._read.find_node(dataset)
+        number = self._read.nodes.find(dataset)
         return None if number is None else self.canonical(number)
 
     # Who reads and writes
@@ -254,7 +254,7 @@ class SimulationCatalog:
         )  # fmt: skip
 
     def _load_job(self, job: int) -> Process:
-        facets = self._read.facets(job)
+        facets = self._read.facets.of(job)
         code = parse_code(facets)
         sql, dialect = (
             read_string(facets.get("sql"), "query"),
@@ -263,7 +263,7 @@ class SimulationCatalog:
         raw = (code.raw if code is not None else "") or sql
         return Process(
             job,
-            self._read.nodes([job])[job],
+            self._read.nodes.by_ids([job])[job],
             self._ends(job, leaving=False),
             self._ends(job, leaving=True),
             self._script(sql, dialect) if sql else None,
@@ -361,8 +361,8 @@ class SimulationCatalog:
         """Return when a process last ran, or was last told of."""
         if process.key < 0:
             return None
-        runs = self._read.runs(process.key, 1)
-        at = runs[0].last_at if runs else self._read.node_span(process.key).last.at
+        runs = self._read.runs.latest(process.key, 1)
+        at = runs[0].last_at if runs else self._read.nodes.span(process.key).last.at
         return render_time(at)
 
     def stated_spots(self, jobs: list[int]) -> list[BlindSpot]:
@@ -370,7 +370,7 @@ class SimulationCatalog:
         unknown = [job for job in jobs if job not in self._stated]
         if unknown:
             self._stated.update({job: [] for job in unknown})
-            for job, body in self._read.blind_spots(unknown).items():
+            for job, body in self._read.facets.blind_spots(unknown).items():
                 name = str(self.process(job).id)
                 self._stated[job] = [_stated(name, spot) for spot in parse_blind_spots(body)]
         return [spot for job in jobs for spot in self._stated[job]]

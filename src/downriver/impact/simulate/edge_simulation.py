@@ -67,7 +67,7 @@ class ColumnEdgeLoader:
         tos = columns.flow.target[edges].tolist()
         current = _current_claims(claims.tolist(), columns.dataset[tos].tolist(), reader)
         ranks = columns.rank[edges].tolist()
-        names = reader.fields(columns.places({*froms, *tos}))
+        names = reader.columns.by_ids(columns.places({*froms, *tos}))
         found = []
         for claim, one, other, rank in zip(claims.tolist(), froms, tos, ranks, strict=True):
             dataset, target = names[other]
@@ -79,7 +79,7 @@ class ColumnEdgeLoader:
 
 def _current_claims(claims: list[int], datasets: list[int], reader: CatalogReader) -> set[int]:
     """Of what a job has said about one dataset, only what it said last still counts."""
-    spans = reader.claim_spans(set(claims))
+    spans = reader.evidence.claims(set(claims))
     latest: dict[int, int] = {}
     for claim, dataset in zip(claims, datasets, strict=True):
         latest[dataset] = max(latest.get(dataset, 0), spans[claim].last.at)

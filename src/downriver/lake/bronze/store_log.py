@@ -37,7 +37,7 @@ def export_log(
         last = reader.state().seq
         if last <= after:
             return None
-        entries = reader.log(after)
+        entries = reader.log.entries(after)
         for number in range(last):
             records = [
                 _read_entry(source, entry) for entry in islice(entries, _LOG_ENTRIES_PER_FILE)

@@ -1,7 +1,7 @@
-"""What happened to a dataset or a job over time, as the catalog remembers it.
+"""The past of a dataset or job: versions of its facets, measures of its data, its runs.
 
-Everything is ordered by when events happened, never by when they arrived, so that the same events
-tell the same history in whatever order they came.
+Everything is ordered by the time of the events, not by their arrival. The same events give the same
+history in whatever order they arrived.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from downriver.model.facts import EventRef, FacetRole, RunState, Span
-from downriver.store.catalog.rows import CatalogQueries, read_body, read_span
+from downriver.store.catalog.rows import read_body, read_span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from downriver.store.port import SqlQueries
 
 # Bodies are joined to the few that are left.
 _MEASURES = """
@@ -69,8 +71,11 @@ class JobRun(NamedTuple):
         return self.state_at if self.state.terminal else None
 
 
-class HistoryQueries(CatalogQueries):
-    """Questions about the past, within one view of a store."""
+class HistoryQueries:
+    """Reads the past of datasets and jobs."""
+
+    def __init__(self, queries: SqlQueries) -> None:
+        self._queries = queries
 
     def facet_versions(self, node: int, name: str) -> list[FacetVersion]:
         """Return every body a facet of a node had, the first seen first."""
@@ -79,7 +84,7 @@ class HistoryQueries(CatalogQueries):
             WHERE f.node = ? AND f.role = ? AND f.name = ? AND f.run = 0
             ORDER BY f.first_at, f.first_event, f.digest
         """
-        rows = self._query(sql, (node, int(FacetRole.NODE), name))
+        rows = self._queries.rows(sql, (node, int(FacetRole.NODE), name))
         return [FacetVersion(bytes(r[0]), read_body(r[1]), read_span(r[2:])) for r in rows]
 
     def claims(self, job: int, dataset: int | None = None) -> dict[int, list[FacetVersion]]:
@@ -92,7 +97,7 @@ class HistoryQueries(CatalogQueries):
         """
         found: dict[int, list[FacetVersion]] = {}
         given = (job,) if dataset is None else (job, dataset)
-        for dataset, digest, body, facet, *span in self._query(sql, given):
+        for dataset, digest, body, facet, *span in self._queries.rows(sql, given):
             version = FacetVersion(
                 bytes(digest), read_body(body), read_span(tuple(span)), job, facet
             )
@@ -110,7 +115,7 @@ class HistoryQueries(CatalogQueries):
         found = [
             row
             for which in (of_runs, of_none)
-            for row in self._query(_MEASURES.format(which), (dataset, until, until, limit))
+            for row in self._queries.rows(_MEASURES.format(which), (dataset, until, until, limit))
         ]
         found.sort(key=lambda row: (row[0], bytes(row[1]), bytes(row[2])))
         rows = found[-limit:]
@@ -127,7 +132,7 @@ class HistoryQueries(CatalogQueries):
         ]
 
     def _runs_of(self, numbers: Iterable[int]) -> dict[int, tuple[int, str]]:
-        rows = self._rows_in("SELECT id, job, run FROM runs WHERE id IN", list(numbers))
+        rows = self._queries.rows_in("SELECT id, job, run FROM runs WHERE id IN", list(numbers))
         return {number: (job, run) for number, job, run in rows}
 
     def runs(self, job: int, limit: int, until: int) -> list[JobRun]:
@@ -136,7 +141,7 @@ class HistoryQueries(CatalogQueries):
             SELECT {_RUN} FROM runs WHERE job = ? AND first_at <= ?
             ORDER BY first_at DESC, run DESC LIMIT ?
         """
-        return [_run(row) for row in reversed(self._query(sql, (job, until, limit)))]
+        return [_run(row) for row in reversed(self._queries.rows(sql, (job, until, limit)))]
 
     def run_facets(
         self, job: int, name: Literal["errorMessage", "nominalTime"], runs: Iterable[int]
@@ -148,20 +153,22 @@ class HistoryQueries(CatalogQueries):
             WHERE f.node = {int(job)} AND f.role = {int(FacetRole.RUN)} AND f.name = '{name}'
               AND f.run IN
         """.strip()
-        rows = self._rows_in(sql, list(runs))
+        rows = self._queries.rows_in(sql, list(runs))
         rows.sort(key=lambda row: (row[2], bytes(row[3]), bytes(row[4])))
         return {row[0]: read_body(row[1]) for row in rows}
 
     def run_outcomes(self) -> Iterator[tuple[int, RunState, int, int]]:
         """Yield (job, state, first_at, last_at) of every run."""
-        for job, state, first_at, last_at in self._scan(
+        for job, state, first_at, last_at in self._queries.scan(
             "SELECT job, state, first_at, state_at FROM runs ORDER BY job, first_at"
         ):
             yield job, RunState(state), first_at, last_at
 
     def nodes_of_kind(self, kind: int) -> list[int]:
         """Return the ids of all datasets (0) or all jobs (1)."""
-        return [row[0] for row in self._query("SELECT id FROM nodes WHERE kind = ?", (kind,))]
+        return [
+            row[0] for row in self._queries.rows("SELECT id FROM nodes WHERE kind = ?", (kind,))
+        ]
 
 
 _SPAN = "f.first_at, f.first_event, f.last_at, f.last_event, f.observed"

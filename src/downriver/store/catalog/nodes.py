@@ -1,4 +1,4 @@
-"""Nodes and columns by name, and their names by number."""
+"""Datasets, jobs and columns: by id, by name, and by their neighbours."""
 
 from __future__ import annotations
 
@@ -9,52 +9,50 @@ from downriver.errors import EntityNotFoundError
 from downriver.model.facts import EdgeKind
 from downriver.model.ids import EVERY_FIELD, JobId, NodeId, bounded, short_name
 from downriver.store.catalog.encoding import unpack_fields
-from downriver.store.catalog.rows import CatalogQueries, read_node
+from downriver.store.catalog.rows import SPAN, read_node, read_span, rows_by_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from downriver.model.facts import Span
+    from downriver.store.port import SqlQueries
 
-class NodeQueries(CatalogQueries):
-    """Finds things, whatever people call them."""
 
-    def nodes(self, ids: Iterable[int]) -> dict[int, NodeId]:
-        """Return the identities behind ids."""
-        rows = self._by_ids("SELECT id, kind, namespace, name FROM nodes WHERE id IN", ids)
+class NodeQueries:
+    """Finds datasets and jobs, by id, by name or by their neighbours."""
+
+    def __init__(self, queries: SqlQueries) -> None:
+        self._queries = queries
+
+    def by_ids(self, ids: Iterable[int]) -> dict[int, NodeId]:
+        """Return datasets and jobs by their ids."""
+        rows = rows_by_id(
+            self._queries, "SELECT id, kind, namespace, name FROM nodes WHERE id IN", ids
+        )
         return {number: read_node(kind, namespace, name) for number, kind, namespace, name in rows}
 
-    def fields(self, columns: Mapping[int, int]) -> dict[int, tuple[int, str]]:
-        """Return (dataset id, field) of columns, given with the ids of their datasets."""
-        found: dict[int, tuple[int, str]] = {}
-        for first, dataset, fields in self._column_sets(set(columns.values())):
-            for column, field in enumerate(fields, first):
-                if column in columns:
-                    found[column] = (dataset, field)
-        return found
-
-    def _column_sets(self, datasets: Iterable[int]) -> Iterator[tuple[int, int, list[str]]]:
-        sql = "SELECT first_id, dataset, fields FROM column_sets WHERE dataset IN"
-        for first, dataset, stored in self._by_ids(sql, datasets):
-            yield first, dataset, unpack_fields(bytes(stored))
-
-    def find_node(self, node: NodeId) -> int | None:
+    def find(self, node: NodeId) -> int | None:
         """Return the id of exactly this node."""
         kind = 1 if isinstance(node, JobId) else 0
-        rows = self._query(
+        rows = self._queries.rows(
             "SELECT id FROM nodes WHERE kind = ? AND namespace = ? AND name = ?",
             (kind, _as_stored(node.namespace), _as_stored(node.name)),
         )
         return rows[0][0] if rows else None
 
-    def get_node(self, node: NodeId) -> int:
+    def get(self, node: NodeId) -> int:
         """Return the id of exactly this node, which must exist."""
-        number = self.find_node(node)
+        number = self.find(node)
         if number is None:
             raise EntityNotFoundError(str(node))
         return number
 
+    def span(self, node: int) -> Span:
+        """Return when a node was first and last seen."""
+        return read_span(self._queries.rows(f"SELECT {SPAN} FROM nodes WHERE id = ?", (node,))[0])
+
     def children_of(self, job: int) -> list[NodeId]:
-        """Return the jobs a job was seen to run."""
+        """Return the jobs that a job runs."""
         return self._neighbours(
             "SELECT target FROM edges WHERE kind = ? AND source = ?", EdgeKind.PARENT, job
         )
@@ -78,32 +76,53 @@ class NodeQueries(CatalogQueries):
         )
 
     def _neighbours(self, sql: str, kind: EdgeKind, node: int) -> list[NodeId]:
-        ids = [row[0] for row in self._query(sql, (int(kind), node))]
-        return sorted(self.nodes(ids).values(), key=str)
+        ids = [row[0] for row in self._queries.rows(sql, (int(kind), node))]
+        return sorted(self.by_ids(ids).values(), key=str)
 
-    def nodes_named(self, name: str) -> dict[int, NodeId]:
+    def named(self, name: str) -> dict[int, NodeId]:
         """Return every node whose name ends in the last part of `name`, whatever the case."""
-        rows = self._query(
+        rows = self._queries.rows(
             "SELECT id, kind, namespace, name FROM nodes WHERE short = ?",
             (short_name(_as_stored(name)),),
         )
         return {row[0]: read_node(*row[1:]) for row in rows}
 
-    def search_nodes(
+    def search(
         self, words: Sequence[str], limit: int, offset: int
     ) -> tuple[dict[int, NodeId], int]:
-        """Return nodes whose names hold all these words, the shortest first, and how many do."""
+        """Return nodes whose names contain all these words, shortest first, and their total."""
         condition = " AND ".join(["lower(name) LIKE ? ESCAPE '!'"] * len(words)) or "1 = 1"
         patterns = ["%" + _LIKE.sub(r"!\g<0>", word.lower()) + "%" for word in words]
-        (total,) = self._one(f"SELECT count(*) FROM nodes WHERE {condition}", patterns)
-        rows = self._query(
+        ((total,),) = self._queries.rows(f"SELECT count(*) FROM nodes WHERE {condition}", patterns)
+        rows = self._queries.rows(
             f"SELECT id, kind, namespace, name FROM nodes WHERE {condition}"
             " ORDER BY kind, length(name), name, id LIMIT ? OFFSET ?",
             (*patterns, limit, offset),
         )
         return {row[0]: read_node(*row[1:]) for row in rows}, total
 
-    def find_column(self, dataset: int, field: str) -> tuple[int, str] | None:
+    def list_names(self, limit: int) -> list[str]:
+        """Return the names of the nodes seen last, for near matches."""
+        rows = self._queries.rows("SELECT name FROM nodes ORDER BY last_at DESC LIMIT ?", (limit,))
+        return [row[0] for row in rows]
+
+
+class ColumnQueries:
+    """Finds columns of datasets."""
+
+    def __init__(self, queries: SqlQueries) -> None:
+        self._queries = queries
+
+    def by_ids(self, columns: Mapping[int, int]) -> dict[int, tuple[int, str]]:
+        """Return (dataset id, field) of columns, given with the ids of their datasets."""
+        found: dict[int, tuple[int, str]] = {}
+        for first, dataset, fields in self._column_sets(set(columns.values())):
+            for column, field in enumerate(fields, first):
+                if column in columns:
+                    found[column] = (dataset, field)
+        return found
+
+    def find(self, dataset: int, field: str) -> tuple[int, str] | None:
         """Return a column's id and name: the exact one, or the only one that differs in case."""
         rows = [
             (column, name)
@@ -115,19 +134,19 @@ class NodeQueries(CatalogQueries):
         folded = exact or [row for row in rows if row[1].casefold() == field.casefold()]
         return folded[0] if len(folded) == 1 else None
 
-    def list_names(self, limit: int) -> list[str]:
-        """Return the names of the nodes seen last, for near matches."""
-        rows = self._query("SELECT name FROM nodes ORDER BY last_at DESC LIMIT ?", (limit,))
-        return [row[0] for row in rows]
-
-    def list_fields(self, dataset: int) -> list[str]:
-        """Return the known columns of a dataset, whether a schema or an edge told of them."""
+    def list_names(self, dataset: int) -> list[str]:
+        """Return the known columns of a dataset, from schemas and from column edges."""
         names = {name for *_, fields in self._column_sets([dataset]) for name in fields}
         return sorted(names - {EVERY_FIELD})
 
+    def _column_sets(self, datasets: Iterable[int]) -> Iterator[tuple[int, int, list[str]]]:
+        sql = "SELECT first_id, dataset, fields FROM column_sets WHERE dataset IN"
+        for first, dataset, stored in rows_by_id(self._queries, sql, datasets):
+            yield first, dataset, unpack_fields(bytes(stored))
+
 
 def _as_stored(name: str) -> str:
-    """Return a name as the catalog holds it: what no store can hold was read as U+FFFD."""
+    """Return a name as the catalog holds it, with U+FFFD for characters that no store can hold."""
     return bounded(_UNSTORABLE.sub("\ufffd", name))
 
 

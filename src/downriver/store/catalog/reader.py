@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from downriver.store.catalog.change_feed import ChangeFeed
-from downriver.store.catalog.descriptions import DescriptionQueries
 from downriver.store.catalog.encoding import EDGE_BYTES, decompress, unpack_edges
+from downriver.store.catalog.facets import EvidenceQueries, FacetQueries, RunQueries
 from downriver.store.catalog.history import HistoryQueries
-from downriver.store.catalog.nodes import NodeQueries
+from downriver.store.catalog.nodes import ColumnQueries, NodeQueries
 from downriver.store.catalog.rows import SPAN
 from downriver.store.findings import FindingQueries
 from downriver.store.keys import ApiKey
@@ -34,27 +34,78 @@ class CatalogCounts(msgspec.Struct):
     column_edges: int
 
 
-class CatalogReader(ChangeFeed, NodeQueries, DescriptionQueries):
-    """What can be asked of one snapshot of a store."""
+class LogQueries:
+    """Reads the log."""
 
     def __init__(self, queries: SqlQueries) -> None:
-        super().__init__(queries)
+        self._queries = queries
+
+    def entries(self, after: int = 0) -> Iterator[LogEntry]:
+        """Yield log entries in order; `body` is still compressed."""
+        sql = "SELECT seq, digest, received_at, chain, body FROM log WHERE seq > ? ORDER BY seq"
+        for seq, digest, received_at, chain, body in self._queries.scan(sql, (after,)):
+            yield LogEntry(seq, bytes(digest), received_at, bytes(chain), bytes(body))
+
+    def find_event(self, digest: bytes) -> bytes | None:
+        """Return an event as it was sent."""
+        rows = self._queries.rows("SELECT body FROM log WHERE digest = ?", (digest,))
+        return decompress(bytes(rows[0][0])) if rows else None
+
+    def last_received_at(self) -> int | None:
+        """Return when the newest log entry was received."""
+        rows = self._queries.rows("SELECT received_at FROM log ORDER BY seq DESC LIMIT 1")
+        return rows[0][0] if rows else None
+
+
+class KeyQueries:
+    """Reads API keys."""
+
+    def __init__(self, queries: SqlQueries) -> None:
+        self._queries = queries
+
+    def list_all(self) -> list[ApiKey]:
+        """Return every key, revoked ones too, without the keys themselves."""
+        sql = "SELECT name, role, created_at, revoked_at FROM api_keys ORDER BY created_at"
+        return [ApiKey(*row) for row in self._queries.rows(sql)]
+
+    def find(self, digest: bytes) -> ApiKey | None:
+        """Return the key with this digest, if it is not revoked."""
+        sql = """
+            SELECT name, role, created_at, revoked_at FROM api_keys
+            WHERE digest = ? AND revoked_at IS NULL
+        """
+        return next((ApiKey(*row) for row in self._queries.rows(sql, (digest,))), None)
+
+
+class CatalogReader:
+    """One consistent view of a store. Each part answers one kind of question."""
+
+    def __init__(self, queries: SqlQueries) -> None:
+        self._queries = queries
+        self.nodes = NodeQueries(queries)
+        self.columns = ColumnQueries(queries)
+        self.facets = FacetQueries(queries)
+        self.runs = RunQueries(queries)
+        self.evidence = EvidenceQueries(queries)
+        self.changes = ChangeFeed(queries)
         self.history = HistoryQueries(queries)
-        self.recorded = FindingQueries(queries)
+        self.log = LogQueries(queries)
+        self.findings = FindingQueries(queries)
+        self.keys = KeyQueries(queries)
 
     def state(self) -> StoreState:
-        """Return where the store stands."""
-        generation, seq = self._one("SELECT generation, projected FROM meta")
+        """Return the generation of the catalog and the last log entry in it."""
+        generation, seq = self._queries.rows("SELECT generation, projected FROM meta")[0]
         return StoreState(generation, seq)
 
     def is_behind(self) -> bool:
-        """Tell whether the log holds entries that are not folded into the catalog."""
+        """Return whether the log has entries that are not in the catalog yet."""
         sql = "SELECT projected < coalesce((SELECT max(seq) FROM log), 0) FROM meta"
-        return bool(self._one(sql)[0])
+        return bool(self._queries.rows(sql)[0][0])
 
     def counts(self) -> CatalogCounts:
         """Return how much the store holds."""
-        events, datasets, jobs, runs, edges, columns, edge_bytes = self._one("""
+        events, datasets, jobs, runs, edges, columns, edge_bytes = self._queries.rows("""
                 SELECT (SELECT count(*) FROM log),
                        (SELECT count(*) FROM nodes WHERE kind = 0),
                        (SELECT count(*) FROM nodes WHERE kind = 1),
@@ -62,52 +113,18 @@ class CatalogReader(ChangeFeed, NodeQueries, DescriptionQueries):
                        (SELECT count(*) FROM edges WHERE kind IN (1, 2, 3)),
                        (SELECT coalesce(sum(named), 0) FROM column_sets),
                        (SELECT coalesce(sum(length(edges)), 0) FROM derivations)
-            """)
+            """)[0]
         return CatalogCounts(
             events, datasets, jobs, runs, edges, int(columns), int(edge_bytes) // EDGE_BYTES
         )
 
-    # The log
-
-    def log(self, after: int = 0) -> Iterator[LogEntry]:
-        """Yield log entries in order; `body` is still packed."""
-        sql = "SELECT seq, digest, received_at, chain, body FROM log WHERE seq > ? ORDER BY seq"
-        for seq, digest, received_at, chain, body in self._scan(sql, (after,)):
-            yield LogEntry(seq, bytes(digest), received_at, bytes(chain), bytes(body))
-
-    def find_event(self, digest: bytes) -> bytes | None:
-        """Return an event as it was sent."""
-        rows = self._query("SELECT body FROM log WHERE digest = ?", (digest,))
-        return decompress(bytes(rows[0][0])) if rows else None
-
-    def last_received_at(self) -> int | None:
-        """Return when the newest log entry was received."""
-        sql = "SELECT received_at FROM log ORDER BY seq DESC LIMIT 1"
-        rows = self._query(sql)
-        return rows[0][0] if rows else None
-
-    # API keys
-
-    def list_keys(self) -> list[ApiKey]:
-        """Return every key, revoked ones too, without the keys themselves."""
-        sql = "SELECT name, role, created_at, revoked_at FROM api_keys ORDER BY created_at"
-        return [ApiKey(*row) for row in self._query(sql, ())]
-
-    def find_key(self, digest: bytes) -> ApiKey | None:
-        """Return the key with this digest, if it is not revoked."""
-        sql = """
-            SELECT name, role, created_at, revoked_at FROM api_keys
-            WHERE digest = ? AND revoked_at IS NULL
-        """
-        return next((ApiKey(*row) for row in self._query(sql, (digest,))), None)
-
-    # The whole catalog, for comparing two
-
     def dump(self) -> dict[str, list[Row]]:
-        """Return every projection with names in place of ids, sorted: equal iff catalogs are."""
-        found = {name: sorted(self._scan(sql)) for name, sql in _DUMP.items()}
-        names: dict[int, str] = dict(self._query(f"SELECT n.id, {_N.format('n')} FROM nodes n"))
-        columns = {column: (names[node], field) for column, node, field in self.columns(0)}
+        """Return every table, sorted, with names in place of ids, to compare two catalogs."""
+        found = {name: sorted(self._queries.scan(sql)) for name, sql in _DUMP.items()}
+        names: dict[int, str] = dict(
+            self._queries.rows(f"SELECT n.id, {_N.format('n')} FROM nodes n")
+        )
+        columns = {column: (names[node], field) for column, node, field in self.changes.columns(0)}
         found["columns"] = sorted(columns.values())
         found["derives"] = sorted(self._dump_derives(names, columns))
         return found
@@ -115,8 +132,10 @@ class CatalogReader(ChangeFeed, NodeQueries, DescriptionQueries):
     def _dump_derives(
         self, names: Mapping[int, str], columns: Mapping[int, tuple[str, str]]
     ) -> Iterator[Row]:
-        claims = {row[0]: row[1:] for row in self._scan("SELECT id, job, digest FROM claims")}
-        for claim, edges, kinds in self.derivations(0):
+        claims = {
+            row[0]: row[1:] for row in self._queries.scan("SELECT id, job, digest FROM claims")
+        }
+        for claim, edges, kinds in self.changes.derivations(0):
             job, digest = claims[claim]
             for source, target, kind in unpack_edges(edges):
                 ends = (*columns[source], *columns[target])

@@ -1,4 +1,4 @@
-"""What every part of the read side is made of: queries, and rows made into values."""
+"""Rows of the catalog made into values; what every part of the reader uses."""
 
 from __future__ import annotations
 
@@ -16,23 +16,13 @@ if TYPE_CHECKING:
 SPAN = "first_at, first_event, last_at, last_event, observed"
 
 
-class CatalogQueries:
-    """Asks within one consistent view of a store."""
-
-    def __init__(self, queries: SqlQueries) -> None:
-        self._query = queries.rows
-        self._rows_in = queries.rows_in
-        self._scan = queries.scan
-
-    def _one(self, sql: str, parameters: Sequence[Any] = ()) -> Row:
-        return self._query(sql, parameters)[0]
-
-    def _by_ids(self, sql: str, ids: Iterable[int]) -> list[Row]:
-        return self._rows_in(sql, [int(i) for i in ids])  # drivers know no numpy integers
+def rows_by_id(queries: SqlQueries, sql: str, ids: Iterable[int]) -> list[Row]:
+    """Return the rows of a query that ends in `IN`, for these ids."""
+    return queries.rows_in(sql, [int(i) for i in ids])  # drivers do not accept numpy integers
 
 
 def read_node(kind: int, namespace: str, name: str) -> NodeId:
-    """Return the identity in a row of `nodes`."""
+    """Return the id in a row of `nodes`."""
     return JobId(namespace, name) if kind else DatasetId(namespace, name)
 
 
@@ -47,5 +37,5 @@ def read_span(row: Sequence[Any]) -> Span:
 
 
 def read_body(stored: bytes) -> bytes:
-    """Return a facet as sent."""
+    """Return the JSON of a facet as it was sent."""
     return decompress(bytes(stored)) or b"{}"

@@ -28,7 +28,7 @@ def lineage(tmp_path: Path) -> Iterator[Lineage]:
 
 def job_facets(lineage: Lineage, name: str) -> dict[str, bytes]:
     with lineage.reading() as view:
-        return view.reader.facets(lineage.resolve(f"job:{name}", view).node)
+        return view.reader.facets.of(lineage.resolve(f"job:{name}", view).node)
 
 
 def code_of(facets: dict[str, bytes]) -> CodeFacet:

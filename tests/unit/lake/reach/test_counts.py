@@ -32,9 +32,9 @@ def ints(values) -> np.ndarray:
 
 def numbered(reader) -> tuple[dict, dict]:
     """Return nodes and links as Spark would number them, by the ids of a store."""
-    rows = list(reader.edges(0))
+    rows = list(reader.changes.edges(0))
     ids = {end for row in rows for end in row[2:4]}
-    nodes = reader.nodes(ids)
+    nodes = reader.nodes.by_ids(ids)
     kinds = ints(isinstance(nodes[i], JobId) for i in sorted(ids))
     links = {
         "kind": ints(row[1] for row in rows),
@@ -62,7 +62,7 @@ def test_of_every_dataset_it_is_what_the_server_walks_to(told):
 
 def walked(index, reader, node: int, downstream: bool) -> tuple[int, int]:
     others = walked_to(index, node, downstream)
-    kinds = Counter(type(found) for found in reader.nodes(others).values())
+    kinds = Counter(type(found) for found in reader.nodes.by_ids(others).values())
     jobs = kinds.pop(JobId, 0)
     return sum(kinds.values()), jobs
 

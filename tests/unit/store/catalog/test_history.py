@@ -43,7 +43,7 @@ def profiled(hour: int, rows: int) -> dict:
 
 def last_measures(store: Store, limit: int, until: int = FOREVER) -> list[DatasetMeasure]:
     with store.reader() as reader:
-        number = reader.get_node(DatasetId(DATABASE, "orders"))
+        number = reader.nodes.get(DatasetId(DATABASE, "orders"))
         return reader.history.measures(number, limit, until)
 
 
