@@ -301,7 +301,7 @@ class TestTogether:
                 assert list(one.changes.edges(0)) == list(other.changes.edges(0))
                 assert list(one.changes.claims(0)) == list(other.changes.claims(0))
                 assert list(one.changes.columns(0)) == list(other.changes.columns(0))
-                assert list(one.derivations(0)) == list(other.derivations(0))
+                assert list(one.changes.derivations(0)) == list(other.changes.derivations(0))
 
     def test_four_processes_write_at_once(self, location, opened, tmp_path):
         events = some_events(120)
