@@ -264,7 +264,10 @@ class Relation:
 
     def influenced(self, deps: Deps, kind: int) -> Relation:
         """Return the same columns, with rows that also depend on `deps`."""
-        rows = merge_all([self.rows, indirect(deps, kind)])
+        if not deps:
+            return self
+        rows = dict(self.rows)
+        merge(rows, indirect(deps, kind))
         return Relation(self.items, rows, unnamed=self.unnamed)
 
     def renamed(self, names: Iterable[str]) -> Relation:

@@ -55,11 +55,14 @@ class RowClauseTranslator:
     ) -> Relation:
         """Apply WHERE, HAVING, QUALIFY, ORDER BY, CONNECT BY and LIMIT."""
         for part in _FILTERS:
-            for condition in _expressions_of(node.args.get(part)):
+            clause = node.args.get(part)
+            for condition in _expressions_of(clause) if clause is not None else ():
                 relation = filter_rows(relation, self._walker.expressions.of(condition, scope))
         for part in _ORDERS:
-            keys = [self._sort_key(key, scope) for key in _expressions_of(node.args.get(part))]
-            relation = sort(relation, merge_all(keys))
+            clause = node.args.get(part)
+            if clause is not None:
+                keys = [self._sort_key(key, scope) for key in _expressions_of(clause)]
+                relation = sort(relation, merge_all(keys))
         hierarchy = node.args.get("connect")
         if isinstance(hierarchy, exp.Connect):
             relation = self._connect_by(hierarchy, relation, scope)
@@ -113,8 +116,8 @@ class RowClauseTranslator:
         return self._walker.expressions.of(key, scope)
 
 
-def _expressions_of(clause: exp.Expression | None) -> Iterable[exp.Expression]:
-    parts = (clause.expressions or [clause.this]) if clause is not None else ()
+def _expressions_of(clause: exp.Expression) -> Iterable[exp.Expression]:
+    parts = clause.expressions or [clause.this]
     return [part for part in parts if isinstance(part, exp.Expression)]
 
 

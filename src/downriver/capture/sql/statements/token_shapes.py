@@ -44,23 +44,24 @@ class TokenShape(NamedTuple):
 
 def find_effect(tokens: Sequence[Token], dialect: Dialect) -> StatementEffect | None:
     """Return the effect of a statement that has one of the known shapes."""
-    first = word(tokens[0]) if tokens else ""
-    for shape in _by_first_word().get(first, ()):
-        found = _match(shape.pattern.split(), tokens, dialect)
+    shapes = _by_first_word().get(word(tokens[0]), ()) if tokens else ()
+    words = [word(token) for token in tokens] if shapes else []
+    for shape in shapes:
+        found = _match(shape.pattern.split(), tokens, words, dialect)
         if found is not None:
             return shape.effect(found)
     return None
 
 
 def _match(
-    pattern: Sequence[str], tokens: Sequence[Token], dialect: Dialect
+    pattern: Sequence[str], tokens: Sequence[Token], words: list[str], dialect: Dialect
 ) -> MatchedNames | None:
     found: MatchedNames = {}
     at = 0
-    for place, part in enumerate(pattern):
+    for index, part in enumerate(pattern):
         if part == "…":
-            rest = pattern[place + 1] if place + 1 < len(pattern) else ""
-            at = _skip_to(rest, tokens, at)
+            following = pattern[index + 1] if index + 1 < len(pattern) else ""
+            at = _skip_to(following, tokens, words, at)
             continue
         after = _match_part(part, tokens, at, dialect, found)
         if after is None:
@@ -69,12 +70,11 @@ def _match(
     return found
 
 
-def _skip_to(part: str, tokens: Sequence[Token], at: int) -> int:
-    while at < len(tokens) and part:
-        if is_string(tokens[at]) if part.startswith("'") else word(tokens[at]) == part:
-            break
-        at += 1
-    return at if part else len(tokens)
+def _skip_to(part: str, tokens: Sequence[Token], words: list[str], at: int) -> int:
+    """Return the position of the next string or word that fits a part, or the end."""
+    if part.startswith("'"):
+        return next((n for n in range(at, len(tokens)) if is_string(tokens[n])), len(tokens))
+    return words.index(part, at) if part in words[at:] else len(tokens)
 
 
 def _match_part(

@@ -29,6 +29,7 @@ _QUOTED = frozenset(
         TokenType.UNICODE_STRING,
     }
 )
+_NOT_KEYWORDS = _QUOTED | {TokenType.IDENTIFIER}
 # The parser tries each word of this kind as a type and then as a function, so the work doubles
 # with every level of nesting.
 _MAX_NESTED_TYPES = 10
@@ -102,9 +103,10 @@ _PUNCTUATION = {
 
 def word(token: Token) -> str:
     """Return a token's text in upper case, "" for a quoted name or a string."""
-    if token.token_type in _QUOTED or token.token_type == TokenType.IDENTIFIER:
+    if token.token_type in _NOT_KEYWORDS:
         return ""
-    return str(token.text).upper()
+    text: str = token.text
+    return text.upper()
 
 
 def is_string(token: Token) -> bool:
