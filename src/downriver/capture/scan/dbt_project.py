@@ -195,7 +195,7 @@ class PropertyFile:
             if key not in jobs:
                 kind = "PROPERTIES" if key == own else "TEST"
                 jobs[key] = CodeJob(id=key, integration="DBT", kind=kind, path=self._path)
-            self._refer(jobs[key], dataset, entry)
+            self._add_references(jobs[key], dataset, entry)
         yield from (job for job in jobs.values() if job.references)
         for exposure in entries(self._content.get("exposures")):
             yield self._exposure(exposure, exposed(text(exposure.get("name"))))
@@ -233,30 +233,32 @@ class PropertyFile:
                 if key in tables:
                     yield self._dataset_for(tables[key]), table
 
-    def _refer(self, job: CodeJob, dataset: DatasetId, entry: dict[str, Any]) -> None:
+    def _add_references(self, job: CodeJob, dataset: DatasetId, entry: dict[str, Any]) -> None:
         for column in entries(entry.get("columns")):
             name = column.get("name")
             if not isinstance(name, LocatedText):
                 continue
             tests = [*items(column.get("tests")), *items(column.get("data_tests"))]
-            self._note(job, dataset, name, "test" if tests else "doc")
+            self._add_reference(job, dataset, name, "test" if tests else "doc")
             if tests:
                 job.add_input(dataset)
             for test in tests:
-                self._related(job, test)
+                self._add_relationship(job, test)
 
-    def _related(self, job: CodeJob, test: Any) -> None:
+    def _add_relationship(self, job: CodeJob, test: Any) -> None:
         """Add the column of another table that a relationships test names."""
         for arguments in test.values() if isinstance(test, dict) else ():
             given = mapping(arguments)
             inner = mapping(given.get("arguments")) or given
             field = inner.get("field")
-            other = self._named(text(inner.get("to")))
+            other = self._find_dataset(text(inner.get("to")))
             if isinstance(field, LocatedText) and other is not None:
                 job.add_input(other)
-                self._note(job, other, field, "test")
+                self._add_reference(job, other, field, "test")
 
-    def _note(self, job: CodeJob, dataset: DatasetId, name: LocatedText, clause: Clause) -> None:
+    def _add_reference(
+        self, job: CodeJob, dataset: DatasetId, name: LocatedText, clause: Clause
+    ) -> None:
         job.add_reference(
             ColumnReference(
                 dataset=dataset,
@@ -267,7 +269,7 @@ class PropertyFile:
             )
         )
 
-    def _named(self, expression: str) -> DatasetId | None:
+    def _find_dataset(self, expression: str) -> DatasetId | None:
         key = find_resource(expression)
         return None if key is None else self._dataset_for(self._names.get(key, key))
 
@@ -287,7 +289,7 @@ class PropertyFile:
             owners=list_owners(exposure),
         )
         for expression in texts(exposure.get("depends_on")):
-            dataset = self._named(expression)
+            dataset = self._find_dataset(expression)
             if dataset is not None:
                 job.add_input(dataset)
         job.add_output(dataset_id)

@@ -203,9 +203,8 @@ class AirflowDags:
             return None
         job = self._recorder.job
         if job.path != self._recorder.path and job.path != file.path:
-            return LocatedText(
-                file.text, line, from_other_file=True
-            )  # the job keeps the path of its first file
+            # The job keeps the path of its first file.
+            return LocatedText(file.text, line, from_other_file=True)
         job.path, job.line = file.path, 1
         return LocatedText(file.text, 1)
 

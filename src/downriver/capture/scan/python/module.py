@@ -37,9 +37,8 @@ def read_module(path: str, source: str, context: FileContext) -> list[CodeJob]:
         if job.id in recorder.framed:
             job.sql, job.raw = "", None  # the job does more than run the query
         elif len(queries) == 1 and not queries[0].from_other_file:
-            job.line = context.line_of(
-                queries[0].line
-            )  # references count lines from the start of the query
+            # The references of the job count lines from the start of the query.
+            job.line = context.line_of(queries[0].line)
     if _uses_spark(tree):
         recorder.script.integration = "SPARK"
     described = ast.get_docstring(tree)

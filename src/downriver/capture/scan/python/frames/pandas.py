@@ -141,10 +141,8 @@ def _rename(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     names = args.get("columns") or args.get("mapper", 0)
     if not isinstance(names, dict):
         return frame
-    for old in names:
-        if isinstance(
-            old, LocatedText
-        ):  # pandas ignores a missing column, but then the new name is missing too
+    for old in names:  # pandas ignores a missing column, but then the new name is missing too
+        if isinstance(old, LocatedText):
             run.recorder.reference_column(frame, old, old.line, clause="select")
     return frame.renamed({str(k): str(v) for k, v in names.items() if isinstance(v, str)})
 

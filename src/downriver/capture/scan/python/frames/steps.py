@@ -50,14 +50,14 @@ def with_steps(run: Interpreter, node: ast.expr, value: Value) -> Value:
     if isinstance(node, ast.Name) or not isinstance(value, (Frame, ColumnExpression)):
         return value
     if isinstance(node, ast.Call) and _is_own_function(run, node.func):
-        text = value  # the steps were recorded while the function was followed
+        derived = value  # the steps were recorded while the function was followed
     elif isinstance(value, Frame):
         steps = _source(run, node, value) or _steps_of(run, node)
-        text = msgspec.structs.replace(value, steps=steps)
+        derived = msgspec.structs.replace(value, steps=steps)
     else:
-        text = value._replace(text=canonical_text(run, node))
-    run.seen[node] = text
-    return text
+        derived = value._replace(text=canonical_text(run, node))
+    run.derived[node] = derived
+    return derived
 
 
 def with_assignment(
@@ -113,7 +113,7 @@ def _source(run: Interpreter, node: ast.expr, frame: Frame) -> tuple[DerivationS
 def _value_at(run: Interpreter, node: ast.AST) -> Value:
     if isinstance(node, ast.Name):
         return run.scope.find(node.id)
-    return run.seen.get(node)
+    return run.derived.get(node)
 
 
 def _steps_of(run: Interpreter, node: ast.expr) -> tuple[DerivationStep, ...]:
@@ -143,7 +143,7 @@ def _steps_of(run: Interpreter, node: ast.expr) -> tuple[DerivationStep, ...]:
 
 def _base_steps(run: Interpreter, base: ast.expr) -> tuple[DerivationStep, ...]:
     """Return the steps of the object a method is called on."""
-    known = run.seen.get(base)
+    known = run.derived.get(base)
     return known.steps if isinstance(known, Frame) else _steps_of(run, base)
 
 
@@ -175,7 +175,7 @@ _RENAMING = frozenset({"withColumnRenamed", "withColumnsRenamed", "rename", "dro
 
 def _selected(run: Interpreter, item: ast.expr) -> Iterator[DerivationStep]:
     """Yield the step of one selected column. A column selected without change has none."""
-    value = run.seen.get(item)
+    value = run.derived.get(item)
     name = value.name if isinstance(value, ColumnExpression) else ""
     if isinstance(item, ast.Constant) and str(item.value).isidentifier():
         return

@@ -42,9 +42,7 @@ class Interpreter:
         self.modules = ImportedModules()
         self.line = 1  # of the current call
         self.returned: list[Value] = []
-        self.seen: dict[
-            ast.AST, Value
-        ] = {}  # frames and columns, by the expression that created them
+        self.derived: dict[ast.AST, Value] = {}  # frames and columns, by their expression
         self._running: list[ast.AST] = []
         self._called: set[ast.AST] = set()
         self._steps = 0

@@ -32,9 +32,8 @@ _MOST_ROUNDS = 50
 _MISSING_COLUMN = frozenset({"AnalysisException", "KeyError", "AttributeError"})
 
 Guard = frozenset[str]
-Outcome = tuple[
-    bool, Guard
-]  # whether the block ends here, and columns that guard the statements after
+# Whether the block ends here, and the columns that guard the statements after.
+Outcome = tuple[bool, Guard]
 _CONTINUES: Outcome = (False, frozenset())
 _ENDS: Outcome = (True, frozenset())
 
