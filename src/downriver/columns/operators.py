@@ -61,14 +61,14 @@ def union(relations: Sequence[Relation]) -> Relation:
             branches = (*item.branches, *others)
             items.append(Star(item.table, item.dropped, branches, covered=item.covered))
             continue
-        deps = dict(item.deps)
+        matches = [item]
         for other in others:
             match = other.items[at] if at < len(other.items) and not other.open else None
             if match is None and other.open:
                 match = other.find(item.name, Certainty.INFERRED)
             if isinstance(match, Column):
-                merge(deps, match.deps)
-        items.append(item.with_deps(deps))
+                matches.append(match)
+        items.append(_unite(matches))
     if first.open:  # otherwise the first relation has all the columns there are
         items += [
             Star(star.table, star.dropped, star.branches, covered=True)
@@ -76,6 +76,24 @@ def union(relations: Sequence[Relation]) -> Relation:
             for star in other.stars
         ]
     return Relation(items, merge_all(relation.rows for relation in relations))
+
+
+def _unite(columns: Sequence[Column]) -> Column:
+    """Return the column of a union: the values of all, field by field where all are structs."""
+    first, *others = columns
+    fields = None
+    if first.fields is not None and all(
+        other.fields is not None and len(other.fields) == len(first.fields) for other in others
+    ):
+        by_position = zip(*((column.fields or {}).values() for column in columns), strict=True)
+        fields = dict(zip(first.fields, map(_unite, by_position), strict=True))
+    return Column(
+        first.name,
+        merge_all(column.deps for column in columns),
+        definition=first.definition,
+        fields=fields,
+        number=first.number,
+    )
 
 
 def union_by_name(relations: Sequence[Relation]) -> Relation:

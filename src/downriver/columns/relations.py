@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from downriver.columns.dependencies import (
@@ -69,16 +68,15 @@ class Column:
 
     def with_name(self, name: str, number: int | None = None) -> Column:
         """Return this column under another name."""
-        found = copy(self)
-        found.name = name
-        found.number = number
-        return found
+        return Column(
+            name, self.deps, definition=self.definition, fields=self.fields, number=number
+        )
 
     def with_deps(self, deps: Deps) -> Column:
         """Return this column with other dependencies."""
-        found = copy(self)
-        found.deps = deps
-        return found
+        return Column(
+            self.name, deps, definition=self.definition, fields=self.fields, number=self.number
+        )
 
 
 class Star:

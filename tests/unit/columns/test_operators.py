@@ -151,3 +151,24 @@ def test_relations_are_equal_by_content():
     assert filter_rows(ORDERS, NOTHING) == ORDERS
     assert ORDERS != USERS
     assert Relation([Star(("events",))]) == UNKNOWN
+
+
+def struct(table: tuple[str, ...], **fields: str) -> Column:
+    parts = {name: Column(name, source(table, column)) for name, column in fields.items()}
+    deps = {key: certainty for part in parts.values() for key, certainty in part.deps.items()}
+    return Column("s", deps, fields=parts)
+
+
+def test_a_union_of_structs_unites_them_field_by_field():
+    t, u = struct(("t",), a="x", b="y"), struct(("u",), a="p", b="q")
+    (column,) = union([Relation([t]), Relation([u])]).columns
+    assert column.fields is not None
+    assert column.fields["a"].deps == {**source(("t",), "x"), **source(("u",), "p")}
+    assert column.fields["b"].deps == {**source(("t",), "y"), **source(("u",), "q")}
+
+
+def test_a_union_with_a_value_that_is_no_struct_has_no_fields():
+    other = Column("s", source(("u",), "p"))
+    (column,) = union([Relation([struct(("t",), a="x")]), Relation([other])]).columns
+    assert column.fields is None
+    assert column.deps == {**source(("t",), "x"), **source(("u",), "p")}

@@ -5,9 +5,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.capture.spark.plan.relations import PlanColumn, PlanRelation, StructField, joined
 from downriver.capture.spark.plan.tree import PlanNode, fold_tree
-from downriver.columns.dependencies import NOTHING, DependencyKind, Deps, direct, indirect
+from downriver.columns import (
+    NOTHING,
+    Column,
+    DependencyKind,
+    Deps,
+    Relation,
+    choose,
+    direct,
+    indirect,
+    merge_all,
+    window,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,18 +37,28 @@ _AGGREGATING_CODE = frozenset({"PythonUDAF", "HiveUDAFFunction", "ScalaUDAF", "S
 _GROUPED_PANDAS = (202, 252)  # evalType of a Python function that aggregates a group
 
 
-class PlanScope(NamedTuple):
-    """The columns an expression may name: those of its operator's inputs, then those around."""
+class PlanDefinition(NamedTuple):
+    """The Catalyst expression that computes a column."""
 
-    inputs: Sequence[PlanRelation]
+    expression: PlanNode
+
+    def text(self) -> str:
+        """Return the expression as SQL-like text."""
+        return render_expression(self.expression)
+
+
+class PlanScope(NamedTuple):
+    """The columns an expression may use: of its operator's inputs, then of the outer query."""
+
+    inputs: Sequence[Relation]
     outer: PlanScope | None = None
 
-    def find(self, expr_id: int) -> PlanColumn | None:
-        """Return a column by its id, from the nearest relation that has it."""
+    def find(self, expr_id: int) -> Column | None:
+        """Return a column by its id, from the innermost relation that has it."""
         scope: PlanScope | None = self
         while scope is not None:
             for relation in scope.inputs:
-                found = relation.find(expr_id)
+                found = relation.find_number(expr_id)
                 if found is not None:
                     return found
             scope = scope.outer
@@ -46,11 +66,11 @@ class PlanScope(NamedTuple):
 
 
 class PlanExpressions:
-    """Computes dependencies; plans inside expressions go back to `relation_of`."""
+    """Computes the dependencies of expressions. `relation_of` reads the plans of subqueries."""
 
     def __init__(
         self,
-        relation_of: Callable[[PlanNode, PlanScope | None], PlanRelation],
+        relation_of: Callable[[PlanNode, PlanScope | None], Relation],
         opaque: Callable[[str], None],
         own_casts: frozenset[int],
     ) -> None:
@@ -58,29 +78,33 @@ class PlanExpressions:
         self._opaque = opaque
         self._own_casts = own_casts
 
-    def column(self, node: PlanNode, scope: PlanScope) -> PlanColumn:
+    def column(self, node: PlanNode, scope: PlanScope) -> Column:
         """Return an item of a select list as a column."""
         inner = self._without_own_casts(node)
         if inner.kind == "AttributeReference":
             found = scope.find(inner.id)
             if found is not None:
-                return found._replace(id=node.id, name=node.name)
-        return PlanColumn(
-            node.id, node.name, self.of(inner, scope), inner, self._fields(inner, scope)
+                return found.with_name(node.name, node.id)
+        return Column(
+            node.name,
+            self.of(inner, scope),
+            definition=PlanDefinition(inner),
+            fields=self._fields(inner, scope),
+            number=node.id,
         )
 
     def of(self, root: PlanNode, scope: PlanScope) -> Deps:
         """Return what the value of an expression depends on."""
         return fold_tree(
-            root, lambda node, inputs: self._combine(node, inputs, scope), _children_that_matter
+            root, lambda node, inputs: self._combine(node, inputs, scope), _own_children
         )
 
     def all_of(self, nodes: Sequence[PlanNode], scope: PlanScope) -> Deps:
         """Return what the values of several expressions depend on."""
-        return joined(self.of(node, scope) for node in nodes)
+        return merge_all(self.of(node, scope) for node in nodes)
 
     def _without_own_casts(self, node: PlanNode) -> PlanNode:
-        """Return what a select list's item holds, without what Spark put around to fit a type."""
+        """Return the expression of a select item without the casts that Spark added itself."""
         if node.kind != "Alias":
             return node
         inner = node.children[0]
@@ -101,19 +125,18 @@ class PlanExpressions:
             case "GetStructField":
                 return self._field(node, inputs, scope)
             case "If":
-                return _chosen(inputs[:1], inputs[1:])
+                return choose(inputs[:1], inputs[1:])
             case "CaseWhen":
                 paired = len(inputs) // 2 * 2
-                return _chosen(inputs[:paired:2], [*inputs[1:paired:2], *inputs[paired:]])
+                return choose(inputs[:paired:2], [*inputs[1:paired:2], *inputs[paired:]])
             case "AggregateExpression":
-                return _chosen(inputs[1:], [direct(inputs[0], DependencyKind.AGGREGATION)])
+                return choose(inputs[1:], [direct(inputs[0], DependencyKind.AGGREGATION)])
             case "PivotFirst":
-                return _chosen(inputs[:1], [direct(inputs[1], DependencyKind.AGGREGATION)])
+                return choose(inputs[:1], [direct(inputs[1], DependencyKind.AGGREGATION)])
             case "WindowExpression":
-                used = direct(inputs[0], DependencyKind.TRANSFORMATION)
-                return joined([used, indirect(inputs[1], DependencyKind.WINDOW)])
+                return window(inputs[0], [inputs[1]])
             case "MaxBy" | "MinBy":
-                return joined(
+                return merge_all(
                     [
                         direct(inputs[0], DependencyKind.AGGREGATION),
                         indirect(inputs[1], DependencyKind.SORT),
@@ -121,7 +144,7 @@ class PlanExpressions:
                 )
             case "ScalarSubquery" | "ListQuery" | "LateralSubquery" | "Exists":
                 return self._subquery(node, scope)
-        return self._used(node, joined(inputs))
+        return self._used(node, merge_all(inputs))
 
     def _used(self, node: PlanNode, deps: Deps) -> Deps:
         if node.kind in _CODE or node.kind in _AGGREGATING_CODE:
@@ -137,26 +160,25 @@ class PlanExpressions:
         return direct(deps, DependencyKind.TRANSFORMATION, masked=node.kind in _MASKING)
 
     def _field(self, node: PlanNode, inputs: Sequence[Deps], scope: PlanScope) -> Deps:
-        """A field of a struct that the plan itself built comes from that field's value alone."""
+        """Return what a struct field depends on: only its value, if the plan builds the struct."""
         field = self._built_field(node, scope)
         return direct(inputs[0], DependencyKind.TRANSFORMATION) if field is None else field.deps
 
-    def _built_field(self, node: PlanNode, scope: PlanScope) -> StructField | None:
+    def _built_field(self, node: PlanNode, scope: PlanScope) -> Column | None:
         fields = self._fields(node.children[0], scope)
-        at = int(node.fields.get("ordinal", 0))
-        return fields[at] if fields is not None and at < len(fields) else None
+        return None if fields is None else fields.get(str(node.fields.get("ordinal", 0)))
 
-    def _fields(self, node: PlanNode, scope: PlanScope) -> tuple[StructField, ...] | None:
-        """Return the fields of a struct whose making the plan shows."""
+    def _fields(self, node: PlanNode, scope: PlanScope) -> dict[str, Column] | None:
+        """Return the fields of a struct that the plan builds, by position."""
         match node.kind:
             case "AttributeReference":
                 column = scope.find(node.id)
                 return None if column is None else column.fields
             case "CreateNamedStruct":
-                return tuple(
-                    StructField(self.of(value, scope), self._fields(value, scope))
-                    for value in node.children[1::2]
-                )
+                return {
+                    str(at): Column("", self.of(value, scope), fields=self._fields(value, scope))
+                    for at, value in enumerate(node.children[1::2])
+                }
             case "GetStructField":
                 field = self._built_field(node, scope)
                 return None if field is None else field.fields
@@ -169,12 +191,12 @@ class PlanExpressions:
         relation = self._relation_of(plan, scope)
         if node.kind == "Exists":
             return relation.rows
-        return joined([direct(relation.value(), DependencyKind.TRANSFORMATION), relation.rows])
+        return merge_all([direct(relation.value(), DependencyKind.TRANSFORMATION), relation.rows])
 
 
-def _children_that_matter(node: PlanNode) -> Sequence[PlanNode]:
+def _own_children(node: PlanNode) -> Sequence[PlanNode]:
     if node.kind in {"ScalarSubquery", "ListQuery", "LateralSubquery", "Exists"}:
-        return ()  # what they refer to outside is found from inside their plan
+        return ()  # their plan is read with the outer scope
     return node.children
 
 
@@ -182,16 +204,6 @@ def _is_length_check(node: PlanNode) -> bool:
     return (
         node.kind == "StaticInvoke"
         and node.fields.get("functionName") == "varcharTypeWriteSideCheck"
-    )
-
-
-def _chosen(conditions: Sequence[Deps], values: Sequence[Deps]) -> Deps:
-    """Return what a value depends on that is one of several, chosen by conditions."""
-    return joined(
-        [
-            *(direct(value, DependencyKind.TRANSFORMATION) for value in values),
-            *(indirect(condition, DependencyKind.CONDITIONAL) for condition in conditions),
-        ]
     )
 
 
@@ -209,7 +221,7 @@ _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def render_expression(root: PlanNode) -> str:
-    """Return an expression as text, cut when it is long."""
+    """Render an expression as text, truncated when it is long."""
     text = fold_tree(root, _render)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 

@@ -10,12 +10,20 @@ import msgspec
 
 from downriver.capture.frame_origins import ROWS
 from downriver.capture.spark.actions import DatasetLocation
-from downriver.capture.spark.plan.expressions import render_expression
 from downriver.capture.spark.plan.operators import PlanWalker
-from downriver.capture.spark.plan.relations import PlanColumn, PlanRelation, joined
 from downriver.capture.spark.plan.tree import parse_tree
 from downriver.capture.sql import parse_sql_lineage
-from downriver.columns.dependencies import NOTHING, Certainty, DependencyKind, Deps
+from downriver.columns import (
+    NOTHING,
+    Certainty,
+    Column,
+    DependencyKind,
+    Deps,
+    Relation,
+    direct,
+    merge_all,
+    source,
+)
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
@@ -39,15 +47,15 @@ _SURENESS = {
 
 
 def column_key(column: int) -> str:
-    """Return what a column goes by among origins where names may repeat."""
+    """Return the key of a column among origins whose names may repeat."""
     return f"#{column}"
 
 
 class LeafRelations:
-    """The leaves of one plan. `places` grows by the tables of queries sent to other databases."""
+    """The relations of a plan's leaves. `places` collects tables read by queries over JDBC."""
 
     def __init__(self, leaves: Sequence[PlanLeaf], carried: Carried) -> None:
-        # A checkpoint goes by the ids of what it was made from, and a union may hold both.
+        # A checkpoint keeps the ids of its plan, and a union may contain both.
         self._leaves = {(leaf.first_id, leaf.rdd is not None): leaf for leaf in leaves}
         self._carried = carried
         self._rdds = [leaf for leaf in leaves if leaf.rdd is not None]
@@ -56,12 +64,12 @@ class LeafRelations:
         self.opaque: dict[str, None] = {}
         self.schemas: dict[DatasetId, list[PlanNode]] = {}
 
-    def relation(self, node: PlanNode) -> PlanRelation:
-        """Return the columns of a leaf, each its own source."""
-        # A table of Hive has its columns in two fields.
+    def relation(self, node: PlanNode) -> Relation:
+        """Return the columns of a leaf; each is its own source."""
+        # A Hive table has its columns in two fields.
         output = node.trees("output") or [*node.trees("dataCols"), *node.trees("partitionCols")]
         if not output:
-            return PlanRelation([])
+            return Relation([])
         leaf = self._leaves.get((output[0].id, node.kind == "LogicalRDD"))
         if leaf is None or leaf.rdd is not None:
             return self._without_plan(output, leaf)
@@ -69,57 +77,50 @@ class LeafRelations:
             return self._queried(output, leaf.query, leaf.database)
         return self._read(output, leaf.places)
 
-    def _read(self, output: Sequence[PlanNode], places: Sequence[DatasetLocation]) -> PlanRelation:
-        """Return the columns of a dataset, each its own source."""
-        stored = {each.id: each for each in output if not _is_about_the_file(each)}
+    def _read(self, output: Sequence[PlanNode], places: Sequence[DatasetLocation]) -> Relation:
+        """Return the columns of a dataset; each is its own source."""
+        stored = {each.id: each for each in output if not _is_file_metadata(each)}
         if len(places) == 1:
             self.schemas[places[0].dataset] = list(stored.values())
         tables = [(place.dataset.namespace, place.dataset.name) for place in places]
-        return PlanRelation(
+        return Relation(
             [
-                PlanColumn(
-                    each.id,
+                Column(
                     each.name,
-                    {
-                        (table, each.name, DependencyKind.IDENTITY, False): Certainty.EXACT
-                        for table in tables
-                    }
+                    merge_all(source(table, each.name) for table in tables)
                     if each.id in stored
                     else NOTHING,
+                    number=each.id,
                 )
                 for each in output
             ]
         )
 
-    def _without_plan(self, output: Sequence[PlanNode], leaf: PlanLeaf | None) -> PlanRelation:
-        """Return rows whose making is not in the plan, but may be known."""
+    def _without_plan(self, output: Sequence[PlanNode], leaf: PlanLeaf | None) -> Relation:
+        """Return rows whose origins are not in the plan, but may be known from elsewhere."""
         carried = self._carried(output[0].id)
         if carried is not None:
             return _named(output, [attribute.id for attribute in output], carried)
         return _named(output, [], {}) if leaf is None else self._through_rdd(output, leaf)
 
-    def _through_rdd(self, output: Sequence[PlanNode], leaf: PlanLeaf) -> PlanRelation:
-        """Return rows that were no plan for a while: any column may come from any that was read."""
-        for other in self._rdds:  # another use of the same rows, under other ids
+    def _through_rdd(self, output: Sequence[PlanNode], leaf: PlanLeaf) -> Relation:
+        """Return rows of an RDD: any column may use any column that was read before it."""
+        for other in self._rdds:  # the same RDD, under other column ids
             known = self._carried(other.first_id) if other.rdd == leaf.rdd else None
             if known is not None:
                 return _named(output, other.columns, known)
-        used: Deps = {
-            (
-                (place.dataset.namespace, place.dataset.name),
-                field,
-                DependencyKind.TRANSFORMATION,
-                False,
-            ): (Certainty.EXACT)
+        scanned = merge_all(
+            source((place.dataset.namespace, place.dataset.name), field)
             for place, fields in leaf.scanned.items()
             for field in fields or ("*",)
-        }
+        )
+        used = direct(scanned, DependencyKind.TRANSFORMATION)
         if used:
             self.opaque["an RDD"] = None
-        return PlanRelation([PlanColumn(each.id, each.name, used) for each in output])
+        return Relation([Column(each.name, used, number=each.id) for each in output])
 
-    def _queried(self, output: Sequence[PlanNode], query: str, database: JdbcName) -> PlanRelation:
-        """Return the columns of a query sent to another database, as its text makes them."""
+    def _queried(self, output: Sequence[PlanNode], query: str, database: JdbcName) -> Relation:
+        """Return the columns of a query over JDBC, from the lineage of its SQL."""
         dialect = _DIALECTS.get(database.scheme, database.scheme)
         found = parse_sql_lineage(query, dialect=dialect if dialect in _SPOKEN else None)
         self.spots += found.blind_spots
@@ -128,29 +129,28 @@ class LeafRelations:
         columns: dict[str, Deps] = {}
         for edge in found.column_edges:
             columns.setdefault(edge.target.column.casefold(), {}).update(_deps(edge, database))
-        rows = joined(_deps(edge, database) for edge in found.dataset_edges)
-        return PlanRelation(
+        rows = merge_all(_deps(edge, database) for edge in found.dataset_edges)
+        return Relation(
             [
-                PlanColumn(
-                    attribute.id, attribute.name, columns.get(attribute.name.casefold(), NOTHING)
-                )
-                for attribute in output
+                Column(each.name, columns.get(each.name.casefold(), NOTHING), number=each.id)
+                for each in output
             ],
             rows,
         )
 
 
-def _named(output: Sequence[PlanNode], ids: Sequence[int], deps: Origins) -> PlanRelation:
-    """Return columns of known origins: under their own names, or the ids that they had."""
+def _named(output: Sequence[PlanNode], ids: Sequence[int], deps: Origins) -> Relation:
+    """Return columns with known origins, found by column id or else by name."""
     columns = []
     for at, each in enumerate(output):
         known = deps.get(column_key(ids[at])) if at < len(ids) else None
-        columns.append(PlanColumn(each.id, each.name, known or deps.get(each.name, NOTHING)))
-    return PlanRelation(columns, deps.get(ROWS, NOTHING))
+        origins = known or deps.get(each.name, NOTHING)
+        columns.append(Column(each.name, origins, number=each.id))
+    return Relation(columns, deps.get(ROWS, NOTHING))
 
 
-def _is_about_the_file(attribute: PlanNode) -> bool:
-    """Tell whether a column is not in the data: Spark adds names, sizes and times of files."""
+def _is_file_metadata(attribute: PlanNode) -> bool:
+    """Tell whether a column is Spark's file metadata (path, size, time), not data."""
     match attribute.fields.get("dataType"):
         case {"fields": [{"name": "file_path"}, *_]}:
             return attribute.name.endswith("_metadata")
@@ -168,14 +168,14 @@ def _deps(edge: ColumnEdge, database: JdbcName) -> Deps:
     return {key: _SURENESS[edge.resolution]}
 
 
-# What differs between two runs of the same code.
-_OF_ONE_RUN = re.compile(
+# Values that differ between two runs of the same code.
+_RUN_VALUES = re.compile(
     r'"id":\d+,"jvmId":"[^"]*"|"(?:createTime|dataframeId|seed|resultId)":-?\d+'
 )
 
 
 class PlanOutputColumn(msgspec.Struct):
-    """A column of what was written or returned: its name, its origins, and how it was made."""
+    """An output column of an action: its name, dependencies, and expression as text."""
 
     name: str
     deps: Deps
@@ -183,30 +183,30 @@ class PlanOutputColumn(msgspec.Struct):
 
 
 class PlanBlindSpot(msgspec.Struct, frozen=True):
-    """Something in a plan that could not be seen through."""
+    """A part of a plan whose lineage is unknown."""
 
     kind: str
     message: str
 
 
 class PlanLineage(msgspec.Struct):
-    """What an action read, and how what came out depends on it."""
+    """The inputs of an action, and how its output depends on them."""
 
     inputs: list[DatasetLocation]
     columns: list[PlanOutputColumn] = []
     rows: Deps = {}
     spots: list[PlanBlindSpot] = []
     plan_hash: str = ""
-    schemas: dict[DatasetId, list[tuple[str, Any]]] = {}  # of inputs: names and Spark's types
+    schemas: dict[DatasetId, list[tuple[str, Any]]] = {}  # of inputs: column names and Spark types
 
     def tables(self) -> set[tuple[str, ...]]:
-        """Return every table that anything in it depends on."""
+        """Return every table that a column or the rows depend on."""
         parts = [self.rows, *(column.deps for column in self.columns)]
         return {key[0] for deps in parts for key in deps}
 
 
 def read_lineage(harvest: SparkAction, carried: Carried) -> PlanLineage:
-    """Return the lineage of an action; where its plan is too large, only what it reads."""
+    """Return the lineage of an action; of a plan that is too large, only its inputs."""
     inputs = {place: None for leaf in harvest.leaves for place in leaf.places}
     spots = [
         PlanBlindSpot("unknown_source", f"reads from {leaf.unknown}, which Downriver does not know")
@@ -236,19 +236,19 @@ def read_lineage(harvest: SparkAction, carried: Carried) -> PlanLineage:
             dataset: [(each.name, each.fields.get("dataType")) for each in columns]
             for dataset, columns in sources.schemas.items()
         },
-        plan_hash=hashlib.sha256(_OF_ONE_RUN.sub("", harvest.plan).encode()).hexdigest(),
+        plan_hash=hashlib.sha256(_RUN_VALUES.sub("", harvest.plan).encode()).hexdigest(),
     )
 
 
-def read_relation(harvest: SparkAction, carried: Carried) -> PlanRelation:
-    """Return what comes out of an action's plan; nothing where the plan is too large."""
+def read_relation(harvest: SparkAction, carried: Carried) -> Relation:
+    """Return the output of an action's plan; empty when the plan is too large."""
     if not harvest.plan:
-        return PlanRelation([])
+        return Relation([])
     flow = PlanWalker(LeafRelations(harvest.leaves, carried).relation, harvest.asides)
     return flow.relation(parse_tree(msgspec.json.decode(harvest.plan)))
 
 
-def _columns(relation: PlanRelation, harvest: SparkAction) -> list[PlanOutputColumn]:
+def _columns(relation: Relation, harvest: SparkAction) -> list[PlanOutputColumn]:
     names = harvest.sink.columns if harvest.sink is not None else None
     if names is None or len(names) != len(relation.columns):
         names = [column.name for column in relation.columns]
@@ -256,7 +256,7 @@ def _columns(relation: PlanRelation, harvest: SparkAction) -> list[PlanOutputCol
         PlanOutputColumn(
             name,
             column.deps,
-            "" if column.made_by is None else render_expression(column.made_by),
+            "" if column.definition is None else column.definition.text(),
         )
         for name, column in zip(names, relation.columns, strict=True)
     ]

@@ -1,38 +1,47 @@
-"""From an analysed plan to what each of its columns, and its rows, depend on."""
+"""Translates the operators of a plan into the column algebra.
+
+Each operator is a function from a `PlanOperation` to the relation that the operator returns.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from downriver.capture.spark.plan import table_changes
-from downriver.capture.spark.plan.expressions import PlanExpressions, PlanScope
-from downriver.capture.spark.plan.relations import (
-    PlanColumn,
-    PlanRelation,
-    close_loop,
-    compared,
-    joined,
-    one_upon_another,
-    open_loop,
-    seen_through_nothing,
-    side_by_side,
-)
+from downriver.capture.spark.plan.expressions import PlanDefinition, PlanExpressions, PlanScope
 from downriver.capture.spark.plan.tree import PlanNode, fold_tree, is_tree, parse_tree
-from downriver.columns.dependencies import DependencyKind, Deps, direct, indirect
+from downriver.columns import (
+    NOTHING,
+    Column,
+    DependencyKind,
+    Deps,
+    Relation,
+    TableName,
+    aggregate,
+    compare_rows,
+    direct,
+    distinct,
+    filter_rows,
+    indirect,
+    join,
+    merge_all,
+    opaque,
+    project,
+    sort,
+    source,
+    union,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from downriver.capture.spark.actions import PlanDetails
 
-    Source = Callable[[PlanNode], PlanRelation]
-    Operator = Callable[
-        ["PlanWalker", PlanNode, Sequence[PlanRelation], PlanScope | None], PlanRelation
-    ]
+    LeafReader = Callable[[PlanNode], Relation]
 
-# Rows and columns go through unchanged.
+# These pass rows and columns on unchanged.
 _PASSING = frozenset(
     {
         "CollectMetrics", "EventTimeWatermark", "GlobalLimit", "LocalLimit", "Offset",
@@ -45,272 +54,309 @@ _LEFT_ONLY = ("LeftSemi", "LeftAnti")
 
 
 class PlanWalker:
-    """Follows columns through a plan; `source` says what comes out of a leaf.
+    """Follows columns through a plan. `read_leaf` returns the relation of a leaf.
 
-    `opaque` collects the names of code that could not be read.
+    `opaque` collects the names of user code, which Downriver cannot analyse.
     """
 
-    def __init__(self, source: Source, asides: PlanDetails) -> None:
-        self._source = source
-        self.expanded = asides.expanded
+    def __init__(self, read_leaf: LeafReader, details: PlanDetails) -> None:
+        self._read_leaf = read_leaf
+        self.expanded = details.expanded
         self.opaque: dict[str, None] = {}
-        self.expressions = PlanExpressions(self.relation, self._saw_code, asides.own_casts)
-        self.shared: dict[int, PlanRelation] = {}  # of WITH, by its number
+        self.expressions = PlanExpressions(self.relation, self.add_opaque, details.own_casts)
+        self.shared: dict[int, Relation] = {}  # CTEs, by id
 
-    def relation(self, root: PlanNode, outer: PlanScope | None = None) -> PlanRelation:
-        """Return what comes out of a plan."""
-        return fold_tree(root, lambda node, inputs: self._apply(node, inputs, outer))
+    def relation(self, root: PlanNode, outer: PlanScope | None = None) -> Relation:
+        """Return the output of a plan."""
+        return fold_tree(
+            root, lambda node, inputs: self._apply(PlanOperation(self, node, inputs, outer))
+        )
 
-    def _apply(
-        self, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-    ) -> PlanRelation:
-        operator = _OPERATORS.get(node.kind)
-        if operator is not None:
-            return operator(self, node, inputs, outer)
-        if node.kind in _PASSING and inputs:
-            return inputs[0]
-        if not inputs:
-            return self._source(node)
-        return self._unknown(node, inputs)
-
-    def _unknown(self, node: PlanNode, inputs: Sequence[PlanRelation]) -> PlanRelation:
-        self._saw_code(node.kind)
-        output = node.trees("output")
-        return seen_through_nothing(output, inputs) if output else side_by_side(inputs)
-
-    def _saw_code(self, name: str) -> None:
+    def add_opaque(self, name: str) -> None:
+        """Record code that cannot be analysed."""
         self.opaque[name] = None
 
-
-def _project(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    scope = PlanScope(inputs, outer)
-    items = node.trees("projectList")
-    return PlanRelation([flow.expressions.column(item, scope) for item in items], inputs[0].rows)
-
-
-def _filter(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    condition = node.tree("condition")
-    if condition is None:
-        return inputs[0]
-    return inputs[0].steered(
-        flow.expressions.of(condition, PlanScope(inputs, outer)), DependencyKind.FILTER
-    )
+    def _apply(self, operation: PlanOperation) -> Relation:
+        kind = operation.node.kind
+        translate = _OPERATORS.get(kind)
+        if translate is not None:
+            return translate(operation)
+        if not operation.inputs:
+            return self._read_leaf(operation.node)
+        return operation.inputs[0] if kind in _PASSING else _unknown(operation)
 
 
-def _join(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    both = side_by_side(inputs)
-    condition = node.tree("condition") or node.tree("asOfCondition")
-    if condition is not None:
-        both = both.steered(
-            flow.expressions.of(condition, PlanScope(inputs, outer)), DependencyKind.JOIN
-        )
-    how = node.fields.get("joinType") or {}
+class PlanOperation(NamedTuple):
+    """An operator of a plan, with the relations it reads and the scope of the outer query."""
+
+    walker: PlanWalker
+    node: PlanNode
+    inputs: Sequence[Relation]
+    outer: PlanScope | None
+
+    @property
+    def scope(self) -> PlanScope:
+        """The columns that the operator's expressions may use."""
+        return PlanScope(self.inputs, self.outer)
+
+    def columns(self, field: str) -> list[Column]:
+        """Return the columns that a select list in a field computes."""
+        expressions, scope = self.walker.expressions, self.scope
+        return [expressions.column(item, scope) for item in self.node.trees(field)]
+
+    def deps(self, field: str) -> Deps:
+        """Return what the expressions in a field depend on."""
+        return self.walker.expressions.all_of(self.node.trees(field), self.scope)
+
+    def condition(self, *fields: str) -> Deps:
+        """Return what the condition in the first of these fields that has one depends on."""
+        for field in fields:
+            condition = self.node.tree(field)
+            if condition is not None:
+                return self.walker.expressions.of(condition, self.scope)
+        return NOTHING
+
+
+class GroupedRelation(Relation):
+    """The output of an aggregation; `ungrouped` is what the rows depended on before it."""
+
+    __slots__ = ("ungrouped",)
+
+    def __init__(self, grouped: Relation, ungrouped: Deps) -> None:
+        super().__init__(grouped.items, grouped.rows)
+        self.ungrouped = ungrouped
+
+
+def _named(attributes: Sequence[PlanNode]) -> list[Column]:
+    """Return columns without dependencies, with the names and ids of attributes."""
+    return [Column(each.name, NOTHING, number=each.id) for each in attributes]
+
+
+def _unknown(operation: PlanOperation) -> Relation:
+    operation.walker.add_opaque(operation.node.kind)
+    output = operation.node.trees("output")
+    return opaque(operation.inputs, _named(output)) if output else join(operation.inputs)
+
+
+def _project(operation: PlanOperation) -> Relation:
+    return project(operation.inputs[0], operation.columns("projectList"))
+
+
+def _filter(operation: PlanOperation) -> Relation:
+    return filter_rows(operation.inputs[0], operation.condition("condition"))
+
+
+def _join(operation: PlanOperation) -> Relation:
+    left = operation.inputs[0]
+    both = join(operation.inputs, operation.condition("condition", "asOfCondition"))
+    how = operation.node.fields.get("joinType") or {}
     if str(how.get("object", "")).rstrip("$").endswith(_LEFT_ONLY):
-        return PlanRelation(inputs[0].columns, both.rows)
+        return Relation(left.items, both.rows)
     exists = how.get("exists")
-    if is_tree(exists):  # a column that tells whether there was a match
+    if is_tree(exists):  # an existence join adds a boolean column
         flag = parse_tree(exists)
-        return PlanRelation(
-            [*inputs[0].columns, PlanColumn(flag.id, flag.name, both.rows)], inputs[0].rows
-        )
+        return project(left, [*left.items, Column(flag.name, both.rows, number=flag.id)])
     return both
 
 
-def _lateral_join(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    right = node.tree("right")
+def _lateral_join(operation: PlanOperation) -> Relation:
+    right = operation.node.tree("right")
     plan = None if right is None else right.tree("plan")
+    left = operation.inputs[0]
     if plan is None:
-        return inputs[0]
-    scope = PlanScope(inputs, outer)
-    return _join(flow, node, [inputs[0], flow.relation(plan, scope)], outer)
+        return left
+    relation = operation.walker.relation(plan, operation.scope)
+    return _join(operation._replace(inputs=[left, relation]))
 
 
-def _aggregate(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    scope = PlanScope(inputs, outer)
-    groups = flow.expressions.all_of(node.trees("groupingExpressions"), scope)
-    items = node.trees("aggregateExpressions")
-    columns = [flow.expressions.column(item, scope) for item in items]
-    before = inputs[0].rows
-    if inputs[0].ungrouped is not None and any(map(_pivots, items)):
-        before = inputs[0].ungrouped  # the groups of one value each were only a step
-    rows = joined([before, indirect(groups, DependencyKind.GROUP_BY)])
-    return PlanRelation(columns, rows, ungrouped=before)
+def _aggregate(operation: PlanOperation) -> Relation:
+    relation = operation.inputs[0]
+    if isinstance(relation, GroupedRelation) and any(
+        map(_is_pivot, operation.node.trees("aggregateExpressions"))
+    ):
+        relation = Relation(relation.items, relation.ungrouped)  # Spark groups twice for a pivot
+    keys, columns = operation.deps("groupingExpressions"), operation.columns("aggregateExpressions")
+    return GroupedRelation(aggregate(relation, keys, columns), relation.rows)
 
 
-def _pivots(item: PlanNode) -> bool:
-    aggregate = item.children[0] if item.kind == "Alias" else item
-    return aggregate.kind == "AggregateExpression" and aggregate.children[0].kind == "PivotFirst"
+def _is_pivot(item: PlanNode) -> bool:
+    value = item.children[0] if item.kind == "Alias" else item
+    return value.kind == "AggregateExpression" and value.children[0].kind == "PivotFirst"
 
 
-def _window(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    scope = PlanScope(inputs, outer)
-    made = [flow.expressions.column(item, scope) for item in node.trees("windowExpressions")]
-    return PlanRelation([*inputs[0].columns, *made], inputs[0].rows)
+def _window(operation: PlanOperation) -> Relation:
+    relation = operation.inputs[0]
+    return project(relation, [*relation.items, *operation.columns("windowExpressions")])
 
 
-def _generate(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    generator = node.tree("generator")
-    output = node.trees("generatorOutput")
-    scope = PlanScope(inputs, outer)
-    if generator is not None and generator.kind == "Stack":
-        return _stack(flow, generator, output, scope)
-    used: Deps = {}
-    if generator is not None:
-        used = direct(flow.expressions.of(generator, scope), DependencyKind.TRANSFORMATION)
-    made = [PlanColumn(attribute.id, attribute.name, used, generator) for attribute in output]
-    # As many rows as the generator makes of each.
-    return PlanRelation([*inputs[0].columns, *made], inputs[0].rows).steered(
-        used, DependencyKind.JOIN
-    )
-
-
-def _stack(
-    flow: PlanWalker, generator: PlanNode, output: Sequence[PlanNode], scope: PlanScope
-) -> PlanRelation:
-    """Values written one below another: always as many rows, every column its own values."""
-    values = generator.children[1:]
-    made = [
-        PlanColumn(
-            attribute.id, attribute.name, flow.expressions.all_of(values[at :: len(output)], scope)
-        )
-        for at, attribute in enumerate(output)
-    ]
-    below = scope.inputs[0]
-    return PlanRelation([*below.columns, *made], below.rows)
-
-
-def _expand(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    """Several rows from each: every output column is one of several expressions."""
-    output = node.trees("output")
-    given = node.fields.get("projections")
-    if not given and output:
-        given = [
-            [msgspec.json.decode(value) for value in row]
-            for row in flow.expanded.get(output[0].id, ())
-        ]
-    if not given:
-        return seen_through_nothing(output, inputs)
-    rows = [[parse_tree(item) for item in projection] for projection in given]
-    scope = PlanScope(inputs, outer)
+def _generate(operation: PlanOperation) -> Relation:
+    relation, generator = operation.inputs[0], operation.node.tree("generator")
+    output = operation.node.trees("generatorOutput")
+    if generator is None:
+        return project(relation, [*relation.items, *_named(output)])
+    if generator.kind == "Stack":
+        return _stack(operation, generator, output)
+    value = operation.walker.expressions.of(generator, operation.scope)
+    used = direct(value, DependencyKind.TRANSFORMATION)
     columns = [
-        PlanColumn(attribute.id, attribute.name, flow.expressions.all_of(values, scope))
-        for attribute, values in zip(output, zip(*rows, strict=False), strict=False)
+        Column(each.name, used, definition=PlanDefinition(generator), number=each.id)
+        for each in output
     ]
-    return PlanRelation(columns, inputs[0].rows)
+    # The generator decides how many rows each input row becomes.
+    return join([relation, Relation(columns)], used)
 
 
-def _union(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    return one_upon_another(inputs)
+def _stack(operation: PlanOperation, generator: PlanNode, output: Sequence[PlanNode]) -> Relation:
+    """Return the output of stack(): a fixed number of rows, each column with its own values."""
+    relation, values = operation.inputs[0], generator.children[1:]
+    deps = [
+        operation.walker.expressions.all_of(values[at :: len(output)], operation.scope)
+        for at in range(len(output))
+    ]
+    return project(relation, [*relation.items, *_with_deps(output, deps)])
 
 
-def _set_operation(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    # What EXCEPT takes away decides which rows remain, but none of its values do.
-    kept = inputs[0] if node.kind == "Except" else one_upon_another(inputs)
-    rows = joined([*(relation.rows for relation in inputs), *compared(inputs)])
-    return PlanRelation(kept.columns, rows)
+def _expand(operation: PlanOperation) -> Relation:
+    """Return the output of Expand: each output column is one of several expressions."""
+    output = operation.node.trees("output")
+    projections = operation.node.fields.get("projections")
+    if not projections and output:
+        projections = [
+            [msgspec.json.decode(value) for value in row]
+            for row in operation.walker.expanded.get(output[0].id, ())
+        ]
+    if not projections:
+        return opaque(operation.inputs, _named(output))
+    rows = [[parse_tree(item) for item in projection] for projection in projections]
+    deps = [
+        operation.walker.expressions.all_of(values, operation.scope)
+        for values in zip(*rows, strict=False)
+    ]
+    return project(operation.inputs[0], _with_deps(output, deps))
 
 
-def _distinct(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    return PlanRelation(inputs[0].columns, joined([inputs[0].rows, *compared(inputs)]))
+def _with_deps(output: Sequence[PlanNode], deps: Sequence[Deps]) -> list[Column]:
+    return [column.with_deps(known) for column, known in zip(_named(output), deps, strict=False)]
 
 
-def _deduplicate(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    keys = flow.expressions.all_of(node.trees("keys"), PlanScope(inputs, outer))
-    return inputs[0].steered(keys, DependencyKind.GROUP_BY)
+def _union(operation: PlanOperation) -> Relation:
+    return union(operation.inputs)
 
 
-def _sort(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    return inputs[0].steered(
-        flow.expressions.all_of(node.trees("order"), PlanScope(inputs, outer)), DependencyKind.SORT
-    )
+def _set_operation(operation: PlanOperation) -> Relation:
+    # The right side of EXCEPT decides which rows remain, but no value comes from it.
+    inputs = operation.inputs
+    kept = inputs[0] if operation.node.kind == "Except" else union(inputs)
+    return compare_rows(kept, inputs)
 
 
-def _code(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    """Rows handed to Python: every output column may use every input column."""
+def _distinct(operation: PlanOperation) -> Relation:
+    return distinct(operation.inputs[0])
+
+
+def _deduplicate(operation: PlanOperation) -> Relation:
+    return distinct(operation.inputs[0], operation.deps("keys"))
+
+
+def _sort(operation: PlanOperation) -> Relation:
+    return sort(operation.inputs[0], operation.deps("order"))
+
+
+def _code(operation: PlanOperation) -> Relation:
+    """Return the output of Python code: every column may use every input column."""
+    node, inputs = operation.node, operation.inputs
     function = node.tree("functionExpr") or node.tree("func")
-    flow.opaque[function.name if function is not None else node.kind] = None
-    result = seen_through_nothing(node.trees("output"), inputs)
-    groups = flow.expressions.all_of(node.trees("groupingAttributes"), PlanScope(inputs, outer))
+    operation.walker.add_opaque(function.name if function is not None else node.kind)
     lengths = (node.fields.get("leftGroupingLen"), node.fields.get("rightGroupingLen"))
-    sides = [  # of two inputs, the first columns of each are what they are grouped by
+    cogroup_keys = [  # the first columns of each input of a cogroup
         column.deps
         for relation, length in zip(inputs, lengths, strict=False)
         if isinstance(length, int)
         for column in relation.columns[:length]
     ]
-    rows = joined([result.rows, indirect(joined([groups, *sides]), DependencyKind.GROUP_BY)])
-    return PlanRelation(result.columns, rows)
+    keys = merge_all([operation.deps("groupingAttributes"), *cogroup_keys])
+    return distinct(opaque(inputs, _named(node.trees("output"))), keys)
 
 
-def _with(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    return inputs[-1]
+def _with(operation: PlanOperation) -> Relation:
+    return operation.inputs[-1]
 
 
-def _shared_definition(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    flow.shared[int(node.fields["id"])] = inputs[0]
-    return inputs[0]
+def _define_cte(operation: PlanOperation) -> Relation:
+    relation = operation.inputs[0]
+    operation.walker.shared[int(operation.node.fields["id"])] = relation
+    return relation
 
 
-def _shared_reference(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    defined = flow.shared.get(int(node.fields["cteId"]))
-    output = node.trees("output")
-    if defined is None:
-        return PlanRelation([PlanColumn(attribute.id, attribute.name, {}) for attribute in output])
+def _read_cte(operation: PlanOperation) -> Relation:
+    output = operation.node.trees("output")
+    shared = operation.walker.shared.get(int(operation.node.fields["cteId"]))
+    if shared is None:
+        return Relation(_named(output))
     columns = [
-        column._replace(id=attribute.id, name=attribute.name)
-        for attribute, column in zip(output, defined.columns, strict=False)
+        column.with_name(each.name, each.id)
+        for each, column in zip(output, shared.columns, strict=False)
     ]
-    return PlanRelation(columns, defined.rows)
+    return project(shared, columns)
 
 
-def _loop(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    ids = [int(each["id"]) for each in node.fields.get("outputAttrIds") or ()]
-    return close_loop(int(node.fields["id"]), inputs[0], inputs[1], ids)
+# Recursive WITH: inside the loop its own columns are placeholders, which are replaced in the end.
 
 
-def _loop_reference(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    return open_loop(int(node.fields["loopId"]), node.trees("output"))
+def _read_loop(operation: PlanOperation) -> Relation:
+    """Return the loop's rows as its own body reads them: a placeholder for each column."""
+    table = _loop_table(operation.node.fields["loopId"])
+    return Relation(
+        [
+            Column(each.name, source(table, str(at)), number=each.id)
+            for at, each in enumerate(operation.node.trees("output"))
+        ]
+    )
 
 
-_OPERATORS: dict[str, Operator] = {
+def _loop(operation: PlanOperation) -> Relation:
+    """Return the loop's rows: those of its anchor, and those that each iteration adds."""
+    table = _loop_table(operation.node.fields["id"])
+    anchor, body = operation.inputs
+    known = [column.deps for column in anchor.columns]
+    while True:
+        more = [
+            merge_all([deps, _without_placeholders(column.deps, table, known)])
+            for deps, column in zip(known, body.columns, strict=False)
+        ]
+        if more == known:
+            break
+        known = more
+    ids = [int(each["id"]) for each in operation.node.fields.get("outputAttrIds") or ()]
+    columns = [
+        Column(
+            column.name,
+            deps,
+            definition=column.definition,
+            number=ids[at] if at < len(ids) else column.number,
+        )
+        for at, (column, deps) in enumerate(zip(anchor.columns, known, strict=False))
+    ]
+    added = _without_placeholders(body.rows, table, known)
+    return Relation(columns, merge_all([anchor.rows, added]))
+
+
+def _loop_table(loop: object) -> TableName:
+    return "\x00loop", str(loop)
+
+
+def _without_placeholders(deps: Deps, table: TableName, known: Sequence[Deps]) -> Deps:
+    """Replace dependencies on the loop's placeholders by what those columns depend on."""
+    parts = [{key: certainty for key, certainty in deps.items() if key[0] != table}]
+    for owner, column, kind, masked in deps:
+        if owner == table and int(column) < len(known):
+            inner = known[int(column)]
+            is_direct = kind < DependencyKind.JOIN
+            parts.append(direct(inner, kind, masked=masked) if is_direct else indirect(inner, kind))
+    return merge_all(parts)
+
+
+_OPERATORS: dict[str, Callable[[PlanOperation], Relation]] = {
     "Project": _project,
     "Filter": _filter,
     "Join": _join,
@@ -328,10 +374,10 @@ _OPERATORS: dict[str, Operator] = {
     "DeduplicateWithinWatermark": _deduplicate,
     "Sort": _sort,
     "WithCTE": _with,
-    "CTERelationDef": _shared_definition,
-    "CTERelationRef": _shared_reference,
+    "CTERelationDef": _define_cte,
+    "CTERelationRef": _read_cte,
     "UnionLoop": _loop,
-    "UnionLoopRef": _loop_reference,
+    "UnionLoopRef": _read_loop,
     "MergeIntoCommand": table_changes.merge,
     "UpdateCommand": table_changes.update,
     "DeleteCommand": table_changes.delete,

@@ -1,95 +1,95 @@
-"""MERGE, UPDATE and DELETE of a table format: what of a table is given new values, and by what."""
+"""MERGE, UPDATE and DELETE of Delta: which columns get new values, and from what."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from downriver.capture.spark.plan.expressions import PlanScope
-from downriver.capture.spark.plan.relations import PlanColumn, PlanRelation, joined
-from downriver.columns.dependencies import DependencyKind, Deps, indirect
+from downriver.columns import (
+    NOTHING,
+    Column,
+    DependencyKind,
+    Deps,
+    Relation,
+    filter_rows,
+    indirect,
+    merge_all,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from downriver.capture.spark.plan.operators import PlanWalker
+    from downriver.capture.spark.plan.operators import PlanOperation
     from downriver.capture.spark.plan.tree import PlanNode
 
 _CLAUSES = ("matchedClauses", "notMatchedClauses", "notMatchedBySourceClauses")
 
 
-def merge(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    """Every clause may give a column its value; all conditions decide on the rows."""
-    source, target = _plan(flow, node, "source"), _plan(flow, node, "target")
-    scope = PlanScope([source, target], outer)
-    clauses = [clause for field in _CLAUSES for clause in node.trees(field)]
-    given: dict[str, list[Deps]] = {}
+def merge(operation: PlanOperation) -> Relation:
+    """Return MERGE: a column depends on every clause that sets it, rows on all conditions."""
+    expressions = operation.walker.expressions
+    source, target = _plan(operation, "source"), _plan(operation, "target")
+    scope = PlanScope([source, target], operation.outer)
+    clauses = [clause for field in _CLAUSES for clause in operation.node.trees(field)]
+    values: dict[str, list[Deps]] = {}
     for name, value in _assignments(clauses, target):
-        if not _keeps(value, name, target):
-            given.setdefault(name, []).append(flow.expressions.of(value, scope))
-    rows = joined(
-        [
-            source.rows,
-            indirect(_condition(flow, node, scope), DependencyKind.JOIN),
-            *(
-                indirect(flow.expressions.of(condition, scope), DependencyKind.FILTER)
-                for clause in clauses
-                for condition in clause.children
-                if condition.kind != "DeltaMergeAction"
-            ),
-        ]
-    )
-    columns = [
-        PlanColumn(column.id, column.name, joined(given.get(column.name, ())))
-        for column in target.columns
+        if not _is_unchanged(value, name, target):
+            values.setdefault(name, []).append(expressions.of(value, scope))
+    conditions = [
+        expressions.of(condition, scope)
+        for clause in clauses
+        for condition in clause.children
+        if condition.kind != "DeltaMergeAction"
     ]
-    return PlanRelation(columns, rows)
+    matched = indirect(_condition(operation, scope), DependencyKind.JOIN)
+    return filter_rows(
+        Relation(
+            [column.with_deps(merge_all(values.get(column.name, ()))) for column in _empty(target)],
+            merge_all([source.rows, matched]),
+        ),
+        merge_all(conditions),
+    )
 
 
-def update(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    """A column that is set to itself is only kept."""
-    target = _plan(flow, node, "target")
-    scope = PlanScope([target], outer)
+def update(operation: PlanOperation) -> Relation:
+    """Return UPDATE: a column that is set to itself is unchanged and has no dependencies."""
+    target = _plan(operation, "target")
+    scope = PlanScope([target], operation.outer)
     columns = [
-        PlanColumn(
-            column.id,
-            column.name,
-            {} if _keeps(value, column.name, target) else flow.expressions.of(value, scope),
+        column
+        if _is_unchanged(value, column.name, target)
+        else column.with_deps(operation.walker.expressions.of(value, scope))
+        for column, value in zip(
+            _empty(target), operation.node.trees("updateExpressions"), strict=False
         )
-        for column, value in zip(target.columns, node.trees("updateExpressions"), strict=False)
     ]
-    return PlanRelation(columns, indirect(_condition(flow, node, scope), DependencyKind.FILTER))
+    return filter_rows(Relation(columns), _condition(operation, scope))
 
 
-def delete(
-    flow: PlanWalker, node: PlanNode, inputs: Sequence[PlanRelation], outer: PlanScope | None
-) -> PlanRelation:
-    """No column gets a value; the condition decides which rows remain."""
-    target = _plan(flow, node, "target")
-    condition = _condition(flow, node, PlanScope([target], outer))
-    return PlanRelation(
-        [PlanColumn(column.id, column.name, {}) for column in target.columns],
-        indirect(condition, DependencyKind.FILTER),
-    )
+def delete(operation: PlanOperation) -> Relation:
+    """Return DELETE: no column gets a value, and rows depend on the condition."""
+    target = _plan(operation, "target")
+    scope = PlanScope([target], operation.outer)
+    return filter_rows(Relation(_empty(target)), _condition(operation, scope))
 
 
-def _plan(flow: PlanWalker, node: PlanNode, field: str) -> PlanRelation:
-    plan = node.tree(field)
-    return PlanRelation([]) if plan is None else flow.relation(plan)
+def _empty(target: Relation) -> list[Column]:
+    """Return the columns of the target without dependencies."""
+    return [Column(column.name, NOTHING, number=column.number) for column in target.columns]
 
 
-def _condition(flow: PlanWalker, node: PlanNode, scope: PlanScope) -> Deps:
-    condition = node.tree("condition")
-    return {} if condition is None else flow.expressions.of(condition, scope)
+def _plan(operation: PlanOperation, field: str) -> Relation:
+    plan = operation.node.tree(field)
+    return Relation([]) if plan is None else operation.walker.relation(plan)
 
 
-def _assignments(
-    clauses: Sequence[PlanNode], target: PlanRelation
-) -> Iterator[tuple[str, PlanNode]]:
-    """Yield the columns that clauses give values to, a field of a struct as its column."""
+def _condition(operation: PlanOperation, scope: PlanScope) -> Deps:
+    condition = operation.node.tree("condition")
+    return NOTHING if condition is None else operation.walker.expressions.of(condition, scope)
+
+
+def _assignments(clauses: Sequence[PlanNode], target: Relation) -> Iterator[tuple[str, PlanNode]]:
+    """Yield each column that a clause sets, with its value; a struct field counts as its column."""
     names = {column.name for column in target.columns}
     for clause in clauses:
         for action in clause.children:
@@ -98,6 +98,6 @@ def _assignments(
                 yield path if path in names else path.partition(",")[0], action.children[0]
 
 
-def _keeps(value: PlanNode, name: str, target: PlanRelation) -> bool:
-    own = target.find(value.id) if value.kind == "AttributeReference" else None
+def _is_unchanged(value: PlanNode, name: str, target: Relation) -> bool:
+    own = target.find_number(value.id) if value.kind == "AttributeReference" else None
     return own is not None and own.name == name
