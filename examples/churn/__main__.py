@@ -1,9 +1,9 @@
-"""Which customers will leave? A pipeline on Spark, tracked by one line: `track(spark)`.
+"""Predicts which customers will leave: a pipeline on Spark, tracked by `track(spark)`.
 
     python examples/churn [FOLDER]
 
-Everything is written under FOLDER (default: churn-lake); the lineage goes to the nearest
-`.downriver/`, or wherever DOWNRIVER_URL or DOWNRIVER_STORE say. Running it again changes nothing.
+All data is written under FOLDER (default: churn-lake). The lineage goes to DOWNRIVER_URL or
+DOWNRIVER_STORE if one is set, otherwise to the nearest `.downriver/`. It can be run again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from progress import report, stage
 
 
 def main() -> None:
-    """Run every stage, and say what came of it."""
+    """Run every stage and print its result."""
     lake = Lake(Path(sys.argv[1] if len(sys.argv) > 1 else "churn-lake").resolve())
     stage("start Spark")
     spark = start(lake)
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def start(lake: Lake) -> SparkSession:
-    """Return a session made for a short job: Java compiles once, and Derby logs to the lake."""
+    """Return a session for a short job, with the log of Derby in the lake."""
     lake.root.mkdir(parents=True, exist_ok=True)
     java = f"-XX:TieredStopAtLevel=1 -Dderby.stream.error.file='{lake.root / 'derby.log'}'"
     conf = {
@@ -52,7 +52,7 @@ def start(lake: Lake) -> SparkSession:
 
 
 def run(spark: SparkSession, tracker: TrackedSession, lake: Lake) -> None:
-    """Run the pipeline, a block of its own for each stage."""
+    """Run the pipeline; each stage is a tracked block."""
     stage("ingest and profile")
     with tracked(spark, job="churn.ingest"):
         sources = ingest.read_sources(spark, lake)
@@ -97,7 +97,7 @@ def run(spark: SparkSession, tracker: TrackedSession, lake: Lake) -> None:
 def write_clean(
     spark: SparkSession, sources: dict[str, DataFrame], lake: Lake
 ) -> dict[str, DataFrame]:
-    """Write every source once it is clean, and return what is read back."""
+    """Write the cleaned sources, and return them as read back."""
     tables = {}
     for source, (name, cleaned) in clean.CLEANERS.items():
         cleaned(sources[source]).write.mode("overwrite").parquet(lake.clean(name))

@@ -1,4 +1,4 @@
-"""Make the sources trustworthy: one row a thing, one spelling, no nonsense."""
+"""Clean the sources: no duplicates, one spelling, no impossible values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 
 def clean_customers(customers: DataFrame) -> DataFrame:
-    """Return each customer once, with one spelling of the plan and without a name."""
+    """Return each customer once, with the plan in one spelling and without the name."""
     return customers.dropDuplicates(["customer_id"]).select(
         "customer_id",
         "country",
@@ -20,7 +20,7 @@ def clean_customers(customers: DataFrame) -> DataFrame:
 
 
 def clean_usage(usage_logs: DataFrame) -> DataFrame:
-    """Return each customer's weeks, with a duration that a week can hold."""
+    """Return each customer's weeks, with at most one week of minutes."""
     return usage_logs.where(F.col("customer_id").isNotNull()).select(
         "customer_id",
         "week",
@@ -31,7 +31,7 @@ def clean_usage(usage_logs: DataFrame) -> DataFrame:
 
 
 def clean_tickets(support_tickets: DataFrame) -> DataFrame:
-    """Return the tickets, each with whether it was urgent."""
+    """Return each ticket once, with a flag for urgent ones."""
     return support_tickets.dropDuplicates(["ticket_id"]).select(
         "ticket_id",
         "customer_id",
@@ -42,7 +42,7 @@ def clean_tickets(support_tickets: DataFrame) -> DataFrame:
 
 
 def clean_invoices(invoices: DataFrame) -> DataFrame:
-    """Return what was paid: a refund is no payment."""
+    """Return the payments, without refunds."""
     return invoices.where("amount > 0").select(
         "invoice_id",
         "customer_id",
@@ -52,7 +52,7 @@ def clean_invoices(invoices: DataFrame) -> DataFrame:
     )
 
 
-# Of each source: what it is called once it is clean, and what cleans it.
+# For each source: the name of its clean table, and the function that cleans it.
 CLEANERS: dict[str, tuple[str, Callable[[DataFrame], DataFrame]]] = {
     "customers": ("customers", clean_customers),
     "usage_logs": ("usage", clean_usage),

@@ -1,4 +1,4 @@
-"""One row a customer: what a model may learn from."""
+"""The features of the model: one row per customer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNTS = ["support_tickets", "urgent_tickets"]
 def build_features(
     customers: DataFrame, usage: DataFrame, tickets: DataFrame, payments: DataFrame, today: date
 ) -> DataFrame:
-    """Return the features of every customer; who never wrote has no tickets, not unknown ones."""
+    """Return the features of every customer; without tickets the counts are 0, not null."""
     joined = (
         customers.join(usage_features(usage, today), "customer_id", "left")
         .join(ticket_features(tickets), "customer_id", "left")
@@ -36,7 +36,7 @@ def build_features(
 
 
 def usage_features(usage: DataFrame, today: date) -> DataFrame:
-    """Return how long ago a customer was seen, and how use has changed lately."""
+    """Return the days since the last login, and how usage changed recently."""
     weeks = Window.partitionBy("customer_id").orderBy("week")
     rolling = usage.withColumn("recent", F.avg("minutes").over(weeks.rowsBetween(-3, 0)))
     return (
@@ -51,7 +51,7 @@ def usage_features(usage: DataFrame, today: date) -> DataFrame:
 
 
 def ticket_features(tickets: DataFrame) -> DataFrame:
-    """Return how much a customer had to complain about."""
+    """Return the number of tickets of each customer, and the average waiting time."""
     return tickets.groupBy("customer_id").agg(
         F.count("ticket_id").alias("support_tickets"),
         F.count_if("urgent").alias("urgent_tickets"),
@@ -60,7 +60,7 @@ def ticket_features(tickets: DataFrame) -> DataFrame:
 
 
 def payment_features(payments: DataFrame) -> DataFrame:
-    """Return how much a customer pays, and how willingly."""
+    """Return the average payment of each customer, and the average delay."""
     return payments.groupBy("customer_id").agg(
         F.avg("days_to_pay").alias("avg_days_to_pay"),
         F.avg("amount").alias("monthly_spend"),

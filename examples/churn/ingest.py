@@ -1,4 +1,4 @@
-"""Read the sources, and write down what state they are in."""
+"""Read the sources and write a profile of their columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CUSTOMERS = (
 
 
 def read_sources(spark: SparkSession, lake: Lake) -> dict[str, DataFrame]:
-    """Return every source as it was exported, with the types it promises."""
+    """Return every source with its declared types."""
     billing = spark.read.option("driver", lake.jdbc_driver)
     return {
         "customers": spark.read.schema(CUSTOMERS).csv(lake.raw("customers"), header=True),
@@ -29,12 +29,12 @@ def read_sources(spark: SparkSession, lake: Lake) -> dict[str, DataFrame]:
 
 
 def profile(sources: dict[str, DataFrame]) -> DataFrame:
-    """Return a row for each column of each source: how many rows there are, how many are null."""
+    """Return a row for each column of each source: the number of rows and of nulls."""
     return reduce(DataFrame.unionByName, (profile_of(name, df) for name, df in sources.items()))
 
 
 def profile_of(name: str, source: DataFrame) -> DataFrame:
-    """Return the profile of one source, in one pass over it."""
+    """Return the profile of one source, computed in one pass."""
     nulls = [F.count_if(F.col(column).isNull()).alias(column) for column in source.columns]
     return (
         source.agg(F.count("*").alias("rows"), *nulls)
@@ -44,11 +44,11 @@ def profile_of(name: str, source: DataFrame) -> DataFrame:
 
 
 def write_profile(sources: dict[str, DataFrame], lake: Lake) -> None:
-    """Keep the profile next to the data it is about."""
+    """Write the profile of the sources."""
     profile(sources).coalesce(1).write.mode("overwrite").parquet(lake.table("source_profile"))
 
 
 def count_nulls(spark: SparkSession, lake: Lake) -> dict[str, int]:
-    """Return of each column that has nulls how many, from the profile that was kept."""
+    """Return the number of nulls of each column that has any, from the written profile."""
     found = spark.read.parquet(lake.table("source_profile")).where("nulls > 0")
     return {f"nulls in {row.source}.{row.column}": row.nulls for row in found.collect()}

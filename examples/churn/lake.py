@@ -1,4 +1,4 @@
-"""Where everything is."""
+"""The paths of the pipeline's data."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Lake:
-    """The folders of the pipeline, and the database of the billing system beside them."""
+    """The folders of the pipeline, and the database of the billing system."""
 
     root: Path
     jdbc_driver: str = "org.apache.derby.jdbc.EmbeddedDriver"  # ships with Spark
 
     def raw(self, name: str) -> str:
-        """Return where a source exports to."""
+        """Return the path of a raw source."""
         return str(self.root / "raw" / name)
 
     def clean(self, name: str) -> str:
-        """Return where a source is kept once it can be trusted."""
+        """Return the path of a cleaned source."""
         return str(self.root / "clean" / name)
 
     def table(self, name: str) -> str:
-        """Return where a table that people use is kept."""
+        """Return the path of a result table."""
         return str(self.root / name)
 
     @property

@@ -1,4 +1,4 @@
-"""Learn who leaves, and say of everyone how likely it is."""
+"""Train the churn model, and predict the churn of every customer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIKELY = 0.5
 
 
 class Trained(NamedTuple):
-    """A model, how good it is, and what is known of where it came from."""
+    """A trained model, its metrics, and its registration in Downriver."""
 
     estimator: Pipeline
     metrics: dict[str, float]
@@ -49,7 +49,7 @@ def train(tracker: TrackedSession, features: DataFrame, path: Path) -> Trained:
 
 
 def measure(estimator: Pipeline, unseen: pd.DataFrame) -> dict[str, float]:
-    """Return how good the model is on customers it has not seen."""
+    """Return the metrics of the model on customers it was not trained on."""
     likely = estimator.predict_proba(unseen[NAMES])[:, 1]
     return {
         "auc": round(float(roc_auc_score(unseen[TARGET], likely)), 3),
@@ -58,7 +58,7 @@ def measure(estimator: Pipeline, unseen: pd.DataFrame) -> dict[str, float]:
 
 
 def predict(spark: SparkSession, trained: Trained, features: DataFrame) -> DataFrame:
-    """Return how likely each customer is to leave."""
+    """Return the churn probability of each customer."""
     table = to_table(features)
     likely = trained.estimator.predict_proba(table[NAMES])[:, 1]
     table["churn_probability"] = likely.round(4)
@@ -68,6 +68,6 @@ def predict(spark: SparkSession, trained: Trained, features: DataFrame) -> DataF
 
 
 def to_table(features: DataFrame) -> pd.DataFrame:
-    """Return the features as a table in memory, in the same order on every run."""
+    """Return the features as a pandas frame, in the same order on every run."""
     table: pd.DataFrame = features.orderBy("customer_id").toPandas()
     return table

@@ -1,14 +1,14 @@
-"""What the pipeline says while it works: a line for each stage, its findings indented below."""
+"""Prints the progress: a line for each stage, and its results indented below."""
 
 from __future__ import annotations
 
 
 def stage(name: str) -> None:
-    """Say what begins."""
+    """Print the name of a stage that starts."""
     print(name, flush=True)
 
 
 def report(*names: str, **figures: float) -> None:
-    """Say what came of it."""
-    told = [*names, *(f"{name} {value:,}" for name, value in figures.items())]
-    print(f"  {' · '.join(told)}", flush=True)
+    """Print the results of a stage."""
+    parts = [*names, *(f"{name} {value:,}" for name, value in figures.items())]
+    print(f"  {' · '.join(parts)}", flush=True)

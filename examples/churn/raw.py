@@ -1,7 +1,7 @@
-"""The sources: what a CRM, a product, a help desk and a billing system would have exported.
+"""Generates the sources: exports of a CRM, a product, a help desk and a billing system.
 
-The same seed gives the same rows. They are as untidy as such exports are: customers twice, plans
-spelled in several ways, weeks without a login, amounts that were refunded.
+The same seed gives the same rows. The data has typical defects: duplicate customers, several
+spellings of a plan, weeks without a login, refunded amounts.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def generate(spark: SparkSession, lake: Lake) -> dict[str, int]:
 
 
 def make_customers(random: np.random.Generator) -> pd.DataFrame:
-    """Return who signed up, for what, and when."""
+    """Return the customers with their plans and sign-up dates."""
     plans = random.choice(list(PLANS), CUSTOMERS, p=[0.5, 0.35, 0.15])
     spelled = [random.choice([plan, plan.upper(), f" {plan.title()} "]) for plan in plans]
     days = random.integers(60, 1500, CUSTOMERS)
@@ -67,7 +67,7 @@ def make_customers(random: np.random.Generator) -> pd.DataFrame:
 
 
 def make_unhappiness(random: np.random.Generator, customers: pd.DataFrame) -> np.ndarray:
-    """Return what no export says, and all of them show: who is about to leave."""
+    """Return a hidden score per customer that influences all sources and the churn."""
     return random.beta(1.6, 3.2, len(customers))
 
 
@@ -105,7 +105,7 @@ def make_usage(
 def make_tickets(
     random: np.random.Generator, customers: pd.DataFrame, unhappiness: np.ndarray
 ) -> pd.DataFrame:
-    """Return what customers complained about, and how long they waited for an answer."""
+    """Return the support tickets, with their priority and waiting time."""
     who = np.repeat(np.arange(len(customers)), random.poisson(4 * unhappiness))
     days = random.integers(0, 180, len(who))
     return pd.DataFrame(
@@ -145,7 +145,7 @@ def make_invoices(
 def with_churn(
     random: np.random.Generator, customers: pd.DataFrame, unhappiness: np.ndarray
 ) -> pd.DataFrame:
-    """Return the customers with what the CRM learned last: who cancelled."""
+    """Return the customers with a flag for those who left."""
     left = random.random(len(customers)) < 1 / (1 + np.exp(-12 * (unhappiness - 0.55)))
     return customers.assign(churned=left)
 
@@ -157,7 +157,7 @@ def twice(random: np.random.Generator, customers: pd.DataFrame) -> pd.DataFrame:
 
 
 def empty(folder: str) -> Path:
-    """Return a folder with nothing in it."""
+    """Return an empty folder at this path."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
     for old in path.iterdir():

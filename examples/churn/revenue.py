@@ -1,4 +1,4 @@
-"""What comes in each day, and how much of it may stop."""
+"""Daily revenue, and the part of it that is at risk of churn."""
 
 from __future__ import annotations
 

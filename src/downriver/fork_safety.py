@@ -1,4 +1,4 @@
-"""What a forked process must not share with the one it came from: locks, threads, connections."""
+"""Fork safety: locks, threads and connections that a child process must not share."""
 
 from __future__ import annotations
 
@@ -8,34 +8,35 @@ import weakref
 from contextlib import ExitStack
 from typing import Any, Protocol
 
-_PATIENCE_SECONDS = 0.5
+_LONGEST_WAIT_SECONDS = 0.5
 
 
 class ForkAware(Protocol):
-    """Something that holds what only one process can use."""
+    """An object that holds resources of one process only."""
 
     def renew(self) -> None:
-        """Begin anew in a process that was just forked; must neither wait nor raise."""
+        """Replace the resources in a child process; must not block or raise."""
 
 
 _renewables: weakref.WeakSet[Any] = weakref.WeakSet()
-_left_alone: list[object] = []
+_inherited: list[object] = []
 
 
 def renew_in_child(thing: ForkAware) -> None:
-    """Have `renew` called in every process that is forked from this one."""
+    """Call `renew` in every process that is forked from this one."""
     _renewables.add(thing)
 
 
 def keep_inherited(*inherited: object) -> None:
-    """Keep what belongs to the parent as it is: closing a connection here would end it there."""
-    _left_alone.extend(inherited)
+    """Keep objects of the parent alive: closing a connection here would close it there."""
+    _inherited.extend(inherited)
 
 
 class ForkGate:
-    """Held by threads while they are inside a library whose locks a fork would copy as they are.
+    """A context for calls into a library with locks of its own, such as SQLite.
 
-    SQLite has such locks. A fork waits for threads to come out, though not for long.
+    A fork would copy those locks in their current state. So it waits, for a short time, until no
+    thread is inside.
     """
 
     def __init__(self) -> None:
@@ -44,7 +45,7 @@ class ForkGate:
         _crossings.append(self)
 
     def renew(self) -> None:
-        """Begin with no one inside."""
+        """Start with no thread inside."""
         self._door = threading.Condition()
         self._mine = threading.local()
         self._inside = 0
@@ -52,7 +53,7 @@ class ForkGate:
 
     def __enter__(self) -> None:
         depth = self._mine.depth = getattr(self._mine, "depth", 0) + 1
-        if depth > 1:  # this thread is inside already
+        if depth > 1:  # nested: this thread is inside already
             return
         with self._door:
             self._door.wait_for(lambda: not self._closed)
@@ -67,14 +68,14 @@ class ForkGate:
             self._door.notify_all()
 
     def close_off(self) -> None:
-        """Let no other thread in until the fork is over, and wait for those that are."""
+        """Keep other threads out until the fork is done, and wait for those inside."""
         own = 1 if getattr(self._mine, "depth", 0) else 0
         with self._door:
             self._closed = True
-            self._door.wait_for(lambda: self._inside <= own, _PATIENCE_SECONDS)
+            self._door.wait_for(lambda: self._inside <= own, _LONGEST_WAIT_SECONDS)
 
     def open_up(self) -> None:
-        """Let threads in again."""
+        """Let threads enter again."""
         with self._door:
             self._closed = False
             self._door.notify_all()
@@ -94,9 +95,9 @@ def _after_in_parent() -> None:
 
 
 def _after_in_child() -> None:
-    with ExitStack() as every:  # which goes on past one that fails, and raises in the end
+    with ExitStack() as callbacks:  # runs all of them even if one raises
         for thing in list(_renewables):
-            every.callback(thing.renew)
+            callbacks.callback(thing.renew)
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,4 +1,4 @@
-"""Names of a package that load where they live when they are first used."""
+"""Package attributes that are imported when they are first used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def lazy_getattr(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package whose names are in other modules, its `homes`."""
+    """Return the `__getattr__` of a package; `homes` has the module of each name."""
 
     def load(name: str) -> Any:
         if name not in homes:

@@ -1,4 +1,4 @@
-"""`downriver.spark`: one line captures the lineage of a PySpark job."""
+"""`downriver.spark`: capture the lineage of a PySpark job with one line."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ _TRACKED = "_downriver"
 def track(
     spark: Any, *, job: str | None = None, namespace: str | None = None, to: str | None = None
 ) -> TrackedSession:
-    """Capture every query of a session from now on; it ends with `spark.stop()`.
+    """Capture every query of a session until `spark.stop()`.
 
-    `to` is a server's URL or a store; otherwise DOWNRIVER_URL, DOWNRIVER_STORE or the nearest
-    `.downriver/`. `job` and `namespace` name the application. Tracking twice changes nothing.
+    `to` is the URL of a server or a store; the default is DOWNRIVER_URL, then DOWNRIVER_STORE, then
+    the nearest `.downriver/`. `job` and `namespace` name the application. A session that is
+    tracked already is returned as it is.
     """
     known = getattr(spark, _TRACKED, None)
     if isinstance(known, TrackedSession) and known.is_open:
@@ -44,7 +45,7 @@ def track(
 def tracked(
     spark: Any, *, job: str, namespace: str | None = None, to: str | None = None
 ) -> Iterator[TrackedSession]:
-    """Capture the queries of a block under a job of their own."""
+    """Capture the queries of a block under a separate job."""
     session = track(spark, namespace=namespace, to=to)
     try:
         with session.block(job):

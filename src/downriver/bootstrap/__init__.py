@@ -1,1 +1,1 @@
-"""What `downriver run` puts into a command's Python: sessions are tracked as they are made."""
+"""Code that `downriver run` adds to a Python process: it tracks every new Spark session."""

@@ -1,4 +1,4 @@
-"""Tracks every Spark session of a process from the moment it is made."""
+"""Tracks every Spark session of a process as soon as it is created."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MODULE = "pyspark.sql.session"
 
 
 def install_session_hook() -> None:
-    """Have sessions tracked once PySpark is imported; costs nothing where it is not."""
+    """Track new sessions once PySpark is imported; without PySpark this does nothing."""
     if _MODULE in sys.modules:
         _track_new_sessions(sys.modules[_MODULE])
     elif not any(isinstance(finder, _Watcher) for finder in sys.meta_path):
@@ -25,12 +25,12 @@ def install_session_hook() -> None:
 
 
 class _Watcher:
-    """Finds the one module by the other finders, and adds to it once it has run."""
+    """Finds PySpark's session module with the other finders, and patches it after import."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the module's spec, its loader made to call us afterwards."""
+        """Return the module's spec, with a loader that patches the module."""
         del path, target
         if name != _MODULE:
             return None
@@ -42,17 +42,17 @@ class _Watcher:
 
 
 class _Loader(Loader):
-    """Loads one module by the loader it belongs to, which may load others too."""
+    """Loads the module with its own loader, then patches it."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Make the module as its loader would."""
+        """Create the module with its own loader."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the module, then have its sessions tracked."""
+        """Execute the module, then track its new sessions."""
         self._loader.exec_module(module)
         _track_new_sessions(module)
 

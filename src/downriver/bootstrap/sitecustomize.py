@@ -1,4 +1,4 @@
-"""Python runs this at its start, when `downriver run` put its folder first on the path."""
+"""Python imports this at startup when `downriver run` has put its folder first on the path."""
 
 import importlib.machinery
 import importlib.util
@@ -6,8 +6,8 @@ import os
 import sys
 
 
-def _run_the_one_behind() -> None:
-    """Run the sitecustomize that this one hides, if there is one."""
+def _run_shadowed_sitecustomize() -> None:
+    """Run the sitecustomize that this one shadows, if there is one."""
     here = os.path.dirname(os.path.abspath(__file__))
     others = [path for path in sys.path if os.path.abspath(path or os.curdir) != here]
     found = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
@@ -15,11 +15,11 @@ def _run_the_one_behind() -> None:
         found.loader.exec_module(importlib.util.module_from_spec(found))
 
 
-_run_the_one_behind()
+_run_shadowed_sitecustomize()
 
 try:
     from downriver.bootstrap.session_hook import install_session_hook
-except ImportError:  # another Python, as Spark's workers may have
+except ImportError:  # another Python, for example of Spark's workers
     pass
 else:
     install_session_hook()

@@ -24,7 +24,7 @@ _DEFAULT_PORTS = {"postgres": "5432", "mysql": "3306", "mssql": "1433", "redshif
 
 
 def dataset_at(path: str) -> DatasetId:
-    """Return the dataset a path or URL names; patterns and partitions of it are left out."""
+    """Return the dataset of a path or URL, without glob patterns and partitions."""
     scheme, separator, rest = path.partition("://")
     if separator and scheme.lower() in _WITH_HOST:
         host, _, name = rest.partition("/")
@@ -41,7 +41,7 @@ def dataset_at(path: str) -> DatasetId:
 
 
 def dataset_from(source_ref: str) -> DatasetId | None:
-    """Return the dataset a URL names: `postgres://warehouse/raw/orders`, `s3://bucket/orders`."""
+    """Return the dataset of a URL: `postgres://warehouse/raw/orders`, `s3://bucket/orders`."""
     scheme, separator, rest = source_ref.partition("://")
     if not separator:
         return None
@@ -52,7 +52,7 @@ def dataset_from(source_ref: str) -> DatasetId | None:
 
 
 def _without_patterns(path: str) -> str:
-    """`raw/orders/*.parquet` and `raw/orders/day=2026-01-01` are parts of `raw/orders`."""
+    """Return `raw/orders` for `raw/orders/*.parquet` and for `raw/orders/day=2026-01-01`."""
     parts = path.rstrip("/").split("/")
     kept = parts
     for at, part in enumerate(parts):
@@ -63,7 +63,7 @@ def _without_patterns(path: str) -> str:
 
 
 def dataset_over_jdbc(url: str, table: str) -> DatasetId | None:
-    """Return the table behind a JDBC URL, or None when the URL cannot be read."""
+    """Return the dataset of a table behind a JDBC URL, or None if the URL is not valid."""
     found = _JDBC.match(url)
     if found is None:
         return None
@@ -90,7 +90,7 @@ _FILE = "file"
 
 
 def new_node(text: str, namespace: str, field: str = "entity_id") -> NodeId:
-    """Return the identity of what no catalog knows; a name that cannot be one is refused."""
+    """Return the id for a name that no catalog has; raise if it cannot be a name."""
     word, name = check_name(text, field)
     if word in JOB_PREFIXES:
         home, colon, rest = name.rpartition(":")
@@ -105,10 +105,10 @@ def new_node(text: str, namespace: str, field: str = "entity_id") -> NodeId:
 
 
 def check_name(text: str, field: str) -> tuple[str, str]:
-    """Return the word and the name of what people write, or say why it is neither."""
+    """Return the prefix and the name in a text, or raise an error that names the problem."""
     word, name = split_prefix(text)
     if not name:
-        raise InvalidRequestError(field, "empty; write it like table:orders or api:stripe")
+        raise InvalidRequestError(field, "empty; write for example table:orders or api:stripe")
     if word in COLUMN_PREFIXES:
-        raise InvalidRequestError(field, f"{text!r} is a column; flows join datasets and jobs")
+        raise InvalidRequestError(field, f"{text!r} is a column; a flow connects datasets and jobs")
     return word, name

@@ -1,4 +1,4 @@
-"""Models that MLflow logged by itself (autologging), found where a program uses MLflow."""
+"""Models that MLflow autologged in this process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MlflowRun(NamedTuple):
 
 
 def find_logged_runs(since_ms: int) -> Iterator[MlflowRun]:
-    """Yield the autologged runs since a moment; none where MLflow was never imported."""
+    """Yield the autologged runs since a time; none when MLflow is not imported."""
     mlflow = sys.modules.get("mlflow")
     if mlflow is None or mlflow.last_active_run() is None:
         return
@@ -36,7 +36,7 @@ def find_logged_runs(since_ms: int) -> Iterator[MlflowRun]:
         if "mlflow.autologging" in run.data.tags and estimator and run.info.status == "FINISHED":
             yield MlflowRun(
                 run.info.run_id,
-                f"{experiment.name}.{estimator}",  # a run's own name is another one every time
+                f"{experiment.name}.{estimator}",  # the name of a run is random
                 estimator,
                 _features(run),
                 dict(run.data.metrics),
@@ -44,7 +44,7 @@ def find_logged_runs(since_ms: int) -> Iterator[MlflowRun]:
 
 
 def _features(run: Any) -> tuple[str, ...]:
-    """Return the columns of the dataset a run was fitted on, as MLflow noted them."""
+    """Return the columns of the dataset that a run was fitted on, as logged by MLflow."""
     for given in run.inputs.dataset_inputs if run.inputs is not None else ():
         schema = msgspec.json.decode(given.dataset.schema or "{}")
         columns = schema.get("mlflow_colspec", []) if isinstance(schema, dict) else []

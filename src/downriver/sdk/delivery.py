@@ -1,4 +1,4 @@
-"""Where captured events go: a server when one is named, else the store here."""
+"""Where captured events go: to the server that is configured, else to the local store."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def open_emitter(to: str | None = None) -> Emitter:
-    """Return what sends events to `to`, else DOWNRIVER_URL, else the store."""
+    """Return an emitter to `to`, else to DOWNRIVER_URL, else to the store."""
     return Emitter(open_sender(to), open_spool())
 
 
 def shared_emitter() -> Emitter:
-    """Return the emitter of this process for where events go now; it is closed at the end."""
+    """Return this process's emitter for the configured destination; it is closed at exit."""
     key = (settings.read_text(settings.URL), str(find_home()), settings.read_text(settings.STORE))
     with _sharing.lock:
         if key not in _sharing.emitters:
@@ -36,7 +36,7 @@ def shared_emitter() -> Emitter:
 
 
 def flush_shared(timeout: float) -> bool:
-    """Wait until what this process's functions did is sent or spooled; False if it takes longer."""
+    """Wait until the events of all shared emitters are sent or spooled; False on a timeout."""
     with _sharing.lock:
         emitters = list(_sharing.emitters.values())
     flushed = [emitter.flush(timeout) for emitter in emitters]
@@ -44,7 +44,7 @@ def flush_shared(timeout: float) -> bool:
 
 
 class _Sharing:
-    """The emitters that this process shares."""
+    """The emitters of this process, by destination."""
 
     def __init__(self) -> None:
         self.emitters: dict[tuple[str, str, str], Emitter] = {}
@@ -59,22 +59,22 @@ _sharing = _Sharing()
 
 
 def open_sender(to: str | None = None) -> Send:
-    """Return what sends a list of events, and raises when it cannot."""
+    """Return a function that sends a list of events, or raises."""
     target = to or settings.read_text(settings.URL)
     if target.startswith(("http://", "https://")):
         return HttpSender(target, settings.read_text(settings.API_KEY))
-    # Found now: a job may change its working directory before the first event.
+    # Resolved now: a job may change its working directory before the first event.
     return _StoreSender(target or settings.read_text(settings.STORE) or str(find_home()))
 
 
 def open_spool() -> Spool:
-    """Return the folder of events that wait: DOWNRIVER_SPOOL, else beside the store here."""
+    """Return the spool: the folder DOWNRIVER_SPOOL, else the one beside the local store."""
     folder = settings.read_text(settings.SPOOL)
     return Spool(Path(folder) if folder else find_home() / "spool")
 
 
 class _StoreSender:
-    """Opens the store when the first events come: a job that writes nothing makes none."""
+    """Opens the store with the first events, so that a job without events creates no store."""
 
     def __init__(self, location: str) -> None:
         self._location = location
@@ -82,7 +82,7 @@ class _StoreSender:
 
     def __call__(self, events: Sequence[Event | bytes]) -> None:
         if self._lineage is None:
-            from downriver.service import Lineage  # what a job that sends to a server needs not
+            from downriver.service import Lineage  # not needed by jobs that send to a server
 
             self._lineage = Lineage.open(self._location)
         self._lineage.ingest(events)

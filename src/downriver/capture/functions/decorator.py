@@ -1,4 +1,4 @@
-"""The decorator: whatever kind of function it is, a call of it is a run."""
+"""The decorator for functions, coroutines and generators: each call is a run."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from downriver.capture.functions.runs import ColumnLineage
     from downriver.openlineage.wire import Event
 
-    Ends = Callable[[Mapping[str, Any]], list[DatasetUse]]
+    FindUses = Callable[[Mapping[str, Any]], list[DatasetUse]]
 
 
 class TrackingOptions(NamedTuple):
     """What to record of a function, and where to send it.
 
-    `sources` and `targets` are asked at each call, with its arguments by name.
+    `sources` and `targets` are called for each call of the function, with its arguments by name.
     """
 
-    sources: Ends
-    targets: Ends
+    sources: FindUses
+    targets: FindUses
     emit: Callable[[Event], None]
     names: Callable[[str], DatasetId]
     namespace: str
@@ -48,7 +48,7 @@ class TrackingOptions(NamedTuple):
 
 
 def track_function(function: Any, tracking: TrackingOptions) -> Any:
-    """Return a function like the one given, whose calls are recorded."""
+    """Return a wrapper of a function that records its calls."""
     if isinstance(function, classmethod | staticmethod):
         return type(function)(track_function(function.__func__, tracking))
     if inspect.isasyncgenfunction(function):
@@ -62,77 +62,77 @@ def track_function(function: Any, tracking: TrackingOptions) -> Any:
 
 def _plain(function: Callable[..., Any], tracking: TrackingOptions) -> Callable[..., Any]:
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with _Call(function, tracking, args, kwargs).running() as seen:
-            return seen(function(*args, **kwargs))
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with _Call(function, tracking, args, kwargs).recorded_call() as add_result:
+            return add_result(function(*args, **kwargs))
 
-    return call
+    return wrapper
 
 
 def _coroutine(function: Callable[..., Any], tracking: TrackingOptions) -> Callable[..., Any]:
     @functools.wraps(function)
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        with _Call(function, tracking, args, kwargs).running() as seen:
-            return seen(await function(*args, **kwargs))
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with _Call(function, tracking, args, kwargs).recorded_call() as add_result:
+            return add_result(await function(*args, **kwargs))
 
-    return call
+    return wrapper
 
 
 def _generator(function: Callable[..., Any], tracking: TrackingOptions) -> Callable[..., Any]:
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-        recorded = _Call(function, tracking, args, kwargs)
+    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        call = _Call(function, tracking, args, kwargs)
         values = function(*args, **kwargs)
-        with recorded.lasting():
+        with call.recorded():
             step = functools.partial(next, values)
             while True:
-                # Current only while it works: between two values the caller's run is.
-                with recorded.current():
+                # The run is current only inside the generator; between values the caller's run is.
+                with call.as_current():
                     try:
                         value = step()
                     except StopIteration as end:
-                        return recorded.seen(end.value)
+                        return call.add_result(end.value)
                 try:
-                    sent = yield recorded.seen(value)
-                except GeneratorExit:  # the caller has enough: what was handed out was moved
+                    sent = yield call.add_result(value)
+                except GeneratorExit:  # the caller stops early; the values so far count
                     values.close()
                     return None
-                except BaseException as thrown:  # noqa: BLE001 — is thrown on into the generator
+                except BaseException as thrown:  # noqa: BLE001 — thrown into the generator
                     step = functools.partial(values.throw, thrown)
                 else:
                     step = functools.partial(values.send, sent)
 
-    return call
+    return wrapper
 
 
 def _async_generator(function: Callable[..., Any], tracking: TrackingOptions) -> Callable[..., Any]:
     @functools.wraps(function)
-    async def call(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
-        recorded = _Call(function, tracking, args, kwargs)
+    async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        call = _Call(function, tracking, args, kwargs)
         values = function(*args, **kwargs)
-        with recorded.lasting():
+        with call.recorded():
             step = values.__anext__
             while True:
-                with recorded.current():
+                with call.as_current():
                     try:
                         value = await step()
                     except StopAsyncIteration:
                         return
                 try:
-                    sent = yield recorded.seen(value)
+                    sent = yield call.add_result(value)
                 except GeneratorExit:
                     await values.aclose()
                     return
-                except BaseException as thrown:  # noqa: BLE001 — is thrown on into the generator
+                except BaseException as thrown:  # noqa: BLE001 — thrown into the generator
                     step = functools.partial(values.athrow, thrown)
                 else:
                     step = functools.partial(values.asend, sent)
 
-    return call
+    return wrapper
 
 
 class _Call:
-    """One call: the run of it, from the arguments to the end."""
+    """One call of a tracked function, from its arguments to its end."""
 
     def __init__(
         self,
@@ -150,20 +150,20 @@ class _Call:
         values: dict[str, Any] = {}
         with guarded("reading the arguments of a tracked function"):
             values = _arguments(function, args, kwargs)
-        with guarded("naming what a tracked function reads"):
+        with guarded("naming the inputs of a tracked function"):
             self._sources = tracking.sources(values)
-        with guarded("naming what a tracked function writes"):
+        with guarded("naming the outputs of a tracked function"):
             self._targets = tracking.targets(values)
 
     @contextmanager
-    def running(self) -> Iterator[Callable[[Any], Any]]:
-        """Record a call that is over when it returns."""
-        with self.lasting(), self.current():
-            yield self.seen
+    def recorded_call(self) -> Iterator[Callable[[Any], Any]]:
+        """Record a call that ends when it returns."""
+        with self.recorded(), self.as_current():
+            yield self.add_result
 
     @contextmanager
-    def lasting(self) -> Iterator[None]:
-        """Record the beginning, and the end however it comes."""
+    def recorded(self) -> Iterator[None]:
+        """Record the start, and the end or the error."""
         self._emit(render_start)
         try:
             yield
@@ -173,8 +173,8 @@ class _Call:
         self._complete()
 
     @contextmanager
-    def current(self) -> Iterator[None]:
-        """Make this the run that tracked functions and watched reads inside belong to."""
+    def as_current(self) -> Iterator[None]:
+        """Make this the current run for tracked functions and library calls inside."""
         token = enter_run(self.run)
         try:
             if self._tracking.auto:
@@ -185,22 +185,22 @@ class _Call:
         finally:
             leave_run(token)
 
-    def seen(self, value: Any) -> Any:
-        """Note what a value that the function hands out looks like, and return it."""
-        with guarded("looking at what a tracked function returned"):
+    def add_result(self, value: Any) -> Any:
+        """Record the shape of a value that the function returns or yields, and return the value."""
+        with guarded("reading what a tracked function returned"):
             self._returned = self._returned.plus(describe_frame(value))
         return value
 
     def _complete(self) -> None:
-        with guarded("recording what a tracked function did"):
+        with guarded("recording the datasets of a tracked function"):
             for source in self._sources:
                 self.run.reads(*source)
-            alone = len(self._targets) == 1
+            # With several targets it is unknown which of them the returned frame is.
+            shape = self._returned if len(self._targets) == 1 else UNKNOWN_SHAPE
             for target in self._targets:
-                seen = self._returned if alone else UNKNOWN_SHAPE
-                self.run.writes(target.dataset, seen.plus(target.described))
+                self.run.writes(target.dataset, shape.plus(target.described))
         tracking = self._tracking
-        self._emit(lambda run, said: render_complete(run, said, tracking.columns, tracking.names))
+        self._emit(lambda run, text: render_complete(run, text, tracking.columns, tracking.names))
 
     def _emit(self, render: Callable[[FunctionRun, str], Event]) -> None:
         with guarded("recording a run of a tracked function"):
@@ -208,7 +208,7 @@ class _Call:
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """Return what a function is called: with its module, unless it is the script that runs."""
+    """Return the name of a function: with its module, unless that is the main script."""
     module = getattr(function, "__module__", None) or "__main__"
     name = getattr(function, "__qualname__", type(function).__qualname__)
     name = name.replace("<locals>.", "")
@@ -218,7 +218,7 @@ def function_name(function: Callable[..., Any]) -> str:
 def _arguments(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of a call by name, defaults and keyword arguments among them."""
+    """Return the arguments of a call by name, including defaults and `**kwargs`."""
     signature = inspect.signature(function)
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from downriver.capture.functions.runs import FunctionRun
 
     Names = Callable[[str], DatasetId]
-    Watched = Callable[[FunctionRun, Names, Any, tuple[Any, ...], dict[str, Any]], None]
+    RecordCall = Callable[[FunctionRun, Names, Any, tuple[Any, ...], dict[str, Any]], None]
 
 _SCHEMES = {"postgresql": "postgres", "mariadb": "mysql", "mssql": "mssql"}
 _PORTS = {"postgres": 5432, "mysql": 3306, "mssql": 1433, "redshift": 5439}
 
 
 def table_at(table: str, connection: Any, names: Callable[[str], DatasetId]) -> DatasetId:
-    """Return a table of the database that a connection, an engine or a URL leads to."""
+    """Return the dataset of a table behind a connection, an engine or a URL."""
     url = _url(connection)
     parts = urlsplit(url) if url else None
     if parts is None or not parts.hostname:
@@ -41,7 +41,7 @@ def table_at(table: str, connection: Any, names: Callable[[str], DatasetId]) -> 
 
 
 def _url(connection: Any) -> str:
-    """Return the address of a connection, as SQLAlchemy tells it; a driver's own tells none."""
+    """Return the URL of a SQLAlchemy connection; empty for a plain driver connection."""
     if isinstance(connection, str):
         return connection if "://" in connection else ""
     engine = getattr(connection, "engine", connection)
@@ -51,14 +51,14 @@ def _url(connection: Any) -> str:
 
 
 class LibraryPatch(NamedTuple):
-    """A function to watch: an attribute of a module or a class.
+    """A library function to record: an attribute of a module or a class.
 
-    `reads_variables`: it looks at the variables of whoever calls it, as DuckDB does for frames.
+    `reads_variables`: it reads variables of its caller, as DuckDB does to find frames.
     """
 
     owner: Any
     name: str
-    watched: Watched
+    record: RecordCall
     reads_variables: bool = False
 
 
@@ -69,7 +69,7 @@ MODULES = (
 
 
 def patches_of(module: ModuleType) -> Iterator[LibraryPatch]:
-    """Yield what to watch of a library."""
+    """Yield the functions of a library to record."""
     match module.__name__:
         case "pandas":
             yield from _pandas(module)
@@ -92,7 +92,7 @@ def _pandas(pandas: ModuleType) -> Iterator[LibraryPatch]:
         yield LibraryPatch(pandas, f"read_{kind}", _reads_path(0, *_PANDAS_PATHS))
     for name in ("read_sql", "read_sql_query", "read_sql_table"):
         yield LibraryPatch(pandas, name, _reads_query)
-    # Some are inherited from a class that Series shares: whichever has it is the owner.
+    # Some are inherited from a class shared with Series; patch the class that defines them.
     for owner in pandas.DataFrame.__mro__[:2]:
         for kind in ("csv", "parquet", "json", "excel", "feather", "orc", "pickle", "stata", "xml"):
             yield LibraryPatch(owner, f"to_{kind}", _writes_path(1, *_PANDAS_PATHS))
@@ -137,21 +137,21 @@ def _duckdb(duckdb: ModuleType) -> Iterator[LibraryPatch]:
         yield LibraryPatch(relation, name, _fills_table)
 
 
-# What a call says
+# How a call is recorded
 
 
-def _reads_path(at: int, *names: str) -> Watched:
-    def noted(
+def _reads_path(at: int, *names: str) -> RecordCall:
+    def record(
         run: FunctionRun, _: Names, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         for path in _paths(_argument(at, names, args, kwargs)):
             run.reads(dataset_at(path), describe_frame(result))
 
-    return noted
+    return record
 
 
-def _writes_path(at: int, *names: str) -> Watched:
-    def noted(
+def _writes_path(at: int, *names: str) -> RecordCall:
+    def record(
         run: FunctionRun, _: Names, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         del result
@@ -159,7 +159,7 @@ def _writes_path(at: int, *names: str) -> Watched:
         for path in _paths(_argument(at, names, args, kwargs)):
             run.writes(dataset_at(path), describe_frame(frame))
 
-    return noted
+    return record
 
 
 def _reads_query(
@@ -171,7 +171,7 @@ def _reads_query(
     if not any(char.isspace() for char in text.strip()):
         run.reads(table_at(text, connection, names), describe_frame(result))
         return
-    _note_sql(run, text, lambda table: table_at(table, connection, names), None)
+    _record_sql(run, text, lambda table: table_at(table, connection, names), None)
 
 
 def _writes_table(
@@ -185,16 +185,16 @@ def _writes_table(
     run.writes(table_at(whole, connection, names), describe_frame(args[0]))
 
 
-def _runs_sql(at: int) -> Watched:
-    def noted(
+def _runs_sql(at: int) -> RecordCall:
+    def record(
         run: FunctionRun, names: Names, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         del result
         query = _argument(at, ("query", "sql"), args, kwargs)
         if isinstance(query, str):
-            _note_sql(run, query, names, "duckdb", _frames_of_caller())
+            _record_sql(run, query, names, "duckdb", _frames_of_caller())
 
-    return noted
+    return record
 
 
 def _fills_table(
@@ -206,14 +206,14 @@ def _fills_table(
         run.writes(names(table), describe_frame(args[0]))
 
 
-def _note_sql(
+def _record_sql(
     run: FunctionRun,
     sql: str,
     names: Names,
     dialect: str | None,
     frames: frozenset[str] = frozenset(),
 ) -> None:
-    from downriver.capture.sql import parse_sql_lineage  # a moment that no other function needs
+    from downriver.capture.sql import parse_sql_lineage  # slow to import, and only SQL needs it
 
     found = parse_sql_lineage(sql, dialect=dialect)
     for table in found.inputs:
@@ -224,13 +224,13 @@ def _note_sql(
 
 
 def _table(name: str, names: Names) -> DatasetId:
-    """Return the file a query names by its path, or a table."""
+    """Return the dataset of a name in a query: a file path or a table."""
     is_path = "/" in name or name.endswith((".parquet", ".csv", ".json", ".jsonl"))
     return dataset_at(absolute_path(name)) if is_path else names(name)
 
 
 def _frames_of_caller() -> frozenset[str]:
-    """Return the variables that hold frames where a query is run: DuckDB reads them by name."""
+    """Return the caller's variables that hold frames: DuckDB reads them by name."""
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("downriver."):
         frame = frame.f_back
@@ -248,7 +248,7 @@ def _argument(
 
 
 def _paths(value: Any) -> list[str]:
-    """Return the paths that an argument names; an open file or a buffer names none."""
+    """Return the paths in an argument; an open file or a buffer has none."""
     if isinstance(value, list | tuple):
         return [path for part in value for path in _paths(part)]
     if isinstance(value, str | os.PathLike):
@@ -258,5 +258,5 @@ def _paths(value: Any) -> list[str]:
 
 
 def absolute_path(path: str) -> str:
-    """Return a path that means the same from everywhere; a URL does already."""
+    """Return an absolute path; a URL stays as it is."""
     return path if "://" in path or path.startswith("dbfs:") else os.path.abspath(path)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ImportWatcher(MetaPathFinder):
-    """Calls `loaded(name)` after one of `names` was imported."""
+    """Calls `loaded(name)` after one of `names` is imported."""
 
     def __init__(self, names: Collection[str], loaded: Callable[[str], None]) -> None:
         self._names = names
@@ -37,18 +37,18 @@ class ImportWatcher(MetaPathFinder):
         self._finding: set[str] = set()
 
     def start(self) -> None:
-        """Listen from now on."""
+        """Install the import hook."""
         sys.meta_path.insert(0, self)
 
     def stop(self) -> None:
-        """Listen no longer."""
+        """Remove the import hook."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the module's spec as the other finders have it, its loader made to call us."""
+        """Return the module's spec from the other finders, with a loader that reports it."""
         del path, target
         if name not in self._names or name in self._finding:
             return None
@@ -63,18 +63,18 @@ class ImportWatcher(MetaPathFinder):
 
 
 class _Loader(Loader):
-    """Loads a module by the loader it belongs to, then tells of it."""
+    """Loads a module with its own loader, then reports it."""
 
     def __init__(self, loader: Loader, loaded: Callable[[str], None]) -> None:
         self._loader = loader
         self._loaded = loaded
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Make the module as its loader would."""
+        """Create the module with its own loader."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the module, then tell that it is there."""
+        """Execute the module, then report it."""
         self._loader.exec_module(module)
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
@@ -83,29 +83,29 @@ class _Loader(Loader):
 
 
 class LibraryRecording(NamedTuple):
-    """Who is watching, and how it finds datasets by the names of tables."""
+    """The run that library calls are recorded for, and its resolver of table names."""
 
     run: FunctionRun
     names: Callable[[str], DatasetId]
 
 
-_watch: ContextVar[LibraryRecording | None] = ContextVar("downriver_watch", default=None)
+_recording: ContextVar[LibraryRecording | None] = ContextVar("downriver_recording", default=None)
 
 
 @contextmanager
 def record_library_calls(run: FunctionRun, names: Callable[[str], DatasetId]) -> Iterator[None]:
-    """Note for a run what is read and written in this context."""
-    token = _watch.set(LibraryRecording(run, names))
+    """Record for a run the reads and writes of libraries in this context."""
+    token = _recording.set(LibraryRecording(run, names))
     _patches.hold()
     try:
         yield
     finally:
         _patches.release()
-        _watch.reset(token)
+        _recording.reset(token)
 
 
 class _Patches:
-    """The functions that are replaced at the moment, while anyone holds them."""
+    """The library functions that are replaced while at least one run records."""
 
     def __init__(self) -> None:
         self._holders = 0
@@ -114,18 +114,18 @@ class _Patches:
         self._imports = ImportWatcher(MODULES, self._apply)
 
     def hold(self) -> None:
-        """Replace the functions, if no one else holds them yet."""
+        """Replace the functions for the first run."""
         with self._lock:
             self._holders += 1
             if self._holders == 1:
-                with guarded("watching data libraries"):
+                with guarded("patching data libraries"):
                     self._imports.start()
                     for name in MODULES:
                         if name in sys.modules:
                             self._apply(name)
 
     def release(self) -> None:
-        """Put the libraries' own functions back, once no one holds them."""
+        """Restore the libraries' own functions after the last run."""
         with self._lock:
             self._holders -= 1
             if self._holders == 0:
@@ -142,7 +142,7 @@ class _Patches:
                 original = patch.owner.__dict__.get(patch.name)
                 if original is None:
                     continue
-                with guarded(f"watching {module}.{patch.name}"):
+                with guarded(f"patching {module}.{patch.name}"):
                     setattr(patch.owner, patch.name, _replaced(original, patch))
                     self._undo.append((patch.owner, patch.name, original))
 
@@ -152,15 +152,15 @@ def _replaced(original: Any, patch: LibraryPatch) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
-        watch = _watch.get()
-        token = _watch.set(None)  # one library reads by another: the outer call says it all
+        recording = _recording.get()
+        token = _recording.set(None)  # one library may call another; only the outer call counts
         try:
             result = perform(functools.partial(original, *args, **kwargs), sys._getframe(1))
         finally:
-            _watch.reset(token)
-        if watch is not None:
-            with guarded("noting what a data library read or wrote"):
-                patch.watched(watch.run, watch.names, result, args, kwargs)
+            _recording.reset(token)
+        if recording is not None:
+            with guarded("recording a call of a data library"):
+                patch.record(recording.run, recording.names, result, args, kwargs)
         return result
 
     return call
@@ -174,7 +174,7 @@ _PERFORM = compile("__downriver_perform__()", "<downriver>", "eval")
 
 
 def _call_in_place(perform: Callable[[], Any], caller: FrameType) -> Any:
-    """Call where the caller's variables are seen: our own frame would hide them."""
+    """Call with the caller's variables in scope: DuckDB looks them up in the calling frame."""
     variables = {**caller.f_locals, "__downriver_perform__": perform}
     return eval(_PERFORM, caller.f_globals, variables)  # noqa: S307 — the text is the one above
 

@@ -27,7 +27,7 @@ class Dataset:
 
 @dataclass
 class ColumnLineage:
-    """How one output column is made; an input column is `dataset.column`."""
+    """How one output column is computed; an input column is `dataset.column`."""
 
     output_column: str
     input_columns: list[str]
@@ -35,18 +35,18 @@ class ColumnLineage:
 
 
 def fill_template(template: str, values: Mapping[str, Any]) -> str:
-    """Return a text with the arguments of a call put in where it names them in braces."""
+    """Return a text with the call's arguments in place of their names in braces."""
     return template.format_map(values) if "{" in template else template
 
 
 class FrameShape(NamedTuple):
-    """What a frame looks like: its columns with their types, and how many rows it has."""
+    """The columns of a frame with their types, and its number of rows."""
 
     fields: tuple[tuple[str, str], ...] = ()
     rows: int | None = None
 
     def plus(self, other: FrameShape) -> FrameShape:
-        """Return both one after the other, as a generator yields them."""
+        """Return the shape of both together: the rows of frames that a generator yields add up."""
         known = [rows for rows in (self.rows, other.rows) if rows is not None]
         return FrameShape(self.fields or other.fields, sum(known) if known else None)
 
@@ -55,14 +55,14 @@ UNKNOWN_SHAPE = FrameShape()
 
 
 class DatasetUse(NamedTuple):
-    """A dataset that was read or written, as far as it was looked at."""
+    """A dataset that was read or written, with the shape of the frame if it is known."""
 
     dataset: DatasetId
     described: FrameShape = UNKNOWN_SHAPE
 
 
 class FunctionRun:
-    """A run of a job, inside the one that called it. Threads it starts may add to it."""
+    """A run of a tracked function, inside the run that called it. Safe for threads."""
 
     def __init__(self, job: JobId, parent: FunctionRun | None) -> None:
         self.job = job
@@ -74,18 +74,18 @@ class FunctionRun:
         self._lock = threading.Lock()
 
     def reads(self, dataset: DatasetId, described: FrameShape = UNKNOWN_SHAPE) -> None:
-        """Note that the run read a dataset."""
+        """Record that the run read a dataset."""
         with self._lock:
             self._inputs[dataset] = self._inputs.get(dataset, UNKNOWN_SHAPE).plus(described)
 
     def writes(self, dataset: DatasetId, described: FrameShape = UNKNOWN_SHAPE) -> None:
-        """Note that the run wrote a dataset."""
+        """Record that the run wrote a dataset."""
         with self._lock:
             self._outputs[dataset] = self._outputs.get(dataset, UNKNOWN_SHAPE).plus(described)
 
     @property
     def inputs(self) -> list[DatasetUse]:
-        """What was read; a file that the run itself had written before is no input."""
+        """The datasets read, without those that the run itself wrote."""
         with self._lock:
             return [
                 DatasetUse(*item) for item in self._inputs.items() if item[0] not in self._outputs
@@ -93,7 +93,7 @@ class FunctionRun:
 
     @property
     def outputs(self) -> list[DatasetUse]:
-        """What was written."""
+        """The datasets written."""
         with self._lock:
             return [DatasetUse(*item) for item in self._outputs.items()]
 
@@ -102,17 +102,17 @@ _current: ContextVar[FunctionRun | None] = ContextVar("downriver_run", default=N
 
 
 def current_run() -> FunctionRun | None:
-    """Return the run of the tracked function that is being called, the innermost."""
+    """Return the run of the innermost tracked function that is running."""
     return _current.get()
 
 
 def enter_run(run: FunctionRun) -> Token[FunctionRun | None]:
-    """Make a run the current one; give what this returns to `leave`."""
+    """Make a run the current one; pass the returned token to `leave_run`."""
     return _current.set(run)
 
 
 def leave_run(token: Token[FunctionRun | None]) -> None:
-    """Make the run before the current one again."""
+    """Restore the run that was current before."""
     _current.reset(token)
 
 
@@ -120,17 +120,17 @@ _LIBRARIES = frozenset({"pandas", "polars", "pyarrow", "duckdb", "_duckdb"})
 
 
 def library_of(value: Any) -> str:
-    """Return the library a value belongs to, by where its type is defined."""
+    """Return the library that defines the type of a value."""
     return type(value).__module__.partition(".")[0]
 
 
 def is_frame(value: Any) -> bool:
-    """Tell whether a value is a table of one of the libraries."""
-    return library_of(value) in _LIBRARIES and _looks_like_a_table(value)
+    """Tell whether a value is a frame of a supported library."""
+    return library_of(value) in _LIBRARIES and _has_table_attributes(value)
 
 
 def describe_frame(value: Any) -> FrameShape:
-    """Return the columns and rows of a frame; of anything else, nothing."""
+    """Return the shape of a frame without computing anything; empty for other values."""
     if not is_frame(value):
         return UNKNOWN_SHAPE
     match library_of(value):
@@ -146,7 +146,7 @@ def describe_frame(value: Any) -> FrameShape:
             return FrameShape(_pairs(value.columns, value.types))
 
 
-def _looks_like_a_table(value: Any) -> bool:
+def _has_table_attributes(value: Any) -> bool:
     kind = type(value)  # asking a lazy frame itself would make it work
     return hasattr(kind, "columns") and any(
         hasattr(kind, name) for name in ("dtypes", "schema", "types")
@@ -154,7 +154,7 @@ def _looks_like_a_table(value: Any) -> bool:
 
 
 def _polars(value: Any) -> FrameShape:
-    if hasattr(value, "collect_schema"):  # also of a lazy frame, whose rows are not there yet
+    if hasattr(value, "collect_schema"):  # a lazy frame has it too, but no height
         schema = value.collect_schema()
         rows = getattr(value, "height", None)
         return FrameShape(_pairs(schema.names(), schema.dtypes()), rows)

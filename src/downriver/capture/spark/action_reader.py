@@ -21,12 +21,12 @@ _MOST_LEAVES = 200
 
 
 def read_written(executed: Java) -> IoStatistics:
-    """Return the rows, bytes and files a command wrote, from its plan unwrapped."""
+    """Return the rows, bytes and files that a command wrote."""
     return _statistics(executed, size="numOutputBytes", files="numFiles")
 
 
 def read_scanned(executed: Java) -> dict[int, IoStatistics]:
-    """Return the rows and bytes of each scan, by the ids of the columns it produced."""
+    """Return the rows and bytes of each scan, by the ids of its output columns."""
     found: dict[int, IoStatistics] = {}
     for leaf in _scans(executed):
         statistics = _statistics(leaf, size="filesSize", files="numFiles")
@@ -36,7 +36,7 @@ def read_scanned(executed: Java) -> dict[int, IoStatistics]:
 
 
 def unwrapped(plan: Java) -> Java:
-    """Return the plan that adaptive execution and eager commands wrap."""
+    """Return the plan inside the wrappers of adaptive execution and eager commands."""
     while True:
         kind = simple_name(plan)
         if kind == "AdaptiveSparkPlanExec":
@@ -69,11 +69,11 @@ def _statistics(plan: Java, *, size: str, files: str) -> IoStatistics:
 
 
 _LONGEST_STACK = 8_000
-_SEVERAL = "multi-commands"  # what Spark calls FROM … INSERT … INSERT …
+_SEVERAL = "multi-commands"  # Spark's name for FROM … INSERT … INSERT …
 
 
 class ActionReader:
-    """Reads the plans of one session. `largest_plan` is in cells: operators times columns."""
+    """Reads the plans of one session. `largest_plan` is a number of operators times columns."""
 
     def __init__(self, session: Java, jvm: Java, *, largest_plan: int) -> None:
         self.places = DatasetLocator(session)
@@ -85,7 +85,7 @@ class ActionReader:
     def harvest(
         self, action: str, execution: Java, duration_ns: int, error: Java | None = None
     ) -> list[SparkAction]:
-        """Return what a query did, or tried to do: one action, unless it inserts several times."""
+        """Return the actions of a query: one, or one for each INSERT of a multi-insert."""
         if error is not None and not _was_analyzed(execution):
             return []
         analyzed = execution.analyzed()
@@ -98,7 +98,7 @@ class ActionReader:
             return [self._one(action, analyzed, kind, executed, duration_ns, error, ran)]
         parts = list(each(analyzed.children()))
         runs = [] if executed is None else list(each(executed.children()))
-        if len(runs) != len(parts):  # how they ran is not known one by one
+        if len(runs) != len(parts):  # the executed parts cannot be matched
             runs = [None] * len(parts)
         return [
             self._one("command", part, simple_name(part), run, duration_ns, error)
@@ -128,7 +128,7 @@ class ActionReader:
             error="" if error is None else _message(error),
             stack="" if error is None else _stack(error),
         )
-        wraps = self._last is not None and found.wraps(self._last)  # then its plan is known
+        wraps = self._last is not None and found.wraps(self._last)  # the inner command has the plan
         if query is not None and not wraps:
             self._read_plan(found, query, reads, ran)
         if found.sink is None and any(leaf.rewriting for leaf in found.leaves):
@@ -139,7 +139,7 @@ class ActionReader:
         return found
 
     def read_plan(self, query: Java) -> SparkAction:
-        """Return a plan, run or not."""
+        """Return a plan as an action without a result, for example the plan of a frame."""
         columns = ids(query.output())
         found = SparkAction(action="", ended_at=0, duration_ns=0, columns=columns)
         self._read_plan(found, query)
@@ -153,13 +153,13 @@ class ActionReader:
         ran: Java | None = None,
     ) -> None:
         stored = found.sink is not None and found.sink.place.table is not None
-        # How a table's own types are met is seen in the analysed plan alone.
+        # Only the analysed plan shows the casts to the column types of a table.
         plans = [*reads] or [
             self._shortening.shorten(query, len(found.columns), None if stored else ran)
         ]
         found.leaves = [leaf for plan in plans for leaf in self.places.leaves(plan)]
         found.schema = str((reads or (query,))[-1].schema().json())
-        # Cheap at any width: the text of an operator shows 25 columns at most.
+        # Cheap for wide plans too: the text of an operator shows at most 25 columns.
         trees = [str(plan.numberedTreeString()) for plan in plans]
         operators, width = sum(tree.count("\n") for tree in trees), len(found.columns)
         if operators * max(width, 1) > self._largest_plan:
@@ -185,17 +185,17 @@ def _count(found: SparkAction, executed: Java) -> None:
 
 
 def _nothing(found: SparkAction) -> SparkAction:
-    """What is a part of another action is nothing by itself."""
+    """Return an empty action, for a query that is only a part of another action."""
     return SparkAction(found.action, found.ended_at, found.duration_ns, [])
 
 
 def _was_analyzed(execution: Java) -> bool:
-    """Tell whether a failed query got as far as a plan: asking for one that is not there fails."""
+    """Tell whether a failed query has an analysed plan; reading a missing one raises."""
     return bool(execution.tracker().phases().contains("analysis"))
 
 
 def _is_of_spark(action: str, analyzed: Java, kind: str) -> bool:
-    """Tell whether this is a part of another action, or Spark looking for a schema."""
+    """Tell whether a query is a part of another action, or Spark's own schema inference."""
     if action == "deltaTransactionalWrite":
         return True
     if kind != "DeserializeToObject":

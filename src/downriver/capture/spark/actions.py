@@ -1,4 +1,4 @@
-"""What is taken from the JVM when a query ends: plain data, so that the rest can happen later."""
+"""A finished Spark action as plain data, so that it is processed later without the JVM."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from downriver.model.ids import DatasetId
 
 
 class DatasetLocation(msgspec.Struct, frozen=True):
-    """A dataset as Spark knows it: where it is and, if it is a table, what it is called."""
+    """A dataset in Spark: its location and, for a table, its name in the catalog."""
 
     dataset: DatasetId
     table: DatasetId | None = None
@@ -18,10 +18,10 @@ class DatasetLocation(msgspec.Struct, frozen=True):
 
 
 class PlanLeaf(msgspec.Struct):
-    """Where the rows of a leaf come from. `first_id` is the id of its first column in the plan.
+    """What a leaf of a plan reads. `first_id` is the id of its first column in the plan.
 
-    A leaf that reads by a query has its text, and the database it is sent to. An RDD has a number,
-    and the columns that were read on the way to it.
+    A JDBC leaf that reads by a query has the query's text and its database. An RDD leaf has the
+    RDD's number and the columns that the RDDs before it scanned.
     """
 
     first_id: int
@@ -32,13 +32,13 @@ class PlanLeaf(msgspec.Struct):
     columns: list[int] = []
     rdd: int | None = None
     scanned: dict[DatasetLocation, list[str]] = {}
-    rewriting: bool = False  # files that a command has picked to write them anew
+    rewriting: bool = False  # files that a Delta command rewrites
 
 
 class Sink(msgspec.Struct):
-    """Where a command writes, under which column names, and what that does to the dataset.
+    """The target of a command, its column names, and how the command changes the dataset.
 
-    A command that `wraps` has the rows written by another one, which Spark reports before it.
+    `wraps`: another command writes the rows, and Spark reports that one first.
     """
 
     place: DatasetLocation
@@ -49,7 +49,7 @@ class Sink(msgspec.Struct):
 
 
 class IoStatistics(msgspec.Struct, frozen=True):
-    """What the executed plan counted; None is not known."""
+    """Counts of the executed plan; None when unknown."""
 
     rows: int | None = None
     size: int | None = None
@@ -57,10 +57,10 @@ class IoStatistics(msgspec.Struct, frozen=True):
 
 
 class PlanDetails(msgspec.Struct, frozen=True):
-    """What the JSON of a plan leaves out.
+    """Details that the JSON of a plan leaves out.
 
-    The rows that an Expand makes, as expressions in JSON, by the id of its first column; and the
-    ids of columns that Spark casts on its own account.
+    `expanded`: the rows of each Expand, as expressions in JSON, by the id of its first column.
+    `own_casts`: the ids of columns that Spark casts without the user asking for it.
     """
 
     expanded: dict[int, list[list[str]]] = {}
@@ -73,7 +73,7 @@ class SparkAction(msgspec.Struct):
     action: str
     ended_at: int
     duration_ns: int
-    columns: list[int]  # the ids of what comes out
+    columns: list[int]  # ids of the output columns
     plan: str = ""
     asides: PlanDetails = PlanDetails()
     schema: str = ""
@@ -86,7 +86,7 @@ class SparkAction(msgspec.Struct):
     too_large: str = ""
 
     def wraps(self, before: SparkAction) -> bool:
-        """Tell whether this is the outer part of the write that was reported before it."""
+        """Tell whether this is the outer command of the write that was reported before it."""
         return (
             self.sink is not None
             and before.sink is not None

@@ -1,4 +1,4 @@
-"""Small words for talking to the JVM. Every call is a round trip, so there are few."""
+"""Helpers to read JVM objects through py4j. Every call is a round trip, so they make few."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Java: TypeAlias = Any  # py4j knows what it is only when it is called
+Java: TypeAlias = Any  # a py4j proxy: its members are known at run time only
 
 _ID = re.compile(r"#(\d+)")
 _OPERATOR = re.compile(r"^(\d+) [\s:+-]*(\w+)", re.MULTILINE)
-BREAK = "\x01"  # in no column name
+_BREAK = "\x01"  # in no column name
 
 
 def class_name(thing: Java) -> str:
-    """Return the full name of an object's class; of one without a name, that of its parent."""
+    """Return the full name of an object's class; for an anonymous class, of its superclass."""
     name = str(_class_namer(thing._gateway_client)(thing, ""))
     return str(thing.getClass().getSuperclass().getName()) if "$anon$" in name else name
 
 
 @functools.lru_cache(maxsize=4)
 def _class_namer(client: Java) -> Java:
-    """Return what names a class in one round trip: a Class object would cost two more."""
+    """Return a Java function that names a class in one round trip instead of three."""
     from py4j.java_gateway import JavaMember
 
     return JavaMember("getName", None, "z:org.apache.commons.lang3.ClassUtils", client)
@@ -43,19 +43,19 @@ def each(sequence: Java) -> Iterator[Java]:
 
 
 def value_of(option: Java) -> Java | None:
-    """Return what a Scala Option holds."""
+    """Return the value of a Scala Option, or None."""
     return option.get() if option.isDefined() else None
 
 
 def decoded(uri: Java) -> str:
-    """Return a java.net.URI as the path of a file has it: `a b`, not `a%20b`."""
+    """Return a java.net.URI as a file path: `a b`, not `a%20b`."""
     return unquote(str(uri.toString()))
 
 
 def texts(sequence: Java) -> list[str]:
     """Return the elements of a Scala sequence as text, in one round trip."""
-    joined = str(sequence.mkString(BREAK))
-    return joined.split(BREAK) if joined else []
+    joined = str(sequence.mkString(_BREAK))
+    return joined.split(_BREAK) if joined else []
 
 
 def operators_in(tree: str) -> list[tuple[int, str]]:

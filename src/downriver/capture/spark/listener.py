@@ -28,38 +28,35 @@ if TYPE_CHECKING:
 
     Report = Callable[[str, Java, int, Java | None], None]
 
-_ANSWER_SECONDS = 5.0
-
 
 class QueryListener:
-    """Passes on what Spark reports: the action, its execution, its nanoseconds, its error."""
+    """Receives what Spark reports: the action, its execution, its duration in ns, its error."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
 
     def onSuccess(self, action: str, execution: Java, duration_ns: int) -> None:  # noqa: N802
-        """Take a query that ended well."""
+        """Report a query that succeeded."""
         self._report(action, execution, duration_ns, None)
 
     def onFailure(self, action: str, execution: Java, error: Java) -> None:  # noqa: N802
-        """Take a query that failed."""
+        """Report a query that failed."""
         self._report(action, execution, 0, error)
 
     class Java:
-        """What py4j reads to make a Java object of this."""
+        """The Java interface that py4j implements with this class."""
 
         implements: ClassVar = ["org.apache.spark.sql.util.QueryExecutionListener"]
 
 
 class ListenerRegistration:
-    """A listener known to a session; `remove` ends that."""
+    """A listener that is registered with a session until `remove` is called."""
 
     def __init__(self, session: Java, gateway: Java, listener: QueryListener) -> None:
         from pyspark.java_gateway import ensure_callback_server_started
 
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        # One proxy for both calls: a second one would be another listener to Spark, and
-        # unregistering it would do nothing.
+        # Register and unregister the same proxy: to Spark a second proxy is another listener.
         holder = gateway.jvm.java.util.ArrayList()
         holder.add(listener)
         self._proxy = holder.get(0)
@@ -67,7 +64,7 @@ class ListenerRegistration:
         self._manager.register(self._proxy)
 
     def remove(self) -> None:
-        """Stop listening."""
+        """Unregister the listener."""
         self._manager.unregister(self._proxy)
 
 
@@ -75,13 +72,16 @@ _ACTIONS = frozenset({"checkpoint", "localCheckpoint"})
 
 
 class Checkpoints:
-    """The checkpoints of one session. Their rows keep the ids of the plan they were made by."""
+    """The origins of a session's checkpoints.
+
+    A checkpoint has no plan, but its columns keep their ids from the plan that made it.
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, Origins] = {}
 
     def add(self, harvest: SparkAction, lineage: PlanLineage) -> None:
-        """Remember an action's columns, if it made a checkpoint."""
+        """Store the origins of an action's columns, if the action made a checkpoint."""
         if harvest.action in _ACTIONS and harvest.columns:
             columns = zip(harvest.columns, lineage.columns, strict=False)
             self._known[harvest.columns[0]] = {
@@ -90,17 +90,17 @@ class Checkpoints:
             }
 
     def origins_of(self, first_id: int) -> Origins | None:
-        """Return where a checkpoint's rows come from, by the id of its first column."""
+        """Return the origins of a checkpoint, by the id of its first column."""
         return self._known.get(first_id)
 
 
 log = logging.getLogger("downriver")
 
-_SETTLED_AFTER = 0.3  # seconds: how long another part of the same write may take to follow
+_OUTER_WRITE_SECONDS = 0.3  # Spark reports the outer command of a write after the inner one
 
 
 class ActionPublisher:
-    """Turns harvested actions into events, one after another, on a thread of its own."""
+    """Turns finished actions into events, in order, on a separate thread."""
 
     def __init__(
         self, context: RunContext, engine: SparkEngine, emitter: Emitter, carried: Carried
@@ -118,23 +118,23 @@ class ActionPublisher:
         self._thread.start()
 
     def begin(self, context: RunContext) -> None:
-        """Say that an application, or a block of one, has begun."""
+        """Emit START for an application or a block of it."""
         self._emit_state(context, "START", "")
 
     def end(self, context: RunContext, error: str = "") -> None:
-        """Say how it ended."""
+        """Emit COMPLETE, or FAIL with the error."""
         self._emit_state(context, "FAIL" if error else "COMPLETE", error)
 
     def add(self, harvest: SparkAction) -> None:
-        """Take an action that ended."""
+        """Queue a finished action."""
         self._queue.put((harvest, self.context))
 
     def emit(self, *events: Event) -> None:
-        """Send events that were made elsewhere."""
+        """Emit events that another module built."""
         self._emitter.emit(*events)
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until every action taken is an event that was sent or spooled."""
+        """Wait until the events of all queued actions are sent or spooled; False on a timeout."""
         started = time.monotonic()
         done = threading.Event()
         self._queue.put(done)
@@ -143,11 +143,11 @@ class ActionPublisher:
         return self._emitter.flush(max(0.1, timeout - (time.monotonic() - started)))
 
     def origins_of(self, first_id: int) -> Origins | None:
-        """Return where rows come from that a plan shows as local data."""
+        """Return the origins of rows that a plan shows as local data."""
         return self._carried(first_id) or self._checkpoints.origins_of(first_id)
 
     def _emit_state(self, context: RunContext, state: str, error: str) -> None:
-        with guarded("telling the state of an application"):
+        with guarded("emitting the state of an application"):
             now = time.time_ns() // 1000
             self._emitter.emit(render_application(context, self.engine, state, now, error))
 
@@ -155,7 +155,7 @@ class ActionPublisher:
         waiting: tuple[SparkAction, RunContext] | None = None
         while True:
             try:
-                item = self._queue.get(timeout=_SETTLED_AFTER if waiting else None)
+                item = self._queue.get(timeout=_OUTER_WRITE_SECONDS if waiting else None)
             except queue.Empty:
                 item = None
             if item is None or isinstance(item, threading.Event):
@@ -177,12 +177,12 @@ class ActionPublisher:
             lineage = read_lineage(harvest, self.origins_of)
             self._checkpoints.add(harvest, lineage)
             if harvest.sink is None and not lineage.inputs:
-                return  # rows that came from nowhere and went nowhere
+                return  # no dataset is read or written
             part = context.within(self._part_name(harvest))
             self._emitter.emit(*render_action(harvest, lineage, part, self.engine))
 
     def _part_name(self, harvest: SparkAction) -> str:
-        """Name an action after what it writes: the same job on every run."""
+        """Name an action after the dataset it writes, so that its job is the same on every run."""
         if harvest.sink is None:
             return harvest.action
         place = harvest.sink.place
@@ -195,11 +195,11 @@ class ActionPublisher:
 
 
 def _merged(inner: SparkAction, outer: SparkAction) -> SparkAction:
-    """Return one write: planned and counted by the inner part, named by the outer one."""
+    """Return one write: plan and counts of the inner command, target of the outer one."""
     assert inner.sink is not None  # noqa: S101
     assert outer.sink is not None  # noqa: S101
     inner.sink.place = inner.sink.place if inner.sink.place.table else outer.sink.place
-    inner.sink.lifecycle = outer.sink.lifecycle  # the files of a new table are "overwritten"
+    inner.sink.lifecycle = outer.sink.lifecycle  # inner: OVERWRITE even for a new table
     inner.error = inner.error or outer.error
     inner.stack = inner.stack or outer.stack
     inner.duration_ns = max(inner.duration_ns, outer.duration_ns)

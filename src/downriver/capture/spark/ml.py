@@ -43,7 +43,7 @@ _BRIDGE = "_downriver_bridge"
 
 
 class PandasBridge:
-    """Follows the frames of one session."""
+    """Follows the frames of one session from Spark to pandas and back."""
 
     def __init__(
         self, spark: Any, harvester: ActionReader, frames: FrameRegistry, carried: Carried
@@ -56,20 +56,20 @@ class PandasBridge:
         self._create = spark.createDataFrame
         spark.createDataFrame = self._following(self._create)
         setattr(spark, _BRIDGE, weakref.ref(self))
-        _watch_to_pandas()
+        _patch_to_pandas()
 
     def leave(self) -> None:
-        """Follow the session's frames no longer."""
+        """Stop following the session's frames."""
         self._spark.createDataFrame = self._create
-        setattr(self._spark, _BRIDGE, _nobody)
+        setattr(self._spark, _BRIDGE, _no_bridge)
 
     def origins_of(self, first_id: int) -> Origins | None:
-        """Return where local data comes from, by the id of its first column in a plan."""
+        """Return the origins of local data, by the id of its first column in a plan."""
         found = self._returned.get(first_id)
         return None if found is None else found()
 
     def left(self, frame: Any, spark_frame: Any) -> None:
-        """Mark a pandas frame that was made from a Spark one."""
+        """Mark a pandas frame that was made from a Spark frame."""
         execution = spark_frame._jdf.queryExecution()
         self.frames.mark(frame, lambda: self._plan_origins(execution))
 
@@ -82,7 +82,7 @@ class PandasBridge:
         @functools.wraps(create)
         def created(data: Any, *args: Any, **kwargs: Any) -> Any:
             made = create(data, *args, **kwargs)
-            with guarded("following a pandas frame into Spark"):
+            with guarded("following a pandas frame to Spark"):
                 if self.frames.knows(data):
                     self._return(data, made)
             return made
@@ -103,12 +103,12 @@ class PandasBridge:
         self._returned[ids(leaf.output())[0]] = known
 
 
-def _nobody() -> None:
+def _no_bridge() -> None:
     return None
 
 
-def _watch_to_pandas() -> None:
-    """Have `toPandas` mark what it returns, where the session is tracked."""
+def _patch_to_pandas() -> None:
+    """Patch `toPandas` to mark the frames it returns from tracked sessions."""
     kind = _frame_class()
     if not hasattr(kind.toPandas, _BRIDGE):
         kind.toPandas = _marking(kind.toPandas)
@@ -128,8 +128,8 @@ def _marking(to_pandas: Callable[[Any], Any]) -> Callable[[Any], Any]:
     @functools.wraps(to_pandas)
     def marked(self: Any) -> Any:
         frame = to_pandas(self)
-        with guarded("following a Spark frame into pandas"):
-            found = getattr(self.sparkSession, _BRIDGE, _nobody)()
+        with guarded("following a Spark frame to pandas"):
+            found = getattr(self.sparkSession, _BRIDGE, _no_bridge)()
             if found is not None:
                 found.left(frame, self)
         return frame
@@ -139,7 +139,7 @@ def _marking(to_pandas: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 class ModelRegistration:
-    """Registers models fitted on a session's frames, and files that pandas wrote."""
+    """Registers models that were fitted on a session's frames, and files written by pandas."""
 
     def __init__(self, frames: FrameRegistry, capture: ActionPublisher) -> None:
         self._frames = frames
@@ -157,7 +157,7 @@ class ModelRegistration:
         path: str | None,
         metrics: Mapping[str, float] | None,
     ) -> TrackedModel:
-        """Register a model that was fitted."""
+        """Register a fitted model."""
         with guarded("registering a model"):
             file = None if path is None else _name_file(path)
             training = read_training(
@@ -167,7 +167,7 @@ class ModelRegistration:
         return TrackedModel(name, feature_names(estimator, features), self._frames)
 
     def wrote(self, frame: Any, path: str) -> None:
-        """Register a file that pandas wrote."""
+        """Register a file that was written by pandas."""
         with guarded("registering a pandas write"):
             file = _name_file(path)
             names = [str(column) for column in frame.columns]
@@ -177,7 +177,7 @@ class ModelRegistration:
             self._capture.emit(render_frame_write(file, origins, own.job, own.run, part.facets()))
 
     def take_logged(self) -> None:
-        """Register the models that MLflow logged by itself, fitted on frames from here."""
+        """Register the models that MLflow autologged on frames of this session."""
         with guarded("reading MLflow's runs"):
             for run in find_logged_runs(self._began_ms):
                 origins = self._frames.latest_with(run.features)

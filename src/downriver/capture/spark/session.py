@@ -1,4 +1,4 @@
-"""Tracking a session: `track(spark)` and all it sets in motion."""
+"""A tracked Spark session: its listeners, its runs and its models."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SECONDS_TO_FLUSH = 30.0
 
 
 class TrackedSession:
-    """A Spark session whose queries are captured, until it is stopped or this is closed."""
+    """A Spark session whose queries are captured until it is stopped or this object is closed."""
 
     def __init__(
         self, spark: Any, emitter: Emitter, *, job: str | None, namespace: str | None
@@ -73,12 +73,12 @@ class TrackedSession:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether queries are still captured."""
+        """Whether queries are still captured."""
         return self._open
 
     @contextmanager
     def block(self, job: str) -> Iterator[None]:
-        """Capture what happens inside under a job of its own."""
+        """Capture the queries inside this block under a separate job."""
         outer = self.capture.context
         inner = outer.named(job)
         self.capture.begin(inner)
@@ -106,28 +106,28 @@ class TrackedSession:
     ) -> TrackedModel:
         """Register a model that was fitted on frames from this session.
 
-        `features` is the frame it was fitted on, or a list of names; `target` is the column it
-        learned, or its name. The model is a dataset with a column for each feature and one for
-        what it predicts.
+        `features` is the frame it was fitted on, or a list of names. `target` is the column it
+        predicts, or its name. The model is a dataset with a column for each feature and one for
+        the prediction.
         """
         return self._learning.model(name, estimator, features, target, path=path, metrics=metrics)
 
     def wrote(self, frame: Any, path: str) -> None:
-        """Say that a pandas frame was written to a file; Spark's own writes need no word."""
+        """Register a file that pandas wrote. Writes of Spark are captured automatically."""
         self._learning.wrote(frame, path)
 
     def flush(self, timeout: float = _SECONDS_TO_FLUSH) -> bool:
-        """Wait until all that happened so far is in the store, or spooled."""
+        """Wait until the events of all finished queries are in the store or spooled."""
         self._drain()
         self._learning.take_logged()
         return self.capture.flush(timeout)
 
     def close(self, error: str = "") -> None:
-        """Stop capturing, and say how the application ended."""
+        """Stop capturing, and emit the end of the application."""
         if not self._open:
             return
         self._drain()
-        with guarded("leaving a Spark session"):
+        with guarded("unregistering from a Spark session"):
             self._registration.remove()
             self._streams.leave()
         self._end(error)
@@ -142,27 +142,27 @@ class TrackedSession:
         self.capture.flush(_SECONDS_TO_FLUSH)
 
     def _origins_of(self, first_id: int) -> Origins | None:
-        """Return where rows come from that pandas or a stream handed over."""
+        """Return the origins of rows that came from pandas or from a stream."""
         return self._bridge.origins_of(first_id) or self._streams.origins_of(first_id)
 
     def _report(self, action: str, execution: Java, duration_ns: int, error: Java | None) -> None:
-        with guarded("taking a query from Spark"):
+        with guarded("reading a query of Spark"):
             for found in self._harvester.harvest(action, execution, duration_ns, error):
                 self.capture.add(found)
 
     def _drain(self) -> None:
-        """Wait until Spark has reported what it knows."""
+        """Wait until Spark has reported all finished queries."""
         with guarded("waiting for Spark's listener bus"):
             self._bus.waitUntilEmpty(int(_SECONDS_TO_FLUSH * 1000))
 
     def _stop_and_close(self) -> None:
-        failure = sys.exc_info()[1]  # a `finally` that stops Spark on the way out of an error
-        self._stop()  # delivers what the listener bus still holds
+        failure = sys.exc_info()[1]  # spark.stop() may run in a `finally` after an error
+        self._stop()  # also delivers what is still on the listener bus
         if self._open:
             self._end("" if failure is None else _text(failure))
 
     def _exit(self) -> None:
-        """A job that ends without stopping Spark: its last queries are still on the bus."""
+        """Close at exit when the job did not stop Spark: its last queries are still on the bus."""
         failure = getattr(sys, "last_value", None)
         self.close("" if failure is None else _text(failure))
 
@@ -178,8 +178,8 @@ def _java_session(spark: Any) -> Java:
     if session is None:
         raise InvalidRequestError(
             "spark",
-            "a Spark Connect session has no JVM in this process to listen to. Track a classic "
-            "session (`spark-submit`, or a builder without `remote`), or start the Connect server "
-            "with OpenLineage's Spark listener sending to Downriver",
+            "Spark Connect sessions cannot be tracked: there is no JVM in this process. Track a "
+            "classic session (`spark-submit`, or a builder without `remote`), or start the Connect "
+            "server with OpenLineage's Spark listener and send its events to Downriver",
         )
     return session

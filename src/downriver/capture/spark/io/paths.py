@@ -1,4 +1,4 @@
-"""What Spark calls a path, a table or a JDBC URL, as OpenLineage names datasets."""
+"""OpenLineage names of the paths, tables and JDBC URLs that Spark uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _PARTITION = re.compile(r"[^/=]+=[^/]*")
-_PART_FILE = re.compile(r"part-\d{5}[-.].*")  # how Spark and Hadoop call what a task wrote
+_PART_FILE = re.compile(r"part-\d{5}[-.].*")  # a file that one task of Spark or Hadoop wrote
 _GLOB = re.compile(r"[*?\[{]")
 _BUCKETS = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs"}
 _DEFAULT_PORTS = {"postgres": 5432, "mysql": 3306, "mssql": 1433, "oracle": 1521, "redshift": 5439}
@@ -23,14 +23,14 @@ _MANY_PATHS = 20
 
 
 class JdbcName(NamedTuple):
-    """Where a JDBC URL leads: the namespace of its datasets, and how tables are named in it."""
+    """The database behind a JDBC URL: the namespace of its datasets, and how to name tables."""
 
     namespace: str
     scheme: str
     database: str
 
     def table(self, name: str) -> DatasetId:
-        """Return the dataset of a table as a query or an option names it."""
+        """Return the dataset of a table name, as it stands in a query or an option."""
         parts = [part.strip('"`[]') for part in name.split(".")]
         schema = _DEFAULT_SCHEMAS.get(self.scheme)
         if schema is not None and len(parts) == 1:
@@ -42,7 +42,7 @@ class JdbcName(NamedTuple):
 
 
 def name_path(uri: str) -> DatasetId:
-    """Return the dataset at a path: a partition, or the file of a task, is only a part of one."""
+    """Return the dataset at a path. Partition directories and part files belong to it."""
     parts = urlsplit(uri, allow_fragments=False)
     scheme = parts.scheme.lower()
     path = _trimmed(parts.path if parts.scheme else uri)
@@ -54,7 +54,7 @@ def name_path(uri: str) -> DatasetId:
 
 
 def name_paths(uris: Sequence[str], asked_for: str = "") -> list[DatasetId]:
-    """Return the datasets that files belong to: a glob, or many files of one folder, are one."""
+    """Return the datasets of files. A glob, or many files of one folder, is one dataset."""
     if asked_for and _GLOB.search(asked_for):
         return [name_path(_before_glob(asked_for))]
     found = list(dict.fromkeys(name_path(uri) for uri in uris or [asked_for]))
@@ -67,7 +67,7 @@ def name_paths(uris: Sequence[str], asked_for: str = "") -> list[DatasetId]:
 
 
 def name_jdbc(url: str) -> JdbcName:
-    """Return where a JDBC URL leads, without the credentials it may hold."""
+    """Return the database behind a JDBC URL, without credentials."""
     scheme, _, rest = url.removeprefix("jdbc:").partition(":")
     scheme = _JDBC_SCHEMES.get(scheme.lower(), scheme.lower())
     if scheme == "oracle":
@@ -87,7 +87,7 @@ def name_jdbc(url: str) -> JdbcName:
 
 
 def short_name(dataset: DatasetId, segments: int = 1) -> str:
-    """Return the last parts of a dataset's name: what people call it."""
+    """Return the last parts of a dataset's name, as a short name for people."""
     parts = [part for part in re.split(r"[/:]", dataset.name) if part]
     return ".".join(parts[-segments:]) or dataset.namespace
 
@@ -118,7 +118,7 @@ def _is_file(dataset: DatasetId) -> bool:
 
 
 def _common(datasets: list[DatasetId]) -> list[DatasetId]:
-    """Return one folder a namespace, where there are too many paths to be a dataset each."""
+    """Return one common folder per namespace, when there are too many paths."""
     by_namespace: dict[str, list[str]] = {}
     for dataset in datasets:
         by_namespace.setdefault(dataset.namespace, []).append(dataset.name)

@@ -1,4 +1,4 @@
-"""Which commands write, where to, and the plan of what they write."""
+"""The commands that write: their target, and the plan of the rows they write."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ if TYPE_CHECKING:
     from downriver.capture.spark.io.sources import DatasetLocator
 
 
-# What saving as a table does to it.
-_CHANGES = {"Append": "", "Overwrite": "OVERWRITE", "ErrorIfExists": "CREATE", "Ignore": "CREATE"}
+# How each save mode changes a table.
+_LIFECYCLES = {
+    "Append": "",
+    "Overwrite": "OVERWRITE",
+    "ErrorIfExists": "CREATE",
+    "Ignore": "CREATE",
+}
 
 
 class WriteCommand(NamedTuple):
-    """A command that was understood: where it writes, if it does, and the plan of what.
+    """A command: its target, if it writes, and the plan of the rows it writes.
 
-    A command that is no plan, but made of plans and clauses, `reads` its plans. The last of them is
-    what it changes.
+    `reads` are the plans of a command that consists of plans and clauses, such as MERGE. The last
+    one is the table that it changes.
     """
 
     sink: Sink | None
@@ -31,7 +36,7 @@ class WriteCommand(NamedTuple):
 
 
 def find_write(plan: Java, kind: str, places: DatasetLocator) -> WriteCommand | None:
-    """Return what a command of a kind writes, None for a plan that only reads."""
+    """Return what a command writes; None for a plan that only reads."""
     reader = _COMMANDS.get(kind)
     return None if reader is None else reader(plan, places)
 
@@ -53,13 +58,13 @@ def _directory(command: Java, places: DatasetLocator) -> WriteCommand:
 
 def _create_table(command: Java, places: DatasetLocator) -> WriteCommand:
     place = places.table(command.table())
-    lifecycle = _CHANGES[str(command.mode())]
+    lifecycle = _LIFECYCLES[str(command.mode())]
     return WriteCommand(Sink(place, _names(command), lifecycle, wraps=True), command.query())
 
 
 def _save_table(command: Java, places: DatasetLocator) -> WriteCommand:
     place = places.table(command.tableDesc())
-    lifecycle = _CHANGES[str(command.mode())]
+    lifecycle = _LIFECYCLES[str(command.mode())]
     return WriteCommand(Sink(place, None, lifecycle, wraps=True), command.query())
 
 
@@ -76,7 +81,7 @@ def _insert_hive(command: Java, places: DatasetLocator) -> WriteCommand:
 
 
 def _save(command: Java, places: DatasetLocator) -> WriteCommand | None:
-    """A write to a V1 source that is no file format: JDBC, and Delta by path."""
+    """Return a write to a V1 source that is not a file format: JDBC, or Delta by path."""
     options = command.options()
     url = value_of(options.get("url"))
     table = value_of(options.get("dbtable"))
@@ -108,7 +113,7 @@ def _v2_write(command: Java, places: DatasetLocator) -> WriteCommand | None:
         return None
     lifecycle = "" if simple_name(command) == "AppendData" else "OVERWRITE"
     if "Staged" in simple_name(target.table()):
-        return WriteCommand(None, None)  # a part of making a table, which is reported too
+        return WriteCommand(None, None)  # Spark also reports the CREATE TABLE around it
     place = places.v2_table(target)
     if place is None:
         return WriteCommand(None, command.query())
@@ -117,7 +122,7 @@ def _v2_write(command: Java, places: DatasetLocator) -> WriteCommand | None:
 
 
 def _create_resolved(command: Java, places: DatasetLocator) -> WriteCommand:
-    """A table that a V2 catalog made of a query, be it that of the session."""
+    """Return CREATE TABLE AS SELECT through a V2 catalog (the session catalog can be one)."""
     provider = str(value_of(command.tableSpec().provider()) or "")
     place = places.of_catalog(command.name().identifier(), provider)
     lifecycle = "CREATE" if simple_name(command) == "CreateTableAsSelect" else "OVERWRITE"
@@ -125,7 +130,7 @@ def _create_resolved(command: Java, places: DatasetLocator) -> WriteCommand:
 
 
 def _change(command: Java, places: DatasetLocator) -> WriteCommand | None:
-    """Delta's MERGE, UPDATE and DELETE: read whole, for their clauses are no plan."""
+    """Return Delta's MERGE, UPDATE or DELETE. Their clauses are not plans."""
     target = command.target()
     leaves = places.leaves(target)
     if not leaves or not leaves[0].places:
@@ -151,7 +156,7 @@ def _drop(command: Java, places: DatasetLocator) -> WriteCommand:
 
 
 def _drop_resolved(command: Java, places: DatasetLocator) -> WriteCommand:
-    """A table that went through a V2 catalog, be it that of the session."""
+    """Return DROP TABLE through a V2 catalog (the session catalog can be one)."""
     identifier = command.child().identifier()
     name = ".".join([*map(str, identifier.namespace()), str(identifier.name())])
     return WriteCommand(Sink(DatasetLocation(places.called(name)), None, "DROP"), None)

@@ -1,4 +1,4 @@
-"""Where a plan's leaves read from, asked of the JVM: the JSON of a plan does not say."""
+"""The datasets that a plan's leaves read. The JVM is asked, because the plan's JSON lacks them."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _V2_FILES = frozenset(
 )
 _V2_WITHOUT_DATA = frozenset({"NoopTable", "PythonTable", "ConsoleTable", "MemoryTable"})
 _MOST_RDDS = 50
-_MOST_KNOWN = 10_000  # relations of one session
-_NOTHING = PlanLeaf(-1, [])  # a leaf without rows of a dataset
+_MOST_CACHED = 10_000  # relations of one session
+_EMPTY_LEAF = PlanLeaf(-1, [])  # reads no dataset
 
 
 class DatasetLocator:
-    """Finds the datasets of one session's plans."""
+    """Locates the datasets in one session's plans."""
 
     def __init__(self, session: Java) -> None:
         self._known: dict[str, PlanLeaf] = {}
@@ -52,7 +52,7 @@ class DatasetLocator:
         self._tables = metastore.partition(",")[0].replace("thrift:", "hive:") or self._warehouse
 
     def leaves(self, plan: Java) -> list[PlanLeaf]:
-        """Return the leaves of a plan and of the plans inside its expressions."""
+        """Return the leaves of a plan and of its subqueries."""
         found = list(self._leaves(plan))
         for subquery in each(plan.subqueriesAll()):
             found.extend(self._leaves(subquery))
@@ -62,19 +62,19 @@ class DatasetLocator:
         """Return a table of the session catalog."""
         identifier = table.identifier()
         location = value_of(table.storage().locationUri())
-        if location is None:  # a table about to be made
+        if location is None:  # a table that is not created yet
             location = self._catalog.defaultTablePath(identifier)
         provider = str(value_of(table.provider()) or "")
         place = name_path(decoded(location))
         return DatasetLocation(place, self.named(identifier), provider, "spark_catalog")
 
     def named(self, identifier: Java) -> DatasetId:
-        """Return what a table of the session catalog is called."""
+        """Return the name of a table of the session catalog."""
         database = value_of(identifier.database()) or self._catalog.getCurrentDatabase()
         return self.called(f"{database}.{identifier.table()}")
 
     def of_catalog(self, identifier: Java, provider: str) -> DatasetLocation:
-        """Return a table by its identifier in a V2 catalog: that of the session, if it has it."""
+        """Return a table of a V2 catalog; of the session catalog, if it is there."""
         name = ".".join([*map(str, identifier.namespace()), str(identifier.name())])
         parsed = self._parser.parseTableIdentifier(name)
         if self._catalog.tableExists(parsed):
@@ -82,11 +82,11 @@ class DatasetLocator:
         return DatasetLocation(self.called(name), None, provider)
 
     def called(self, name: str) -> DatasetId:
-        """Return what a table goes by, of which only the name is known."""
+        """Return the dataset of a table of which only the name is known."""
         return DatasetId(self._tables, name)
 
     def v2_table(self, relation: Java) -> DatasetLocation | None:
-        """Return a table of a V2 catalog, or of a V2 source without one; None if it is neither."""
+        """Return the table of a V2 relation; None for a source without a dataset."""
         table = relation.table()
         kind = simple_name(table)
         if kind in _V2_FILES:
@@ -116,14 +116,14 @@ class DatasetLocator:
     def _leaves(self, plan: Java) -> Iterator[PlanLeaf]:
         leaves = plan.collectLeaves()
         for at, text in enumerate(texts(leaves)):
-            # The ids of columns are in the text, and are never used twice: the same text is the
-            # same relation, however often a job reads it.
+            # The text contains column ids, which are never reused, so equal text means the same
+            # relation.
             found = self._known.get(text)
             if found is None:
                 leaf = leaves.apply(at)
                 kind = simple_name(leaf)
                 found = self._read_leaf(leaf, kind)
-                if kind == "LogicalRelation" and len(self._known) < _MOST_KNOWN:
+                if kind == "LogicalRelation" and len(self._known) < _MOST_CACHED:
                     self._known[text] = found
             if found.columns:
                 yield found
@@ -131,14 +131,14 @@ class DatasetLocator:
     def _read_leaf(self, leaf: Java, kind: str) -> PlanLeaf:
         columns = [] if kind in _NO_DATASET else ids(leaf.output())
         if not columns:
-            return _NOTHING
+            return _EMPTY_LEAF
         found = self.leaf(leaf, kind)
         found.first_id, found.columns = columns[0], columns
-        found.places = [place for place in found.places if not _is_a_log(place)]
+        found.places = [place for place in found.places if not _is_delta_log(place)]
         return found
 
     def leaf(self, leaf: Java, kind: str | None = None) -> PlanLeaf:
-        """Return where a leaf of a plan reads from."""
+        """Return what a leaf of a plan reads."""
         kind = kind or simple_name(leaf)
         reader = _READERS.get(kind)
         return PlanLeaf(-1, [], unknown=kind) if reader is None else reader(self, leaf)
@@ -168,7 +168,7 @@ class DatasetLocator:
         return PlanLeaf(-1, [place])
 
     def _rdd(self, leaf: Java) -> PlanLeaf:
-        """Rows of an RDD, as of a checkpoint: from the files that the RDDs before it read."""
+        """Return an RDD, such as a checkpoint, with the files that the RDDs before it read."""
         rdd = leaf.rdd()
         scanned: dict[DatasetLocation, list[str]] = {}
         for place, fields in _rdd_files(rdd):
@@ -178,7 +178,7 @@ class DatasetLocator:
 
 
 def jdbc_leaf(parameters: Java) -> PlanLeaf:
-    """Return what a JDBC source reads: a table, or a query that is read in turn."""
+    """Return what a JDBC source reads: a table or a query."""
     url = name_jdbc(str(value_of(parameters.get("url")) or ""))
     table = str(value_of(parameters.get("dbtable")) or "").strip()
     query = str(value_of(parameters.get("query")) or "")
@@ -198,7 +198,7 @@ def _files(relation: Java) -> list[DatasetLocation]:
 
 
 def _rdd_files(rdd: Java) -> Iterator[tuple[DatasetLocation, list[str]]]:
-    """Yield the files that an RDD and those before it read, and the columns taken from them."""
+    """Yield the files that an RDD and those before it read, with the columns they read."""
     waiting, seen = [rdd], 0
     while waiting and seen < _MOST_RDDS:
         current = waiting.pop()
@@ -207,7 +207,7 @@ def _rdd_files(rdd: Java) -> Iterator[tuple[DatasetLocation, list[str]]]:
         if kind == "FileScanRDD":
             fields = [str(name) for name in current.readSchema().fieldNames()]
             for place in map(DatasetLocation, _scanned_files(current)):
-                if not _is_a_log(place):
+                if not _is_delta_log(place):
                     yield place, fields
         elif kind in {"HadoopRDD", "NewHadoopRDD"} and current.name():
             yield from (
@@ -219,13 +219,13 @@ def _rdd_files(rdd: Java) -> Iterator[tuple[DatasetLocation, list[str]]]:
 
 def _scanned_files(scan: Java) -> list[DatasetId]:
     for partition in each(scan.filePartitions()):
-        # A dataset's files are one dataset: those of the first task will do.
+        # All tasks read the same dataset, so the files of the first task are enough.
         return name_paths([str(file.filePath().toPath().toString()) for file in partition.files()])
     return []
 
 
-def _is_a_log(place: DatasetLocation) -> bool:
-    """Tell whether files are what a table format keeps about a table, not the table."""
+def _is_delta_log(place: DatasetLocation) -> bool:
+    """Tell whether files are the transaction log of a Delta table."""
     return "/_delta_log" in place.dataset.name
 
 

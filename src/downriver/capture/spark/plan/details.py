@@ -11,24 +11,24 @@ from downriver.capture.spark.java import Java, each, ids, operators_in, simple_n
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_WIDE = 100  # columns: what is narrower is short anyway
-# Optimizing may merge these, or takes them away, and no column depends on anything else for it.
+_WIDE = 100  # columns; narrower plans are short
+# The optimizer may merge or remove these without changing any dependency.
 _FOLDED = frozenset({"Project", "SubqueryAlias", "View", "WriteFiles"})
-# What the optimizer computes at once no longer says where it comes from.
+# The optimizer may compute these at once, and the origins are lost.
 _COMPUTED = frozenset({"LocalRelation", "OneRowRelation"})
 
 
 class PlanShortener:
-    """Merges projections."""
+    """Merges the projections of a plan."""
 
     def __init__(self, jvm: Java) -> None:
         self._collapse = jvm.org.apache.spark.sql.catalyst.optimizer.CollapseProject.apply
 
     def shorten(self, query: Java, width: int, ran: Java | None) -> Java:
-        """Return a plan of a query with as few projections as there can be.
+        """Return a plan of a query with as few projections as possible.
 
-        If it is wide and was run, that is the optimized plan, provided that this has the same
-        operators otherwise. A branch that can never be taken has no columns there.
+        For a wide query that ran, this is the optimized plan, if its other operators are the same.
+        The optimized plan has no columns for a branch that is never taken.
         """
         if ran is not None and width >= _WIDE:
             kinds, optimized = _kinds(query), _optimized(ran)
@@ -39,7 +39,7 @@ class PlanShortener:
 
 
 def _optimized(ran: Java) -> Java | None:
-    """Return the optimized plan of a query that was run, be it to write files."""
+    """Return the optimized plan of a query that ran, also of one that writes files."""
     plan = ran.optimizedPlan()
     if simple_name(plan) == "InsertIntoHadoopFsRelationCommand":
         plan = plan.query()
@@ -53,23 +53,24 @@ def _kinds(plan: Java) -> list[str]:
 
 
 _ID_AT_THE_END = re.compile(r"#(\d+)L?$")
-_FITTED = frozenset(
-    {"Union", "Intersect", "Except", "View"}
-)  # to each other, or to what was stored
+# Spark casts the inputs of these to common types, or to the types a view has stored.
+_CASTING = frozenset({"Union", "Intersect", "Except", "View"})
 _SELECT_LISTS = {"Project": "projectList", "Aggregate": "aggregateExpressions"}
-_MOST_ASKED = 500
+_MOST_READ = 500
 
 
 class PlanDetailReader:
-    """Asks for what is missing: every answer is a round trip, so it asks for little."""
+    """Reads what the JSON of a plan leaves out. Every call is a round trip, so it makes few."""
 
     def __init__(self, jvm: Java) -> None:
-        self._of_a_user = jvm.org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST()
+        self._user_cast_tag = (
+            jvm.org.apache.spark.sql.catalyst.expressions.Cast.USER_SPECIFIED_CAST()
+        )
 
     def read(self, plan: Java, tree: str, text: str, *, stored: bool) -> PlanDetails:
-        """Return what the JSON of a plan does not say. `tree` is its text, with numbers.
+        """Return what the JSON of a plan leaves out. `tree` is the plan's numbered text.
 
-        What comes out of the plan is `stored` in a table that has types of its own.
+        `stored`: the output is written to a table, whose column types may need casts.
         """
         operators = operators_in(tree)
         expanded: dict[int, list[list[str]]] = {}
@@ -83,11 +84,11 @@ class PlanDetailReader:
     def _own_casts(
         self, plan: Java, operators: list[tuple[int, str]], *, stored: bool
     ) -> Iterator[int]:
-        """Yield the columns that Spark casts to fit a type, where no user said so."""
+        """Yield the columns that Spark casts to another type by itself."""
         if stored:
             yield from self._cast_in(plan)
         for number, kind in operators:
-            if kind in _FITTED:
+            if kind in _CASTING:
                 for child in each(plan.p(number).children()):
                     yield from self._cast_in(child)
 
@@ -96,19 +97,21 @@ class PlanDetailReader:
         if getter is None:
             return
         items = getattr(plan, getter)()
-        for at, text in enumerate(texts(items)[:_MOST_ASKED]):
+        for at, text in enumerate(texts(items)[:_MOST_READ]):
             found = _ID_AT_THE_END.search(text)
             if found and "cast(" in text and " AS " in text and self._is_own(items.apply(at)):
                 yield int(found[1])
 
     def _is_own(self, alias: Java) -> bool:
         value = alias.child()
-        checked = simple_name(value)
-        if checked == "CheckOverflowInTableInsert":
+        kind = simple_name(value)
+        if kind == "CheckOverflowInTableInsert":
             value = value.child()
-        elif checked == "StaticInvoke":  # of a length, on the way into a table
+        elif kind == "StaticInvoke":  # checks a length when writing to a table
             value = value.arguments().head()
-        return simple_name(value) == "Cast" and bool(value.getTagValue(self._of_a_user).isEmpty())
+        return simple_name(value) == "Cast" and bool(
+            value.getTagValue(self._user_cast_tag).isEmpty()
+        )
 
 
 def _expanded(
@@ -120,5 +123,5 @@ def _expanded(
         expand = plan.p(number)
         rows = expand.projections()
         output = ids(expand.output())
-        if output and len(output) * rows.size() <= _MOST_ASKED:
+        if output and len(output) * rows.size() <= _MOST_READ:
             yield output[0], [[str(value.toJSON()) for value in each(row)] for row in each(rows)]

@@ -1,7 +1,6 @@
-"""Spark's plans as it writes them to JSON: a tree is a list in pre-order.
+"""The JSON form of Spark's plans: a tree is a list of nodes in pre-order.
 
-Plans are as deep as jobs are long, and expressions as deep as sums have terms: nothing here
-recurses.
+Long jobs have deep plans, and long sums have deep expressions, so no function here recurses.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class PlanNode(NamedTuple):
 
     @property
     def id(self) -> int:
-        """Return the number by which a plan tells columns of one name apart."""
+        """Return the number that identifies a column in a plan; names may repeat."""
         found = self.fields.get("exprId")
         return int(found["id"]) if isinstance(found, dict) else -1
 
@@ -58,7 +57,7 @@ def is_tree(value: object) -> TypeGuard[Flat]:
 
 
 def parse_tree(flat: Flat) -> PlanNode:
-    """Return the tree that a list in pre-order stands for."""
+    """Parse a tree from its list of nodes in pre-order."""
     done: list[PlanNode] = []
     for raw in reversed(flat):
         children = tuple(done.pop() for _ in range(raw["num-children"]))
@@ -72,7 +71,7 @@ def fold_tree(
     combine: Callable[[PlanNode, Sequence[T]], T],
     children_of: Callable[[PlanNode], Sequence[PlanNode]] = lambda node: node.children,
 ) -> T:
-    """Combine a tree from its leaves up; of siblings, the first is combined first."""
+    """Combine a tree from its leaves to its root, siblings in order."""
     done: list[T] = []
     waiting: list[tuple[PlanNode, int]] = [(root, -1)]
     while waiting:
