@@ -1,7 +1,7 @@
-"""Where the columns of a pandas frame come from, carried along with the frame.
+"""The origins of the columns of pandas frames.
 
-A frame's `attrs` follow it through copies and selections, and some writers put them into JSON: so
-a frame carries a token only, and what the token stands for stays here.
+A frame's `attrs` are copied with it, and some writers store them as JSON. So a frame carries only
+a token, and the origins of each token are kept here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from downriver.columns.dependencies import Certainty, DependencyKind, Deps, direct, merge
+from downriver.columns import Certainty, DependencyKind, Deps, direct, merge_all, weaken
 from downriver.columns.facet import render_column_lineage
 from downriver.model.ids import DatasetId, JobId
 from downriver.openlineage.events import dataset, run_event
@@ -22,7 +22,7 @@ from downriver.openlineage.facets.column_lineage import COLUMN_LINEAGE
 from downriver.openlineage.facets.schema import SCHEMA, SchemaField, render_schema
 from downriver.openlineage.wire import Event
 
-# By column; under ROWS, what decides which rows there are.
+# Dependencies by column; under ROWS, those of the rows.
 Origins: TypeAlias = Mapping[str, Deps]
 ROWS = "*"
 
@@ -31,14 +31,14 @@ _REMEMBERED = 256
 
 
 class FrameRegistry:
-    """The frames of a process whose columns are known, the latest ones."""
+    """The latest frames of a process whose origins are known."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, Callable[[], Origins]] = OrderedDict()
         self._lock = threading.Lock()
 
     def mark(self, frame: Any, origins: Callable[[], Origins]) -> None:
-        """Remember where a frame's columns come from; `origins` is asked when someone asks."""
+        """Store the origins of a frame's columns; `origins` is called when they are needed."""
         token = uuid.uuid4().hex
         frame.attrs[_ATTRIBUTE] = token
         with self._lock:
@@ -50,13 +50,13 @@ class FrameRegistry:
         """Tell whether a frame was marked."""
         return self._find(frame) is not None
 
-    def asking(self, frame: Any) -> Callable[[], Origins]:
-        """Return what tells a frame's origins later, when the frame may be another already."""
+    def lookup(self, frame: Any) -> Callable[[], Origins]:
+        """Return a function that returns a frame's origins, for later: the frame may change."""
         return self._find(frame) or dict
 
     def origins(self, frame: Any) -> Origins:
-        """Return where a frame's columns come from; nothing for a frame nobody marked."""
-        return self.asking(frame)()
+        """Return the origins of a frame's columns; empty for a frame that was not marked."""
+        return self.lookup(frame)()
 
     def _find(self, frame: Any) -> Callable[[], Origins] | None:
         attributes = getattr(frame, "attrs", None)
@@ -76,41 +76,38 @@ class FrameRegistry:
         return None
 
 
-def made_in_code(origins: Origins, names: Iterable[str]) -> dict[str, Deps]:
-    """Return the origins of a frame's columns as they are now.
+def after_pandas_code(origins: Origins, names: Iterable[str]) -> dict[str, Deps]:
+    """Return the origins of a frame's columns after unknown pandas code.
 
-    What pandas did with them is not seen: a column that was there may have been changed, and a
-    new one may be made of any of the others.
+    A column that existed before may have changed, so it is inferred. A new column may be computed
+    from any other column.
     """
-    everything: Deps = {}
-    for name, deps in origins.items():
-        if name != ROWS:
-            merge(everything, direct(deps, DependencyKind.TRANSFORMATION))
-    found = {name: _inferred(origins.get(name, everything)) for name in names}
+    everything = direct(
+        merge_all(deps for name, deps in origins.items() if name != ROWS),
+        DependencyKind.TRANSFORMATION,
+    )
+    found = {name: weaken(origins.get(name, everything), Certainty.INFERRED) for name in names}
     return {**found, ROWS: origins.get(ROWS, {})}
 
 
-def _inferred(deps: Deps) -> Deps:
-    return {key: max(sure, Certainty.INFERRED) for key, sure in deps.items()}
-
-
-def _once(ask: Callable[[], Origins]) -> Callable[[], Origins]:
-    answer: list[Origins] = []
+def _once(compute: Callable[[], Origins]) -> Callable[[], Origins]:
+    """Return a function that computes the origins on its first call."""
+    computed: list[Origins] = []
     lock = threading.Lock()
 
-    def asked() -> Origins:
+    def origins() -> Origins:
         with lock:
-            if not answer:
-                answer.append(ask())
-            return answer[0]
+            if not computed:
+                computed.append(compute())
+            return computed[0]
 
-    return asked
+    return origins
 
 
 def render_frame_write(
     file: DatasetId, origins: Origins, job: JobId, run: str, run_facets: Facets
 ) -> Event:
-    """Return the event of a frame that was written to a file."""
+    """Return the event of a frame that pandas wrote to a file."""
     columns = {name: deps for name, deps in origins.items() if name != ROWS}
     rows = origins.get(ROWS, {})
     tables = {key[0]: None for deps in origins.values() for key in deps}

@@ -1,4 +1,4 @@
-"""A trained model as a dataset: its features come from columns, its predictions from it."""
+"""Trained models as datasets: features come from columns, predictions from the model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from downriver.capture.frame_origins import ROWS, made_in_code
+from downriver.capture.frame_origins import ROWS, after_pandas_code
 from downriver.columns.dependencies import Certainty, DependencyKind, Deps, direct, merge
 from downriver.columns.facet import render_column_lineage
 from downriver.model.ids import DatasetId
@@ -36,7 +36,7 @@ PREDICTION = "prediction"
 
 
 class ModelTraining(NamedTuple):
-    """What is known of how a model came to be."""
+    """How a model was trained."""
 
     name: str
     features: Origins
@@ -44,11 +44,11 @@ class ModelTraining(NamedTuple):
     estimator: str = ""
     metrics: Mapping[str, float] = {}
     file: DatasetId | None = None
-    run: str = ""  # of another tracker, such as MLflow's
+    run: str = ""  # id of a run in another tracker, such as MLflow
 
 
 class TrackedModel:
-    """A model that was registered; it marks the frames that hold its predictions."""
+    """A registered model; it marks the frames that contain its predictions."""
 
     def __init__(self, name: str, features: Sequence[str], frames: FrameRegistry) -> None:
         self.name = name
@@ -56,7 +56,7 @@ class TrackedModel:
         self._frames = frames
 
     def predicted(self, frame: Any, *columns: str, features: Any = None) -> None:
-        """Say that columns of a frame are predictions of this model, made from `features`."""
+        """Declare that columns of a frame are predictions of this model from `features`."""
         scored = self._frames.origins(frame if features is None else features)
         kept = self._frames.origins(frame)
         prediction: Deps = {
@@ -83,12 +83,12 @@ def read_training(
     metrics: Mapping[str, float] | None,
     file: DatasetId | None,
 ) -> ModelTraining:
-    """Return what is known of a model from the frames it was fitted on."""
+    """Return the training of a model, from the frames it was fitted on."""
     names = feature_names(estimator, features)
     origins = frames.origins(features)
     return ModelTraining(
         name,
-        made_in_code(origins, names),
+        after_pandas_code(origins, names),
         _target_deps(frames, features, target),
         type(estimator).__qualname__ if estimator is not None else "",
         dict(metrics or {}),
@@ -97,7 +97,7 @@ def read_training(
 
 
 def feature_names(estimator: Any, features: Any) -> list[str]:
-    """Return the names of what a model was fitted on."""
+    """Return the names of the features that a model was fitted on."""
     columns = getattr(features, "columns", None)
     if columns is None:
         columns = getattr(estimator, "feature_names_in_", None)
@@ -114,7 +114,7 @@ def render_training(
     *,
     started_at: int | None = None,
 ) -> list[Event]:
-    """Return the events of a training: its output is the model."""
+    """Return the events of a training; its output is the model."""
     now = time.time_ns() // 1000
     sources = {
         key[0]: None for deps in (*training.features.values(), training.target) for key in deps

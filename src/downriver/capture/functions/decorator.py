@@ -198,7 +198,7 @@ class _Call:
             # With several targets it is unknown which of them the returned frame is.
             shape = self._returned if len(self._targets) == 1 else UNKNOWN_SHAPE
             for target in self._targets:
-                self.run.writes(target.dataset, shape.plus(target.described))
+                self.run.writes(target.dataset, shape.plus(target.shape))
         tracking = self._tracking
         self._emit(lambda run, text: render_complete(run, text, tracking.columns, tracking.names))
 

@@ -42,21 +42,21 @@ _LONGEST_TRACE = 20_000
 
 
 def render_start(run: FunctionRun, description: str) -> Event:
-    """Return the event of a call. It names no data yet: what fails has moved none."""
+    """Return the START event of a call. It has no datasets: a call that fails has moved no data."""
     return _render(run, "START", _job_facets(description), _run_facets(run), [], [])
 
 
 def render_complete(
     run: FunctionRun, description: str, columns: Sequence[ColumnLineage], names: Names
 ) -> Event:
-    """Return the event of a call that returned, with what it read and wrote."""
+    """Return the COMPLETE event of a call, with the datasets it read and wrote."""
     outputs = [_output(output, columns, names) for output in run.outputs]
-    inputs = [dataset(read.dataset, _schema(read.described)) for read in run.inputs]
+    inputs = [dataset(read.dataset, _schema(read.shape)) for read in run.inputs]
     return _render(run, "COMPLETE", _job_facets(description), _run_facets(run), inputs, outputs)
 
 
 def render_end(run: FunctionRun, description: str, error: BaseException) -> Event:
-    """Return the event of a call that raised: a failure, or someone who stopped it."""
+    """Return the FAIL event of a call that raised, or ABORT if it was interrupted."""
     state = "FAIL" if isinstance(error, Exception) else "ABORT"
     message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     stack = "".join(traceback.format_exception(error))[-_LONGEST_TRACE:]
@@ -98,17 +98,17 @@ def _run_facets(run: FunctionRun) -> Facets:
     return {PARENT: render_parent_run(RunId(parent.job, parent.id), RunId(root.job, root.id))}
 
 
-def _schema(described: FrameShape) -> Facets:
-    if not described.fields:
+def _schema(shape: FrameShape) -> Facets:
+    if not shape.fields:
         return {}
-    return {SCHEMA: render_schema(SchemaField(name, kind) for name, kind in described.fields)}
+    return {SCHEMA: render_schema(SchemaField(name, kind) for name, kind in shape.fields)}
 
 
 def _output(output: DatasetUse, columns: Sequence[ColumnLineage], names: Names) -> WireDataset:
-    facets = _schema(output.described)
+    facets = _schema(output.shape)
     if columns:
         facets[COLUMN_LINEAGE] = render_columns(columns, names)
-    rows = output.described.rows
+    rows = output.shape.rows
     statistics: Facets = {}
     if rows is not None:
         statistics[OUTPUT_STATISTICS] = render_output_statistics(rows=rows)
@@ -148,7 +148,7 @@ def _column_input(source: str, transformation: str, names: Names) -> ColumnInput
 def render_documented(
     job: JobId, output: DatasetId, columns: Sequence[ColumnLineage], names: Names
 ) -> Event:
-    """Return the event in which someone says how a job makes the columns of a dataset."""
+    """Return the event that declares how a job computes the columns of a dataset."""
     inputs = {
         names(source.rpartition(".")[0] or source): None
         for column in columns
@@ -171,7 +171,7 @@ def create_lineage_event(
     inputs: Sequence[Mapping[str, Any]],
     outputs: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Return an OpenLineage run event as a dictionary, with the time it is now."""
+    """Return an OpenLineage run event as a dictionary, with the current time."""
     return {
         "eventType": event_type,
         "eventTime": dt.datetime.now(dt.timezone.utc).isoformat(),

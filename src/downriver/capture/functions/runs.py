@@ -58,7 +58,7 @@ class DatasetUse(NamedTuple):
     """A dataset that was read or written, with the shape of the frame if it is known."""
 
     dataset: DatasetId
-    described: FrameShape = UNKNOWN_SHAPE
+    shape: FrameShape = UNKNOWN_SHAPE
 
 
 class FunctionRun:
@@ -73,15 +73,15 @@ class FunctionRun:
         self._outputs: dict[DatasetId, FrameShape] = {}
         self._lock = threading.Lock()
 
-    def reads(self, dataset: DatasetId, described: FrameShape = UNKNOWN_SHAPE) -> None:
+    def reads(self, dataset: DatasetId, shape: FrameShape = UNKNOWN_SHAPE) -> None:
         """Record that the run read a dataset."""
         with self._lock:
-            self._inputs[dataset] = self._inputs.get(dataset, UNKNOWN_SHAPE).plus(described)
+            self._inputs[dataset] = self._inputs.get(dataset, UNKNOWN_SHAPE).plus(shape)
 
-    def writes(self, dataset: DatasetId, described: FrameShape = UNKNOWN_SHAPE) -> None:
+    def writes(self, dataset: DatasetId, shape: FrameShape = UNKNOWN_SHAPE) -> None:
         """Record that the run wrote a dataset."""
         with self._lock:
-            self._outputs[dataset] = self._outputs.get(dataset, UNKNOWN_SHAPE).plus(described)
+            self._outputs[dataset] = self._outputs.get(dataset, UNKNOWN_SHAPE).plus(shape)
 
     @property
     def inputs(self) -> list[DatasetUse]:

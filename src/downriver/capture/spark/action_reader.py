@@ -27,12 +27,12 @@ def read_written(executed: Java) -> IoStatistics:
 
 def read_scanned(executed: Java) -> dict[int, IoStatistics]:
     """Return the rows and bytes of each scan, by the ids of its output columns."""
-    found: dict[int, IoStatistics] = {}
+    action: dict[int, IoStatistics] = {}
     for leaf in _scans(executed):
         statistics = _statistics(leaf, size="filesSize", files="numFiles")
         for column in ids(leaf.output()):
-            found.setdefault(column, statistics)
-    return found
+            action.setdefault(column, statistics)
+    return action
 
 
 def unwrapped(plan: Java) -> Java:
@@ -69,45 +69,45 @@ def _statistics(plan: Java, *, size: str, files: str) -> IoStatistics:
 
 
 _LONGEST_STACK = 8_000
-_SEVERAL = "multi-commands"  # Spark's name for FROM … INSERT … INSERT …
+_MULTI_INSERT = "multi-commands"  # Spark's name for FROM … INSERT … INSERT …
 
 
 class ActionReader:
     """Reads the plans of one session. `largest_plan` is a number of operators times columns."""
 
     def __init__(self, session: Java, jvm: Java, *, largest_plan: int) -> None:
-        self.places = DatasetLocator(session)
-        self._shortening = PlanShortener(jvm)
-        self._asides = PlanDetailReader(jvm)
+        self._locator = DatasetLocator(session)
+        self._shortener = PlanShortener(jvm)
+        self._details = PlanDetailReader(jvm)
         self._largest_plan = largest_plan
         self._last: SparkAction | None = None
 
-    def harvest(
-        self, action: str, execution: Java, duration_ns: int, error: Java | None = None
+    def read(
+        self, name: str, execution: Java, duration_ns: int, error: Java | None = None
     ) -> list[SparkAction]:
         """Return the actions of a query: one, or one for each INSERT of a multi-insert."""
         if error is not None and not _was_analyzed(execution):
             return []
         analyzed = execution.analyzed()
         kind = simple_name(analyzed)
-        if _is_of_spark(action, analyzed, kind):
+        if _is_internal(name, analyzed, kind):
             return []
         executed = None if error is not None else execution.executedPlan()
-        if action != _SEVERAL:
+        if name != _MULTI_INSERT:
             ran = None if error is not None else execution
-            return [self._one(action, analyzed, kind, executed, duration_ns, error, ran)]
+            return [self._read_action(name, analyzed, kind, executed, duration_ns, error, ran)]
         parts = list(each(analyzed.children()))
         runs = [] if executed is None else list(each(executed.children()))
         if len(runs) != len(parts):  # the executed parts cannot be matched
             runs = [None] * len(parts)
         return [
-            self._one("command", part, simple_name(part), run, duration_ns, error)
+            self._read_action("command", part, simple_name(part), run, duration_ns, error)
             for part, run in zip(parts, runs, strict=True)
         ]
 
-    def _one(
+    def _read_action(
         self,
-        action: str,
+        name: str,
         analyzed: Java,
         kind: str,
         executed: Java | None,
@@ -115,12 +115,12 @@ class ActionReader:
         error: Java | None,
         ran: Java | None = None,
     ) -> SparkAction:
-        write = find_write(analyzed, kind, self.places)
+        write = find_write(analyzed, kind, self._locator)
         query = analyzed if write is None else write.query
         reads = () if write is None else write.reads
         output = [] if query is None else ids((reads or (query,))[-1].output())
-        found = SparkAction(
-            action=action,
+        action = SparkAction(
+            name=name,
             ended_at=time.time_ns() // 1000,
             duration_ns=duration_ns,
             columns=output,
@@ -128,65 +128,67 @@ class ActionReader:
             error="" if error is None else _message(error),
             stack="" if error is None else _stack(error),
         )
-        wraps = self._last is not None and found.wraps(self._last)  # the inner command has the plan
+        wraps = self._last is not None and action.wraps(
+            self._last
+        )  # the inner command has the plan
         if query is not None and not wraps:
-            self._read_plan(found, query, reads, ran)
-        if found.sink is None and any(leaf.rewriting for leaf in found.leaves):
-            return _nothing(found)
+            self._read_plan(action, query, reads, ran)
+        if action.sink is None and any(leaf.rewriting for leaf in action.leaves):
+            return _nothing(action)
         if executed is not None and not wraps:
-            _count(found, executed)
-        self._last = found
-        return found
+            _count(action, executed)
+        self._last = action
+        return action
 
     def read_plan(self, query: Java) -> SparkAction:
         """Return a plan as an action without a result, for example the plan of a frame."""
         columns = ids(query.output())
-        found = SparkAction(action="", ended_at=0, duration_ns=0, columns=columns)
-        self._read_plan(found, query)
-        return found
+        action = SparkAction(name="", ended_at=0, duration_ns=0, columns=columns)
+        self._read_plan(action, query)
+        return action
 
     def _read_plan(
         self,
-        found: SparkAction,
+        action: SparkAction,
         query: Java,
         reads: Sequence[Java] = (),
         ran: Java | None = None,
     ) -> None:
-        stored = found.sink is not None and found.sink.place.table is not None
+        stored = action.sink is not None and action.sink.location.table is not None
         # Only the analysed plan shows the casts to the column types of a table.
         plans = [*reads] or [
-            self._shortening.shorten(query, len(found.columns), None if stored else ran)
+            self._shortener.shorten(query, len(action.columns), None if stored else ran)
         ]
-        found.leaves = [leaf for plan in plans for leaf in self.places.leaves(plan)]
-        found.schema = str((reads or (query,))[-1].schema().json())
+        action.leaves = [leaf for plan in plans for leaf in self._locator.leaves(plan)]
+        action.schema = str((reads or (query,))[-1].schema().json())
         # Cheap for wide plans too: the text of an operator shows at most 25 columns.
         trees = [str(plan.numberedTreeString()) for plan in plans]
-        operators, width = sum(tree.count("\n") for tree in trees), len(found.columns)
+        operators, width = sum(tree.count("\n") for tree in trees), len(action.columns)
         if operators * max(width, 1) > self._largest_plan:
-            found.too_large = f"{operators} operators over {width} columns"
+            action.too_large = f"{operators} operators over {width} columns"
             return
-        found.plan = str((query if reads else plans[0]).toJSON())
+        action.plan = str((query if reads else plans[0]).toJSON())
         if not reads:
-            found.asides = self._asides.read(plans[0], trees[0], found.plan, stored=stored)
+            action.details = self._details.read(plans[0], trees[0], action.plan, stored=stored)
 
 
-def _count(found: SparkAction, executed: Java) -> None:
+def _count(action: SparkAction, executed: Java) -> None:
     executed = unwrapped(executed)
-    if found.sink is not None:
-        found.written = read_written(executed)
-    if any(leaf.places for leaf in found.leaves):
+    if action.sink is not None:
+        action.written = read_written(executed)
+    if any(leaf.locations for leaf in action.leaves):
         scanned = read_scanned(executed)
-        found.read = {
+        action.read = {
             leaf.first_id: scanned[column]
-            for leaf in found.leaves
+            for leaf in action.leaves
             for column in leaf.columns
             if column in scanned
         }
 
 
-def _nothing(found: SparkAction) -> SparkAction:
+def _nothing(action: SparkAction) -> SparkAction:
     """Return an empty action, for a query that is only a part of another action."""
-    return SparkAction(found.action, found.ended_at, found.duration_ns, [])
+    return SparkAction(action.name, action.ended_at, action.duration_ns, [])
 
 
 def _was_analyzed(execution: Java) -> bool:
@@ -194,14 +196,14 @@ def _was_analyzed(execution: Java) -> bool:
     return bool(execution.tracker().phases().contains("analysis"))
 
 
-def _is_of_spark(action: str, analyzed: Java, kind: str) -> bool:
+def _is_internal(name: str, analyzed: Java, kind: str) -> bool:
     """Tell whether a query is a part of another action, or Spark's own schema inference."""
-    if action == "deltaTransactionalWrite":
+    if name == "deltaTransactionalWrite":
         return True
     if kind != "DeserializeToObject":
         return False
-    taken = analyzed.outputObjAttr().dataType()
-    return action == "foreachPartition" or str(taken.cls().getName()) == "java.lang.String"
+    result_type = analyzed.outputObjAttr().dataType()
+    return name == "foreachPartition" or str(result_type.cls().getName()) == "java.lang.String"
 
 
 def _message(error: Java) -> str:

@@ -25,7 +25,7 @@ class PlanLeaf(msgspec.Struct):
     """
 
     first_id: int
-    places: list[DatasetLocation]
+    locations: list[DatasetLocation]
     query: str = ""
     database: JdbcName | None = None
     unknown: str = ""
@@ -41,7 +41,7 @@ class Sink(msgspec.Struct):
     `wraps`: another command writes the rows, and Spark reports that one first.
     """
 
-    place: DatasetLocation
+    location: DatasetLocation
     columns: list[str] | None = None
     lifecycle: str = ""
     previous: DatasetId | None = None
@@ -70,12 +70,12 @@ class PlanDetails(msgspec.Struct, frozen=True):
 class SparkAction(msgspec.Struct):
     """One action of a Spark job."""
 
-    action: str
+    name: str
     ended_at: int
     duration_ns: int
     columns: list[int]  # ids of the output columns
     plan: str = ""
-    asides: PlanDetails = PlanDetails()
+    details: PlanDetails = PlanDetails()
     schema: str = ""
     leaves: list[PlanLeaf] = []
     sink: Sink | None = None
@@ -91,6 +91,6 @@ class SparkAction(msgspec.Struct):
             self.sink is not None
             and before.sink is not None
             and self.sink.wraps
-            and self.sink.place.dataset == before.sink.place.dataset
+            and self.sink.location.dataset == before.sink.location.dataset
             and len(self.columns) == len(before.columns)
         )

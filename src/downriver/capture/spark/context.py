@@ -1,4 +1,4 @@
-"""Whose run this is: the job's name, and the run that started it."""
+"""The job and run that a session reports under, and its parent run."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ DEFAULT_NAMESPACE = "spark"
 
 
 class RunContext(NamedTuple):
-    """An application or a block of one: its run, and the runs it is part of."""
+    """The run of an application or of a block, with its parent and root runs."""
 
     own: RunId
     parent: RunId | None = None
     root: RunId | None = None
 
     def within(self, name: str) -> RunContext:
-        """Return the context of a part of this one."""
+        """Return the context of an action of this run."""
         return self.named(f"{self.own.job.name}.{name}")
 
     def named(self, name: str) -> RunContext:
-        """Return the context of a block with a name of its own."""
+        """Return the context of a block that has its own job name."""
         job = JobId(self.own.job.namespace, name)
         return RunContext(RunId(job, new_run()), self.own, self.root or self.parent or self.own)
 
     def facets(self) -> Facets:
-        """Return the facet that names the parent, if there is one."""
+        """Return the parent run facet, if there is a parent."""
         if self.parent is None:
             return {}
         root = self.root or self.parent
@@ -55,7 +55,7 @@ def read_context(
     job: str | None,
     namespace: str | None,
 ) -> RunContext:
-    """Return the context of a session: named by the caller, its configuration, or its parent."""
+    """Return the context of a session, from arguments, the configuration or the parent run."""
     parent, root = _read_parent(conf, environ)
     own_namespace = (
         namespace
@@ -104,7 +104,7 @@ def _from_facet(given: object) -> RunId | None:
 
 
 def _from_path(text: str) -> RunId | None:
-    """Read `namespace/name/run`; the namespace may hold slashes."""
+    """Parse `namespace/name/run`; the namespace may contain slashes."""
     namespace, _, rest = text.rpartition("/")[0].rpartition("/")
     run = text.rpartition("/")[2]
     return RunId(JobId(namespace, rest), run) if namespace and rest and run else None

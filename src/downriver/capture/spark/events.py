@@ -1,4 +1,4 @@
-"""An action of a Spark job as OpenLineage events."""
+"""The OpenLineage events of Spark actions, streams and applications."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 class SparkEngine(NamedTuple):
-    """The Spark that ran an action."""
+    """The Spark version and application that ran an action."""
 
     version: str
     application: str
@@ -63,37 +63,37 @@ class SparkEngine(NamedTuple):
 
 
 def render_action(
-    harvest: SparkAction, lineage: PlanLineage, context: RunContext, engine: SparkEngine
+    action: SparkAction, lineage: PlanLineage, context: RunContext, engine: SparkEngine
 ) -> list[Event]:
-    """Return START and COMPLETE, or FAIL, of an action."""
-    started = harvest.ended_at - harvest.duration_ns // 1000
-    run = {**_run_facets(context, engine), **_action_facet(harvest, lineage, engine)}
+    """Return the START event of an action, and its COMPLETE or FAIL event."""
+    started = action.ended_at - action.duration_ns // 1000
+    run = {**_run_facets(context, engine), **_action_facet(action, lineage, engine)}
     return [
-        _event(context, "START", started, [], [], _job_facets(harvest, lineage, engine), run),
-        render_state(harvest, lineage, context, engine, "FAIL" if harvest.error else "COMPLETE"),
+        _event(context, "START", started, [], [], _job_facets(action, lineage, engine), run),
+        render_state(action, lineage, context, engine, "FAIL" if action.error else "COMPLETE"),
     ]
 
 
 def render_state(
-    harvest: SparkAction, lineage: PlanLineage, context: RunContext, engine: SparkEngine, state: str
+    action: SparkAction, lineage: PlanLineage, context: RunContext, engine: SparkEngine, state: str
 ) -> Event:
-    """Return an event that tells all that is known of an action, or of a stream so far."""
+    """Return an event with everything known of an action, or of a stream until now."""
     run = {
         **_run_facets(context, engine),
-        **_action_facet(harvest, lineage, engine),
-        **_error(harvest),
+        **_action_facet(action, lineage, engine),
+        **_error(action),
     }
-    outputs = [] if harvest.sink is None else [_output(harvest, harvest.sink, lineage)]
+    outputs = [] if action.sink is None else [_output(action, action.sink, lineage)]
     return _event(
-        context, state, harvest.ended_at, _inputs(harvest, lineage), outputs,
-        {**_job_facets(harvest, lineage, engine), **_reads(harvest, lineage)}, run,
+        context, state, action.ended_at, _inputs(action, lineage), outputs,
+        {**_job_facets(action, lineage, engine), **_reads(action, lineage)}, run,
     )  # fmt: skip
 
 
 def render_application(
     context: RunContext, engine: SparkEngine, state: str, at: int, error: str
 ) -> Event:
-    """Return an event of the run that actions are part of."""
+    """Return an event of the application or block that actions belong to."""
     facets = _run_facets(context, engine)
     if error:
         facets[ERROR_MESSAGE] = render_error_message(error)
@@ -123,24 +123,24 @@ def _run_facets(context: RunContext, engine: SparkEngine) -> Facets:
     }
 
 
-def _action_facet(harvest: SparkAction, lineage: PlanLineage, engine: SparkEngine) -> Facets:
+def _action_facet(action: SparkAction, lineage: PlanLineage, engine: SparkEngine) -> Facets:
     return {
         "downriver_spark": render_facet(
             "DownriverSparkRunFacet",
             "1-0-0",
-            action=harvest.action,
-            durationMs=harvest.duration_ns // 1_000_000,
+            action=action.name,
+            durationMs=action.duration_ns // 1_000_000,
             planHash=lineage.plan_hash,
             applicationId=engine.application,
         )
     }
 
 
-def _error(harvest: SparkAction) -> Facets:
-    if not harvest.error:
+def _error(action: SparkAction) -> Facets:
+    if not action.error:
         return {}
-    language = "java" if harvest.stack else "python"
-    return {ERROR_MESSAGE: render_error_message(harvest.error, harvest.stack, language=language)}
+    language = "java" if action.stack else "python"
+    return {ERROR_MESSAGE: render_error_message(action.error, action.stack, language=language)}
 
 
 def _job_facets(action: SparkAction, lineage: PlanLineage, engine: SparkEngine) -> Facets:
@@ -152,13 +152,13 @@ def _job_facets(action: SparkAction, lineage: PlanLineage, engine: SparkEngine) 
     }
 
 
-def _reads(harvest: SparkAction, lineage: PlanLineage) -> Facets:
-    """Return which columns are used by an action that writes nothing: no edge would show them."""
-    if harvest.sink is not None:
+def _reads(action: SparkAction, lineage: PlanLineage) -> Facets:
+    """Return the columns that an action without an output uses: no edge shows them."""
+    if action.sink is not None:
         return {}
     parts = [lineage.rows, *(column.deps for column in lineage.columns)]
     used = {(table, column) for deps in parts for table, column, *_ in deps}
-    # A dataset whose columns are all used may have been read whole: nothing names them then.
+    # When all columns of a dataset are used, the code may not name them (SELECT *).
     whole = {
         (dataset_id.namespace, dataset_id.name)
         for dataset_id, columns in lineage.schemas.items()
@@ -181,32 +181,32 @@ def _job_type(engine: SparkEngine, kind: str) -> Facets:
     return {JOB_TYPE: render_job_type("SPARK", kind, streaming=engine.streaming)}
 
 
-def _inputs(harvest: SparkAction, lineage: PlanLineage) -> list[WireDataset]:
-    places = {place.dataset: place for place in lineage.inputs}
+def _inputs(action: SparkAction, lineage: PlanLineage) -> list[WireDataset]:
+    locations = {location.dataset: location for location in lineage.inputs}
     for table in sorted(lineage.tables()):
         dataset_id = DatasetId(table[0], table[1])
-        places.setdefault(dataset_id, DatasetLocation(dataset_id))
-    counted = _counted(harvest)
+        locations.setdefault(dataset_id, DatasetLocation(dataset_id))
+    counted = _counted(action)
     return [
         dataset(
-            place.dataset,
-            {**_place_facets(place), **_read_schema(lineage.schemas.get(place.dataset))},
-            input_facets=_input_statistics(counted.get(place)),
+            location.dataset,
+            {**_location_facets(location), **_read_schema(lineage.schemas.get(location.dataset))},
+            input_facets=_input_statistics(counted.get(location)),
         )
-        for place in places.values()
+        for location in locations.values()
     ]
 
 
-def _counted(harvest: SparkAction) -> dict[DatasetLocation, IoStatistics]:
-    """Return what was read of each dataset; scans of one dataset add up."""
+def _counted(action: SparkAction) -> dict[DatasetLocation, IoStatistics]:
+    """Return the counts read from each dataset; scans of one dataset are added up."""
     found: dict[DatasetLocation, IoStatistics] = {}
-    for leaf in harvest.leaves:
-        counted = harvest.read.get(leaf.first_id)
-        if counted is None or len(leaf.places) != 1:
+    for leaf in action.leaves:
+        counted = action.read.get(leaf.first_id)
+        if counted is None or len(leaf.locations) != 1:
             continue
-        place = leaf.places[0]
-        before = found.get(place)
-        found[place] = counted if before is None else _sum(before, counted)
+        location = leaf.locations[0]
+        before = found.get(location)
+        found[location] = counted if before is None else _sum(before, counted)
     return found
 
 
@@ -221,13 +221,13 @@ def _sum(first: IoStatistics, second: IoStatistics) -> IoStatistics:
     )
 
 
-def _output(harvest: SparkAction, sink: Sink, lineage: PlanLineage) -> WireDataset:
-    facets = _place_facets(sink.place)
+def _output(action: SparkAction, sink: Sink, lineage: PlanLineage) -> WireDataset:
+    facets = _location_facets(sink.location)
     if sink.lifecycle:
         facets[LIFECYCLE] = render_lifecycle(sink.lifecycle, sink.previous)
-    if harvest.schema and lineage.columns:
+    if action.schema and lineage.columns:
         names = [column.name for column in lineage.columns]
-        facets[SCHEMA] = _schema(harvest.schema, names)
+        facets[SCHEMA] = _schema(action.schema, names)
     if lineage.columns or lineage.rows:
         facets[COLUMN_LINEAGE] = render_column_lineage(
             {column.name: column.deps for column in lineage.columns},
@@ -235,23 +235,23 @@ def _output(harvest: SparkAction, sink: Sink, lineage: PlanLineage) -> WireDatas
             {column.name: column.expression for column in lineage.columns},
         )
     return dataset(
-        sink.place.dataset,
+        sink.location.dataset,
         facets,
-        output_facets=_output_statistics(harvest.written),
+        output_facets=_output_statistics(action.written),
     )
 
 
-def _place_facets(place: DatasetLocation) -> Facets:
-    facets: Facets = {DATA_SOURCE: render_data_source(place.dataset.namespace)}
-    if place.table is not None:
-        facets[SYMLINKS] = render_symlinks([place.table])
-    if place.format:
-        facets[STORAGE] = render_storage("spark", place.format)
+def _location_facets(location: DatasetLocation) -> Facets:
+    facets: Facets = {DATA_SOURCE: render_data_source(location.dataset.namespace)}
+    if location.table is not None:
+        facets[SYMLINKS] = render_symlinks([location.table])
+    if location.format:
+        facets[STORAGE] = render_storage("spark", location.format)
     return facets
 
 
 def _read_schema(columns: list[tuple[str, Any]] | None) -> Facets:
-    """Return the schema a dataset was read with."""
+    """Return the schema with which a dataset was read."""
     if not columns:
         return {}
     return {SCHEMA: render_schema(_field({"type": kind}, name) for name, kind in columns)}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from downriver.capture.spark.actions import SparkAction
     from downriver.capture.spark.context import RunContext
     from downriver.capture.spark.events import SparkEngine
-    from downriver.capture.spark.plan.lineage import Carried, PlanLineage
+    from downriver.capture.spark.plan.lineage import FindOrigins, PlanLineage
     from downriver.model.ids import DatasetId
     from downriver.openlineage.wire import Event
 
@@ -78,20 +78,20 @@ class Checkpoints:
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, Origins] = {}
+        self._origins: dict[int, Origins] = {}
 
-    def add(self, harvest: SparkAction, lineage: PlanLineage) -> None:
+    def add(self, action: SparkAction, lineage: PlanLineage) -> None:
         """Store the origins of an action's columns, if the action made a checkpoint."""
-        if harvest.action in _ACTIONS and harvest.columns:
-            columns = zip(harvest.columns, lineage.columns, strict=False)
-            self._known[harvest.columns[0]] = {
+        if action.name in _ACTIONS and action.columns:
+            columns = zip(action.columns, lineage.columns, strict=False)
+            self._origins[action.columns[0]] = {
                 **{column_key(column_id): column.deps for column_id, column in columns},
                 ROWS: lineage.rows,
             }
 
     def origins_of(self, first_id: int) -> Origins | None:
         """Return the origins of a checkpoint, by the id of its first column."""
-        return self._known.get(first_id)
+        return self._origins.get(first_id)
 
 
 log = logging.getLogger("downriver")
@@ -103,12 +103,12 @@ class ActionPublisher:
     """Turns finished actions into events, in order, on a separate thread."""
 
     def __init__(
-        self, context: RunContext, engine: SparkEngine, emitter: Emitter, carried: Carried
+        self, context: RunContext, engine: SparkEngine, emitter: Emitter, find_origins: FindOrigins
     ) -> None:
         self.context = context
         self.engine = engine
         self._emitter = emitter
-        self._carried = carried
+        self._find_origins = find_origins
         self._checkpoints = Checkpoints()
         self._queue: queue.SimpleQueue[tuple[SparkAction, RunContext] | threading.Event] = (
             queue.SimpleQueue()
@@ -125,9 +125,9 @@ class ActionPublisher:
         """Emit COMPLETE, or FAIL with the error."""
         self._emit_state(context, "FAIL" if error else "COMPLETE", error)
 
-    def add(self, harvest: SparkAction) -> None:
+    def add(self, action: SparkAction) -> None:
         """Queue a finished action."""
-        self._queue.put((harvest, self.context))
+        self._queue.put((action, self.context))
 
     def emit(self, *events: Event) -> None:
         """Emit events that another module built."""
@@ -144,7 +144,7 @@ class ActionPublisher:
 
     def origins_of(self, first_id: int) -> Origins | None:
         """Return the origins of rows that a plan shows as local data."""
-        return self._carried(first_id) or self._checkpoints.origins_of(first_id)
+        return self._find_origins(first_id) or self._checkpoints.origins_of(first_id)
 
     def _emit_state(self, context: RunContext, state: str, error: str) -> None:
         with guarded("emitting the state of an application"):
@@ -152,41 +152,41 @@ class ActionPublisher:
             self._emitter.emit(render_application(context, self.engine, state, now, error))
 
     def _run(self) -> None:
-        waiting: tuple[SparkAction, RunContext] | None = None
+        pending: tuple[SparkAction, RunContext] | None = None
         while True:
             try:
-                item = self._queue.get(timeout=_OUTER_WRITE_SECONDS if waiting else None)
+                item = self._queue.get(timeout=_OUTER_WRITE_SECONDS if pending else None)
             except queue.Empty:
                 item = None
             if item is None or isinstance(item, threading.Event):
-                self._finish(waiting)
-                waiting = None
+                self._finish(pending)
+                pending = None
                 if item is not None:
                     item.set()
-            elif waiting is not None and item[0].wraps(waiting[0]):
-                waiting = (_merged(waiting[0], item[0]), waiting[1])
+            elif pending is not None and item[0].wraps(pending[0]):
+                pending = (_merge_writes(pending[0], item[0]), pending[1])
             else:
-                self._finish(waiting)
-                waiting = item
+                self._finish(pending)
+                pending = item
 
-    def _finish(self, waiting: tuple[SparkAction, RunContext] | None) -> None:
-        if waiting is None:
+    def _finish(self, pending: tuple[SparkAction, RunContext] | None) -> None:
+        if pending is None:
             return
         with guarded("reading a Spark plan"):
-            harvest, context = waiting
-            lineage = read_lineage(harvest, self.origins_of)
-            self._checkpoints.add(harvest, lineage)
-            if harvest.sink is None and not lineage.inputs:
+            action, context = pending
+            lineage = read_lineage(action, self.origins_of)
+            self._checkpoints.add(action, lineage)
+            if action.sink is None and not lineage.inputs:
                 return  # no dataset is read or written
-            part = context.within(self._part_name(harvest))
-            self._emitter.emit(*render_action(harvest, lineage, part, self.engine))
+            part = context.within(self._action_name(action))
+            self._emitter.emit(*render_action(action, lineage, part, self.engine))
 
-    def _part_name(self, harvest: SparkAction) -> str:
+    def _action_name(self, action: SparkAction) -> str:
         """Name an action after the dataset it writes, so that its job is the same on every run."""
-        if harvest.sink is None:
-            return harvest.action
-        place = harvest.sink.place
-        dataset = place.table or place.dataset
+        if action.sink is None:
+            return action.name
+        location = action.sink.location
+        dataset = location.table or location.dataset
         for segments in range(1, 50):
             name = short_name(dataset, segments)
             if self._names.setdefault(name, dataset) == dataset:
@@ -194,11 +194,11 @@ class ActionPublisher:
         return dataset.name
 
 
-def _merged(inner: SparkAction, outer: SparkAction) -> SparkAction:
+def _merge_writes(inner: SparkAction, outer: SparkAction) -> SparkAction:
     """Return one write: plan and counts of the inner command, target of the outer one."""
     assert inner.sink is not None  # noqa: S101
     assert outer.sink is not None  # noqa: S101
-    inner.sink.place = inner.sink.place if inner.sink.place.table else outer.sink.place
+    inner.sink.location = inner.sink.location if inner.sink.location.table else outer.sink.location
     inner.sink.lifecycle = outer.sink.lifecycle  # inner: OVERWRITE even for a new table
     inner.error = inner.error or outer.error
     inner.stack = inner.stack or outer.stack

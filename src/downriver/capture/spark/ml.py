@@ -15,7 +15,7 @@ from downriver.capture.frame_origins import (
     ROWS,
     FrameRegistry,
     Origins,
-    made_in_code,
+    after_pandas_code,
     render_frame_write,
 )
 from downriver.capture.mlflow import find_logged_runs
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from downriver.capture.spark.action_reader import ActionReader
     from downriver.capture.spark.java import Java
     from downriver.capture.spark.listener import ActionPublisher
-    from downriver.capture.spark.plan.lineage import Carried
+    from downriver.capture.spark.plan.lineage import FindOrigins
     from downriver.model.ids import DatasetId
 
 _BRIDGE = "_downriver_bridge"
@@ -46,11 +46,11 @@ class PandasBridge:
     """Follows the frames of one session from Spark to pandas and back."""
 
     def __init__(
-        self, spark: Any, harvester: ActionReader, frames: FrameRegistry, carried: Carried
+        self, spark: Any, reader: ActionReader, frames: FrameRegistry, find_origins: FindOrigins
     ) -> None:
         self.frames = frames
-        self._carried = carried
-        self._harvester = harvester
+        self._find_origins = find_origins
+        self._reader = reader
         self._returned: dict[int, Callable[[], Origins]] = {}
         self._spark = spark
         self._create = spark.createDataFrame
@@ -74,7 +74,7 @@ class PandasBridge:
         self.frames.mark(frame, lambda: self._plan_origins(execution))
 
     def _plan_origins(self, execution: Java) -> Origins:
-        relation = read_relation(self._harvester.read_plan(execution.analyzed()), self._carried)
+        relation = read_relation(self._reader.read_plan(execution.analyzed()), self._find_origins)
         found = {column.name: column.deps for column in relation.columns}
         return {**found, ROWS: relation.rows}
 
@@ -93,10 +93,10 @@ class PandasBridge:
         names = [str(name) for name in frame.columns]
         renamed = dict(zip(made.columns, names, strict=False))
         leaf = made._jdf.queryExecution().analyzed().collectLeaves().head()
-        origins = self.frames.asking(frame)
+        origins = self.frames.lookup(frame)
 
         def known() -> Origins:
-            before = made_in_code(origins(), names)
+            before = after_pandas_code(origins(), names)
             after = {new: before.get(old, {}) for new, old in renamed.items()}
             return {**after, ROWS: before.get(ROWS, {})}
 
@@ -171,7 +171,7 @@ class ModelRegistration:
         with guarded("registering a pandas write"):
             file = _name_file(path)
             names = [str(column) for column in frame.columns]
-            origins = made_in_code(self._frames.origins(frame), names)
+            origins = after_pandas_code(self._frames.origins(frame), names)
             part = self._capture.context.within(short_name(file))
             own = part.own
             self._capture.emit(render_frame_write(file, origins, own.job, own.run, part.facets()))
@@ -184,7 +184,7 @@ class ModelRegistration:
                 if origins is None or run.run in self._logged:
                     continue
                 self._logged.add(run.run)
-                features = made_in_code(origins, run.features)
+                features = after_pandas_code(origins, run.features)
                 self._emit(
                     ModelTraining(run.model, features, {}, run.estimator, run.metrics, run=run.run)
                 )

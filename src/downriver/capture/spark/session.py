@@ -40,10 +40,10 @@ class TrackedSession:
         context = spark.sparkContext
         self.spark = spark
         self._bus = context._jsc.sc().listenerBus()
-        self._harvester = ActionReader(session, context._gateway.jvm, largest_plan=_LARGEST_PLAN)
+        self._reader = ActionReader(session, context._gateway.jvm, largest_plan=_LARGEST_PLAN)
         self._bridge = PandasBridge(
             spark,
-            self._harvester,
+            self._reader,
             FrameRegistry(),
             lambda first_id: self.capture.origins_of(first_id),
         )
@@ -61,7 +61,7 @@ class TrackedSession:
         )
         self._application = self.capture.context
         self._learning = ModelRegistration(self._bridge.frames, self.capture)
-        self._streams = SessionStreams(spark, self._harvester, self.capture)
+        self._streams = SessionStreams(spark, self._reader, self.capture)
         self._registration = ListenerRegistration(
             session, context._gateway, QueryListener(self._report)
         )
@@ -147,8 +147,8 @@ class TrackedSession:
 
     def _report(self, action: str, execution: Java, duration_ns: int, error: Java | None) -> None:
         with guarded("reading a query of Spark"):
-            for found in self._harvester.harvest(action, execution, duration_ns, error):
-                self.capture.add(found)
+            for action_read in self._reader.read(action, execution, duration_ns, error):
+                self.capture.add(action_read)
 
     def _drain(self) -> None:
         """Wait until Spark has reported all finished queries."""

@@ -1,4 +1,4 @@
-"""Streaming queries: one run each, its lineage told once rows flow, its rows counted to the end."""
+"""Streaming queries: one run each. Lineage is emitted with the first rows, counts until the end."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
     from downriver.capture.spark.listener import ActionPublisher
 
 _IN_BRACKETS = re.compile(r"\w+\[(.*)\]", re.DOTALL)
-_TELL_EVERY = 60.0  # seconds
+_EMIT_EVERY = 60.0  # seconds
 
 
 class TrackedStream:
-    """One streaming query while it runs."""
+    """One running streaming query."""
 
     def __init__(self, query: Java, run: str, name: str) -> None:
         self.query = query
         self.run = run
         self.name = name
-        self.harvest: SparkAction | None = None
+        self.action: SparkAction | None = None
         self.lineage: PlanLineage | None = None
         self.rows = 0
-        self.told_at = 0.0
+        self.emitted_at = 0.0
 
 
 class SessionStreams:
-    """The streaming queries of one session. `capture` gives the context they are part of."""
+    """The streaming queries of one session."""
 
-    def __init__(self, spark: Any, harvester: ActionReader, capture: ActionPublisher) -> None:
+    def __init__(self, spark: Any, reader: ActionReader, capture: ActionPublisher) -> None:
         self._spark = spark
-        self._harvester = harvester
+        self._reader = reader
         self._capture = capture
         self._known: dict[str, TrackedStream] = {}
         self._origins: dict[int, Origins] = {}
@@ -58,20 +58,20 @@ class SessionStreams:
         spark.streams.addListener(self._listener)
 
     def leave(self) -> None:
-        """Follow the session's streams no longer."""
+        """Stop following the session's streams."""
         self._spark.streams.removeListener(self._listener)
 
     def origins_of(self, first_id: int) -> Origins | None:
-        """Return where the rows that a stream hands to `foreachBatch` come from."""
+        """Return the origins of the rows that a stream passes to `foreachBatch`."""
         with self._lock:
             streams = list(self._known.values())
         for stream in streams:
-            if stream.harvest is None:
+            if stream.action is None:
                 self._read(stream)
         return self._origins.get(first_id)
 
     def start(self, query_id: str, run: str, name: str) -> None:
-        """Take a query that started."""
+        """Follow a query that started."""
         found = self._spark.streams.get(query_id)
         if found is None:
             return
@@ -79,67 +79,67 @@ class SessionStreams:
             self._known[run] = TrackedStream(found._jsq.streamingQuery(), run, name)
 
     def advance(self, run: str, rows: int) -> None:
-        """Take the rows of a batch."""
+        """Add the rows of a batch, and emit RUNNING at most once a minute."""
         stream = self._known.get(run)
         if stream is None:
             return
         stream.rows += rows
-        if time.monotonic() - stream.told_at < _TELL_EVERY and stream.harvest is not None:
+        if time.monotonic() - stream.emitted_at < _EMIT_EVERY and stream.action is not None:
             return
         self._read(stream)
-        self._tell(stream, "RUNNING", "")
-        stream.told_at = time.monotonic()
+        self._emit(stream, "RUNNING", "")
+        stream.emitted_at = time.monotonic()
 
     def end(self, run: str, error: str) -> None:
-        """Take a query that ended, for an error or not."""
+        """Emit the end of a query."""
         stream = self._known.get(run)
         if stream is None:
             return
         self._read(stream)
-        self._tell(stream, "FAIL" if error else "COMPLETE", error)
+        self._emit(stream, "FAIL" if error else "COMPLETE", error)
 
     def _read(self, stream: TrackedStream) -> None:
-        """Read a stream's plan, once it has one."""
-        if stream.harvest is not None:
+        """Read a stream's plan once."""
+        if stream.action is not None:
             return
         query = stream.query
-        harvest = self._harvester.read_plan(query.analyzedPlan())
-        harvest.action = "stream"
-        leaves = {leaf.first_id: leaf for leaf in harvest.leaves}
+        action = self._reader.read_plan(query.analyzedPlan())
+        action.name = "stream"
+        leaves = {leaf.first_id: leaf for leaf in action.leaves}
         for leaf in each(query.logicalPlan().collectLeaves()):
             if simple_name(leaf).startswith("Streaming"):
                 found = _leaf(leaf)
                 leaves[found.first_id] = found
-        harvest.leaves = list(leaves.values())
-        harvest.sink = _sink(query.sink())
-        stream.lineage = read_lineage(harvest, lambda _: None)
-        relation = read_relation(harvest, lambda _: None)
+        action.leaves = list(leaves.values())
+        action.sink = _sink(query.sink())
+        stream.lineage = read_lineage(action, lambda _: None)
+        relation = read_relation(action, lambda _: None)
         columns = {column.name: column.deps for column in relation.columns}
-        self._origins[harvest.columns[0]] = {**columns, ROWS: relation.rows}
-        stream.harvest = harvest
+        self._origins[action.columns[0]] = {**columns, ROWS: relation.rows}
+        stream.action = action
 
-    def _tell(self, stream: TrackedStream, state: str, error: str) -> None:
-        harvest, lineage = stream.harvest, stream.lineage
-        if harvest is None or lineage is None:
+    def _emit(self, stream: TrackedStream, state: str, error: str) -> None:
+        action, lineage = stream.action, stream.lineage
+        if action is None or lineage is None:
             return
-        harvest.ended_at = time.time_ns() // 1000
-        harvest.error = error
-        if harvest.sink is not None:
-            harvest.written = IoStatistics(rows=stream.rows)
+        action.ended_at = time.time_ns() // 1000
+        action.error = error
+        if action.sink is not None:
+            action.written = IoStatistics(rows=stream.rows)
         outer = self._capture.context
-        name = stream.name or _name(harvest)
+        name = stream.name or _name(action)
         job = JobId(outer.own.job.namespace, f"{outer.own.job.name}.{name}")
         context = RunContext(RunId(job, stream.run), outer.own, outer.root or outer.parent)
         engine = self._capture.engine._replace(streaming=True)
-        self._capture.emit(render_state(harvest, lineage, context, engine, state))
+        self._capture.emit(render_state(action, lineage, context, engine, state))
 
 
 def _listener(streams: SessionStreams) -> Any:
-    """Return what Spark reports a session's streams to; its class exists once PySpark does."""
+    """Return a listener of a session's streams; its base class needs PySpark."""
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     class Listener(StreamingQueryListener):
-        """Passes on what Spark reports."""
+        """Receives what Spark reports."""
 
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802
             with guarded("following a stream that started"):
@@ -159,14 +159,14 @@ def _listener(streams: SessionStreams) -> Any:
     return Listener()
 
 
-def _name(harvest: SparkAction) -> str:
-    if harvest.sink is None:
+def _name(action: SparkAction) -> str:
+    if action.sink is None:
         return "stream"
-    return short_name(harvest.sink.place.table or harvest.sink.place.dataset)
+    return short_name(action.sink.location.table or action.sink.location.dataset)
 
 
 def _leaf(leaf: Java) -> PlanLeaf:
-    """Return where a stream reads from, as its running plan says."""
+    """Return what a stream reads, from its running plan."""
     columns = ids(leaf.output())
     text = str(leaf.toString())
     inside = _IN_BRACKETS.match(text)
@@ -188,5 +188,5 @@ def _sink(sink: Java) -> Sink | None:
         "ConsoleTable$",
         "MemorySink",
     }:
-        return None  # what its code writes is reported by itself
+        return None  # writes inside its code are separate actions
     return Sink(DatasetLocation(DatasetId("spark", str(sink.name()))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from downriver.capture.spark.context import RunContext, read_context
@@ -55,7 +56,7 @@ def test_a_parent_in_the_configuration() -> None:
     assert found.own.job == JobId("airflow", "app")
     assert found.parent == RunId(JobId("airflow", "dag.task"), RUN)
     assert found.root == RunId(JobId("airflow", "dag"), ROOT)
-    facet = found.facets()["parent"]
+    facet = msgspec.json.decode(found.facets()["parent"])
     assert facet["job"] == {"namespace": "airflow", "name": "dag.task"}
     assert facet["root"]["run"] == {"runId": ROOT}
 

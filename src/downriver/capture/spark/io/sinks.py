@@ -35,52 +35,52 @@ class WriteCommand(NamedTuple):
     reads: tuple[Java, ...] = ()
 
 
-def find_write(plan: Java, kind: str, places: DatasetLocator) -> WriteCommand | None:
+def find_write(plan: Java, kind: str, locator: DatasetLocator) -> WriteCommand | None:
     """Return what a command writes; None for a plan that only reads."""
     reader = _COMMANDS.get(kind)
-    return None if reader is None else reader(plan, places)
+    return None if reader is None else reader(plan, locator)
 
 
-def _files(command: Java, places: DatasetLocator) -> WriteCommand:
+def _files(command: Java, locator: DatasetLocator) -> WriteCommand:
     table = value_of(command.catalogTable())
     path = name_path(str(command.outputPath().toString()))
     form = simple_name(command.fileFormat()).removesuffix("FileFormat").lower()
-    place = DatasetLocation(path, None, form) if table is None else places.table(table)
+    place = DatasetLocation(path, None, form) if table is None else locator.table(table)
     lifecycle = "OVERWRITE" if str(command.mode()) == "Overwrite" else ""
     return WriteCommand(Sink(place, texts(command.outputColumnNames()), lifecycle), command.query())
 
 
-def _directory(command: Java, places: DatasetLocator) -> WriteCommand:
+def _directory(command: Java, locator: DatasetLocator) -> WriteCommand:
     location = value_of(command.storage().locationUri())
     place = DatasetLocation(name_path(decoded(location) if location is not None else ""))
     return WriteCommand(Sink(place, None, "OVERWRITE", wraps=True), command.query())
 
 
-def _create_table(command: Java, places: DatasetLocator) -> WriteCommand:
-    place = places.table(command.table())
+def _create_table(command: Java, locator: DatasetLocator) -> WriteCommand:
+    place = locator.table(command.table())
     lifecycle = _LIFECYCLES[str(command.mode())]
     return WriteCommand(Sink(place, _names(command), lifecycle, wraps=True), command.query())
 
 
-def _save_table(command: Java, places: DatasetLocator) -> WriteCommand:
-    place = places.table(command.tableDesc())
+def _save_table(command: Java, locator: DatasetLocator) -> WriteCommand:
+    place = locator.table(command.tableDesc())
     lifecycle = _LIFECYCLES[str(command.mode())]
     return WriteCommand(Sink(place, None, lifecycle, wraps=True), command.query())
 
 
-def _create_hive_table(command: Java, places: DatasetLocator) -> WriteCommand:
-    place = places.table(command.tableDesc())
+def _create_hive_table(command: Java, locator: DatasetLocator) -> WriteCommand:
+    place = locator.table(command.tableDesc())
     return WriteCommand(Sink(place, _names(command), "CREATE", wraps=True), command.query())
 
 
-def _insert_hive(command: Java, places: DatasetLocator) -> WriteCommand:
+def _insert_hive(command: Java, locator: DatasetLocator) -> WriteCommand:
     lifecycle = "OVERWRITE" if command.overwrite() else ""
     return WriteCommand(
-        Sink(places.table(command.table()), _names(command), lifecycle), command.query()
+        Sink(locator.table(command.table()), _names(command), lifecycle), command.query()
     )
 
 
-def _save(command: Java, places: DatasetLocator) -> WriteCommand | None:
+def _save(command: Java, locator: DatasetLocator) -> WriteCommand | None:
     """Return a write to a V1 source that is not a file format: JDBC, or Delta by path."""
     options = command.options()
     url = value_of(options.get("url"))
@@ -99,77 +99,77 @@ def _save(command: Java, places: DatasetLocator) -> WriteCommand | None:
     return None
 
 
-def _insert_relation(command: Java, places: DatasetLocator) -> WriteCommand | None:
-    leaf = places.leaf(command.logicalRelation())
-    if not leaf.places:
+def _insert_relation(command: Java, locator: DatasetLocator) -> WriteCommand | None:
+    leaf = locator.leaf(command.logicalRelation())
+    if not leaf.locations:
         return None
     lifecycle = "OVERWRITE" if command.overwrite() else ""
-    return WriteCommand(Sink(leaf.places[0], None, lifecycle), command.query())
+    return WriteCommand(Sink(leaf.locations[0], None, lifecycle), command.query())
 
 
-def _v2_write(command: Java, places: DatasetLocator) -> WriteCommand | None:
+def _v2_write(command: Java, locator: DatasetLocator) -> WriteCommand | None:
     target = command.table()
     if simple_name(target) != "DataSourceV2Relation":
         return None
     lifecycle = "" if simple_name(command) == "AppendData" else "OVERWRITE"
     if "Staged" in simple_name(target.table()):
         return WriteCommand(None, None)  # Spark also reports the CREATE TABLE around it
-    place = places.v2_table(target)
+    place = locator.v2_table(target)
     if place is None:
         return WriteCommand(None, command.query())
     columns = [text.partition("#")[0] for text in texts(target.output())]
     return WriteCommand(Sink(place, columns, lifecycle), command.query())
 
 
-def _create_resolved(command: Java, places: DatasetLocator) -> WriteCommand:
+def _create_resolved(command: Java, locator: DatasetLocator) -> WriteCommand:
     """Return CREATE TABLE AS SELECT through a V2 catalog (the session catalog can be one)."""
     provider = str(value_of(command.tableSpec().provider()) or "")
-    place = places.of_catalog(command.name().identifier(), provider)
+    place = locator.of_catalog(command.name().identifier(), provider)
     lifecycle = "CREATE" if simple_name(command) == "CreateTableAsSelect" else "OVERWRITE"
     return WriteCommand(Sink(place, None, lifecycle), command.query())
 
 
-def _change(command: Java, places: DatasetLocator) -> WriteCommand | None:
+def _change(command: Java, locator: DatasetLocator) -> WriteCommand | None:
     """Return Delta's MERGE, UPDATE or DELETE. Their clauses are not plans."""
     target = command.target()
-    leaves = places.leaves(target)
-    if not leaves or not leaves[0].places:
+    leaves = locator.leaves(target)
+    if not leaves or not leaves[0].locations:
         return None
     columns = [text.partition("#")[0] for text in texts(target.output())]
     reads = (command.source(), target) if simple_name(command) == "MergeIntoCommand" else (target,)
-    return WriteCommand(Sink(leaves[0].places[0], columns), command, reads)
+    return WriteCommand(Sink(leaves[0].locations[0], columns), command, reads)
 
 
-def _view(command: Java, places: DatasetLocator) -> WriteCommand | None:
+def _view(command: Java, locator: DatasetLocator) -> WriteCommand | None:
     if str(command.viewType().toString()) != "PersistedView":
         return None
     plan = command.plan()
     columns = [str(pair._1()) for pair in each(command.userSpecifiedColumns())]
-    place = DatasetLocation(places.named(command.name()), None, "view", "spark_catalog")
+    place = DatasetLocation(locator.named(command.name()), None, "view", "spark_catalog")
     return WriteCommand(Sink(place, columns or None, "CREATE"), plan)
 
 
-def _drop(command: Java, places: DatasetLocator) -> WriteCommand:
+def _drop(command: Java, locator: DatasetLocator) -> WriteCommand:
     return WriteCommand(
-        Sink(DatasetLocation(places.named(command.tableName())), None, "DROP"), None
+        Sink(DatasetLocation(locator.named(command.tableName())), None, "DROP"), None
     )
 
 
-def _drop_resolved(command: Java, places: DatasetLocator) -> WriteCommand:
+def _drop_resolved(command: Java, locator: DatasetLocator) -> WriteCommand:
     """Return DROP TABLE through a V2 catalog (the session catalog can be one)."""
     identifier = command.child().identifier()
     name = ".".join([*map(str, identifier.namespace()), str(identifier.name())])
-    return WriteCommand(Sink(DatasetLocation(places.called(name)), None, "DROP"), None)
+    return WriteCommand(Sink(DatasetLocation(locator.called(name)), None, "DROP"), None)
 
 
-def _truncate(command: Java, places: DatasetLocator) -> WriteCommand:
+def _truncate(command: Java, locator: DatasetLocator) -> WriteCommand:
     return WriteCommand(
-        Sink(DatasetLocation(places.named(command.tableName())), None, "TRUNCATE"), None
+        Sink(DatasetLocation(locator.named(command.tableName())), None, "TRUNCATE"), None
     )
 
 
-def _rename(command: Java, places: DatasetLocator) -> WriteCommand:
-    old, new = places.named(command.oldName()), places.named(command.newName())
+def _rename(command: Java, locator: DatasetLocator) -> WriteCommand:
+    old, new = locator.named(command.oldName()), locator.named(command.newName())
     return WriteCommand(Sink(DatasetLocation(new), None, "RENAME", old), None)
 
 

@@ -93,7 +93,7 @@ class DatasetLocator:
             dataset = name_paths(texts(table.fileIndex().rootPaths()))[0]
             return DatasetLocation(dataset, None, kind.removesuffix("Table").lower())
         if kind == "JDBCTable":
-            return jdbc_leaf(table.jdbcOptions().parameters()).places[0]
+            return jdbc_leaf(table.jdbcOptions().parameters()).locations[0]
         if kind in _V2_WITHOUT_DATA:
             return None
         properties = table.properties()
@@ -134,7 +134,7 @@ class DatasetLocator:
             return _EMPTY_LEAF
         found = self.leaf(leaf, kind)
         found.first_id, found.columns = columns[0], columns
-        found.places = [place for place in found.places if not _is_delta_log(place)]
+        found.locations = [place for place in found.locations if not _is_delta_log(place)]
         return found
 
     def leaf(self, leaf: Java, kind: str | None = None) -> PlanLeaf:

@@ -35,11 +35,14 @@ if TYPE_CHECKING:
     from downriver.capture.spark.plan.tree import PlanNode
     from downriver.capture.sql.result import ColumnEdge, SqlBlindSpot
 
-    Carried = Callable[[int], Origins | None]
+    # Returns the origins of rows without a plan, by the id of their first column.
+    FindOrigins = Callable[[int], Origins | None]
 
 _DIALECTS = {"mssql": "tsql", "mariadb": "mysql"}
-_SPOKEN = frozenset({"postgres", "mysql", "tsql", "oracle", "redshift", "snowflake", "sqlite"})
-_SURENESS = {
+_SUPPORTED_DIALECTS = frozenset(
+    {"postgres", "mysql", "tsql", "oracle", "redshift", "snowflake", "sqlite"}
+)
+_CERTAINTY = {
     "exact": Certainty.EXACT,
     "inferred": Certainty.INFERRED,
     "ambiguous": Certainty.AMBIGUOUS,
@@ -52,14 +55,14 @@ def column_key(column: int) -> str:
 
 
 class LeafRelations:
-    """The relations of a plan's leaves. `places` collects tables read by queries over JDBC."""
+    """The relations of a plan's leaves. `locations` collects tables read by queries over JDBC."""
 
-    def __init__(self, leaves: Sequence[PlanLeaf], carried: Carried) -> None:
+    def __init__(self, leaves: Sequence[PlanLeaf], find_origins: FindOrigins) -> None:
         # A checkpoint keeps the ids of its plan, and a union may contain both.
         self._leaves = {(leaf.first_id, leaf.rdd is not None): leaf for leaf in leaves}
-        self._carried = carried
+        self._find_origins = find_origins
         self._rdds = [leaf for leaf in leaves if leaf.rdd is not None]
-        self.places: dict[DatasetLocation, None] = {}
+        self.locations: dict[DatasetLocation, None] = {}
         self.spots: list[SqlBlindSpot] = []
         self.opaque: dict[str, None] = {}
         self.schemas: dict[DatasetId, list[PlanNode]] = {}
@@ -75,14 +78,14 @@ class LeafRelations:
             return self._without_plan(output, leaf)
         if leaf.database is not None:
             return self._queried(output, leaf.query, leaf.database)
-        return self._read(output, leaf.places)
+        return self._read(output, leaf.locations)
 
-    def _read(self, output: Sequence[PlanNode], places: Sequence[DatasetLocation]) -> Relation:
+    def _read(self, output: Sequence[PlanNode], locations: Sequence[DatasetLocation]) -> Relation:
         """Return the columns of a dataset; each is its own source."""
         stored = {each.id: each for each in output if not _is_file_metadata(each)}
-        if len(places) == 1:
-            self.schemas[places[0].dataset] = list(stored.values())
-        tables = [(place.dataset.namespace, place.dataset.name) for place in places]
+        if len(locations) == 1:
+            self.schemas[locations[0].dataset] = list(stored.values())
+        tables = [(location.dataset.namespace, location.dataset.name) for location in locations]
         return Relation(
             [
                 Column(
@@ -98,20 +101,20 @@ class LeafRelations:
 
     def _without_plan(self, output: Sequence[PlanNode], leaf: PlanLeaf | None) -> Relation:
         """Return rows whose origins are not in the plan, but may be known from elsewhere."""
-        carried = self._carried(output[0].id)
-        if carried is not None:
-            return _named(output, [attribute.id for attribute in output], carried)
+        origins = self._find_origins(output[0].id)
+        if origins is not None:
+            return _named(output, [attribute.id for attribute in output], origins)
         return _named(output, [], {}) if leaf is None else self._through_rdd(output, leaf)
 
     def _through_rdd(self, output: Sequence[PlanNode], leaf: PlanLeaf) -> Relation:
         """Return rows of an RDD: any column may use any column that was read before it."""
         for other in self._rdds:  # the same RDD, under other column ids
-            known = self._carried(other.first_id) if other.rdd == leaf.rdd else None
+            known = self._find_origins(other.first_id) if other.rdd == leaf.rdd else None
             if known is not None:
                 return _named(output, other.columns, known)
         scanned = merge_all(
-            source((place.dataset.namespace, place.dataset.name), field)
-            for place, fields in leaf.scanned.items()
+            source((location.dataset.namespace, location.dataset.name), field)
+            for location, fields in leaf.scanned.items()
             for field in fields or ("*",)
         )
         used = direct(scanned, DependencyKind.TRANSFORMATION)
@@ -122,10 +125,12 @@ class LeafRelations:
     def _queried(self, output: Sequence[PlanNode], query: str, database: JdbcName) -> Relation:
         """Return the columns of a query over JDBC, from the lineage of its SQL."""
         dialect = _DIALECTS.get(database.scheme, database.scheme)
-        found = parse_sql_lineage(query, dialect=dialect if dialect in _SPOKEN else None)
+        found = parse_sql_lineage(
+            query, dialect=dialect if dialect in _SUPPORTED_DIALECTS else None
+        )
         self.spots += found.blind_spots
         for table in found.inputs:
-            self.places[DatasetLocation(database.table(table), None, "jdbc")] = None
+            self.locations[DatasetLocation(database.table(table), None, "jdbc")] = None
         columns: dict[str, Deps] = {}
         for edge in found.column_edges:
             columns.setdefault(edge.target.column.casefold(), {}).update(_deps(edge, database))
@@ -165,7 +170,7 @@ def _deps(edge: ColumnEdge, database: JdbcName) -> Deps:
         DependencyKind[edge.subtype],
         edge.masking,
     )
-    return {key: _SURENESS[edge.resolution]}
+    return {key: _CERTAINTY[edge.resolution]}
 
 
 # Values that differ between two runs of the same code.
@@ -205,51 +210,57 @@ class PlanLineage(msgspec.Struct):
         return {key[0] for deps in parts for key in deps}
 
 
-def read_lineage(harvest: SparkAction, carried: Carried) -> PlanLineage:
+def read_lineage(action: SparkAction, find_origins: FindOrigins) -> PlanLineage:
     """Return the lineage of an action; of a plan that is too large, only its inputs."""
-    inputs = {place: None for leaf in harvest.leaves for place in leaf.places}
+    inputs = {location: None for leaf in action.leaves for location in leaf.locations}
     spots = [
-        PlanBlindSpot("unknown_source", f"reads from {leaf.unknown}, which Downriver does not know")
-        for leaf in harvest.leaves
+        PlanBlindSpot(
+            "unknown_source", f"reads from {leaf.unknown}, which is not a supported source"
+        )
+        for leaf in action.leaves
         if leaf.unknown
     ]
-    if harvest.too_large:
+    if action.too_large:
         spots.append(
-            PlanBlindSpot("large_plan", f"the plan is too large to read: {harvest.too_large}")
+            PlanBlindSpot(
+                "large_plan", f"the plan is too large for column lineage: {action.too_large}"
+            )
         )
-    if not harvest.plan:
+    if not action.plan:
         return PlanLineage(list(inputs), spots=spots)
-    sources = LeafRelations(harvest.leaves, carried)
-    flow = PlanWalker(sources.relation, harvest.asides)
-    relation = flow.relation(parse_tree(msgspec.json.decode(harvest.plan)))
+    sources = LeafRelations(action.leaves, find_origins)
+    walker = PlanWalker(sources.relation, action.details)
+    relation = walker.relation(parse_tree(msgspec.json.decode(action.plan)))
     spots += [PlanBlindSpot(spot.kind, spot.message) for spot in sources.spots]
     spots += [
-        PlanBlindSpot("opaque_function", f"{name} is code: what comes out may use all that goes in")
-        for name in (*sources.opaque, *flow.opaque)
+        PlanBlindSpot(
+            "opaque_function", f"{name} is user code: each output column may use every input column"
+        )
+        for name in (*sources.opaque, *walker.opaque)
     ]
     return PlanLineage(
-        inputs=list({**inputs, **sources.places}),
-        columns=_columns(relation, harvest),
+        inputs=list({**inputs, **sources.locations}),
+        columns=_columns(relation, action),
         rows=relation.rows,
         spots=spots,
         schemas={
             dataset: [(each.name, each.fields.get("dataType")) for each in columns]
             for dataset, columns in sources.schemas.items()
         },
-        plan_hash=hashlib.sha256(_RUN_VALUES.sub("", harvest.plan).encode()).hexdigest(),
+        plan_hash=hashlib.sha256(_RUN_VALUES.sub("", action.plan).encode()).hexdigest(),
     )
 
 
-def read_relation(harvest: SparkAction, carried: Carried) -> Relation:
+def read_relation(action: SparkAction, find_origins: FindOrigins) -> Relation:
     """Return the output of an action's plan; empty when the plan is too large."""
-    if not harvest.plan:
+    if not action.plan:
         return Relation([])
-    flow = PlanWalker(LeafRelations(harvest.leaves, carried).relation, harvest.asides)
-    return flow.relation(parse_tree(msgspec.json.decode(harvest.plan)))
+    walker = PlanWalker(LeafRelations(action.leaves, find_origins).relation, action.details)
+    return walker.relation(parse_tree(msgspec.json.decode(action.plan)))
 
 
-def _columns(relation: Relation, harvest: SparkAction) -> list[PlanOutputColumn]:
-    names = harvest.sink.columns if harvest.sink is not None else None
+def _columns(relation: Relation, action: SparkAction) -> list[PlanOutputColumn]:
+    names = action.sink.columns if action.sink is not None else None
     if names is None or len(names) != len(relation.columns):
         names = [column.name for column in relation.columns]
     return [

@@ -49,12 +49,12 @@ def test_it_says_what_the_analysed_plan_says(
     golden: GoldenSession, made: Any, shorter: bool
 ) -> None:
     jvm = golden.spark.sparkContext._gateway.jvm
-    harvester = ActionReader(golden.spark._jsparkSession, jvm, largest_plan=1_000_000)
+    reader = ActionReader(golden.spark._jsparkSession, jvm, largest_plan=1_000_000)
     execution = made(golden.spark)._jdf.queryExecution()
-    [ran] = harvester.harvest("collect", execution, 0)
-    analysed = harvester.read_plan(execution.analyzed())
+    [ran] = reader.read("collect", execution, 0)
+    analysed = reader.read_plan(execution.analyzed())
     assert (len(ran.plan) < len(analysed.plan) / 3) == shorter
-    found, expected = (read_lineage(harvest, lambda _: None) for harvest in (ran, analysed))
+    found, expected = (read_lineage(action, lambda _: None) for action in (ran, analysed))
     assert len(expected.columns) >= WIDTH
     assert [(c.name, c.deps) for c in found.columns] == [(c.name, c.deps) for c in expected.columns]
     assert (found.inputs, found.rows, found.spots) == (

@@ -47,7 +47,7 @@ def plan_of(width: int, steps: int) -> SparkAction:
     }
     flat = [*(step(width, number % width) for number in range(steps)), relation]
     return SparkAction(
-        action="collect",
+        name="collect",
         ended_at=0,
         duration_ns=0,
         columns=list(range(width)),
@@ -56,7 +56,7 @@ def plan_of(width: int, steps: int) -> SparkAction:
     )
 
 
-def calls_to_read(harvest: SparkAction) -> int:
+def calls_to_read(action: SparkAction) -> int:
     """Count the calls that reading a plan takes: work, whatever the machine."""
     count = 0
 
@@ -66,7 +66,7 @@ def calls_to_read(harvest: SparkAction) -> int:
 
     sys.setprofile(counting)
     try:
-        read_lineage(harvest, lambda _: None)
+        read_lineage(action, lambda _: None)
     finally:
         sys.setprofile(None)
     return count
@@ -90,20 +90,20 @@ def test_a_thousand_columns_through_a_hundred_steps() -> None:
 
 def test_a_wider_and_longer_plan_takes_no_more_round_trips(golden: GoldenSession) -> None:
     session = golden.spark._jsparkSession
-    harvester = ActionReader(session, golden.spark.sparkContext._gateway.jvm, largest_plan=200_000)
+    reader = ActionReader(session, golden.spark.sparkContext._gateway.jvm, largest_plan=200_000)
     small, large = chain(golden, 40, 3), chain(golden, 400, 30)
-    first = round_trips(golden, lambda: harvester.read_plan(small))
-    again = round_trips(golden, lambda: harvester.read_plan(small))
+    first = round_trips(golden, lambda: reader.read_plan(small))
+    again = round_trips(golden, lambda: reader.read_plan(small))
     assert 0 < again < first  # a relation is looked up once
-    assert round_trips(golden, lambda: harvester.read_plan(large)) == again
+    assert round_trips(golden, lambda: reader.read_plan(large)) == again
 
 
 def test_beyond_the_limit_lineage_is_of_tables_and_says_so(golden: GoldenSession) -> None:
     session = golden.spark._jsparkSession
-    harvester = ActionReader(session, golden.spark.sparkContext._gateway.jvm, largest_plan=10)
-    harvest = harvester.read_plan(chain(golden, 20, 3))
-    lineage = read_lineage(harvest, lambda _: None)
-    assert harvest.plan == ""
+    reader = ActionReader(session, golden.spark.sparkContext._gateway.jvm, largest_plan=10)
+    action = reader.read_plan(chain(golden, 20, 3))
+    lineage = read_lineage(action, lambda _: None)
+    assert action.plan == ""
     assert [place.dataset.name.rpartition("/")[2] for place in lineage.inputs] == ["customers"]
     assert (lineage.columns, lineage.rows) == ([], {})
     assert [spot.kind for spot in lineage.spots] == ["large_plan"]
