@@ -18,13 +18,13 @@ class ForkAware(Protocol):
         """Replace the resources in a child process; must not block or raise."""
 
 
-_renewables: weakref.WeakSet[Any] = weakref.WeakSet()
+_fork_aware: weakref.WeakSet[Any] = weakref.WeakSet()
 _inherited: list[object] = []
 
 
-def renew_in_child(thing: ForkAware) -> None:
+def renew_in_child(holder: ForkAware) -> None:
     """Call `renew` in every process that is forked from this one."""
-    _renewables.add(thing)
+    _fork_aware.add(holder)
 
 
 def keep_inherited(*inherited: object) -> None:
@@ -42,7 +42,7 @@ class ForkGate:
     def __init__(self) -> None:
         self.renew()
         renew_in_child(self)
-        _crossings.append(self)
+        _gates.append(self)
 
     def renew(self) -> None:
         """Start with no thread inside."""
@@ -67,37 +67,37 @@ class ForkGate:
             self._inside -= 1
             self._door.notify_all()
 
-    def close_off(self) -> None:
+    def close(self) -> None:
         """Keep other threads out until the fork is done, and wait for those inside."""
         own = 1 if getattr(self._mine, "depth", 0) else 0
         with self._door:
             self._closed = True
             self._door.wait_for(lambda: self._inside <= own, _LONGEST_WAIT_SECONDS)
 
-    def open_up(self) -> None:
+    def reopen(self) -> None:
         """Let threads enter again."""
         with self._door:
             self._closed = False
             self._door.notify_all()
 
 
-_crossings: list[ForkGate] = []
+_gates: list[ForkGate] = []
 
 
 def _before() -> None:
-    for crossing in _crossings:
-        crossing.close_off()
+    for gate in _gates:
+        gate.close()
 
 
 def _after_in_parent() -> None:
-    for crossing in _crossings:
-        crossing.open_up()
+    for gate in _gates:
+        gate.reopen()
 
 
 def _after_in_child() -> None:
     with ExitStack() as callbacks:  # runs all of them even if one raises
-        for thing in list(_renewables):
-            callbacks.callback(thing.renew)
+        for holder in list(_fork_aware):
+            callbacks.callback(holder.renew)
 
 
 if hasattr(os, "register_at_fork"):

@@ -13,24 +13,24 @@ SECONDS = 10.0
 
 
 @pytest.fixture
-def crossing() -> ForkGate:
+def gate() -> ForkGate:
     return ForkGate()
 
 
-def test_closing_off_waits_for_a_thread_that_is_inside(crossing: ForkGate) -> None:
+def test_closing_off_waits_for_a_thread_that_is_inside(gate: ForkGate) -> None:
     entered, may_leave = threading.Event(), threading.Event()
     closed = threading.Event()
 
     def stay() -> None:
-        with crossing:
+        with gate:
             entered.set()
             may_leave.wait(SECONDS)
 
-    def close_off() -> None:
-        crossing.close_off()
+    def close() -> None:
+        gate.close()
         closed.set()
 
-    inside, closing = threading.Thread(target=stay), threading.Thread(target=close_off)
+    inside, closing = threading.Thread(target=stay), threading.Thread(target=close)
     inside.start()
     assert entered.wait(SECONDS)
     closing.start()
@@ -41,28 +41,28 @@ def test_closing_off_waits_for_a_thread_that_is_inside(crossing: ForkGate) -> No
     closing.join(SECONDS)
 
 
-def test_no_thread_gets_in_until_the_fork_is_over(crossing: ForkGate) -> None:
+def test_no_thread_gets_in_until_the_fork_is_over(gate: ForkGate) -> None:
     entered = threading.Event()
 
     def enter() -> None:
-        with crossing:
+        with gate:
             entered.set()
 
-    crossing.close_off()
+    gate.close()
     thread = threading.Thread(target=enter)
     thread.start()
     assert not entered.wait(0.1)
-    crossing.open_up()
+    gate.reopen()
     assert entered.wait(SECONDS)
     thread.join(SECONDS)
 
 
-def test_a_thread_that_is_inside_may_go_further_in_and_fork(crossing: ForkGate) -> None:
-    with crossing:
-        crossing.close_off()  # it does not wait for itself
-        with crossing:
+def test_a_thread_that_is_inside_may_go_further_in_and_fork(gate: ForkGate) -> None:
+    with gate:
+        gate.close()  # it does not wait for itself
+        with gate:
             pass
-        crossing.open_up()
+        gate.reopen()
 
 
 class Renewing:

@@ -211,7 +211,7 @@ def test_an_event_the_collector_refuses_is_not_sent_for_ever(
     with closing(HttpSender(collector.url)) as send:
         send([b'{"n": 1}', b'{"n": 2}'])
     assert collector.events == [{"n": 1}, {"n": 2}]
-    assert "refused an event (422)" in caplog.text
+    assert "rejected an event (422)" in caplog.text
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "localhost:5000", ""])

@@ -1,4 +1,4 @@
-"""Sending events from a user's job: never an exception, never a wait, never a loss."""
+"""Sends events from a user's job without raising, blocking or losing any."""
 
 from downriver.capture.emit.emitter import Emitter, Send
 from downriver.capture.emit.guard import guarded

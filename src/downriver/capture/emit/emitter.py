@@ -1,4 +1,4 @@
-"""Takes events from a job and sends them from a thread of its own."""
+"""Queues the events of a job and sends them from a background thread."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ Emitted: TypeAlias = Event | bytes
 Send: TypeAlias = Callable[[Sequence[Emitted]], None]
 
 _BATCH = 200
-_WAITING_AT_MOST = 64 * 2**20  # bytes; beyond, events go to disk instead
+_LARGEST_QUEUE = 64 * 2**20  # bytes; more events go to the spool
 _RETRY_AFTER = 15.0  # seconds
 
 
 class Emitter:
-    """Sends events in order. What cannot be sent is spooled and sent when the way is free again."""
+    """Sends events in order. What cannot be sent is spooled and sent later."""
 
     def __init__(self, send: Send, spool: Spool) -> None:
         self._send = send
         self._spool = spool
-        self._closes_in = 0  # the process that closes this at its end
+        self._closes_in = 0  # id of the process that closes this at exit
         self.renew()
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Begin with nothing to send: what waits in the process forked from is its to send."""
+        """Start empty after a fork: the parent process sends its own queue."""
         self._queue: queue.SimpleQueue[Emitted | threading.Event] = queue.SimpleQueue()
         self._size = 0
         self._retry_at = 0.0
@@ -47,11 +47,11 @@ class Emitter:
         self._sending: list[Emitted] = []
 
     def emit(self, *events: Emitted) -> None:
-        """Take events; returns at once."""
+        """Queue events; returns at once."""
         with guarded("queueing events"):
             with self._lock:
                 self._start()
-                overfull = self._size > _WAITING_AT_MOST
+                overfull = self._size > _LARGEST_QUEUE
                 if not overfull:
                     self._size += _total_size(events)
             if overfull:
@@ -61,7 +61,7 @@ class Emitter:
                 self._queue.put(event)
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until what was taken is sent or spooled; False when that takes too long."""
+        """Wait until all queued events are sent or spooled; False on a timeout."""
         with self._lock:
             if self._thread is None:
                 return True
@@ -70,17 +70,17 @@ class Emitter:
         return done.wait(timeout)
 
     def close(self, timeout: float = 2.0) -> None:
-        """Send what waits, or spool it where that takes too long: a job ends when it wants to."""
+        """Send what is queued, or spool it after `timeout`: a job's exit is not delayed."""
         if not self.flush(timeout):
             with guarded("spooling events at the end of a job"):
                 self._spool.add([*self._sending, *self._take_all()])
 
     def close_at_exit(self) -> None:
-        """Have `close` called when the process ends, also one that multiprocessing started."""
+        """Call `close` when the process ends, also in a process of multiprocessing."""
         if self._closes_in == os.getpid():
             return
         self._closes_in = os.getpid()
-        if _is_started_by_multiprocessing():  # such a process runs no atexit functions
+        if _is_started_by_multiprocessing():  # it runs no atexit functions
             from multiprocessing.util import Finalize
 
             Finalize(None, self.close, exitpriority=100)
@@ -101,7 +101,7 @@ class Emitter:
             self._thread.start()
 
     def _run(self) -> None:
-        with guarded("sending what was spooled"):
+        with guarded("sending spooled events"):
             self._spool.drain(self._send)
         while True:
             first = self._queue.get()
@@ -118,7 +118,7 @@ class Emitter:
     def _collect(
         self, first: Emitted | threading.Event
     ) -> tuple[list[Emitted], list[threading.Event]]:
-        """Return what waits, up to a batch or a flush."""
+        """Return queued events up to a batch or a flush, and the flush that waits for them."""
         events: list[Emitted] = []
         item = first
         while not isinstance(item, threading.Event):
@@ -135,9 +135,9 @@ class Emitter:
             self._spool.add(events)
 
     def _try(self, events: list[Emitted]) -> bool:
-        """Send events and, after a time of failures, what was spooled before them."""
+        """Send events; after a failure, send the spooled events first."""
         failed_before, self._retry_at = self._retry_at, time.monotonic() + _RETRY_AFTER
-        with guarded("sending events, which are kept to be sent later"):
+        with guarded("sending events, which stay spooled"):
             if failed_before:
                 self._spool.drain(self._send)
             self._send(events)
@@ -150,5 +150,5 @@ def _total_size(events: Sequence[Emitted]) -> int:
 
 
 def _is_started_by_multiprocessing() -> bool:
-    module = sys.modules.get("multiprocessing.process")  # a child of it has imported it
+    module = sys.modules.get("multiprocessing.process")  # its child processes have imported it
     return module is not None and module.parent_process() is not None

@@ -1,4 +1,4 @@
-"""The one guard that keeps our faults out of the user's job."""
+"""The guard that keeps Downriver's exceptions out of the user's job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _seen: set[tuple[str, str]] = set()
 
 @contextmanager
 def guarded(doing: str) -> Iterator[None]:
-    """Keep a fault of ours from the user's code: it is logged, the first of its kind as warning."""
+    """Log exceptions instead of raising them; the first of each kind is a warning."""
     try:
         yield
     except Exception as exc:
@@ -25,7 +25,7 @@ def guarded(doing: str) -> Iterator[None]:
         _seen.add(kind)
         log.log(
             level,
-            "Downriver failed in %s, the job goes on: %s",
+            "Downriver failed while %s; the job continues: %s",
             doing,
             exc,
             exc_info=level == logging.DEBUG,

@@ -1,4 +1,4 @@
-"""Events to a collector, over one connection that is kept."""
+"""Posts events to a collector over one kept connection."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("downriver")
 
-_WORTH_COMPRESSING = 2_000
-_SERVER_FAULT, _REFUSED = 500, 400
-_MAY_CHANGE = frozenset({401, 403, 404, 408, 429})  # with a key, a route or time
+_COMPRESS_FROM = 2_000  # bytes
+_SERVER_ERROR, _REJECTED = 500, 400
+_RETRYABLE = frozenset({401, 403, 404, 408, 429})  # another key, route or time may help
 
 
 class NotDeliveredError(Exception):
-    """The collector could not take an event now; it may later."""
+    """The collector could not accept an event now; sending it again may succeed."""
 
 
 class HttpSender:
-    """Posts events to the collector at `url`, one by one, over one connection."""
+    """Posts events to the collector at `url`, one by one, over one kept connection."""
 
     def __init__(self, url: str, key: str = "", *, timeout: float = 5.0) -> None:
         parts = urlsplit(url)
@@ -48,37 +48,37 @@ class HttpSender:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Begin with a connection of a forked process's own."""
+        """Open a new connection in a forked process."""
         keep_inherited(self._connection)
         self._connection = self._connect()
 
     def close(self) -> None:
-        """Close the connection; sending again opens another."""
+        """Close the connection; the next event opens a new one."""
         self._connection.close()
 
     def __call__(self, events: Sequence[Event | bytes]) -> None:
-        """Post events; what the collector refuses for good is logged, and not sent again."""
+        """Post events; an event that the collector rejects is logged and not sent again."""
         for event in events:
             try:
                 status, answer = self._post(raw_bytes(event))
             except (OSError, http.client.HTTPException) as exc:
                 self.close()
                 raise NotDeliveredError(str(exc)) from exc
-            if status >= _SERVER_FAULT or status in _MAY_CHANGE:
+            if status >= _SERVER_ERROR or status in _RETRYABLE:
                 raise NotDeliveredError(f"the collector answered {status}: {answer[:200]}")
-            if status >= _REFUSED:
-                log.warning("the collector refused an event (%s): %s", status, answer[:500])
+            if status >= _REJECTED:
+                log.warning("the collector rejected an event (%s): %s", status, answer[:500])
 
     def _post(self, event: bytes) -> tuple[int, str]:
         headers = self._headers
-        if len(event) > _WORTH_COMPRESSING:
+        if len(event) > _COMPRESS_FROM:
             event = gzip.compress(event, 1)
             headers = {**headers, "Content-Encoding": "gzip"}
         try:
             self._connection.request("POST", self._path, event, headers)
             response = self._connection.getresponse()
         except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
-            self._connection.close()  # an idle connection the server closed: once more
+            self._connection.close()  # the server closed the idle connection: retry once
             self._connection.request("POST", self._path, event, headers)
             response = self._connection.getresponse()
         return response.status, response.read().decode(errors="replace")

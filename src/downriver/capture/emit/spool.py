@@ -1,4 +1,4 @@
-"""Events that could not be sent yet: one file a process, in a folder all processes share."""
+"""Events that could not be sent yet: one file per process, in a folder shared by all."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _BATCH = 200
 _TAKEN = ".sending"
-_ABANDONED_AFTER = 600.0  # seconds: whoever took the file is gone
+_ABANDONED_AFTER = 600.0  # seconds; the process that took the file has died
 
 
 class SpoolState(NamedTuple):
-    """How much waits in a spool."""
+    """How many files, events and bytes a spool holds."""
 
     files: int
     events: int
@@ -32,7 +32,7 @@ class SpoolState(NamedTuple):
 
 
 class Spool:
-    """A folder of events that wait. Sending one twice is harmless: a store knows them by hash."""
+    """A folder of unsent events. Sending one twice is safe: the store recognises its hash."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -40,12 +40,12 @@ class Spool:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Write to a file of this process's own."""
+        """Use a new file in a forked process."""
         self._file: Path | None = None
         self._lock = threading.Lock()
 
     def add(self, events: Sequence[Event | bytes]) -> None:
-        """Keep events; they are on disk when this returns."""
+        """Store events; they are on disk when this returns."""
         with self._lock:
             if self._file is None or not self._file.exists():
                 self.folder.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ class Spool:
                 os.fsync(file.fileno())
 
     def drain(self, send: Callable[[Sequence[Event | bytes]], None]) -> int:
-        """Send what waits, oldest file first, and return how many events; stops at a failure."""
+        """Send all events, oldest file first, and return their number; stop at a failure."""
         sent = 0
         for path in self._waiting():
             taken = path if path.suffix == _TAKEN else path.with_suffix(_TAKEN)
@@ -64,7 +64,7 @@ class Spool:
                 path.rename(taken)
                 os.utime(taken)
             if not taken.exists():
-                continue  # another process was faster
+                continue  # another process took it
             events = taken.read_bytes().splitlines()
             for start in range(0, len(events), _BATCH):
                 try:
@@ -78,7 +78,7 @@ class Spool:
         return sent
 
     def state(self) -> SpoolState:
-        """Return how much waits."""
+        """Return how many files, events and bytes there are."""
         files = [path for path in self._files() if path.exists()]
         bodies = [path.read_bytes() for path in files]
         return SpoolState(
