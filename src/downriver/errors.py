@@ -1,24 +1,24 @@
-"""Every error Downriver raises on purpose. Each carries data and says who acts next.
+"""The errors of Downriver. Each carries data and says what to do next.
 
 DownriverError
-├── InvalidEventError          an event that cannot be read; the producer mends it
-├── EventTooLargeError         an event over the size limit
-├── InvalidRequestError        a parameter or option that makes no sense
-├── InvalidAssetError          an asset that cannot be registered as described
-├── EntityNotFoundError        no such dataset, column or job; near matches are offered
-├── AmbiguousNameError         a name that means several things; the candidates are listed
+├── InvalidEventError          an event cannot be parsed; fix the producer
+├── EventTooLargeError         an event is over the size limit
+├── InvalidRequestError        a parameter, option or setting is invalid
+├── InvalidAssetError          an asset cannot be registered as described
+├── EntityNotFoundError        no dataset, column or job has this name; lists similar names
+├── AmbiguousNameError         a name matches several entities; lists the candidates
 ├── StoreError                 the store cannot be used
 │   ├── StoreNotFoundError     there is no store here yet
-│   ├── StoreVersionError      the store was written by a newer Downriver
-│   └── StoreBusyError         too much is waiting to be written; try again (transient)
-├── ServerError                a Downriver server cannot be asked, or answered what makes no sense
-│   └── ServerUnreachableError nothing answers at its address; try again (transient)
+│   ├── StoreVersionError      a newer version of Downriver wrote the store
+│   └── StoreBusyError         the write queue is full; try again (transient)
+├── ServerError                a Downriver server gave an unexpected response
+│   └── ServerUnreachableError no response from the address; try again (transient)
 ├── LakeError                  the lake cannot be used
 │   ├── LakeNotFoundError      there is no lake here yet
-│   └── LakeBusyError          another process changed it meanwhile; try again (transient)
-├── ModelError                 a model that cannot be asked, or went over its limits
-├── UnauthorizedError          no key, or an unknown or revoked one
-├── ForbiddenError             a key whose role does not allow this
+│   └── LakeBusyError          another process changed the lake; try again (transient)
+├── ModelError                 a language model failed or exceeded its limits
+├── UnauthorizedError          no API key, or an unknown or revoked one
+├── ForbiddenError             the role of the API key does not allow this
 └── MissingDependencyError     an optional package is not installed
 """
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class DownriverError(Exception):
-    """The root of the tree: what went wrong, where, and what to do."""
+    """The base class: what went wrong, where, and what to do."""
 
     retriable = False
 
@@ -41,7 +41,7 @@ class DownriverError(Exception):
 
 
 class InvalidEventError(DownriverError):
-    """An OpenLineage event that cannot be read. `field` is where, as a dotted path."""
+    """An OpenLineage event cannot be parsed. `field` is the place, as a dotted path."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}" if field else reason)
@@ -50,18 +50,18 @@ class InvalidEventError(DownriverError):
 
 
 class EventTooLargeError(DownriverError):
-    """A request body over the limit that DOWNRIVER_MAX_EVENT_MB sets."""
+    """A request body is larger than DOWNRIVER_MAX_EVENT_MB."""
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(
             f"the body is larger than {limit_bytes // 2**20} MB; "
-            "send fewer events at once, or raise DOWNRIVER_MAX_EVENT_MB on the server"
+            "send fewer events at once, or increase DOWNRIVER_MAX_EVENT_MB on the server"
         )
         self.limit_bytes = limit_bytes
 
 
 class InvalidRequestError(DownriverError):
-    """A parameter, option or setting that makes no sense. `field` names it."""
+    """A parameter, option or setting is invalid. `field` names it."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")
@@ -70,7 +70,7 @@ class InvalidRequestError(DownriverError):
 
 
 class InvalidAssetError(DownriverError):
-    """An asset that cannot be registered as described. `field` names what is wrong."""
+    """An asset cannot be registered as described. `field` names what is wrong."""
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")
@@ -79,21 +79,21 @@ class InvalidAssetError(DownriverError):
 
 
 class EntityNotFoundError(DownriverError):
-    """Nothing in the catalog has this name. An unknown entity is never an empty answer."""
+    """No entity of the catalog has this name. An unknown entity is never an empty answer."""
 
     def __init__(self, name: str, near: Sequence[str] = ()) -> None:
         hint = f" Did you mean: {', '.join(near)}?" if near else ""
-        super().__init__(f"nothing here is called {name!r}.{hint}")
+        super().__init__(f"No dataset, column or job named {name!r}.{hint}")
         self.name = name
         self.near = list(near)
 
 
 class AmbiguousNameError(DownriverError):
-    """A short name that fits several entities; one of `candidates` must be named in full."""
+    """A short name matches several entities; use the id of one of the `candidates`."""
 
     def __init__(self, name: str, candidates: Sequence[str]) -> None:
         super().__init__(
-            f"{name!r} could be any of: {', '.join(candidates)}. Use one of these ids instead."
+            f"{name!r} matches several entities: {', '.join(candidates)}. Use one of these ids."
         )
         self.name = name
         self.candidates = list(candidates)
@@ -104,31 +104,31 @@ class StoreError(DownriverError):
 
 
 class StoreNotFoundError(StoreError):
-    """A command that only reads found no store to read."""
+    """A command that only reads found no store."""
 
     def __init__(self, looked_in: str, *, upwards: bool) -> None:
         above = " or any folder above it" if upwards else ""
         super().__init__(
             f"no Downriver store in {looked_in}{above}; "
-            "`downriver ingest FILE` makes one, DOWNRIVER_STORE names another"
+            "run `downriver ingest FILE` to create one, or set DOWNRIVER_STORE"
         )
         self.looked_in = looked_in
 
 
 class StoreVersionError(StoreError):
-    """The store has migrations this version does not know."""
+    """The store has migrations that this version does not have."""
 
     def __init__(self, found: int, known: int) -> None:
         super().__init__(
-            f"the store is at migration {found}, this Downriver knows up to {known}; "
-            "upgrade Downriver"
+            f"the store is at migration {found}, but this version of Downriver only supports "
+            f"migrations up to {known}; upgrade Downriver"
         )
         self.found = found
         self.known = known
 
 
 class StoreBusyError(StoreError):
-    """Too much is waiting to be written. Nothing was stored; the same request may succeed later."""
+    """The write queue is full. Nothing was stored; the same request may succeed later."""
 
     retriable = True
 
@@ -137,7 +137,7 @@ class StoreBusyError(StoreError):
 
 
 class ServerError(DownriverError):
-    """A server that was asked did not answer as a Downriver server does."""
+    """A server gave a response that a Downriver server does not give."""
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(f"{url}: {reason}")
@@ -146,7 +146,7 @@ class ServerError(DownriverError):
 
 
 class ServerUnreachableError(ServerError):
-    """Nothing answers at the address of a server, or not in time."""
+    """No response from the address of a server, or not in time."""
 
     retriable = True
 
@@ -161,25 +161,27 @@ class UnauthorizedError(DownriverError):
 
 
 class ForbiddenError(DownriverError):
-    """The key is good, but its role does not allow this."""
+    """The API key is valid, but its role does not allow this."""
 
     def __init__(self, role: str, needed: str) -> None:
-        super().__init__(f"this needs a key with role {needed}; yours has role {role}")
+        super().__init__(
+            f"this request needs an API key with role {needed}; this key has role {role}"
+        )
         self.role = role
         self.needed = needed
 
 
 class ModelError(DownriverError):
-    """A language model could not be asked, or went over the limits it was given."""
+    """A language model failed or exceeded its limits."""
 
     def __init__(self, model: str, reason: str) -> None:
-        super().__init__(f"{model}: {reason}; `offline` needs no model")
+        super().__init__(f"{model}: {reason}; use `offline` to run without a model")
         self.model = model
         self.reason = reason
 
 
 class MissingDependencyError(DownriverError):
-    """A capability needs an optional package."""
+    """An optional package is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed; run: pip install 'downriver[{extra}]'")
@@ -192,18 +194,18 @@ class LakeError(DownriverError):
 
 
 class LakeNotFoundError(LakeError):
-    """A command that only reads found no lake to read."""
+    """A command that only reads found no lake."""
 
     def __init__(self, place: str) -> None:
-        super().__init__(f"no lake in {place}; `downriver lake ingest SRC` makes one")
+        super().__init__(f"no lake in {place}; run `downriver lake ingest SRC` to create one")
         self.place = place
 
 
 class LakeBusyError(LakeError):
-    """Another process changed the lake meanwhile. Nothing was added; the same may succeed now."""
+    """Another process changed the lake at the same time. Nothing was added; try again."""
 
     retriable = True
 
     def __init__(self, place: str) -> None:
-        super().__init__(f"another process changed the lake in {place} meanwhile; try again")
+        super().__init__(f"another process changed the lake in {place} at the same time; try again")
         self.place = place

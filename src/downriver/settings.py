@@ -1,4 +1,4 @@
-"""Every setting, its default and its meaning. Read from the environment, once, at the border."""
+"""All settings: environment variables with their defaults and meanings."""
 
 from __future__ import annotations
 
@@ -19,54 +19,53 @@ class Setting(NamedTuple):
 STORE = Setting(
     "DOWNRIVER_STORE",
     "",
-    "Where lineage is kept: a directory, or a postgresql:// URL. "
-    "Unset, it is the nearest .downriver/ at or above the working directory.",
+    "The store: a directory, or a postgresql:// URL. "
+    "Default: the nearest .downriver/ at or above the working directory.",
 )
 MAX_EVENT_MB = Setting(
     "DOWNRIVER_MAX_EVENT_MB",
     "32",
-    "The largest request body the server reads, in MB, after decompression.",
+    "The largest request body that the server accepts, in MB, after decompression.",
 )
 QUEUE_MB = Setting(
     "DOWNRIVER_QUEUE_MB",
     "256",
-    "How many MB of events may wait to be written before the server answers 503.",
+    "The size of the write queue in MB. When it is full, the server answers 503.",
 )
 STALE_DAYS = Setting(
     "DOWNRIVER_STALE_DAYS",
     "30",
-    "An edge is stale when its job was seen this many days after the edge was last seen.",
+    "An edge is stale when its job ran this many days after the edge was last seen.",
 )
 URL = Setting(
     "DOWNRIVER_URL",
     "",
-    "The server that jobs send what is captured of them to, and that lineage() asks. "
-    "Unset, it is the store.",
+    "The server to which jobs send events, and that lineage() queries. Default: the store.",
 )
 API_KEY = Setting(
     "DOWNRIVER_API_KEY",
     "",
-    "The key that jobs and lineage() show the server at DOWNRIVER_URL.",
+    "The API key for the server at DOWNRIVER_URL.",
 )
 SPOOL = Setting(
     "DOWNRIVER_SPOOL",
     "",
-    "The folder where events wait that could not be sent. Unset, it is spool/ beside the store.",
+    "The folder for events that could not be sent yet. Default: spool/ beside the store.",
 )
 JOB = Setting(
     "DOWNRIVER_JOB",
     "",
-    "The name of the job that a tracked program is. Unset, it is the Spark application's name.",
+    "The job name of a tracked program. Default: the name of the Spark application.",
 )
 NAMESPACE = Setting(
     "DOWNRIVER_NAMESPACE",
     "",
-    "The namespace of that job. Unset, it is that of its parent run, else `spark`.",
+    "The namespace of that job. Default: the namespace of its parent run, else `spark`.",
 )
 LAKE = Setting(
     "DOWNRIVER_LAKE",
     ".downriver/lake",
-    "Where the lake is: a directory, or a URL that Spark and Arrow can open, such as s3://….",
+    "The lake: a directory, or a URL that Spark and Arrow can open, such as s3://….",
 )
 SETTINGS = (
     STORE,
@@ -88,8 +87,8 @@ def read_text(setting: Setting) -> str:
 
 
 def read_number(setting: Setting) -> int:
-    """Return the value of a setting that is a whole number above zero."""
+    """Return the value of a setting that is an integer above zero."""
     text = read_text(setting)
     if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) == 0:
-        raise InvalidRequestError(setting.name, f"{text!r} is not a whole number above zero")
+        raise InvalidRequestError(setting.name, f"{text!r} is not an integer above zero")
     return int(text)

@@ -195,7 +195,7 @@ def test_what_was_spoken_of_last_is_it(agent: Agent) -> None:
 
 def test_an_unknown_name_is_told_with_what_may_be_meant(agent: Agent) -> None:
     told = ask(agent, WAREHOUSE, "What depends on raw_custmers?")
-    assert "nothing here is called 'raw_custmers'" in told
+    assert "No dataset, column or job named 'raw_custmers'" in told
     assert "raw_customers" in told
     told = ask(agent, "Why is revenue wrong?")
     assert "table:revenue_daily" in told
@@ -206,7 +206,7 @@ def test_several_of_one_name_are_not_guessed_at(agent: Agent, tracker) -> None:
     tracker.sync.register_flow("dataset:test:orders", "table:a2")
     told = ask(agent, "orders feeds revenue")
     assert "Registered" not in told.splitlines()[-1]
-    assert "could be any of" in told
+    assert "matches several entities" in told
     assert tracker.sync.search_entities("revenue").total == 0
 
 
