@@ -1,4 +1,4 @@
-"""`python -m bench [ingest] [trace] [durability] [--quick] [--markdown FILE]`."""
+"""`python -m bench [ingest] [trace] [durability] [concurrency] [--quick] [--markdown FILE]`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
 
-from bench import durability, ingest, trace
+from bench import concurrency, durability, ingest, trace
 from bench.report import Table, print_table, render_markdown
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "ingest": ingest.run,
     "trace": trace.run,
     "durability": durability.run,
+    "concurrency": concurrency.run,
 }
 
 

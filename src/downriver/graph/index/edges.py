@@ -63,6 +63,8 @@ class Edges:
 
         Lookups by node find the new edges once they are `indexed`.
         """
+        if not len(table):
+            return self, table
         # In the type of `id`: searching for another type would convert the whole array first.
         numbers = np.searchsorted(self.id.values, table["id"].astype(np.int32))
         new = numbers == len(self)

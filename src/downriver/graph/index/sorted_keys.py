@@ -71,6 +71,8 @@ class SortedKeys:
 
     def appended(self, keys: Longs, numbers: Ints | Longs) -> SortedKeys:
         """Return keys with more numbers, which lookups find once they are `indexed`."""
+        if not len(keys):
+            return self
         waiting = (*self._waiting, _Entries(keys, numbers.astype(np.int32)))
         return SortedKeys(self._smallest_fold, self._main, self._new, waiting)
 
