@@ -82,7 +82,7 @@ def _store(scale: Scale) -> Iterator[tuple[Company, Lineage]]:
         events = list(company.events())
         for start in range(0, len(events), _BATCH):
             lineage.ingest(events[start : start + _BATCH])
-        lineage.prepare()
+        lineage.session.prepare()
         yield company, lineage
 
 

@@ -153,6 +153,6 @@ def _catalog_is_the_log(location: str) -> bool:
     with Lineage.open(location, create=False) as lineage:
         with lineage.store.reader() as reader:
             survived = reader.dump()
-        lineage.rebuild()
+        lineage.admin.rebuild()
         with lineage.store.reader() as reader:
             return survived == reader.dump()

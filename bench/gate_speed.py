@@ -118,7 +118,7 @@ def measure(models: int, rounds: int, *, hub: bool) -> dict[str, list[float]]:
         _git(folder, "add", "-A")
         _git(folder, "commit", "-qm", "first")
         with Lineage.open(str(store)) as lineage:
-            lineage.capture_scan(folder, dialect="duckdb")
+            lineage.capture.scan(folder, dialect="duckdb")
         edited = folder / "models" / "m0.sql"
         edited.write_text(edited.read_text().replace("amount", "amount as amount_eur"))
         for turn in range(rounds):

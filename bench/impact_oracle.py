@@ -213,7 +213,7 @@ def open_lineage(folder: Path, models: list[Model], lab: Laboratory, sources: li
     lineage = Lineage.open(str(folder / "lineage"))
     lineage.ingest([_schema_event(table, lab.schemas[table]) for table in [*sources, *_TARGETS]])
     for model in models:
-        lineage.capture_sql(
+        lineage.capture.sql(
             model.sql, dialect="duckdb", namespace=NAMESPACE, job=f"job_{model.name}"
         )
     return lineage

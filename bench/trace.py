@@ -184,7 +184,7 @@ def _choose(inputs: Numbers, readers: Numbers, scale: Scale) -> Roots:
 def _measure(url: str, datasets: int, roots: dict[str, Roots]) -> Measured:
     started = time.perf_counter()
     with Lineage.open(url) as lineage:
-        lineage.prepare()
+        lineage.session.prepare()
         walks = _walks(lineage)
         for kind in roots:
             walks[kind](1)  # what the first walk sets up belongs to loading
@@ -205,7 +205,7 @@ def _measure(url: str, datasets: int, roots: dict[str, Roots]) -> Measured:
 
 
 def _walks(lineage: Lineage) -> dict[str, Walk]:
-    with lineage.reading() as view:
+    with lineage.session.reading() as view:
         graph = view.graph
 
     def datasets(root: int) -> npt.NDArray[np.int32]:
@@ -219,7 +219,7 @@ def _walks(lineage: Lineage) -> dict[str, Walk]:
 
 
 def _loaded(lineage: Lineage, seconds: float) -> Loaded:
-    with lineage.reading() as view:
+    with lineage.session.reading() as view:
         graph = view.graph
     return Loaded(
         graph.nodes.size - 1,

@@ -225,7 +225,7 @@ def look_at(world: World, limits: DriftLimits) -> Score:
     with tempfile.TemporaryDirectory() as folder, Lineage.open(folder) as lineage:
         lineage.store.append([parse_event(event) for event in world.events])
         for day in range(FIRST_LOOK, DAYS):
-            with lineage.reading() as (graph, reader):
+            with lineage.session.reading() as (graph, reader):
                 inspector = Inspector(graph, reader, limits, _micros(day + 0.99))
                 for kind in (0, 1):
                     for node in reader.history.nodes_of_kind(kind):

@@ -56,7 +56,7 @@ class HeldFiles:
 def test_traces_are_answered_while_impacts_are_under_way(lineage: Lineage, impacts: int) -> None:
     held, traces = HeldFiles(), 50
     with ThreadPoolExecutor(impacts + 2) as pool:
-        running = [pool.submit(lineage.fix, [RENAME], held) for _ in range(impacts)]
+        running = [pool.submit(lineage.impact.fix, [RENAME], held) for _ in range(impacts)]
         try:
             for _ in running:
                 assert held.reached.acquire(timeout=PATIENCE)
@@ -74,7 +74,7 @@ def test_what_is_written_while_an_impact_is_under_way_is_in_the_next_answer(
 ) -> None:
     held = HeldFiles()
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(lineage.fix, [RENAME], held)
+        running = pool.submit(lineage.impact.fix, [RENAME], held)
         try:
             assert held.reached.acquire(timeout=PATIENCE)
             for number in range(5):

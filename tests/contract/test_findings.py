@@ -102,7 +102,7 @@ def test_two_monitors_on_one_store_tell_everything_once(opened: Opener, tmp_path
         found: list[dict[str, list[str]]] = []
 
         def look(lineage: Lineage) -> None:
-            found.append(news(lineage.monitor(watch).look(now)))
+            found.append(news(lineage.govern.monitor(watch).look(now)))
             AlertDispatcher(lineage.store, watch, lambda: now).tell_all()
 
         threads = [threading.Thread(target=look, args=(lineage,)) for lineage in (one, other)]
@@ -118,8 +118,8 @@ def test_two_monitors_on_one_store_tell_everything_once(opened: Opener, tmp_path
 def test_figures_and_incidents_are_the_same_on_both(opened: Opener) -> None:
     with closing(Lineage(opened())) as lineage:
         lineage.ingest([encode(event) for event in weeks()])
-        found = lineage.kpis()
+        found = lineage.govern.kpis()
         assert (found.datasets, found.jobs, found.failing_jobs.count) == (2, 2, 1)
-        report = lineage.incident_report("mart", "2026-01-18T06:00:00Z")
+        report = lineage.govern.incident_report("mart", "2026-01-18T06:00:00Z")
         assert report.suspects[0].id.endswith(":raw")
-        assert lineage.monitor(WatchConfig()).look(micros(DAYS - 0.8)).opened
+        assert lineage.govern.monitor(WatchConfig()).look(micros(DAYS - 0.8)).opened

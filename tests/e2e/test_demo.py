@@ -57,7 +57,7 @@ def run_demo(folder: Path) -> Ran:
     )
     assert (done.returncode, done.stderr) == (0, "")
     with Lineage.open(str(folder / STORE), create=False) as lineage:
-        counts = lineage.status().counts
+        counts = lineage.admin.status().counts
     nodes = {name: getattr(counts, name) for name in COUNTED}
     return Ran(folder, done.stdout, nodes)
 

@@ -141,7 +141,7 @@ def of_many_kinds(checkout: Path) -> Path:
     git(checkout, "add", "-A")
     git(checkout, "commit", "-qm", "more")
     with Lineage.open(str(checkout.parent / "store")) as lineage:
-        lineage.capture_scan(checkout, dialect="duckdb")
+        lineage.capture.scan(checkout, dialect="duckdb")
         Estate(lineage).sql("elsewhere", "create table elsewhere as select amount from paid")
     return checkout
 

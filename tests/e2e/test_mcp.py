@@ -221,8 +221,8 @@ def test_over_http_a_client_of_this_machine_reads_and_writes(store: Path, mode: 
 
 def test_over_http_keys_and_roles_decide(store: Path) -> None:
     with Lineage.open(str(store)) as lineage:
-        reader = lineage.create_key("reader", "reader")
-        writer = lineage.create_key("writer", "writer")
+        reader = lineage.admin.create_key("reader", "reader")
+        writer = lineage.admin.create_key("writer", "writer")
 
     async def talk(url: str) -> None:
         async with over_http(url, reader) as client:

@@ -76,9 +76,10 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def states(folder: Path, job: str) -> list[str]:
-    with open_store(folder) as lineage, lineage.reading() as view:
+    with open_store(folder) as lineage, lineage.session.reading() as view:
         return [
-            run.state.name for run in view.reader.runs.latest(lineage.resolve(job, view).node, 10)
+            run.state.name
+            for run in view.reader.runs.latest(lineage.session.resolve(job, view).node, 10)
         ]
 
 

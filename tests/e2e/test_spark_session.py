@@ -56,9 +56,10 @@ def upstream(store: str, column: str) -> set[str]:
 
 
 def states(store: str, job: str) -> list[str]:
-    with Lineage.open(store) as lineage, lineage.reading() as view:
+    with Lineage.open(store) as lineage, lineage.session.reading() as view:
         return [
-            run.state.name for run in view.reader.runs.latest(lineage.resolve(job, view).node, 10)
+            run.state.name
+            for run in view.reader.runs.latest(lineage.session.resolve(job, view).node, 10)
         ]
 
 

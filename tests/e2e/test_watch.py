@@ -61,16 +61,16 @@ def test_killed_while_its_channel_is_dead_it_tells_everything_once(tmp_path: Pat
         lineage.ingest(days_of_events())
         first = start(tmp_path, port)
         try:
-            wait_for(lambda: any(w.attempts for w in lineage.waiting_alerts()), 60)
+            wait_for(lambda: any(w.attempts for w in lineage.govern.waiting_alerts()), 60)
         finally:
             first.kill()
             first.wait(20)
-        assert lineage.findings().total == 2
+        assert lineage.govern.findings().total == 2
         with running_hook(port) as hook:
             second = start(tmp_path, port)
             try:
                 wait_for(lambda: hook.posts, 90)
-                wait_for(lambda: not lineage.waiting_alerts(), 30)
+                wait_for(lambda: not lineage.govern.waiting_alerts(), 30)
                 time.sleep(1.0)  # a few more looks
             finally:
                 second.terminate()

@@ -75,7 +75,7 @@ def demo(
         report = _ask(lineage, names)
         _show(report, names)
         _write(report, names, folder)
-        checked = lineage.verify()
+        checked = lineage.admin.verify()
     chain = "[green]chain intact[/]" if checked.ok else "[red]chain BROKEN[/]"
     out.print(f"log      {checked.entries} events, {chain}")
     _show_next(location)
@@ -124,7 +124,7 @@ def _ask(lineage: Lineage, names: LakeNames) -> DemoReport:
         graph=join_traces([lineage.trace(names.full(source)) for source in _SOURCES]),
         origins=lineage.trace(names.full(_PREDICTION), Direction.UPSTREAM),
         breakage=lineage.trace(names.full(_RENAMED)),
-        verdict=lineage.gate(lineage.impact([_rename(names)])),
+        verdict=lineage.impact.gate(lineage.impact([_rename(names)])),
     )
 
 

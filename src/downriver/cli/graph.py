@@ -125,7 +125,7 @@ def graph(
     direction = parse_direction(upstream, downstream, both) if one_way else Direction.BOTH
     with Lineage.open(store, create=False) as lineage:
         if push is not None:
-            subgraph = lineage.piece(
+            subgraph = lineage.export.subgraph(
                 entity,
                 direction,
                 depth=depth,
@@ -136,7 +136,7 @@ def graph(
                 readers=readers,
             )
             with neo4j_driver(push) as driver:
-                count = lineage.push_to_neo4j(subgraph, driver)
+                count = lineage.export.push_to_neo4j(subgraph, driver)
             err.print(f"wrote {count} nodes to {escape(push)}")
             return
         answer = lineage.export(

@@ -23,7 +23,7 @@ def paths(
 ) -> None:
     """Show the paths that data takes from one dataset, job or column to another, shortest first."""
     with Lineage.open(store, create=False) as lineage:
-        answer = lineage.paths(source, target, limit=limit)
+        answer = lineage.trace.paths(source, target, limit=limit)
     if json:
         print_json(answer)
         return

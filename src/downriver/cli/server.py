@@ -37,7 +37,7 @@ def serve(
     from downriver.http import serve as run
 
     with Lineage.open(store, repository=repo) as lineage:
-        check_bind(host, port, keyed=lineage.has_keys())
+        check_bind(host, port, keyed=lineage.admin.has_keys())
         err.print(
             f"[bold]downriver[/] on [cyan]http://{host}:{port}[/]"
             f" · store {escape(lineage.store.url)}"
@@ -61,7 +61,7 @@ def create(
     As soon as a store has a key, every request to its servers needs one.
     """
     with Lineage.open(store) as lineage:
-        key = lineage.create_key(name, role)
+        key = lineage.admin.create_key(name, role)
     if json:
         print_json({"name": name, "role": role, "key": key})
         return
@@ -72,7 +72,7 @@ def create(
 def list_keys(store: StoreOption = None, json: JsonOption = False) -> None:
     """List the API keys with their roles, without the keys themselves."""
     with Lineage.open(store, create=False) as lineage:
-        keys = lineage.list_keys()
+        keys = lineage.admin.list_keys()
     if json:
         print_json(keys)
         return
@@ -95,7 +95,7 @@ def revoke(
 ) -> None:
     """Revoke an API key. Every server of this store rejects it within two seconds."""
     with Lineage.open(store, create=False) as lineage:
-        lineage.revoke_key(name)
+        lineage.admin.revoke_key(name)
     if json:
         print_json({"name": name, "revoked": True})
         return

@@ -25,7 +25,7 @@ _COUNTS = ("events", "datasets", "jobs", "runs", "edges", "columns", "column_edg
 def status(store: StoreOption = None, json: JsonOption = False) -> None:
     """Show where the store is and how much it holds."""
     with Lineage.open(store, create=False) as lineage:
-        current = lineage.status()
+        current = lineage.admin.status()
     if json:
         print_json(current)
         return
@@ -42,7 +42,7 @@ def rebuild(store: StoreOption = None, json: JsonOption = False) -> None:
     """
     with Lineage.open(store, create=False) as lineage, progress_bar("events") as bar:
         task = bar.add_task("Rebuilding", total=None)
-        total = lineage.rebuild(lambda done, of: bar.update(task, completed=done, total=of))
+        total = lineage.admin.rebuild(lambda done, of: bar.update(task, completed=done, total=of))
     if json:
         print_json({"events": total})
         return
@@ -68,8 +68,8 @@ def verify(
     """
     expected = None if expect is None else _parse_head(expect)
     with Lineage.open(store, create=False) as lineage, progress_bar("entries") as bar:
-        task = bar.add_task("Verifying", total=lineage.status().counts.events)
-        result = lineage.verify(
+        task = bar.add_task("Verifying", total=lineage.admin.status().counts.events)
+        result = lineage.admin.verify(
             expected=expected, progress=lambda done: bar.update(task, completed=done)
         )
     if json:
@@ -104,7 +104,7 @@ def event(
     Edges name the events that prove them by SHA-256, in `first_event` and `last_event`.
     """
     with Lineage.open(store, create=False) as lineage:
-        content = lineage.find_event(digest)
+        content = lineage.trace.find_event(digest)
     sys.stdout.flush()
     if hasattr(sys.stdout, "buffer"):
         sys.stdout.buffer.write(content + b"\n")

@@ -31,7 +31,8 @@ from downriver.model.flows import (
 )
 from downriver.model.governance import CertifiedPaths, Diagnosis, Incident, Kpis, TagReach
 from downriver.model.verdicts import ImpactAnswer, Verdict
-from downriver.service import SqlCapture, Status
+from downriver.service import Status
+from downriver.service.capture import SqlCapture
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:

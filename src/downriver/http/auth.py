@@ -61,7 +61,7 @@ class AccessControl:
 
     async def _refresh(self) -> None:
         try:
-            self._keyed = await run_in_threadpool(self._lineage.has_keys)
+            self._keyed = await run_in_threadpool(self._lineage.admin.has_keys)
             self._roles = {}
             self._cached_until = time.monotonic() + _CACHE_SECONDS
         finally:
@@ -74,7 +74,7 @@ class AccessControl:
             raise UnauthorizedError("this server needs an API key")
         roles = self._roles  # another request may replace the attribute
         if key not in roles:
-            roles[key] = await run_in_threadpool(self._lineage.find_role, key)
+            roles[key] = await run_in_threadpool(self._lineage.admin.find_role, key)
         role = roles[key]
         if role is None:
             raise UnauthorizedError("this API key is unknown or revoked")

@@ -141,8 +141,8 @@ async def get_lineage(request: Request) -> Response:
 
 
 def _lineage_graph(lineage: Lineage, node_id: str, depth: int | None) -> LineageGraph:
-    with lineage.reading() as view:
-        entity = lineage.resolve(node_id, view).id
+    with lineage.session.reading() as view:
+        entity = lineage.session.resolve(node_id, view).id
         root = entity.dataset if isinstance(entity, ColumnId) else entity
         trace = lineage.trace(
             str(root), Direction.BOTH, depth=depth, limit=_MOST_NODES, readers=True

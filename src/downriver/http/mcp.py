@@ -81,9 +81,10 @@ class McpEndpoint:
         from downriver.agent.tools import ToolContext
         from downriver.sdk import SyncTracker, Tracker
         from downriver.sdk.delivery import open_spool
+        from downriver.sdk.local import LocalLineage
 
-        repository = self._lineage.repository
-        tracker = Tracker(SyncTracker(self._lineage, open_spool()))
+        repository = self._lineage.session.repository
+        tracker = Tracker(SyncTracker(LocalLineage(self._lineage), open_spool()))
         context = ToolContext(tracker, None, repository.root if repository else None)
         server = build_server(context, self._may_write)
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

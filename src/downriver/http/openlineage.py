@@ -75,7 +75,7 @@ async def post_batch(request: Request) -> Response:
 
 
 async def _store(events: list[Event], request: Request) -> None:
-    futures = context_of(request).lineage.submit(events)
+    futures = context_of(request).lineage.session.submit(events)
     results = await asyncio.gather(
         *(asyncio.wrap_future(future) for future in futures), return_exceptions=True
     )

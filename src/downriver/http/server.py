@@ -39,7 +39,7 @@ def make_server(lineage: Lineage, host: str = "127.0.0.1", port: int = 0) -> uvi
 
 def warm_up(lineage: Lineage) -> None:
     """Load the graph and compile code now, so that the first requests need not wait."""
-    lineage.prepare()
+    lineage.session.prepare()
     # The objects loaded so far stay alive. Exclude them from garbage collection, which would
     # otherwise pause requests for 50 ms and more.
     gc.collect()

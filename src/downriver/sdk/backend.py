@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from downriver.model.ids import NodeId
     from downriver.model.verdicts import ImpactAnswer, ImpactRequest
     from downriver.openlineage.wire import Event
-    from downriver.service import SqlCapture
+    from downriver.service.capture import SqlCapture
 
 
 class Backend(Protocol):

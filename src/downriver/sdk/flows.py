@@ -12,7 +12,7 @@ from downriver.model.flows import Flow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from downriver.service import SqlCapture
+    from downriver.service.capture import SqlCapture
 
 
 class SqlFlows(MappingStruct, kw_only=True):

@@ -12,7 +12,7 @@ from downriver.impact import SourceFolder
 from downriver.model.flows import DownstreamAnswer, LineageAnswer, PathsAnswer, UpstreamAnswer
 from downriver.model.verdicts import ImpactRequest
 from downriver.service import DEFAULT_NAMESPACE
-from downriver.service.entities import MOST_RELATED
+from downriver.service.limits import MOST_RELATED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

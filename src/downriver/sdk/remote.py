@@ -29,8 +29,8 @@ from downriver.model.governance import Diagnosis, Incident, Kpis
 from downriver.model.ids import DatasetId
 from downriver.model.verdicts import ImpactAnswer, ImpactRequest
 from downriver.sdk.connection import READ_TIMEOUT, Connection
-from downriver.service import DEFAULT_NAMESPACE, SqlCapture
-from downriver.service.capture import read_sql
+from downriver.service import DEFAULT_NAMESPACE
+from downriver.service.capture import SqlCapture, read_sql
 from downriver.service.flows import prepare_flows, prepare_pipeline
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from downriver import settings
 from downriver.capture.emit import Spool
 from downriver.sdk.delivery import open_spool
+from downriver.sdk.local import LocalLineage
 from downriver.sdk.remote import RemoteLineage
 from downriver.sdk.sync_tracker import SyncTracker
 from downriver.service import Lineage
@@ -112,7 +113,7 @@ def lineage_sync(location: str | None = None, *, create: bool = True) -> SyncTra
         spool = open_spool()
         remote = RemoteLineage(target, settings.read_text(settings.API_KEY), spool)
         return SyncTracker(remote, spool)
-    return SyncTracker(Lineage.open(location, create=create), _spool_beside(location))
+    return SyncTracker(LocalLineage(Lineage.open(location, create=create)), _spool_beside(location))
 
 
 def _spool_beside(location: str | None) -> Spool:

@@ -1,16 +1,8 @@
-"""`Lineage`, the one façade every surface calls, made of one part a concern."""
+"""`Lineage`, which every surface uses: a session on one store, and one part for each concern."""
 
 from downriver.model.ids import DEFAULT_NAMESPACE
 from downriver.service.admin import Status
-from downriver.service.capture import DBT_NAMESPACE, SqlCapture
+from downriver.service.limits import DBT_NAMESPACE, DEFAULT_LIMIT
 from downriver.service.lineage import Lineage
-from downriver.service.trace import DEFAULT_LIMIT
 
-__all__ = [
-    "DBT_NAMESPACE",
-    "DEFAULT_LIMIT",
-    "DEFAULT_NAMESPACE",
-    "Lineage",
-    "SqlCapture",
-    "Status",
-]
+__all__ = ["DBT_NAMESPACE", "DEFAULT_LIMIT", "DEFAULT_NAMESPACE", "Lineage", "Status"]

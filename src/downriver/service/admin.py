@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from downriver.openlineage.wire import render_time
-from downriver.service.session import StoreSession
 from downriver.store import (
     ApiKey,
     CatalogCounts,
@@ -21,6 +20,8 @@ from downriver.store import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from downriver.service.session import StoreSession
+
 
 class Status(msgspec.Struct, kw_only=True):
     """What a store holds and where it stands."""
@@ -31,15 +32,18 @@ class Status(msgspec.Struct, kw_only=True):
     last_received: str | None
 
 
-class AdminApi(StoreSession):
-    """Verifies and rebuilds a store, and keeps the keys to it."""
+class AdminApi:
+    """State of a store, its hash chain, and its API keys."""
+
+    def __init__(self, session: StoreSession) -> None:
+        self._session = session
 
     def status(self) -> Status:
         """Say what the store holds."""
-        with self.store.reader() as reader:
+        with self._session.store.reader() as reader:
             received = reader.log.last_received_at()
             return Status(
-                store=self.store.url,
+                store=self._session.store.url,
                 counts=reader.counts(),
                 head=reader.state().seq,
                 last_received=None if received is None else render_time(received),
@@ -52,7 +56,7 @@ class AdminApi(StoreSession):
         progress: Callable[[int], None] = lambda done: None,
     ) -> Verification:
         """Recompute the log's hash chain and name the first entry that was altered."""
-        with self.store.reader() as reader:
+        with self._session.store.reader() as reader:
             found = verify_chain(reader.log.entries(), expected=expected, progress=progress)
             projected = reader.state().seq
         if found.ok and found.entries < projected:  # the catalog remembers what the log lost
@@ -62,19 +66,19 @@ class AdminApi(StoreSession):
 
     def rebuild(self, progress: Callable[[int, int], None] = lambda done, total: None) -> int:
         """Drop the projections and fold the log again, to the identical catalog."""
-        return self.store.rebuild(progress)
+        return self._session.store.rebuild(progress)
 
     def create_key(self, name: str, role: str) -> str:
         """Make an API key and return it: the only time it can be seen."""
-        return self.store.add_key(name, parse_role(role))
+        return self._session.store.add_key(name, parse_role(role))
 
     def revoke_key(self, name: str) -> None:
         """Make an API key worthless from now on."""
-        self.store.revoke_key(name)
+        self._session.store.revoke_key(name)
 
     def list_keys(self) -> list[ApiKey]:
         """Return every key, revoked ones too, without the keys themselves."""
-        with self.store.reader() as reader:
+        with self._session.store.reader() as reader:
             return reader.keys.list_all()
 
     def has_keys(self) -> bool:
@@ -83,6 +87,6 @@ class AdminApi(StoreSession):
 
     def find_role(self, key: str) -> KeyRole | None:
         """Return what a key allows, or None when it is unknown or revoked."""
-        with self.store.reader() as reader:
+        with self._session.store.reader() as reader:
             found = reader.keys.find(key_digest(key))
         return None if found is None else parse_role(found.role)

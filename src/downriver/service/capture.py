@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,8 +23,9 @@ from downriver.graph.names.assets import Assets
 from downriver.graph.names.table_names import CatalogNames, DbtNames
 from downriver.model.assets import RegisteredAsset
 from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId, JobId
+from downriver.service.limits import DBT_NAMESPACE
 from downriver.service.registration import Registrar, render_registration
-from downriver.service.session import StoreSession, now
+from downriver.service.session import now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
 
     from downriver.graph import CatalogSnapshot
     from downriver.openlineage.wire import Event
-
-DBT_NAMESPACE = "dbt"
+    from downriver.service.session import StoreSession
+    from downriver.store import CatalogReader
 
 
 class SqlCapture(msgspec.Struct, kw_only=True):
@@ -43,10 +45,13 @@ class SqlCapture(msgspec.Struct, kw_only=True):
     registered: bool
 
 
-class CaptureApi(StoreSession):
-    """Registers lineage that is read from SQL, dbt, code, or said by hand."""
+class CaptureApi:
+    """Registers lineage that is read from SQL, dbt or code, or declared by hand."""
 
-    def capture_sql(
+    def __init__(self, session: StoreSession) -> None:
+        self._session = session
+
+    def sql(
         self,
         sql: str,
         *,
@@ -63,7 +68,7 @@ class CaptureApi(StoreSession):
 
         The catalog tells the schemas of tables that `schema` does not.
         """
-        with self.reading() as view:
+        with self._session.reading() as view:
             names = CatalogNames(view.reader, view.graph.nodes.identities, namespace)
 
             def columns_of(table: str) -> Sequence[str] | None:
@@ -83,10 +88,10 @@ class CaptureApi(StoreSession):
             )
         capture.registered = capture.registered and not dry_run
         if capture.registered:
-            self.ingest([event])
+            self._session.ingest([event])
         return capture
 
-    def capture_dbt(
+    def dbt(
         self,
         target: Path,
         *,
@@ -101,19 +106,22 @@ class CaptureApi(StoreSession):
         Without a namespace, tables go where the catalog knows tables of these names.
         """
         artifacts = read_artifacts(target)
+        if namespace is None:
+            with self._session.store.reader() as reader:
+                namespace = _known_namespace(reader, relation_names(artifacts))
         found = capture_dbt(
             artifacts,
-            namespace=namespace or self._known_namespace(relation_names(artifacts)),
+            namespace=namespace,
             job_namespace=job_namespace,
             project_dir=project_dir,
             now=now(),
             progress=progress,
         )
         if not dry_run:
-            self._ingest_many(found.events)
+            self._session.ingest_many(found.events)
         return found
 
-    def capture_scan(
+    def scan(
         self,
         path: Path,
         *,
@@ -124,12 +132,12 @@ class CaptureApi(StoreSession):
     ) -> ScanResult:
         """Read a repository without running it, and register what its code says it does."""
         repository = Repository(path)
-        with self.reading() as view:
-            names = self._names(view, namespace, repository)
+        with self._session.reading() as view:
+            names = scan_catalog(view, namespace, repository)
             names = msgspec.structs.replace(names, dialect=dialect)
             found = scan_repository(repository, names, progress=progress)
         if not dry_run:
-            self._ingest_many(list(found.events(now())))
+            self._session.ingest_many(list(found.events(now())))
         return found
 
     def register_asset(
@@ -147,10 +155,10 @@ class CaptureApi(StoreSession):
         The code is `source`, or the file that `source_ref` names in the repository, if there is
         one.
         """
-        with self.reading() as view:
+        with self._session.reading() as view:
             identities = view.graph.nodes.identities
-            names = self._names(view, namespace)
-            registrar = Registrar(view.reader, identities, names, self.repository)
+            names = scan_catalog(view, namespace)
+            registrar = Registrar(view.reader, identities, names, self._session.repository)
             asset = AssetRegistration(
                 asset_type=asset_type,
                 name=name,
@@ -159,36 +167,38 @@ class CaptureApi(StoreSession):
                 source=source,
             )
             done = registrar.register(asset, now())
-        self.ingest(done.events)
-        with self.reading() as view:
+        self._session.ingest(done.events)
+        with self._session.reading() as view:
             return render_registration(done, Assets(view.reader, view.graph.nodes.identities))
 
-    def _names(
-        self, view: CatalogSnapshot, namespace: str, repository: Repository | None = None
-    ) -> ScanCatalog:
-        known = CatalogNames(view.reader, view.graph.nodes.identities, namespace)
-        dbt = DbtNames(view.reader, DBT_NAMESPACE)
-        if repository is not None:
-            dbt.learn(repository, self._known_namespace)
-        return ScanCatalog(
-            namespace=namespace,
-            find=lambda table: dbt.find(table) or known.find(table),
-            columns_of=known.columns_of_dataset,
-            job_at=dbt.job_at,
-            tests_of=dbt.tests_of,
-            exposure=dbt.exposure,
-        )
 
-    def _known_namespace(self, tables: Sequence[str]) -> str | None:
-        """Return the one namespace in which the catalog has datasets of these whole names."""
-        with self.store.reader() as reader:
-            known = {
-                node.namespace
-                for table in tables
-                for node in reader.nodes.named(table).values()
-                if isinstance(node, DatasetId) and node.name == table
-            }
-        return known.pop() if len(known) == 1 else None
+def scan_catalog(
+    view: CatalogSnapshot, namespace: str, repository: Repository | None = None
+) -> ScanCatalog:
+    """Return what readers of code need of the catalog, and names of a repository's dbt models."""
+    known = CatalogNames(view.reader, view.graph.nodes.identities, namespace)
+    dbt = DbtNames(view.reader, DBT_NAMESPACE)
+    if repository is not None:
+        dbt.learn(repository, partial(_known_namespace, view.reader))
+    return ScanCatalog(
+        namespace=namespace,
+        find=lambda table: dbt.find(table) or known.find(table),
+        columns_of=known.columns_of_dataset,
+        job_at=dbt.job_at,
+        tests_of=dbt.tests_of,
+        exposure=dbt.exposure,
+    )
+
+
+def _known_namespace(reader: CatalogReader, tables: Sequence[str]) -> str | None:
+    """Return the one namespace in which the catalog has datasets of these whole names."""
+    known = {
+        node.namespace
+        for table in tables
+        for node in reader.nodes.named(table).values()
+        if isinstance(node, DatasetId) and node.name == table
+    }
+    return known.pop() if len(known) == 1 else None
 
 
 def read_sql(

@@ -25,21 +25,25 @@ from downriver.model.governance import Diagnosis
 from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId, JobId
 from downriver.openlineage.facets.custom import parse_flows
 from downriver.openlineage.wire import render_time
+from downriver.service.limits import MOST_RELATED
 from downriver.service.session import now
-from downriver.service.trace import TraceApi, parse_question
+from downriver.service.trace import parse_question
 
 if TYPE_CHECKING:
     from downriver.graph import CatalogSnapshot
     from downriver.model.ids import NodeId
+    from downriver.service.session import StoreSession
 
-MOST_RELATED = 1_000_000
 _NEIGHBOURS = 200
 _RUNS = 5
 _WAY = 2000  # nodes on the way back from a metric
 
 
-class EntityApi(TraceApi):
-    """Answers with entities rather than with nodes and edges."""
+class EntityApi:
+    """Entities: search, details, neighbours, diagnosis."""
+
+    def __init__(self, session: StoreSession) -> None:
+        self._session = session
 
     def related(
         self,
@@ -52,8 +56,8 @@ class EntityApi(TraceApi):
     ) -> EntityLineage:
         """Answer what feeds an entity and what it feeds, nearest first, and how."""
         question = parse_question(direction, depth, as_of, limit)
-        with self.reading() as view:
-            return self._related(self.resolve(entity, view), question, view)
+        with self._session.reading() as view:
+            return self._related(self._session.resolve(entity, view), question, view)
 
     def _related(self, entity: Entity, question: Question, view: CatalogSnapshot) -> EntityLineage:
         answer, numbers = trace_numbered(view.graph, view.reader, entity, question)
@@ -71,7 +75,7 @@ class EntityApi(TraceApi):
         if limit < 1:
             raise InvalidRequestError("limit", f"{limit} is below one")
         start = _offset(cursor)
-        with self.reading() as view:
+        with self._session.reading() as view:
             found, total = view.reader.nodes.search(text.split(), limit, start)
             assets = Assets(view.reader, view.graph.nodes.identities)
             entities = [_summary(node, number, assets) for number, node in found.items()]
@@ -85,8 +89,8 @@ class EntityApi(TraceApi):
 
     def details(self, entity: str) -> EntityDetails:
         """Answer with all that is known of one dataset or job."""
-        with self.reading() as view:
-            found = self.resolve(entity, view)
+        with self._session.reading() as view:
+            found = self._session.resolve(entity, view)
             if isinstance(found.id, ColumnId):
                 raise InvalidRequestError("entity_id", f"{found.id} is a column; name its dataset")
             near = self._related(found, parse_question(Direction.BOTH, 1, None, _NEIGHBOURS), view)
@@ -135,8 +139,8 @@ class EntityApi(TraceApi):
 
     def column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
         """Answer from which columns a column is made, one answer for each job that makes it."""
-        with self.reading() as view:
-            found = self.find_column(dataset, column, view)
+        with self._session.reading() as view:
+            found = self._session.resolve_column(dataset, column, view)
             answer = trace(
                 view.graph, view.reader, found, parse_question(Direction.UPSTREAM, 1, None, 10_000)
             )
@@ -145,8 +149,8 @@ class EntityApi(TraceApi):
     def diagnose(self, dataset: str, column: str) -> Diagnosis:
         """Trace a metric that looks wrong back to its sources, and say where to look first."""
         upstream = parse_question(Direction.UPSTREAM, None, None, _WAY)
-        with self.reading() as view:
-            found = self.find_column(dataset, column, view)
+        with self._session.reading() as view:
+            found = self._session.resolve_column(dataset, column, view)
             whole = Entity(found.id, found.node)
             diagnosing = DiagnosisBuilder(
                 trace(view.graph, view.reader, found, upstream),

@@ -15,23 +15,28 @@ from downriver.impact.labels import read_tags
 from downriver.model.answers import Direction
 from downriver.model.flows import ExportAnswer
 from downriver.model.ids import ColumnId, DatasetId, JobId
+from downriver.service.limits import MOST_EXPORTED
 from downriver.service.trace import TraceApi, parse_question
 
 if TYPE_CHECKING:
     from downriver.export.cypher import CypherDriver
     from downriver.graph import CatalogSnapshot
     from downriver.model.answers import Trace, TraceNode
+    from downriver.service.session import StoreSession
     from downriver.store import CatalogReader
 
-MOST_EXPORTED = 100_000
 _TAGS = ("certified", "pii")
 _FAILED = frozenset({"FAIL", "ABORT"})
 
 
-class ExportApi(TraceApi):
-    """Writes what lies around an entity in the formats of other tools."""
+class ExportApi:
+    """Parts of the graph as pictures and in the formats of other tools."""
 
-    def export(
+    def __init__(self, session: StoreSession) -> None:
+        self._session = session
+        self._trace = TraceApi(session)
+
+    def __call__(
         self,
         entity: str,
         output_format: str = "mermaid",
@@ -49,8 +54,8 @@ class ExportApi(TraceApi):
         `focus` is a column of the entity: only what makes it, or is made of it, is shown. `diff`
         is a moment to compare with: what came since is marked, and what went.
         """
-        with self.reading():
-            found = self.piece(
+        with self._session.reading():
+            found = self.subgraph(
                 entity,
                 direction,
                 depth=depth,
@@ -60,7 +65,7 @@ class ExportApi(TraceApi):
                 limit=limit,
                 readers=readers,
             )
-            exported = ExportedGraph(found, self.find_event, self._columns_of)
+            exported = ExportedGraph(found, self._trace.find_event, self._columns_of)
             text = render(exported, output_format)
         return ExportAnswer(
             entity_id=entity,
@@ -76,7 +81,7 @@ class ExportApi(TraceApi):
         """Write a piece of the graph into a Neo4j database; return how many nodes it has."""
         return push_cypher(found, driver, database)[0]
 
-    def piece(
+    def subgraph(
         self,
         entity: str,
         direction: Direction | str = Direction.BOTH,
@@ -89,14 +94,14 @@ class ExportApi(TraceApi):
         readers: bool = False,
     ) -> Trace:
         """Return the graph around an entity with what is worth marking, as exports show it."""
-        with self.reading() as view:
+        with self._session.reading() as view:
             if focus is not None:
-                entity = str(self.find_column(entity, focus, view).id)
-            found = self.trace(
+                entity = str(self._session.resolve_column(entity, focus, view).id)
+            found = self._trace(
                 entity, direction, depth=depth, as_of=as_of, limit=limit, readers=readers
             )
             if diff is not None:
-                before = self.trace(
+                before = self._trace(
                     entity, direction, depth=depth, as_of=diff, limit=limit, readers=readers
                 )
                 found = compare_traces(before, found)
@@ -128,7 +133,7 @@ class ExportApi(TraceApi):
     def _columns_of(self, node: TraceNode) -> list[DerivedColumn]:
         """Return how each column of a dataset is made."""
         dataset = DatasetId(node.namespace, node.name)
-        with self.reading() as view:
+        with self._session.reading() as view:
             fields = view.reader.columns.list_names(view.reader.nodes.get(dataset))
             return [found for field in fields for found in self._derived(dataset, field, view)]
 

@@ -10,20 +10,21 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from downriver.errors import DownriverError, InvalidRequestError, StoreError
+from downriver.fork_safety import renew_in_child
 from downriver.graph.names.entity_ids import EntityNames
 from downriver.model.flows import Flow, RegisteredFlow, RegisteredPipeline
 from downriver.model.ids import DEFAULT_NAMESPACE, JobId
 from downriver.openlineage.events import flow_event, pipeline_event
 from downriver.openlineage.wire import render_time
-from downriver.service.session import StoreSession, now
+from downriver.service.session import now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from downriver.capture.scan import Repository
     from downriver.model.ids import NodeId
     from downriver.openlineage import Event
-    from downriver.store import Receipt, Store
+    from downriver.service.session import StoreSession
+    from downriver.store import Receipt
 
     Waiting: TypeAlias = tuple[Flow, Future[RegisteredFlow]]
     Prepare: TypeAlias = Callable[[list[Flow]], tuple[list[RegisteredFlow], list[Event]]]
@@ -100,46 +101,44 @@ def _settle(future: Future[RegisteredFlow], done: RegisteredFlow, receipt: Futur
         future.set_exception(failure)
 
 
-class FlowApi(StoreSession):
+class FlowApi:
     """Registers flows, one by one or many at once."""
 
-    def __init__(self, store: Store, repository: Repository | None = None) -> None:
-        super().__init__(store, repository)
-        self._queue: FlowQueue | None = None
-        self._starting_queue = threading.Lock()
+    def __init__(self, session: StoreSession) -> None:
+        self._session = session
+        self.renew()
+        renew_in_child(self)
 
     def renew(self) -> None:
-        """Begin anew in a forked process, where no thread registers."""
-        super().renew()
-        self._queue = None
-        self._starting_queue = threading.Lock()
+        """Start without threads and locks of another process: this one may be forked from it."""
+        self._queue: FlowQueue | None = None
+        self._starting = threading.Lock()
 
-    def register_flows(
+    def register(
         self, flows: Sequence[Flow], *, namespace: str = DEFAULT_NAMESPACE
     ) -> list[RegisteredFlow]:
         """Register flows; all of them are on disk when this returns."""
         registered, events = self._prepare_flows(flows, namespace)
-        self._ingest_many(events)
+        self._session.ingest_many(events)
         return registered
 
-    def submit_flow(self, flow: Flow) -> Future[RegisteredFlow]:
-        """Queue a flow to be written with others that are registered meanwhile."""
-        with self._starting_queue:
+    def submit(self, flow: Flow) -> Future[RegisteredFlow]:
+        """Queue a flow; it is written together with others that are registered meanwhile."""
+        with self._starting:
             if self._queue is None:
                 prepare = partial(self._prepare_flows, namespace=DEFAULT_NAMESPACE)
-                self._queue = FlowQueue(prepare, self.submit)
+                self._queue = FlowQueue(prepare, self._session.submit)
         return self._queue.put(flow)
 
     def close(self) -> None:
-        """Write what is waiting and release the store."""
+        """Write the queued flows."""
         if self._queue is not None:
             self._queue.close()
             self._queue = None
-        super().close()
 
     def name_entity(self, text: str, *, namespace: str = DEFAULT_NAMESPACE) -> NodeId:
         """Return what a name means, or would mean if it were new."""
-        with self.reading() as view:
+        with self._session.reading() as view:
             names = EntityNames(view.reader, view.graph.nodes.identities, namespace)
             return names.node_for(text, "entity_id")
 
@@ -153,18 +152,18 @@ class FlowApi(StoreSession):
         namespace: str = DEFAULT_NAMESPACE,
     ) -> RegisteredPipeline:
         """Register a pipeline and every step of it."""
-        with self.reading() as view:
+        with self._session.reading() as view:
             names = EntityNames(view.reader, view.graph.nodes.identities, namespace)
             done, events = prepare_pipeline(
                 name, flows, schedule, description, node_for=names.node_for, namespace=namespace
             )
-        self._ingest_many(events)
+        self._session.ingest_many(events)
         return done
 
     def _prepare_flows(
         self, flows: Sequence[Flow], namespace: str
     ) -> tuple[list[RegisteredFlow], list[Event]]:
-        with self.reading() as view:
+        with self._session.reading() as view:
             names = EntityNames(view.reader, view.graph.nodes.identities, namespace)
             return prepare_flows(flows, names.node_for)
 

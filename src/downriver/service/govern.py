@@ -21,7 +21,8 @@ from downriver.lake.storage.files import Folder
 from downriver.lake.storage.versions import read_current_version
 from downriver.model.findings import FindingKind, Severity
 from downriver.openlineage.wire import parse_time
-from downriver.service.session import StoreSession, now
+from downriver.service.limits import DEFAULT_FINDINGS
+from downriver.service.session import now
 from downriver.store.findings import FindingFilter
 
 if TYPE_CHECKING:
@@ -32,17 +33,19 @@ if TYPE_CHECKING:
     from downriver.graph import CatalogSnapshot
     from downriver.model.findings import Findings
     from downriver.model.governance import CertifiedPaths, Incident, Kpis, TagReach
+    from downriver.service.session import StoreSession
     from downriver.store.findings import ChannelBacklog
 
-DEFAULT_FINDINGS = 100
 
+class GovernApi:
+    """How the graph is doing: KPIs, incidents, tags, findings."""
 
-class GovernApi(StoreSession):
-    """Answers how the graph is doing, what broke, and where a tag leads."""
+    def __init__(self, session: StoreSession) -> None:
+        self._session = session
 
     def kpis(self) -> Kpis:
         """Return the figures of the whole graph: coverage, blast radius, failures and the like."""
-        with self.reading() as view:
+        with self._session.reading() as view:
             around = self._around(view)
             inputs = kpis.KpiInputs(
                 view.graph, view.reader, around, _count_reached, around.stale_days, now()
@@ -57,8 +60,8 @@ class GovernApi(StoreSession):
         `at` is the moment to look from, now if left out: what happened after it is not known.
         """
         moment = now() if at is None else parse_moment(at, "at")
-        with self.reading() as view:
-            found = self.resolve(entity, view)
+        with self._session.reading() as view:
+            found = self._session.resolve(entity, view)
             inspector = Inspector(view.graph, view.reader, limits or DriftLimits(), moment)
             scene = incidents.IncidentInputs(view.reader, inspector, self._around(view), moment)
             return incidents.report_incident(found, scene)
@@ -67,14 +70,14 @@ class GovernApi(StoreSession):
         """Return where a tag such as `pii` was set, and where data took it."""
         if not tag.strip():
             raise InvalidRequestError("tag", "empty")
-        with self.reading() as view:
+        with self._session.reading() as view:
             around = self._around(view)
             wanted = tag.strip().lower()
             return reach_of_tag(view.graph, view.reader, wanted, around, around.stale_days)
 
     def certified_paths(self) -> CertifiedPaths:
         """Return every certified dataset with what is not known of all that feeds it."""
-        with self.reading() as view:
+        with self._session.reading() as view:
             return certified_paths(view.graph, view.reader, self._around(view))
 
     def findings(
@@ -88,8 +91,8 @@ class GovernApi(StoreSession):
         limit: int = DEFAULT_FINDINGS,
     ) -> Findings:
         """Return what the monitor has recorded, the latest news first; status None is all."""
-        with self.reading() as view:
-            named = None if entity is None else str(self.resolve(entity, view).id)
+        with self._session.reading() as view:
+            named = None if entity is None else str(self._session.resolve(entity, view).id)
             wanted = FindingFilter(
                 _one_of(status, ("open", "resolved"), "status"),
                 named,
@@ -102,25 +105,25 @@ class GovernApi(StoreSession):
 
     def waiting_alerts(self) -> list[ChannelBacklog]:
         """Return what the channels have still to be told."""
-        with self.store.reader() as reader:
+        with self._session.store.reader() as reader:
             return reader.findings.waiting()
 
     def monitor(self, watch: WatchConfig) -> Monitor:
         """Return a monitor that looks at this store."""
         stale_days = settings.read_number(settings.STALE_DAYS)
-        return Monitor(self.store, self.reading, watch, stale_days)
+        return Monitor(self._session.store, self._session.reading, watch, stale_days)
 
     def take_from_lake(self, place: str) -> int:
         """Append what a lake took in since this was last asked; return how many events are new."""
         folder = Folder(place)
         name = f"lake {folder.location}"
-        with self.store.reader() as reader:
+        with self._session.store.reader() as reader:
             after = int(reader.findings.state(name) or b"0")
         last = max((batch.number for batch in read_current_version(folder).batches), default=0)
         if last <= after:
             return 0
-        published = publish(folder, self.store, after=after)
-        with self.store.ledger() as ledger:
+        published = publish(folder, self._session.store, after=after)
+        with self._session.store.ledger() as ledger:
             ledger.keep(name, str(last).encode())
         return published.events
 

@@ -25,45 +25,46 @@ from downriver.model.changes import Change, with_dataset
 from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId
 from downriver.model.unread import Unread, UnreadReason
 from downriver.openlineage.events import waiver_event
-from downriver.service.capture import CaptureApi
+from downriver.service.capture import scan_catalog
 from downriver.service.session import now
 from downriver.service.trace import TraceApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from downriver.capture.scan import Repository
     from downriver.graph import CatalogSnapshot
     from downriver.impact import CommitTrees, FilePair, Fix, LocatedChange, Policy, SourceFiles
     from downriver.model.verdicts import Impact, ImpactAnswer, ImpactRequest, Verdict
-    from downriver.store import Store, StoreState
+    from downriver.service.session import StoreSession
+    from downriver.store import StoreState
 
 
 _MOST_IDLE = 4
 
 
-class ImpactApi(CaptureApi, TraceApi):
-    """Simulates changes and decides about them."""
+class ImpactApi:
+    """Simulates changes, decides about them, and writes patches. Call it to simulate changes."""
 
-    def __init__(self, store: Store, repository: Repository | None = None) -> None:
-        super().__init__(store, repository)
+    def __init__(self, session: StoreSession) -> None:
+        self._session = session
+        self._trace = TraceApi(session)
         self._idle_catalogs: list[tuple[StoreState, SimulationCatalog]] = []
 
-    def impact(self, changes: Sequence[Change]) -> Impact:
+    def __call__(self, changes: Sequence[Change]) -> Impact:
         """Answer what changes do to everyone downstream, and to those who write there."""
-        with self.reading() as view:
+        with self._session.reading() as view:
             proposed = [ResolvedChange(*self._resolved(change, view)) for change in changes]
             with self._simulation(view) as catalog:
                 return propagate_changes(proposed, catalog)
 
-    def analyze_impact(self, request: ImpactRequest, policy: Policy | None = None) -> ImpactAnswer:
+    def analyze(self, request: ImpactRequest, policy: Policy | None = None) -> ImpactAnswer:
         """Answer what a change described in a few words does, and what the policy says of it."""
-        with self.reading():
-            dataset, column = self.split_entity(request.entity_id)
-            impact = self.impact(changes_from_request(request, dataset, column))
+        with self._session.reading():
+            dataset, column = self._trace.split_entity(request.entity_id)
+            impact = self(changes_from_request(request, dataset, column))
         return answer_impact(request, decide(impact, policy), DEFAULT_NAMESPACE)
 
-    def impact_of_files(
+    def of_files(
         self,
         pairs: Sequence[FilePair],
         trees: CommitTrees | None = None,
@@ -74,8 +75,8 @@ class ImpactApi(CaptureApi, TraceApi):
         `trees` hold the files around them, as they are in either commit. `unread` are files of the
         change that have no text.
         """
-        with self.reading() as view, self._simulation(view) as catalog:
-            names = self._names(view, DEFAULT_NAMESPACE)
+        with self._session.reading() as view, self._simulation(view) as catalog:
+            names = scan_catalog(view, DEFAULT_NAMESPACE)
             edits = find_edits(
                 pairs,
                 catalog,
@@ -90,12 +91,12 @@ class ImpactApi(CaptureApi, TraceApi):
             proposed += edits.proposed
             return propagate_changes(proposed, catalog, edits.by_process, edits.rewritten, unread)
 
-    def impact_of_ddl(self, sql: str, dialect: str | None = None, path: str = "") -> Impact:
+    def of_ddl(self, sql: str, dialect: str | None = None, path: str = "") -> Impact:
         """Answer what a migration does; statements that cannot be read make it incomplete."""
         ddl = read_ddl(sql, dialect, path=path)
         if not (ddl.changes or ddl.unread or ddl.replaced):
             raise InvalidRequestError("ddl", NO_CHANGES)
-        with self.reading() as view, self._simulation(view) as catalog:
+        with self._session.reading() as view, self._simulation(view) as catalog:
             changes = [located.change for located in ddl.changes]
             proposed = [ResolvedChange(*self._resolved(change, view)) for change in changes]
             proposed += self._resolve_located([], ddl.replaced, view, [])
@@ -127,7 +128,7 @@ class ImpactApi(CaptureApi, TraceApi):
 
     def fix(self, changes: Sequence[Change], code: SourceFiles) -> Fix:
         """Write the patch for changes: what can be mended safely in these files."""
-        with self.reading() as view:
+        with self._session.reading() as view:
             proposed = [ResolvedChange(*self._resolved(change, view)) for change in changes]
             with self._simulation(view) as catalog:
                 return write_fix(proposed, catalog, code)
@@ -135,12 +136,12 @@ class ImpactApi(CaptureApi, TraceApi):
     def suggest_fix(self, request: ImpactRequest, code: SourceFiles | None = None) -> Fix:
         """Write the patch for a change described in a few words, to these files or our own."""
         if code is None:
-            if self.repository is None:
+            if self._session.repository is None:
                 reason = "no code is known here; send files, or start the server with --repo"
                 raise InvalidRequestError("files", reason)
-            code = SourceFolder(self.repository.root)
-        with self.reading():
-            dataset, column = self.split_entity(request.entity_id)
+            code = SourceFolder(self._session.repository.root)
+        with self._session.reading():
+            dataset, column = self._trace.split_entity(request.entity_id)
             return self.fix(changes_from_request(request, dataset, column), code)
 
     def gate(self, impact: Impact, policy: Policy | None = None) -> Verdict:
@@ -150,9 +151,9 @@ class ImpactApi(CaptureApi, TraceApi):
         if waived:
             told = [{"rule": f.rule, "waiver": f.waived, "entities": f.entities} for f in waived]
             at = now()
-            with self.reading() as view:
-                targets = [self.resolve(target, view).id for target in impact.targets]
-            self.ingest(
+            with self._session.reading() as view:
+                targets = [self._session.resolve(target, view).id for target in impact.targets]
+            self._session.ingest(
                 [
                     waiver_event(target, at, impact.changes, told)
                     for target in targets
@@ -162,7 +163,7 @@ class ImpactApi(CaptureApi, TraceApi):
         return verdict
 
     def _resolved(self, change: Change, view: CatalogSnapshot) -> tuple[Change, int]:
-        entity = self.resolve(change.dataset, view)
+        entity = self._session.resolve(change.dataset, view)
         if not isinstance(entity.id, DatasetId):
             raise InvalidRequestError("dataset", f"{entity.id} is no dataset")
         named = with_dataset(change, entity.id.name)

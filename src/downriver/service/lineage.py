@@ -1,14 +1,139 @@
-"""`Lineage`: the one façade every surface calls."""
+"""`Lineage`: one store with everything Downriver can do with it."""
 
 from __future__ import annotations
 
-from downriver.service.admin import AdminApi
-from downriver.service.entities import EntityApi
-from downriver.service.export import ExportApi
-from downriver.service.flows import FlowApi
-from downriver.service.govern import GovernApi
-from downriver.service.impact import ImpactApi
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from downriver.service.session import StoreSession
+from downriver.store import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from downriver.capture.scan import Repository
+    from downriver.openlineage import Event
+    from downriver.service.admin import AdminApi
+    from downriver.service.capture import CaptureApi
+    from downriver.service.entities import EntityApi
+    from downriver.service.export import ExportApi
+    from downriver.service.flows import FlowApi
+    from downriver.service.govern import GovernApi
+    from downriver.service.impact import ImpactApi
+    from downriver.service.trace import TraceApi
+    from downriver.store import Receipt, Store
 
 
-class Lineage(ImpactApi, FlowApi, EntityApi, ExportApi, GovernApi, AdminApi):
-    """Everything Downriver can do with one store. Safe to share between threads."""
+class Lineage:
+    """One store and the parts that work on it. Thread-safe.
+
+    `lineage.trace("orders")`, `lineage.trace.paths(…)`, `lineage.capture.sql(…)`,
+    `lineage.impact([change])`, `lineage.impact.gate(…)`. A part is imported when it is first used.
+    """
+
+    def __init__(self, store: Store, repository: Repository | None = None) -> None:
+        self.session = StoreSession(store, repository)
+
+    @classmethod
+    def open(
+        cls,
+        location: str | None = None,
+        *,
+        create: bool = True,
+        repository: Path | None = None,
+    ) -> Self:
+        """Open the store at `location`, else DOWNRIVER_STORE, else the nearest `.downriver/`.
+
+        The code of registered assets is found in `repository`, and nowhere else.
+        """
+        if repository is None:
+            return cls(open_store(location, create=create))
+        from downriver.capture.scan import Repository
+
+        return cls(open_store(location, create=create), Repository(repository))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write everything that is queued and release the store."""
+        if "flows" in self.__dict__:
+            self.flows.close()
+        self.session.close()
+
+    @property
+    def store(self) -> Store:
+        """The open store."""
+        return self.session.store
+
+    def ingest(self, events: Sequence[bytes | Event]) -> list[Receipt]:
+        """Store events, all or none; they are on disk when this returns."""
+        return self.session.ingest(events)
+
+    @cached_property
+    def capture(self) -> CaptureApi:
+        """Lineage from SQL, dbt and repositories, and assets registered by hand."""
+        from downriver.service.capture import CaptureApi
+
+        return CaptureApi(self.session)
+
+    @cached_property
+    def flows(self) -> FlowApi:
+        """Flows and pipelines that people register."""
+        from downriver.service.flows import FlowApi
+
+        return FlowApi(self.session)
+
+    @cached_property
+    def trace(self) -> TraceApi:
+        """Traces, paths and trees. Call it to trace an entity."""
+        from downriver.service.trace import TraceApi
+
+        return TraceApi(self.session)
+
+    @cached_property
+    def entities(self) -> EntityApi:
+        """Entities: search, details, neighbours and diagnosis."""
+        from downriver.service.entities import EntityApi
+
+        return EntityApi(self.session)
+
+    @cached_property
+    def impact(self) -> ImpactApi:
+        """Effects of changes, verdicts and patches. Call it to simulate changes."""
+        from downriver.service.impact import ImpactApi
+
+        return ImpactApi(self.session)
+
+    @cached_property
+    def govern(self) -> GovernApi:
+        """KPIs, incidents, tags, certified paths and findings."""
+        from downriver.service.govern import GovernApi
+
+        return GovernApi(self.session)
+
+    @cached_property
+    def export(self) -> ExportApi:
+        """Pictures and other tools' formats. Call it to export a part of the graph."""
+        from downriver.service.export import ExportApi
+
+        return ExportApi(self.session)
+
+    @cached_property
+    def admin(self) -> AdminApi:
+        """State of the store, its hash chain, and API keys."""
+        from downriver.service.admin import AdminApi
+
+        return AdminApi(self.session)

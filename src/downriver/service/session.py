@@ -1,4 +1,8 @@
-"""An open store and the graph over it: what every part of the façade works with."""
+"""An open store and the graph over it: what every part of `Lineage` works with.
+
+Importing this module loads neither the graph nor what reads code: a command that asks nothing of
+the graph starts without numpy.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,20 @@ import time
 from typing import TYPE_CHECKING
 
 from downriver import settings
-from downriver.capture.scan import Repository
+from downriver.errors import InvalidRequestError
 from downriver.fork_safety import renew_in_child
-from downriver.graph import GraphIndex
-from downriver.graph.names.assets import resolve_name_or_asset
-from downriver.graph.names.resolution import Entity, find_all
-from downriver.graph.walk import compilation
+from downriver.model.assets import split_prefix
+from downriver.model.ids import ColumnId, DatasetId
 from downriver.openlineage.wire import parse_event
-from downriver.store import GroupCommit, open_store
+from downriver.store import GroupCommit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Future
     from contextlib import AbstractContextManager
-    from pathlib import Path
-    from types import TracebackType
 
-    from typing_extensions import Self
-
-    from downriver.graph import CatalogSnapshot
+    from downriver.capture.scan import Repository
+    from downriver.graph import CatalogSnapshot, Entity, GraphIndex
     from downriver.openlineage import Event
     from downriver.store import Receipt, Store
 
@@ -33,67 +32,42 @@ _BATCH = 2000  # events written at once
 
 
 class StoreSession:
-    """One store: events go in, names and views come out. Safe to share between threads."""
+    """One open store: writes events, and opens views to answer from. Thread-safe."""
 
     def __init__(self, store: Store, repository: Repository | None = None) -> None:
         self.store = store
-        self.repository = repository  # whose code registered assets are found in
-        self._graph = GraphIndex(store)
-        self._writer: GroupCommit | None = None
-        self._starting_writer = threading.Lock()
+        self.repository = repository  # in which the code of registered assets is found
+        self.renew()
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Begin anew in a forked process, where no thread writes."""
-        self._graph = GraphIndex(self.store)
-        self._writer = None
-        self._starting_writer = threading.Lock()
-
-    @classmethod
-    def open(
-        cls,
-        location: str | None = None,
-        *,
-        create: bool = True,
-        repository: Path | None = None,
-    ) -> Self:
-        """Open the store at `location`, else DOWNRIVER_STORE, else the nearest `.downriver/`.
-
-        The code of registered assets is found in `repository`, and nowhere else.
-        """
-        code = None if repository is None else Repository(repository)
-        return cls(open_store(location, create=create), code)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self.close()
+        """Start without threads and locks of another process: this one may be forked from it."""
+        self._graph: GraphIndex | None = None
+        self._writer: GroupCommit | None = None
+        self._starting = threading.Lock()
 
     def close(self) -> None:
-        """Write what is waiting and release the store."""
+        """Write the queued events and release the store."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
         self.store.close()
 
-    def ingest(self, events: Sequence[Event | bytes]) -> list[Receipt]:
+    # Writing
+
+    def ingest(self, events: Sequence[bytes | Event]) -> list[Receipt]:
         """Store events, all or none; they are on disk when this returns."""
         parsed = [parse_event(e) if isinstance(e, bytes) else e for e in events]
         return self.store.append(parsed)
 
-    def send(self, events: Sequence[Event | bytes]) -> None:
-        """Store events that were captured in this process."""
-        self.ingest(events)
+    def ingest_many(self, events: Sequence[bytes | Event]) -> None:
+        """Store any number of events, in batches."""
+        for start in range(0, len(events), _BATCH):
+            self.ingest(events[start : start + _BATCH])
 
     def submit(self, events: list[Event]) -> list[Future[Receipt]]:
         """Queue events for the group commit; a future resolves once its event is on disk."""
-        with self._starting_writer:
+        with self._starting:
             if self._writer is None:
                 capacity = settings.read_number(settings.QUEUE_MB) * 2**20
                 self._writer = GroupCommit(self.store, capacity)
@@ -104,27 +78,44 @@ class StoreSession:
         """How many submitted events are not yet written."""
         return 0 if self._writer is None else self._writer.waiting
 
+    # Reading
+
     def reading(self) -> AbstractContextManager[CatalogSnapshot]:
         """Open a view of the catalog that holds everything written so far. It holds no lock."""
+        with self._starting:
+            if self._graph is None:
+                from downriver.graph import GraphIndex
+
+                self._graph = GraphIndex(self.store)
         return self._graph.reading()
 
     def prepare(self) -> None:
-        """Read the graph, and load compiled walks where numba is installed, before it is asked."""
+        """Load the graph, and compiled walks if numba is installed, before the first question."""
+        from downriver.graph.walk import compilation
+
         with self.reading():
             pass
-        compilation.load()  # after, so that the memory reading takes for a while is free again
+        compilation.load()  # after, so that the memory that loading takes is free again
 
     def find(self, entity: str, view: CatalogSnapshot) -> list[Entity]:
-        """Return all that a name may mean, without a look at what is spelled like it."""
+        """Return every entity that a name may mean; no near matches are searched."""
+        from downriver.graph.names.resolution import find_all
+
         return find_all(entity, view.reader, view.graph.nodes.identities)
 
     def resolve(self, entity: str, view: CatalogSnapshot) -> Entity:
-        """Return what a name means, or raise an error that says what it might have meant."""
+        """Return the entity that a name means, or raise an error that lists near matches."""
+        from downriver.graph.names.assets import resolve_name_or_asset
+
         return resolve_name_or_asset(entity, view.reader, view.graph.nodes.identities)
 
-    def _ingest_many(self, events: Sequence[Event | bytes]) -> None:
-        for start in range(0, len(events), _BATCH):
-            self.ingest(events[start : start + _BATCH])
+    def resolve_column(self, dataset: str, column: str, view: CatalogSnapshot) -> Entity:
+        """Return a column of a dataset, or raise an error that lists near matches."""
+        word, name = split_prefix(dataset)
+        owner = self.resolve(f"{word}:{name}", view).id
+        if not isinstance(owner, DatasetId):
+            raise InvalidRequestError("dataset", f"{owner} is not a dataset")
+        return self.resolve(str(ColumnId(owner, column)), view)
 
 
 def now() -> int:

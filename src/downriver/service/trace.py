@@ -9,21 +9,22 @@ from downriver.errors import EntityNotFoundError, InvalidEventError, InvalidRequ
 from downriver.graph import FOREVER, Question, paths, trace
 from downriver.graph.names.assets import Assets, build_tree, find_asset
 from downriver.model.answers import Direction, Paths, Trace
-from downriver.model.assets import AssetTree, split_prefix
+from downriver.model.assets import AssetTree
 from downriver.model.ids import ColumnId, DatasetId
 from downriver.openlineage.wire import parse_time
-from downriver.service.session import StoreSession
+from downriver.service.limits import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
-    from downriver.graph import CatalogSnapshot, Entity
-
-DEFAULT_LIMIT = 1000
+    from downriver.service.session import StoreSession
 
 
-class TraceApi(StoreSession):
-    """Answers where data goes to and comes from."""
+class TraceApi:
+    """Where data goes to and comes from."""
 
-    def trace(
+    def __init__(self, session: StoreSession) -> None:
+        self._session = session
+
+    def __call__(
         self,
         entity: str,
         direction: Direction | str = Direction.DOWNSTREAM,
@@ -38,15 +39,15 @@ class TraceApi(StoreSession):
         Jobs that only read, such as Spark's `collect`, are counted. With `readers` they are listed.
         """
         question = parse_question(direction, depth, as_of, limit, readers=readers)
-        with self.reading() as view:
-            found = self.resolve(entity, view)
+        with self._session.reading() as view:
+            found = self._session.resolve(entity, view)
             return trace(view.graph, view.reader, found, question)
 
     def paths(self, source: str, target: str, *, limit: int = 10) -> Paths:
         """Answer by which routes data gets from one entity to another, shortest first."""
         question = parse_question(Direction.DOWNSTREAM, None, None, limit)
-        with self.reading() as view:
-            start, end = self.resolve(source, view), self.resolve(target, view)
+        with self._session.reading() as view:
+            start, end = self._session.resolve(source, view), self._session.resolve(target, view)
             if (start.column is None) != (end.column is None):
                 raise InvalidRequestError("target", "give two columns, or none")
             return paths(view.graph, view.reader, start, end, question)
@@ -56,7 +57,7 @@ class TraceApi(StoreSession):
     ) -> AssetTree:
         """Answer with the assets below and above one, nested."""
         question = parse_question(direction, depth, None, DEFAULT_LIMIT)
-        with self.reading() as view:
+        with self._session.reading() as view:
             identities = view.graph.nodes.identities
             found = find_asset(asset, view.reader, identities)
             traced = trace(view.graph, view.reader, found, question)
@@ -75,14 +76,14 @@ class TraceApi(StoreSession):
 
         A column that no schema has told of may be meant where its dataset is known.
         """
-        with self.reading() as view:
+        with self._session.reading() as view:
             try:
-                found = self.resolve(entity, view).id
+                found = self._session.resolve(entity, view).id
             except EntityNotFoundError:
                 dataset, dot, column = entity.rpartition(".")
                 if not dot:
                     raise
-                found = self.resolve(dataset, view).id
+                found = self._session.resolve(dataset, view).id
                 if not isinstance(found, DatasetId):
                     raise
                 return str(found), column
@@ -90,21 +91,13 @@ class TraceApi(StoreSession):
             return str(found.dataset), found.field
         return str(found), None
 
-    def find_column(self, dataset: str, column: str, view: CatalogSnapshot) -> Entity:
-        """Return a column of a dataset, or raise an error that says what it might have been."""
-        word, name = split_prefix(dataset)
-        owner = self.resolve(f"{word}:{name}", view).id
-        if not isinstance(owner, DatasetId):
-            raise InvalidRequestError("dataset", f"{owner} is no dataset")
-        return self.resolve(str(ColumnId(owner, column)), view)
-
     def find_event(self, digest: str) -> bytes:
         """Return an event as it was sent, by the SHA-256 that evidence names it by."""
         try:
             wanted = bytes.fromhex(digest)
         except ValueError as exc:
             raise InvalidRequestError("event", f"{digest!r} is not hexadecimal") from exc
-        with self.store.reader() as reader:
+        with self._session.store.reader() as reader:
             found = reader.log.find_event(wanted)
         if found is None:
             raise EntityNotFoundError(digest)

@@ -44,7 +44,7 @@ def weeks(days: int = 20, last_rows: int = 1000) -> list[dict]:
 
 def report(folder: Path, entity: str, at: str | None = None, **story: int) -> Incident:
     with told(folder, weeks(**story)) as lineage:
-        return lineage.incident_report(entity, at)
+        return lineage.govern.incident_report(entity, at)
 
 
 def test_it_says_what_failed_since_when_and_what_upstream_changed_before(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ def test_a_column_suspects_what_its_value_comes_from_before_what_lies_beside(
     events = [*weeks(last_rows=10)]
     events += run("other", 19.2, reads=["side"], writes=[output("beside", schema(y="blob"))])
     with told(tmp_path, events) as lineage:
-        suspects = lineage.incident_report("mart.n", moment(19, 6)).suspects
-        whole = lineage.incident_report("mart", moment(19, 6)).suspects
+        suspects = lineage.govern.incident_report("mart.n", moment(19, 6)).suspects
+        whole = lineage.govern.incident_report("mart", moment(19, 6)).suspects
     scores = {s.id.rpartition(":")[2]: s.score for s in suspects}
     of_whole = {s.id.rpartition(":")[2]: s.score for s in whole}
     assert scores["raw"] == of_whole["raw"]
@@ -93,6 +93,6 @@ def test_a_failed_job_can_be_asked_about_itself(tmp_path: Path) -> None:
 def test_an_unknown_entity_and_a_bad_time_are_errors(tmp_path: Path) -> None:
     with told(tmp_path, weeks(days=2)) as lineage:
         with pytest.raises(EntityNotFoundError):
-            lineage.incident_report("nowhere")
+            lineage.govern.incident_report("nowhere")
         with pytest.raises(InvalidRequestError, match="at:"):
-            lineage.incident_report("mart", "yesterday-ish")
+            lineage.govern.incident_report("mart", "yesterday-ish")

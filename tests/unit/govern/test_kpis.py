@@ -36,7 +36,7 @@ def shop() -> list[dict]:
 
 def test_every_figure_is_what_a_person_would_count(tmp_path: Path) -> None:
     with told(tmp_path, shop()) as lineage:
-        found = lineage.kpis()
+        found = lineage.govern.kpis()
     assert (found.datasets, found.jobs) == (5, 4)
     assert found.lineage_coverage.count == 8  # all but the orphan
     assert (found.upstream_coverage.count, found.upstream_coverage.total) == (2, 3)
@@ -62,8 +62,8 @@ def test_a_certified_dataset_that_an_unfed_job_feeds_has_no_integrity(tmp_path: 
         *run("sum", 0, reads=["raw"], writes=[output("mart", tagged("certified"))]),
     ]
     with told(tmp_path, events) as lineage:
-        assert lineage.kpis().certified_path_integrity.percent == 0.0
-        (path,) = lineage.certified_paths().datasets
+        assert lineage.govern.kpis().certified_path_integrity.percent == 0.0
+        (path,) = lineage.govern.certified_paths().datasets
     assert (path.intact, path.upstream) == (False, 3)
     assert [(gap.kind, gap.entity) for gap in path.gaps] == [("job_without_inputs", "job:etl:load")]
 
@@ -73,7 +73,7 @@ def test_a_certified_dataset_of_which_nothing_upstream_is_known_is_not_intact(
 ) -> None:
     events = [dataset_event("alone", tagged("golden")), *shop()]
     with told(tmp_path, events) as lineage:
-        found = lineage.certified_paths()
+        found = lineage.govern.certified_paths()
     assert [(p.dataset.rpartition(":")[2], p.intact) for p in found.datasets] == [
         ("alone", False),
         ("mart", True),
@@ -84,7 +84,7 @@ def test_a_certified_dataset_of_which_nothing_upstream_is_known_is_not_intact(
 
 def test_an_empty_store_has_figures_too(tmp_path: Path) -> None:
     with Lineage.open(str(tmp_path)) as lineage:
-        found = lineage.kpis()
+        found = lineage.govern.kpis()
     assert isinstance(found, Kpis)
     assert found.lineage_coverage.percent is None
     assert found.blast_radius.top == []
@@ -112,6 +112,6 @@ def test_the_blast_radius_is_as_large_as_the_trace(
     ]
     with Lineage.open(str(folder)) as lineage:
         lineage.ingest([encode(event) for event in events])
-        for blast in lineage.kpis().blast_radius.top:
+        for blast in lineage.govern.kpis().blast_radius.top:
             traced = lineage.trace(blast.dataset)
             assert blast.downstream == len(traced.nodes) - 1

@@ -56,7 +56,7 @@ def test_the_way_of_a_tag_through_a_store_is_told_with_its_path(tmp_path: Path) 
             contact="clean.email", hash="!clean.email", n="#clean.email"))]),
     ]  # fmt: skip
     with told(tmp_path, events) as lineage:
-        found = lineage.tag_reach("PII")
+        found = lineage.govern.tag_reach("PII")
     reached = {c.column.split(":", 3)[-1]: c for c in found.reached}
     assert [name.rpartition(":")[2] for name in reached] == ["email", "contact"]
     contact = next(c for c in found.reached if c.column.endswith("contact"))

@@ -317,7 +317,7 @@ def test_paths_are_found_shortest_first_and_both_sides_of_a_diamond(lineage: Lin
             run("j4", ["x"], ["d"]),
         ]
     )
-    found = lineage.paths("a", "d")
+    found = lineage.trace.paths("a", "d")
     assert [[node.rpartition(":")[2] for node in path] for path in found.paths] == [
         ["a", "j1", "b", "j2", "d"],
         ["a", "j1", "c", "j3", "x", "j4", "d"],
@@ -327,13 +327,16 @@ def test_paths_are_found_shortest_first_and_both_sides_of_a_diamond(lineage: Lin
 
 def test_no_path_is_an_empty_answer_and_a_cut_one_says_so(lineage: Lineage) -> None:
     lineage.ingest([run("j1", ["a"], ["b"]), run("j2", ["a"], ["b"])])
-    assert (lineage.paths("b", "a").paths, lineage.paths("b", "a").complete) == ([], True)
-    cut = lineage.paths("a", "b", limit=1)
+    assert (lineage.trace.paths("b", "a").paths, lineage.trace.paths("b", "a").complete) == (
+        [],
+        True,
+    )
+    cut = lineage.trace.paths("a", "b", limit=1)
     assert (len(cut.paths), cut.complete, cut.blind_spots[0].kind) == (1, False, "path_limit")
 
 
 def test_a_path_joins_two_columns_or_two_nodes(lineage: Lineage) -> None:
     lineage.ingest([run("j", ["a"], ["b"], facets=derives(x="a.x"))])
-    assert lineage.paths("a.x", "b.x").paths == [[f"column:{DB}:a:x", f"column:{DB}:b:x"]]
+    assert lineage.trace.paths("a.x", "b.x").paths == [[f"column:{DB}:a:x", f"column:{DB}:b:x"]]
     with pytest.raises(InvalidRequestError):
-        lineage.paths("a.x", "b")
+        lineage.trace.paths("a.x", "b")

@@ -101,7 +101,7 @@ def test_after_a_rebuild_every_answer_is_the_same(lineage, other):
         lineage.ingest([run_event(f"j{n}", ["a", f"in{n}"], [written]), dataset_event("a", day=3)])
     asked = ["a", "a.x", "table", "in1"]
     before = [other.trace(entity, "both") for entity in asked]
-    lineage.rebuild()
+    lineage.admin.rebuild()
     assert [other.trace(entity, "both") for entity in asked] == before
     assert [lineage.trace(entity, "both") for entity in asked] == before
     lineage.ingest([run_event("k", ["table"], ["c"])])
@@ -126,7 +126,7 @@ from downriver.service import Lineage
 with Lineage.open(sys.argv[1]) as lineage:
     lineage.ingest([sys.stdin.buffer.read()])
     if "--rebuild" in sys.argv:
-        lineage.rebuild()
+        lineage.admin.rebuild()
 """
     for event, option in (
         (run_event("k", ["b"], ["c"]), ""),

@@ -49,7 +49,7 @@ EVENTS = (
 def test_names_join_whatever_the_order_in_which_they_are_heard(lineage, order):
     for event in order:
         lineage.ingest([event])
-        with lineage.reading():
+        with lineage.session.reading():
             pass  # the index takes in one event at a time
     assert names_of(lineage, "path") == ["table", "copy", "older", "path"]
     assert "report" in [node.name for node in lineage.trace("copy").nodes]

@@ -58,10 +58,10 @@ def test_an_export_leaves_readers_out_unless_asked(lineage):
 
 def test_readers_are_no_unknown_downstreams(lineage):
     lineage.ingest(pipeline())
-    found = lineage.kpis().unknown_downstreams
+    found = lineage.govern.kpis().unknown_downstreams
     assert [example.rpartition(":")[2] for example in found.examples] == ["mart"]  # the dashboard
     lineage.ingest([run_event("dashboard", ["mart"], ["board"], run="run-2")])
-    assert lineage.kpis().unknown_downstreams.count == 0
+    assert lineage.govern.kpis().unknown_downstreams.count == 0
 
 
 def test_readers_are_consumers_that_a_change_affects(lineage):

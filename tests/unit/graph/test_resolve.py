@@ -21,8 +21,8 @@ HOST = "postgres://host:5432"
 
 
 def meant(lineage, text):
-    with lineage.reading() as view:
-        return str(lineage.resolve(text, view).id)
+    with lineage.session.reading() as view:
+        return str(lineage.session.resolve(text, view).id)
 
 
 @pytest.mark.parametrize(

@@ -71,14 +71,14 @@ def test_an_event_is_created_and_the_same_event_again_is_too(
     for _ in range(2):
         answer = client.post("/api/v1/lineage", json=event)
         assert (answer.status_code, answer.content) == (201, b"")
-    assert lineage.status().counts.events == 1
+    assert lineage.admin.status().counts.events == 1
 
 
 def test_gzip_is_understood(client: TestClient, lineage: Lineage) -> None:
     body = gzip.compress(json.dumps(run_event("clean", ["raw"], ["orders"])).encode())
     answer = client.post("/api/v1/lineage", content=body, headers={"Content-Encoding": "gzip"})
     assert answer.status_code == 201
-    assert lineage.status().counts.datasets == 2
+    assert lineage.admin.status().counts.datasets == 2
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_an_event_of_several_megabytes_goes_in(client: TestClient, lineage: Line
     fields = [{"name": f"column_{n}", "description": "x" * 400} for n in range(10_000)]
     event["outputs"][0]["facets"] = {"schema": {"fields": fields}}
     assert client.post("/api/v1/lineage", json=event).status_code == 201
-    assert lineage.status().counts.columns == 10_000
+    assert lineage.admin.status().counts.columns == 10_000
 
 
 def test_a_batch_stores_the_good_and_names_the_bad(client: TestClient, lineage: Lineage) -> None:
@@ -138,7 +138,7 @@ def test_a_batch_stores_the_good_and_names_the_bad(client: TestClient, lineage: 
     assert answer.json()["failed_events"] == [
         {"index": 1, "reason": "eventTime: expected str, got int", "retriable": False}
     ]
-    assert lineage.status().counts.events == 2
+    assert lineage.admin.status().counts.events == 2
 
 
 class SlowStore(SqliteStore):
@@ -183,7 +183,7 @@ def test_overload_is_503_and_loses_nothing_that_was_accepted(
         assert refused.status_code == 503
         assert refused.headers["Retry-After"] == "1"
         assert codes == {0: 201, 1: 201}
-        assert lineage.status().counts.events == 2
+        assert lineage.admin.status().counts.events == 2
 
 
 def _wait_until(condition) -> None:
@@ -293,8 +293,8 @@ def test_a_graph_of_more_than_10000_nodes_says_how_many_are_missing(client: Test
 def test_with_the_first_key_every_request_needs_one_and_roles_count(
     client: TestClient, lineage: Lineage
 ) -> None:
-    reader = lineage.create_key("dash", "reader")
-    writer = lineage.create_key("etl", "writer")
+    reader = lineage.admin.create_key("dash", "reader")
+    writer = lineage.admin.create_key("etl", "writer")
     client = TestClient(build_app(lineage))
     event = run_event("clean", ["raw"], ["orders"])
 
@@ -304,21 +304,21 @@ def test_with_the_first_key_every_request_needs_one_and_roles_count(
 
     assert [post(None), post("dr_wrong"), post(reader), post(writer)] == [401, 401, 403, 201]
     assert client.get("/healthz").status_code == 200
-    lineage.revoke_key("etl")
+    lineage.admin.revoke_key("etl")
     assert TestClient(build_app(lineage)).get(
         "/v1/status", headers={"Authorization": f"Bearer {writer}"}
     ).status_code == 401  # fmt: skip
 
 
 def test_keys_are_stored_hashed_and_listed_without_themselves(lineage: Lineage) -> None:
-    key = lineage.create_key("etl", "writer")
+    key = lineage.admin.create_key("etl", "writer")
     assert key.encode() not in b"".join(
         path.read_bytes() for path in __import__("pathlib").Path(lineage.store.url).parent.iterdir()
     )
-    assert lineage.find_role(key) is KeyRole.WRITER
-    assert [k.name for k in lineage.list_keys()] == ["etl"]
+    assert lineage.admin.find_role(key) is KeyRole.WRITER
+    assert [k.name for k in lineage.admin.list_keys()] == ["etl"]
     with pytest.raises(errors.InvalidRequestError):
-        lineage.create_key("etl", "writer")
+        lineage.admin.create_key("etl", "writer")
 
 
 def test_a_server_without_keys_does_not_listen_to_other_machines() -> None:
@@ -393,7 +393,7 @@ def test_one_odd_escape_in_a_batch_costs_no_other_event(
     odd = json.dumps(run_event("odd", ["b"], [])).replace('"b"', '"b\\ud800"')
     answer = client.post("/api/v1/lineage/batch", content=f"[{odd}, {good}]".encode())
     assert answer.status_code == 204
-    assert lineage.status().counts.events == 2
+    assert lineage.admin.status().counts.events == 2
 
 
 def test_a_number_of_thousands_of_digits_is_only_a_bad_number(client: TestClient) -> None:

@@ -89,10 +89,12 @@ def test_the_code_says_which_columns_are_used_and_how(client: TestClient, lineag
     assets = register_pipeline(client)
     assert "legacy_discount_code" in assets["stg_orders"]["columns"]
     assert "legacy_discount_code" not in assets["fct_orders"]["columns"]
-    with lineage.reading() as view:
+    with lineage.session.reading() as view:
 
         def uses(job: str) -> dict[str, bool]:
-            code = parse_code(view.reader.facets.of(lineage.resolve(f"job:{job}", view).node))
+            code = parse_code(
+                view.reader.facets.of(lineage.session.resolve(f"job:{job}", view).node)
+            )
             assert code is not None
             used: dict[str, bool] = {}
             for reference in code.references or ():
@@ -170,7 +172,7 @@ def test_an_unknown_asset_is_404_and_a_bad_question_400(client: TestClient) -> N
 def test_an_asset_nobody_registered_is_found_by_the_id_the_tree_shows(
     client: TestClient, lineage: Lineage
 ) -> None:
-    lineage.capture_sql("insert into mart.daily select day from raw.visits", job="load")
+    lineage.capture.sql("insert into mart.daily select day from raw.visits", job="load")
     tree = client.get("/v1/lineage/raw.visits").json()["graph"]
     assert lines(tree) == ["[TABLE] visits", " [SCRIPT] load"]
     again = client.get(f"/v1/lineage/{tree['id']}").json()["graph"]
@@ -178,8 +180,8 @@ def test_an_asset_nobody_registered_is_found_by_the_id_the_tree_shows(
 
 
 def test_a_cycle_ends(client: TestClient, lineage: Lineage) -> None:
-    lineage.capture_sql("insert into b select x from a", job="forth")
-    lineage.capture_sql("insert into a select x from b", job="back")
+    lineage.capture.sql("insert into b select x from a", job="forth")
+    lineage.capture.sql("insert into a select x from b", job="back")
     tree = client.get("/v1/lineage/a").json()["graph"]
     assert lines(tree) == [
         "[TABLE] a", " [SCRIPT] forth", "  [TABLE] b", "   [SCRIPT] back", "    [TABLE] a",
@@ -188,7 +190,7 @@ def test_a_cycle_ends(client: TestClient, lineage: Lineage) -> None:
 
 
 def test_only_a_writer_may_register(lineage: Lineage) -> None:
-    reader = lineage.create_key("look", "reader")
+    reader = lineage.admin.create_key("look", "reader")
     client = TestClient(build_app(lineage))
     client.headers["Authorization"] = f"Bearer {reader}"
     assert register(client, "table", "t").status_code == 403
@@ -197,14 +199,14 @@ def test_only_a_writer_may_register(lineage: Lineage) -> None:
 def test_a_table_is_not_taken_for_a_file_of_the_same_name(
     client: TestClient, lineage: Lineage
 ) -> None:
-    lineage.capture_sql("insert into x select a from raw.orders", job="j", namespace="s3://lake")
+    lineage.capture.sql("insert into x select a from raw.orders", job="j", namespace="s3://lake")
     register(client, "table", "raw_orders", "postgres://warehouse/raw/orders")
     tree = client.get("/v1/lineage/raw_orders").json()["graph"]
     assert lines(tree) == ["[TABLE] raw_orders"]
 
 
 def test_a_table_is_the_one_the_catalog_knows(client: TestClient, lineage: Lineage) -> None:
-    lineage.capture_dbt(ORDERS / "target", namespace="postgres://db:5432")
+    lineage.capture.dbt(ORDERS / "target", namespace="postgres://db:5432")
     register(client, "table", "raw_orders", "postgres://warehouse/raw/orders")
     tree = client.get("/v1/lineage/raw_orders").json()["graph"]
     assert lines(tree)[:3] == [

@@ -52,7 +52,7 @@ class Estate:
         self.lineage.ingest([json.dumps(event).encode()])
 
     def sql(self, job: str, sql: str, *, dialect: str = "duckdb", path: str = "") -> None:
-        self.lineage.capture_sql(
+        self.lineage.capture.sql(
             sql, dialect=dialect, namespace=NAMESPACE, job=job, path=path or f"{job}.sql"
         )
 

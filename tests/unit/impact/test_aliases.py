@@ -56,14 +56,14 @@ def consumers(lineage: Lineage) -> list[str]:
 
 
 def capture_dbt(lineage: Lineage, project: Path) -> None:
-    lineage.capture_dbt(project / "target", project_dir=project)
+    lineage.capture.dbt(project / "target", project_dir=project)
 
 
 def test_each_consumer_is_counted_once_in_either_order(
     estate: Estate, project: Path, tmp_path: Path
 ) -> None:
     capture_dbt(estate.lineage, project)
-    estate.lineage.capture_scan(project)
+    estate.lineage.capture.scan(project)
     with Lineage.open(str(tmp_path / "other")) as other:
         other.capture_scan(project)
         capture_dbt(other, project)
@@ -74,10 +74,10 @@ def test_each_consumer_is_counted_once_in_either_order(
 def test_what_dbt_told_before_is_known_without_its_manifest(estate: Estate, project: Path) -> None:
     capture_dbt(estate.lineage, project)
     shutil.rmtree(project / "target")
-    estate.lineage.capture_scan(project)
+    estate.lineage.capture.scan(project)
     assert consumers(estate.lineage) == CONSUMERS
 
 
 def test_a_broken_manifest_leaves_the_files_readable(estate: Estate, project: Path) -> None:
     (project / "target" / "manifest.json").write_text("{")
-    assert estate.lineage.capture_scan(project).jobs
+    assert estate.lineage.capture.scan(project).jobs

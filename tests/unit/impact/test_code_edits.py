@@ -61,7 +61,7 @@ def known(estate: Estate, tmp_path: Path) -> Estate:
     """A store that knows two jobs of a repository, and SQL of others that reads what they fill."""
     estate.table("raw.orders", dict.fromkeys(COLUMNS, "int"))
     files = {"jobs/orders.py": SPARK, "jobs/agg.py": PANDAS, "jobs/taxes.py": READER}
-    estate.lineage.capture_scan(repository(tmp_path / "code", files))
+    estate.lineage.capture.scan(repository(tmp_path / "code", files))
     estate.sql("by_id", "create table by_id as select id from stg.orders")
     estate.sql("sums", "create table sums as select sum(tax) as tax from stg.orders")
     estate.sql("doubles", 'create table doubles as select "double" from agg')
@@ -69,7 +69,7 @@ def known(estate: Estate, tmp_path: Path) -> Estate:
 
 
 def edit(known: Estate, *pairs: tuple[str, str | None, str | None]) -> Impact:
-    return known.lineage.impact_of_files([FilePair(*pair) for pair in pairs])
+    return known.lineage.impact.of_files([FilePair(*pair) for pair in pairs])
 
 
 def edited(known: Estate, old: str, new: str, path: str = "jobs/orders.py") -> Impact:
@@ -230,7 +230,7 @@ def test_a_helper_that_others_import_is_part_of_what_they_do(known: Estate, tmp_
     job = job.replace('tax = F.col("amount") * RATE', "tax = made()")
     base = {"jobs/taxing.py": helper, "jobs/orders.py": job}
     pairs, around = trees(tmp_path, base, base | {"jobs/taxing.py": helper.replace("2", "3")})
-    impact = known.lineage.impact_of_files(pairs, around)
+    impact = known.lineage.impact.of_files(pairs, around)
     assert impact.changes == ["change the logic of stg.orders.gross, tax"]
 
 
@@ -252,7 +252,7 @@ DBT = {
 @pytest.fixture
 def project(estate: Estate, tmp_path: Path) -> Estate:
     estate.table("raw.orders", {"id": "int", "amount": "int"})
-    estate.lineage.capture_scan(repository(tmp_path / "project", DBT))
+    estate.lineage.capture.scan(repository(tmp_path / "project", DBT))
     return estate
 
 
@@ -280,7 +280,7 @@ def test_a_dbt_project_is_compared(
 ) -> None:  # fmt: skip
     assert old in DBT[path]
     pairs, around = trees(tmp_path, DBT, DBT | {path: DBT[path].replace(old, new)})
-    impact = project.lineage.impact_of_files(pairs, around)
+    impact = project.lineage.impact.of_files(pairs, around)
     assert impact.changes == changes
     assert hurt(impact) == who
 

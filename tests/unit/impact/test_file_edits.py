@@ -34,7 +34,7 @@ def repo(estate: Estate) -> Estate:
 
 def edit(repo: Estate, head: str | None, *more: FilePair) -> Impact:
     pair = FilePair("models/stg_orders.sql", BASE, head)
-    return repo.lineage.impact_of_files([pair, *more])
+    return repo.lineage.impact.of_files([pair, *more])
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_changed_expression_changes_its_column_only(repo: Estate) -> None:
 def test_a_changed_constant_is_other_logic(repo: Estate) -> None:
     base = "create table stg.orders as select id, 1 as code from raw.orders"
     head = base.replace("1 as", "2 as")
-    impact = repo.lineage.impact_of_files([FilePair("models/stg_orders.sql", base, head)])
+    impact = repo.lineage.impact.of_files([FilePair("models/stg_orders.sql", base, head)])
     assert impact.changes == ["change the logic of stg.orders.code"]
 
 
@@ -117,13 +117,13 @@ def test_a_deleted_file_takes_its_table_along(repo: Estate) -> None:
 
 def test_a_migration_among_the_new_files_is_read(repo: Estate) -> None:
     migration = FilePair("migrations/7.sql", None, "alter table raw.orders drop column legacy")
-    impact = repo.lineage.impact_of_files([migration])
+    impact = repo.lineage.impact.of_files([migration])
     assert impact.changes == ["drop raw.orders.legacy"]
     assert hurt(impact)["stg.orders"] == "fails"
 
 
 def test_an_edited_file_that_no_job_is_known_for_is_reported(repo: Estate) -> None:
-    impact = repo.lineage.impact_of_files([FilePair("models/odd.sql", "select 1", "select 2")])
+    impact = repo.lineage.impact.of_files([FilePair("models/odd.sql", "select 1", "select 2")])
     assert not impact.complete
     assert [(u.path, u.reason.value) for u in impact.unread] == [("models/odd.sql", "unknown_job")]
 
@@ -135,9 +135,9 @@ def test_dbt_models_are_compared_as_templates(estate: Estate) -> None:
     estate.sql("stg_orders", compiled, path="models/stg_orders.sql")
     estate.sql("mart", "create table mart as select a from stg_orders")
     same = FilePair("models/stg_orders.sql", model, model.replace("select", "SELECT  "))
-    assert estate.lineage.impact_of_files([same]).changes == []
+    assert estate.lineage.impact.of_files([same]).changes == []
     drop = FilePair("models/stg_orders.sql", model, model.replace("id, a", "id"))
-    assert hurt(estate.lineage.impact_of_files([drop])) == {"mart": "fails"}
+    assert hurt(estate.lineage.impact.of_files([drop])) == {"mart": "fails"}
 
 
 # Two commits

@@ -42,7 +42,7 @@ class Repository:
         file.write_text(text)
 
     def fix(self, *changes: object) -> Fix:
-        return self.estate.lineage.fix(list(changes), SourceFolder(self.folder))
+        return self.estate.lineage.impact.fix(list(changes), SourceFolder(self.folder))
 
     def apply(self, fix: Fix) -> None:
         subprocess.run(

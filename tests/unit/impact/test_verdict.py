@@ -120,13 +120,13 @@ def test_a_waiver_for_one_consumer_covers_no_other(shop: Estate) -> None:
 def test_a_waiver_that_is_used_goes_into_the_log(shop: Estate) -> None:
     waiver = {**WAIVER, "expires": "2999-01-01"}
     impact = shop.lineage.impact([ColumnDrop(dataset="raw.orders", column="legacy")])
-    before = shop.lineage.status().counts.events
-    shop.lineage.gate(impact, parse_policy({"waivers": [waiver]}))
-    assert shop.lineage.status().counts.events == before + 1
-    with shop.lineage.reading() as view:
-        node = shop.lineage.resolve("raw.orders", view).node
+    before = shop.lineage.admin.status().counts.events
+    shop.lineage.impact.gate(impact, parse_policy({"waivers": [waiver]}))
+    assert shop.lineage.admin.status().counts.events == before + 1
+    with shop.lineage.session.reading() as view:
+        node = shop.lineage.session.resolve("raw.orders", view).node
         assert b"the dashboard is being rebuilt" in view.reader.facets.of(node)["downriver_waivers"]
-    assert shop.lineage.verify().ok
+    assert shop.lineage.admin.verify().ok
 
 
 def test_owners_to_ask_are_those_of_the_hurt_and_those_the_policy_names(shop: Estate) -> None:

@@ -110,8 +110,8 @@ def test_registering_at_a_dead_server_is_spooled_too(here, dead_server):
     assert captured["target_tables"] == ["d"]
     tracker.close()
     with Lineage.open(str(here / "server")) as store:
-        Spool(here / "spool").drain(store.send)
-        found = store.related("table:a", "downstream")
+        Spool(here / "spool").drain(store.ingest)
+        found = store.entities.related("table:a", "downstream")
     assert [entity.entity_id for entity in found.downstream] == ["table:b", "table:c", "table:d"]
 
 
@@ -240,7 +240,7 @@ def test_a_function_that_reports_to_a_server_loads_no_graph(here, monkeypatch):
 
 def test_a_server_with_keys_lets_readers_ask_and_writers_register(here, monkeypatch):
     with Lineage.open(str(here / "server")) as store, serving(store) as url:
-        keys = {role: store.create_key(role, role) for role in ("reader", "writer")}
+        keys = {role: store.admin.create_key(role, role) for role in ("reader", "writer")}
 
         def tracker_as(role):
             monkeypatch.setenv("DOWNRIVER_API_KEY", keys.get(role, ""))

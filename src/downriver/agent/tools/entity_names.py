@@ -14,14 +14,15 @@ from downriver.errors import (
     InvalidRequestError,
 )
 from downriver.graph.names.entity_ids import entity_id
-from downriver.model.ids import ColumnId
-from downriver.service import DEFAULT_NAMESPACE, Lineage
+from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId
+from downriver.sdk.local import LocalLineage
 
 if TYPE_CHECKING:
     from downriver.agent.grammar import FlowDraft, PipelineDraft
     from downriver.agent.tools.tool import ToolContext
     from downriver.graph import CatalogSnapshot
     from downriver.model.flows import EntityDetails
+    from downriver.service import Lineage
 
 
 class NamedEntity(NamedTuple):
@@ -111,8 +112,8 @@ def _match_flow(flow: FlowDraft, matches: dict[str, _Match]) -> str:
 
 async def _match_all(ends: list[str], context: ToolContext) -> dict[str, _Match]:
     backend = context.tracker.sync.backend
-    if isinstance(backend, Lineage):
-        return await asyncio.to_thread(_match_locally, ends, backend)
+    if isinstance(backend, LocalLineage):
+        return await asyncio.to_thread(_match_locally, ends, backend.lineage)
     return {end: await _match_remotely(end, context) for end in ends}
 
 
@@ -120,9 +121,9 @@ def _match_locally(ends: list[str], lineage: Lineage) -> dict[str, _Match]:
     """Look up names in one read transaction; the search for similar names is expensive."""
     matches: dict[str, _Match] = {}
     looked = 0
-    with lineage.reading() as view:
+    with lineage.session.reading() as view:
         for end in ends:
-            found = [entity.id for entity in lineage.find(end, view)]
+            found = [entity.id for entity in lineage.session.find(end, view)]
             if len(found) == 1 and not isinstance(found[0], ColumnId):
                 matches[end] = _Match(entity_id(found[0], DEFAULT_NAMESPACE), [])
             elif found or looked < _MAX_NEAR_LOOKUPS:
@@ -136,7 +137,7 @@ def _match_locally(ends: list[str], lineage: Lineage) -> dict[str, _Match]:
 def _unresolved_match(end: str, lineage: Lineage, view: CatalogSnapshot) -> _Match:
     """Return the problem of a name that is unknown, ambiguous or a column."""
     try:
-        lineage.resolve(end, view)
+        lineage.session.resolve(end, view)
     except EntityNotFoundError as unknown:
         return _Match(end, [near for near in unknown.near if is_near(end, near)])
     except (AmbiguousNameError, InvalidRequestError) as error:

@@ -53,7 +53,7 @@ def dbt(
     """Read models, sources, tests, exposures and metrics with column lineage. dbt is not needed."""
     with Lineage.open(store) as lineage, progress_bar("models") as bar:
         task = bar.add_task("Reading", total=None)
-        found = lineage.capture_dbt(
+        found = lineage.capture.dbt(
             target,
             namespace=namespace,
             job_namespace=job_namespace,

@@ -45,7 +45,7 @@ def scan(
     """
     with Lineage.open(store) as lineage, progress_bar("files") as bar:
         task = bar.add_task("Reading", total=None)
-        found = lineage.capture_scan(
+        found = lineage.capture.scan(
             path,
             dialect=dialect,
             namespace=namespace,

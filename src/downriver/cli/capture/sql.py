@@ -12,7 +12,8 @@ import typer
 
 from downriver.cli.output import JsonOption, StoreOption, err, escape, out, print_json, progress_bar
 from downriver.errors import InvalidRequestError
-from downriver.service import DEFAULT_NAMESPACE, Lineage, SqlCapture
+from downriver.service import DEFAULT_NAMESPACE, Lineage
+from downriver.service.capture import SqlCapture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +67,7 @@ def sql(
     with Lineage.open(store) as lineage, progress_bar("files") as bar:
         task = bar.add_task("Reading", total=len(scripts))
         for script in scripts:
-            capture = lineage.capture_sql(
+            capture = lineage.capture.sql(
                 script.text,
                 dialect=dialect,
                 schema=known,

@@ -23,7 +23,7 @@ def certified(
     The exit code is 1 if it is not.
     """
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.certified_paths()
+        found = lineage.govern.certified_paths()
     if json:
         print_json(found)
     else:

@@ -32,7 +32,7 @@ def incident(
 ) -> None:
     """Report what is wrong with an entity: failures, likely causes, and who is affected."""
     with Lineage.open(store, create=False) as lineage:
-        report = lineage.incident_report(entity, at)
+        report = lineage.govern.incident_report(entity, at)
     if json:
         print_json(report)
     else:

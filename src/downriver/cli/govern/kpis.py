@@ -44,7 +44,7 @@ def kpis(
 ) -> None:
     """Show figures of the whole graph: coverage, blast radius, failures, freshness and tags."""
     with Lineage.open(store, create=False) as lineage:
-        figures = lineage.kpis()
+        figures = lineage.govern.kpis()
     if json:
         print_json(figures)
     else:

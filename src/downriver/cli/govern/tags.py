@@ -32,7 +32,7 @@ def tags(
     Copies and computations carry the tag on. Masking stops it.
     """
     with Lineage.open(store, create=False) as lineage:
-        reach = lineage.tag_reach(tag)
+        reach = lineage.govern.tag_reach(tag)
     if json:
         print_json(reach)
     else:

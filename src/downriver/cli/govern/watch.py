@@ -28,7 +28,8 @@ from downriver.govern.watch.alerts import render_line, sample_alert
 from downriver.model.findings import Finding, FindingKind, Severity
 from downriver.openlineage.wire import render_time
 from downriver.service import Lineage
-from downriver.service.govern import DEFAULT_FINDINGS, parse_moment, parse_since
+from downriver.service.govern import parse_moment, parse_since
+from downriver.service.limits import DEFAULT_FINDINGS
 from downriver.store.findings import ChannelBacklog
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def watch(
         raise InvalidRequestError("--now", "requires --once")
     with Lineage.open(store, create=lake is not None) as lineage:
         couriers = AlertDispatcher(lineage.store, settings, _clock)
-        check = _StoreCheck(lineage, lineage.monitor(settings), since, lake, now)
+        check = _StoreCheck(lineage, lineage.govern.monitor(settings), since, lake, now)
         if once:
             sys.exit(_check_once(check, couriers, fail_on, as_json=json))
         err.print(f"watching {escape(lineage.store.url)} every {settings.every}; Ctrl-C stops")
@@ -162,7 +163,7 @@ class _StoreCheck:
     def look(self) -> MonitorRound:
         """Check once."""
         if self._lake is not None:
-            self.lineage.take_from_lake(self._lake)
+            self.lineage.govern.take_from_lake(self._lake)
         return self._monitor.look(self.now, self.since)
 
 
@@ -171,12 +172,12 @@ def _check_once(
 ) -> int:
     done = check.look()
     couriers.tell_all()
-    open_findings = check.lineage.findings(limit=_ALL).findings
+    open_findings = check.lineage.govern.findings(limit=_ALL).findings
     if check.since is not None:
         open_findings = [
             f for f in open_findings if parse_moment(f.first_seen, "first_seen") >= check.since
         ]
-    waiting = check.lineage.waiting_alerts()
+    waiting = check.lineage.govern.waiting_alerts()
     if as_json:
         print_json(WatchReport(round=done, open=open_findings, waiting=waiting))
     else:
@@ -251,7 +252,7 @@ def findings(
 ) -> None:
     """List the open findings, the latest change first."""
     with Lineage.open(store, create=False) as lineage:
-        found = lineage.findings(
+        found = lineage.govern.findings(
             status=None if every_one else "open",
             entity=of,
             kind=None if kind is None else kind.value,

@@ -129,7 +129,7 @@ class ChangeOptions(NamedTuple):
 def parse_change_options(lineage: Lineage, entity: str, options: ChangeOptions) -> list[Change]:
     """Return the changes that the options describe: at least one."""
     options.check()
-    dataset, column = lineage.split_entity(entity)
+    dataset, column = lineage.trace.split_entity(entity)
     changes = list(
         _dataset_changes(dataset, options)
         if column is None

@@ -58,7 +58,7 @@ def fix(
     )
     with Lineage.open(store, create=False) as lineage:
         changes = parse_change_options(lineage, entity, options)
-        found = lineage.fix(changes, SourceFolder(root))
+        found = lineage.impact.fix(changes, SourceFolder(root))
     if json:
         print_json(found)
         return

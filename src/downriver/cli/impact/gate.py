@@ -96,9 +96,11 @@ def gate(
                 asked = [located.change for located in read_ddl(_read(ddl).text, dialect).changes]
             else:
                 found = lineage.impact(asked) if asked else _compared(lineage, base or "", head)
-            verdict = lineage.gate(found, rules)
+            verdict = lineage.impact.gate(found, rules)
             shown = output is VerdictFormat.MARKDOWN or summary is not None
-            patch = lineage.fix(asked, SourceFolder(Path.cwd())).diff if shown and asked else ""
+            patch = (
+                lineage.impact.fix(asked, SourceFolder(Path.cwd())).diff if shown and asked else ""
+            )
     except DownriverError as error:
         _cannot_decide(error, output)
         raise
@@ -113,15 +115,15 @@ def _compared(lineage: Lineage, base: str, head: str | None) -> Impact:
     """Return what the files do that differ between two commits."""
     pairs, unread = list_changed_files(Path.cwd(), base, head)
     if not pairs:
-        return lineage.impact_of_files([], unread=unread)
+        return lineage.impact.of_files([], unread=unread)
     with open_trees(Path.cwd(), base, head) as trees:
-        return lineage.impact_of_files(pairs, trees, unread)
+        return lineage.impact.of_files(pairs, trees, unread)
 
 
 def _of_migration(lineage: Lineage, path: Path, dialect: str | None) -> Impact:
     """Return what a migration does. Bytes that are no text are reported as not read."""
     decoded = _read(path)
-    impact = lineage.impact_of_ddl(decoded.text, dialect, str(path))
+    impact = lineage.impact.of_ddl(decoded.text, dialect, str(path))
     if decoded.bad_line:
         impact.complete = False
         reason = UnreadReason.ENCODING

@@ -101,7 +101,7 @@ def _impact_of_ddl(
     """Return what DDL does; DDL of which nothing can be read is an error."""
     if options != ChangeOptions():
         raise InvalidRequestError("ENTITY", "is DDL: it takes no options that describe changes")
-    impact = lineage.impact_of_ddl(sql, dialect)
+    impact = lineage.impact.of_ddl(sql, dialect)
     if impact.unread and not impact.changes:
         raise InvalidRequestError("ENTITY", describe_unread(impact.unread[0]))
     return impact

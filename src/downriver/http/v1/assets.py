@@ -37,7 +37,7 @@ async def post_asset(request: Request) -> Response:
     except InvalidEventError as exc:
         raise InvalidAssetError(exc.field or "body", exc.reason) from exc
     answer = await run_in_threadpool(
-        context.lineage.register_asset,
+        context.lineage.capture.register_asset,
         asset.asset_type,
         asset.name,
         source_ref=asset.source_ref,
@@ -51,7 +51,7 @@ async def get_asset_tree(request: Request) -> Response:
     """Return the assets upstream or downstream of one, as a tree: `?direction=&depth=`."""
     depth = query_number(request, "depth", _DEFAULT_TREE_DEPTH, MAX_DEPTH)
     answer = await run_in_threadpool(
-        context_of(request).lineage.asset_tree,
+        context_of(request).lineage.trace.asset_tree,
         request.path_params["id"],
         request.query_params.get("direction", "downstream"),
         depth=depth,

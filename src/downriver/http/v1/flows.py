@@ -49,7 +49,7 @@ async def post_flows(request: Request) -> Response:
     """Register flows: `{"flows": [{"source_id": …, "target_id": …}]}`."""
     body = await read_struct(request, FlowsRequest)
     lineage = context_of(request).lineage
-    registered = await run_in_threadpool(lineage.register_flows, body.flows)
+    registered = await run_in_threadpool(lineage.flows.register, body.flows)
     return json_response(FlowsAnswer(flows=registered), 201)
 
 
@@ -57,7 +57,7 @@ async def post_pipeline(request: Request) -> Response:
     """Register a pipeline and its steps: `{"name": …, "steps": […], "schedule": …}`."""
     body = await read_struct(request, PipelineRequest)
     registered = await run_in_threadpool(
-        context_of(request).lineage.register_pipeline,
+        context_of(request).lineage.flows.register_pipeline,
         body.name,
         body.steps,
         schedule=body.schedule,
@@ -70,7 +70,7 @@ async def post_sql(request: Request) -> Response:
     """Read lineage from SQL and register it: `{"sql": …, "dialect": …, "ran": true}`."""
     body = await read_struct(request, SqlRequest)
     capture = await run_in_threadpool(
-        context_of(request).lineage.capture_sql,
+        context_of(request).lineage.capture.sql,
         body.sql,
         dialect=body.dialect,
         description=body.description,

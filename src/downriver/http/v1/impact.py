@@ -84,7 +84,7 @@ async def post_gate(request: Request) -> Response:
     lineage = context_of(request).lineage
     policy = parse_policy(body.get("policy"))
     impact = await run_in_threadpool(_impact_of, lineage, body)
-    return json_response(await run_in_threadpool(lineage.gate, impact, policy))
+    return json_response(await run_in_threadpool(lineage.impact.gate, impact, policy))
 
 
 def _impact_of(lineage: Lineage, body: dict[str, Any]) -> Impact:
@@ -95,7 +95,7 @@ def _impact_of(lineage: Lineage, body: dict[str, Any]) -> Impact:
     ddl, dialect = body["ddl"], body.get("dialect")
     if not isinstance(ddl, str) or not isinstance(dialect, str | None):
         raise InvalidRequestError("ddl", "must be text")
-    return lineage.impact_of_ddl(ddl, dialect)
+    return lineage.impact.of_ddl(ddl, dialect)
 
 
 async def _read_object(request: Request) -> dict[str, Any]:
@@ -113,7 +113,7 @@ async def post_impact_request(request: Request) -> Response:
     """Return the impact of one change: `{"entity_id": …, "change_type": …, "column": …}`."""
     body = await read_struct(request, PolicyImpactRequest)
     policy = parse_policy(body.policy)
-    answer = await run_in_threadpool(context_of(request).lineage.analyze_impact, body, policy)
+    answer = await run_in_threadpool(context_of(request).lineage.impact.analyze, body, policy)
     return json_response(answer)
 
 
@@ -121,5 +121,5 @@ async def post_fix(request: Request) -> Response:
     """Write the patch for a change without applying it: `{"entity_id": …, …, "files": {…}}`."""
     body = await read_struct(request, FixRequest)
     code = None if body.files is None else UploadedFiles(body.files)
-    answer = await run_in_threadpool(context_of(request).lineage.suggest_fix, body, code)
+    answer = await run_in_threadpool(context_of(request).lineage.impact.suggest_fix, body, code)
     return json_response(answer)

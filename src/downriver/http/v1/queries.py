@@ -51,7 +51,7 @@ async def get_trace(request: Request) -> Response:
 async def get_paths(request: Request) -> Response:
     """Find the paths from one entity to another: `?source=&target=&limit=`."""
     answer = await run_in_threadpool(
-        context_of(request).lineage.paths,
+        context_of(request).lineage.trace.paths,
         query_text(request, "source"),
         query_text(request, "target"),
         limit=query_number(request, "limit", 10, _MAX_PATHS) or 0,
@@ -62,7 +62,7 @@ async def get_paths(request: Request) -> Response:
 async def get_related(request: Request) -> Response:
     """List what feeds an entity and what it feeds: `?entity=&direction=&depth=&as_of=&limit=`."""
     answer = await run_in_threadpool(
-        context_of(request).lineage.related,
+        context_of(request).lineage.entities.related,
         query_text(request, "entity"),
         request.query_params.get("direction", "both"),
         depth=query_number(request, "depth", None, MAX_DEPTH),
@@ -75,7 +75,7 @@ async def get_related(request: Request) -> Response:
 async def get_search(request: Request) -> Response:
     """Find datasets and jobs by words in their names: `?text=&limit=&cursor=`."""
     answer = await run_in_threadpool(
-        context_of(request).lineage.search,
+        context_of(request).lineage.entities.search,
         request.query_params.get("text", ""),
         limit=query_number(request, "limit", 20, _MAX_SEARCH_RESULTS) or 0,
         cursor=request.query_params.get("cursor"),
@@ -86,13 +86,15 @@ async def get_search(request: Request) -> Response:
 async def get_entity(request: Request) -> Response:
     """Return the details of one dataset or job: `?entity=`."""
     entity = query_text(request, "entity")
-    return json_response(await run_in_threadpool(context_of(request).lineage.details, entity))
+    return json_response(
+        await run_in_threadpool(context_of(request).lineage.entities.details, entity)
+    )
 
 
 async def get_column_lineage(request: Request) -> Response:
     """Return the columns that a column derives from: `?dataset=&column=`."""
     derivations = await run_in_threadpool(
-        context_of(request).lineage.column_lineage,
+        context_of(request).lineage.entities.column_lineage,
         query_text(request, "dataset"),
         query_text(request, "column"),
     )
@@ -102,7 +104,7 @@ async def get_column_lineage(request: Request) -> Response:
 async def get_diagnosis(request: Request) -> Response:
     """Trace a metric that looks wrong back to its sources: `?dataset=&column=`."""
     answer = await run_in_threadpool(
-        context_of(request).lineage.diagnose,
+        context_of(request).lineage.entities.diagnose,
         query_text(request, "dataset"),
         query_text(request, "column"),
     )
@@ -127,4 +129,4 @@ async def get_export(request: Request) -> Response:
 
 async def get_status(request: Request) -> Response:
     """Return where the store is and how much it holds."""
-    return json_response(await run_in_threadpool(context_of(request).lineage.status))
+    return json_response(await run_in_threadpool(context_of(request).lineage.admin.status))

@@ -27,8 +27,8 @@ def lineage(tmp_path: Path) -> Iterator[Lineage]:
 
 
 def job_facets(lineage: Lineage, name: str) -> dict[str, bytes]:
-    with lineage.reading() as view:
-        return view.reader.facets.of(lineage.resolve(f"job:{name}", view).node)
+    with lineage.session.reading() as view:
+        return view.reader.facets.of(lineage.session.resolve(f"job:{name}", view).node)
 
 
 def code_of(facets: dict[str, bytes]) -> CodeFacet:
@@ -38,7 +38,7 @@ def code_of(facets: dict[str, bytes]) -> CodeFacet:
 
 
 def test_columns_are_traced_from_the_source_to_the_mart(lineage: Lineage) -> None:
-    found = lineage.capture_dbt(ORDERS / "target")
+    found = lineage.capture.dbt(ORDERS / "target")
     assert found.counts == {"models": 2, "sources": 1, "tests": 3}
     assert not found.blind_spots
     answer = lineage.trace("raw.orders.order_total")
@@ -50,7 +50,7 @@ def test_columns_are_traced_from_the_source_to_the_mart(lineage: Lineage) -> Non
 
 
 def test_a_job_has_its_file_and_the_columns_it_references(lineage: Lineage) -> None:
-    lineage.capture_dbt(ORDERS / "target", project_dir=ORDERS)
+    lineage.capture.dbt(ORDERS / "target", project_dir=ORDERS)
     facets = job_facets(lineage, "orders.fct_orders")
     code = code_of(facets)
     assert (code.path, code.line) == ("models/marts/fct_orders.sql", 1)
@@ -70,7 +70,7 @@ def test_a_job_has_its_file_and_the_columns_it_references(lineage: Lineage) -> N
 
 
 def test_a_test_references_its_column_with_the_line_in_the_yaml(lineage: Lineage) -> None:
-    lineage.capture_dbt(ORDERS / "target", project_dir=ORDERS)
+    lineage.capture.dbt(ORDERS / "target", project_dir=ORDERS)
     code = code_of(job_facets(lineage, "orders.fct_orders.test"))
     lines = (ORDERS / "models" / "marts" / "schema.yml").read_text().splitlines()
     tested = {r.field: lines[r.line - 1].strip() for r in code.references or ()}
@@ -78,15 +78,15 @@ def test_a_test_references_its_column_with_the_line_in_the_yaml(lineage: Lineage
 
 
 def test_reading_the_same_files_again_changes_nothing(lineage: Lineage) -> None:
-    lineage.capture_dbt(ORDERS / "target")
-    events = lineage.status().counts.events
-    lineage.capture_dbt(ORDERS / "target")
-    assert lineage.status().counts.events == events
+    lineage.capture.dbt(ORDERS / "target")
+    events = lineage.admin.status().counts.events
+    lineage.capture.dbt(ORDERS / "target")
+    assert lineage.admin.status().counts.events == events
 
 
 def test_a_dry_run_registers_nothing(lineage: Lineage) -> None:
-    assert lineage.capture_dbt(ORDERS / "target", dry_run=True).events
-    assert lineage.status().counts.events == 0
+    assert lineage.capture.dbt(ORDERS / "target", dry_run=True).events
+    assert lineage.admin.status().counts.events == 0
 
 
 def test_tables_get_the_namespace_the_catalog_knows(lineage: Lineage) -> None:
@@ -95,8 +95,8 @@ def test_tables_get_the_namespace_the_catalog_knows(lineage: Lineage) -> None:
         "dataset": {"namespace": "postgres://db:5432", "name": "warehouse.raw.orders"},
     }
     lineage.ingest([json.dumps(event).encode()])
-    assert lineage.capture_dbt(ORDERS / "target").namespace == "postgres://db:5432"
-    named = lineage.capture_dbt(ORDERS / "target", namespace="postgres://other:1")
+    assert lineage.capture.dbt(ORDERS / "target").namespace == "postgres://db:5432"
+    named = lineage.capture.dbt(ORDERS / "target", namespace="postgres://other:1")
     assert named.namespace == "postgres://other:1"
 
 
@@ -115,7 +115,7 @@ def test_a_file_that_is_not_a_manifest_is_an_error(
     if content is not None:
         (tmp_path / "manifest.json").write_text(content)
     with pytest.raises(InvalidRequestError, match=words):
-        lineage.capture_dbt(tmp_path)
+        lineage.capture.dbt(tmp_path)
 
 
 def test_a_manifest_cannot_point_to_files_outside_of_the_project(
@@ -135,7 +135,7 @@ def test_a_manifest_cannot_point_to_files_outside_of_the_project(
     model = {"resource_type": "model", "name": "t", "schema": "s", "compiled_code": "select 1 as c"}
     nodes = {"test.p.x": test, "model.p.t": model}
     (project / "manifest.json").write_text(json.dumps({"nodes": nodes}))
-    lineage.capture_dbt(project, project_dir=project)
+    lineage.capture.dbt(project, project_dir=project)
     code = code_of(job_facets(lineage, "s.p.t.test"))
     assert [r.line for r in code.references or ()] == [1]
 
@@ -145,7 +145,7 @@ def test_a_thousand_models_are_read_in_seconds(lineage: Lineage, tmp_path: Path)
     write_project(tmp_path, 1000)
     seen: list[int] = []
     started = time.process_time()
-    found = lineage.capture_dbt(tmp_path, progress=lambda done, total: seen.append(done))
+    found = lineage.capture.dbt(tmp_path, progress=lambda done, total: seen.append(done))
     assert time.process_time() - started < 30
     assert (found.counts["models"], len(seen)) == (1000, 1000)
     assert not found.blind_spots

@@ -26,7 +26,7 @@ def lineage(tmp_path: Path) -> Iterator[Lineage]:
 
 
 def test_a_repository_becomes_one_graph(lineage: Lineage) -> None:
-    found = lineage.capture_scan(ORDERS)
+    found = lineage.capture.scan(ORDERS)
     assert not found.unread
     reached = {node.name for node in lineage.trace("fct_orders").nodes}
     assert reached >= {"daily_revenue_report.read_revenue", "jobs/customer_ltv"}
@@ -35,8 +35,8 @@ def test_a_repository_becomes_one_graph(lineage: Lineage) -> None:
 
 
 def test_scanned_models_have_the_names_of_capture_dbt(lineage: Lineage) -> None:
-    lineage.capture_dbt(ORDERS / "target")
-    lineage.capture_scan(ORDERS)
+    lineage.capture.dbt(ORDERS / "target")
+    lineage.capture.scan(ORDERS)
     answer = lineage.trace("warehouse.raw.orders.order_total")
     assert {node.namespace for node in answer.nodes} == {"postgres://orders", "s3://shop-models"}
     assert [node.name for node in answer.nodes if node.field == "spend"]
@@ -73,7 +73,7 @@ def test_a_file_that_is_too_large_is_reported_and_the_others_are_read(tmp_path: 
 
 def test_a_missing_path_is_an_error(lineage: Lineage, tmp_path: Path) -> None:
     with pytest.raises(InvalidRequestError, match="no such file"):
-        lineage.capture_scan(tmp_path / "nope")
+        lineage.capture.scan(tmp_path / "nope")
 
 
 @pytest.mark.parametrize(
@@ -101,14 +101,14 @@ def test_odd_code_raises_no_error(code: str) -> None:
 
 
 def test_events_of_a_scan_are_well_formed(lineage: Lineage) -> None:
-    found = lineage.capture_scan(ORDERS, dry_run=True)
+    found = lineage.capture.scan(ORDERS, dry_run=True)
     for captured in found.events(0):
         event = json.loads(captured.raw)
         if "job" in event:
             facets = event["job"]["facets"]
             assert facets["sourceCodeLocation"]["path"] == facets["downriver_code"]["path"]
             assert facets["downriver_code"]["line"] >= 1
-    assert lineage.status().counts.events == 0
+    assert lineage.admin.status().counts.events == 0
 
 
 def test_a_file_is_found_by_the_end_of_its_path_if_only_one_matches(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def _columns(lineage: Lineage, entity: str, direction: str = "downstream") -> li
 
 def test_captured_statements_connect_into_a_chain_of_columns(lineage: Lineage) -> None:
     for sql in (CLEAN, SUMMARY):
-        assert lineage.capture_sql(sql).registered
+        assert lineage.capture.sql(sql).registered
     answer = lineage.trace("raw_orders.amount_cents")
     reached = {(node.name, node.field): node for node in answer.nodes}
     value = reached["customer_order_summary", "lifetime_value"]
@@ -64,22 +64,22 @@ def test_captured_statements_connect_into_a_chain_of_columns(lineage: Lineage) -
 
 
 def test_a_file_makes_a_job_event_and_a_run_makes_a_run_event(lineage: Lineage) -> None:
-    lineage.capture_sql(CLEAN)
+    lineage.capture.sql(CLEAN)
     assert {edge.confidence for edge in lineage.trace("raw_orders").edges} == {"declared"}
-    lineage.capture_sql(CLEAN, ran=True)
+    lineage.capture.sql(CLEAN, ran=True)
     assert {edge.confidence for edge in lineage.trace("raw_orders").edges} == {"exact"}
 
 
 def test_schemas_come_from_the_catalog(lineage: Lineage) -> None:
     lineage.ingest([_schema_event("pg", "shop.orders", "id", "total")])
-    found = lineage.capture_sql("CREATE TABLE copy AS SELECT * FROM shop.orders").lineage
+    found = lineage.capture.sql("CREATE TABLE copy AS SELECT * FROM shop.orders").lineage
     assert [str(edge.target) for edge in found.column_edges] == ["copy.id", "copy.total"]
     assert lineage.trace("orders.total").root.namespace == "pg"  # not a second orders
 
 
 def test_a_star_is_resolved_when_the_schema_becomes_known(lineage: Lineage) -> None:
-    lineage.capture_sql("CREATE TABLE copy AS SELECT * FROM shop.orders")
-    lineage.capture_sql("CREATE TABLE mart AS SELECT upper(total) AS label FROM copy")
+    lineage.capture.sql("CREATE TABLE copy AS SELECT * FROM shop.orders")
+    lineage.capture.sql("CREATE TABLE mart AS SELECT upper(total) AS label FROM copy")
     with pytest.raises(EntityNotFoundError):
         lineage.trace("shop.orders.total")
     assert _columns(lineage, "mart.label", "upstream") == ["copy.total", "shop.orders.*"]
@@ -98,21 +98,21 @@ def test_columns_excluded_from_a_star_stay_excluded_with_a_schema(
     lineage: Lineage,
 ) -> None:
     sql = "CREATE TABLE safe AS SELECT * EXCEPT (email) FROM customers"
-    (unknown,) = lineage.capture_sql(sql, dialect="bigquery").lineage.column_edges
+    (unknown,) = lineage.capture.sql(sql, dialect="bigquery").lineage.column_edges
     assert (str(unknown.source), unknown.expression) == ("customers.*", "* EXCEPT (email)")
     lineage.ingest([_schema_event("default", "customers", "id", "email")])
-    (known,) = lineage.capture_sql(sql, dialect="bigquery").lineage.column_edges
+    (known,) = lineage.capture.sql(sql, dialect="bigquery").lineage.column_edges
     assert (str(known.source), str(known.target)) == ("customers.id", "safe.id")
 
 
 def test_a_script_with_two_outputs_keeps_their_inputs_apart(lineage: Lineage) -> None:
-    lineage.capture_sql("INSERT INTO x SELECT a FROM s; INSERT INTO y SELECT b FROM t;", job="both")
+    lineage.capture.sql("INSERT INTO x SELECT a FROM s; INSERT INTO y SELECT b FROM t;", job="both")
     datasets = [node.name for node in lineage.trace("s").nodes if node.kind == "dataset"]
     assert datasets == ["s", "x"]
 
 
 def test_temporary_tables_are_replaced_by_the_tables_they_read(lineage: Lineage) -> None:
-    lineage.capture_sql(
+    lineage.capture.sql(
         "CREATE TEMP TABLE x AS SELECT a FROM s; INSERT INTO y (a) SELECT a FROM x;"
         "INSERT INTO z (b) SELECT b FROM t;",
         job="both",
@@ -122,15 +122,15 @@ def test_temporary_tables_are_replaced_by_the_tables_they_read(lineage: Lineage)
 
 
 def test_a_blind_spot_disappears_when_the_statement_is_fixed(lineage: Lineage) -> None:
-    lineage.capture_sql("INSERT INTO t SELECT a FROM s; EXECUTE IMMEDIATE v_sql", job="proc")
+    lineage.capture.sql("INSERT INTO t SELECT a FROM s; EXECUTE IMMEDIATE v_sql", job="proc")
     assert [spot.kind for spot in lineage.trace("s").blind_spots] == ["dynamic_sql"]
-    lineage.capture_sql("INSERT INTO t SELECT a FROM s", job="proc")
+    lineage.capture.sql("INSERT INTO t SELECT a FROM s", job="proc")
     assert lineage.trace("s").complete
 
 
 def test_a_dry_run_registers_nothing(lineage: Lineage) -> None:
-    assert not lineage.capture_sql(CLEAN, dry_run=True).registered
-    assert lineage.status().counts.events == 0
+    assert not lineage.capture.sql(CLEAN, dry_run=True).registered
+    assert lineage.admin.status().counts.events == 0
 
 
 def test_the_tracker_returns_what_the_requirements_ask_for(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_whatever_is_measured_the_monitor_goes_on(tmp_path_factory, measured: li
     events = [_as_json(event) for event in daily(measured)]
     with Lineage.open(str(tmp_path_factory.mktemp("odd"))) as lineage:
         lineage.ingest(events)
-        with lineage.reading() as (graph, reader):
+        with lineage.session.reading() as (graph, reader):
             inspector = Inspector(graph, reader, DriftLimits(), micros(20))
             for kind in (0, 1):
                 for node in reader.history.nodes_of_kind(kind):
@@ -140,8 +140,8 @@ def test_a_job_with_many_runs_is_read_by_its_last_ones(tmp_path: Path) -> None:
     events = [e for n in range(1200) for e in run("load", n / 24, writes=[output("t")])]
     with Lineage.open(str(tmp_path)) as lineage:
         lineage.ingest([encode(event) for event in events])
-        with lineage.reading() as view:
-            job = lineage.resolve("job:etl:load", view).node
+        with lineage.session.reading() as view:
+            job = lineage.session.resolve("job:etl:load", view).node
             reader = view.reader
             last = reader.history.runs(job, 300, micros(100))
             assert [run.run for run in last[-2:]] == [f"load-{1198 / 24}", f"load-{1199 / 24}"]

@@ -23,9 +23,9 @@ def writes(day: float, columns: dict[str, str], facets: dict[str, Any] | None = 
 
 
 def found_at(folder: Path, events: list[dict], day: float, entity: str = "t") -> list[Finding]:
-    with told(folder, events) as lineage, lineage.reading() as view:
+    with told(folder, events) as lineage, lineage.session.reading() as view:
         inspector = Inspector(*view, DriftLimits(), micros(day))
-        return inspector.inspect(lineage.resolve(entity, view).node)
+        return inspector.inspect(lineage.session.resolve(entity, view).node)
 
 
 def kinds(findings: list[Finding]) -> dict[str, str]:

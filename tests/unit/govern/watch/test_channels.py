@@ -37,14 +37,14 @@ def lineage(tmp_path: Path) -> Iterator[Lineage]:
 
 def tell(lineage: Lineage, section: dict, now: int = NOW) -> AlertDispatcher:
     watch = parse_watch(section)
-    lineage.monitor(watch).look(now)
+    lineage.govern.monitor(watch).look(now)
     couriers = AlertDispatcher(lineage.store, watch, lambda: now)
     couriers.tell_all()
     return couriers
 
 
 def waiting(lineage: Lineage) -> dict[str, int]:
-    return {channel.channel: channel.alerts for channel in lineage.waiting_alerts()}
+    return {channel.channel: channel.alerts for channel in lineage.govern.waiting_alerts()}
 
 
 def test_a_file_gets_a_line_of_json_for_each_alert(lineage: Lineage, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_dead_channel_keeps_its_alerts_and_holds_up_nobody(
     assert waiting(lineage) == {"pager": 3}
     assert len(path.read_text().splitlines()) == 3
     assert "pager" in caplog.text
-    assert "s3cret" not in caplog.text + repr(lineage.waiting_alerts())
+    assert "s3cret" not in caplog.text + repr(lineage.govern.waiting_alerts())
     with running_hook(port) as hook:
         watch = parse_watch({"channels": channels})
         AlertDispatcher(lineage.store, watch, lambda: NOW + 1_000_000).tell_all()
@@ -130,21 +130,21 @@ def test_a_server_that_refuses_or_hangs_is_tried_again(
         section = {"channels": [{"type": "webhook", "url": "${HOOK}", "timeout_seconds": 0.3}]}
         hook.status = 503
         tell(lineage, section)
-        assert lineage.waiting_alerts()[0].error == "answered 503"
+        assert lineage.govern.waiting_alerts()[0].error == "answered 503"
         hook.status = 302
         AlertDispatcher(lineage.store, parse_watch(section), lambda: NOW + HOUR).tell_all()
-        assert lineage.waiting_alerts()[0].error == "answered 302"
+        assert lineage.govern.waiting_alerts()[0].error == "answered 302"
         hook.status, hook.delay = 200, 1.0
         started = time.monotonic()
         AlertDispatcher(lineage.store, parse_watch(section), lambda: NOW + 2 * HOUR).tell_all()
         assert time.monotonic() - started < 0.9
-        assert lineage.waiting_alerts()[0].attempts == 3
+        assert lineage.govern.waiting_alerts()[0].attempts == 3
 
 
 def test_a_courier_that_died_while_sending_is_replaced(lineage: Lineage, tmp_path: Path) -> None:
     path = tmp_path / "alerts.jsonl"
     watch = parse_watch({"channels": [{"type": "file", "path": str(path)}]})
-    lineage.monitor(watch).look(NOW)
+    lineage.govern.monitor(watch).look(NOW)
     with lineage.store.ledger() as ledger:  # claimed, and never heard of again
         assert len(ledger.claim("file-1", NOW, NOW + HOUR, 100)) == 3
     AlertDispatcher(lineage.store, watch, lambda: NOW).tell_all()
@@ -199,7 +199,7 @@ def test_couriers_work_in_the_background_until_stopped(lineage: Lineage, tmp_pat
     watch = parse_watch({"channels": [{"type": "file", "path": str(path)}]})
     couriers = AlertDispatcher(lineage.store, watch, lambda: NOW)
     couriers.start()
-    lineage.monitor(watch).look(NOW)
+    lineage.govern.monitor(watch).look(NOW)
     couriers.wake()
     deadline = time.monotonic() + 10
     while not path.exists() and time.monotonic() < deadline:

@@ -51,7 +51,7 @@ def look(
     """Start afresh, as after a restart, and look once."""
     with Lineage.open(str(folder)) as lineage:
         lineage.ingest([encode(event) for event in events])
-        return lineage.monitor(watch or WatchConfig()).look(micros(day))
+        return lineage.govern.monitor(watch or WatchConfig()).look(micros(day))
 
 
 def news(found: MonitorRound) -> dict[str, list[str]]:
@@ -95,7 +95,7 @@ def test_a_finding_carries_downstream_owner_severity_and_evidence(tmp_path: Path
     assert shift.evidence[0].run == f"load-{DAYS - 1}"
     assert found["column_retyped"].severity.value == "critical"  # someone reads it
     with Lineage.open(str(tmp_path)) as lineage:
-        assert lineage.find_event(shift.evidence[0].event)
+        assert lineage.trace.find_event(shift.evidence[0].event)
 
 
 def test_a_late_run_is_told_when_its_time_has_come_and_again_when_a_turn_is_missed(
@@ -104,7 +104,7 @@ def test_a_late_run_is_told_when_its_time_has_come_and_again_when_a_turn_is_miss
     with Lineage.open(str(tmp_path)) as lineage:
         events = [e for day in range(DAYS) for e in run("load", day, writes=[output("raw")])]
         lineage.ingest([encode(event) for event in events])
-        monitor = lineage.monitor(WatchConfig())
+        monitor = lineage.govern.monitor(WatchConfig())
         assert news(monitor.look(micros(DAYS - 0.5))) == {}
         assert news(monitor.look(micros(DAYS, 2))) == {}  # two hours: within what is allowed
         late = monitor.look(micros(DAYS, 4))
@@ -122,12 +122,12 @@ def test_only_what_changed_is_looked_at(tmp_path: Path) -> None:
     with Lineage.open(str(tmp_path)) as lineage:
         quiet = [dataset_event(f"d{n}") for n in range(50)]
         lineage.ingest([encode(event) for event in quiet])
-        monitor = lineage.monitor(WatchConfig())
+        monitor = lineage.govern.monitor(WatchConfig())
         assert monitor.look(micros(0)).inspected == 50
         assert monitor.look(micros(0)).inspected == 0
         lineage.ingest([encode(dataset_event("d7", at="2026-02-01T00:00:00Z"))])
         assert monitor.look(micros(0)).inspected == 1
-        lineage.rebuild()
+        lineage.admin.rebuild()
         assert monitor.look(micros(0)).inspected == 50  # numbers may mean something else now
 
 
@@ -151,11 +151,11 @@ def test_other_settings_look_at_everything_again(tmp_path: Path) -> None:
 def test_since_tells_only_of_what_began_later(tmp_path: Path) -> None:
     with Lineage.open(str(tmp_path)) as lineage:
         lineage.ingest([encode(event) for event in weeks()])
-        monitor = lineage.monitor(WatchConfig())
+        monitor = lineage.govern.monitor(WatchConfig())
         assert news(monitor.look(micros(DAYS - 0.8), since=micros(DAYS - 0.95))) == {
             "opened": ["run_failed"]
         }
-        assert lineage.findings().total == 3
+        assert lineage.govern.findings().total == 3
 
 
 def busy() -> list[dict]:
@@ -180,7 +180,9 @@ FOUND = [
 
 
 def open_findings(lineage: Lineage) -> set[tuple[str, ...]]:
-    return {(f.id, *f.fingerprint, f.first_seen) for f in lineage.findings(limit=1000).findings}
+    return {
+        (f.id, *f.fingerprint, f.first_seen) for f in lineage.govern.findings(limit=1000).findings
+    }
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -191,28 +193,28 @@ def test_any_order_any_duplicates_and_any_number_of_looks_end_in_the_same_open_f
     now = micros(DAYS - 0.8)
     with Lineage.open(str(tmp_path_factory.mktemp("once"))) as lineage:
         lineage.ingest(EVENTS)
-        lineage.monitor(WatchConfig()).look(now)
+        lineage.govern.monitor(WatchConfig()).look(now)
         expected = open_findings(lineage)
-        assert sorted(f.kind.value for f in lineage.findings().findings) == FOUND
+        assert sorted(f.kind.value for f in lineage.govern.findings().findings) == FOUND
     chance = random.Random(seed)
     told = [*EVENTS, *chance.choices(EVENTS, k=20)]
     chance.shuffle(told)
     with Lineage.open(str(tmp_path_factory.mktemp("shuffled"))) as lineage:
-        monitor = lineage.monitor(WatchConfig())
+        monitor = lineage.govern.monitor(WatchConfig())
         for part in range(looks):
             lineage.ingest(told[part::looks])
             monitor.look(now)
         assert open_findings(lineage) == expected
-        before = lineage.findings(limit=1000).findings
+        before = lineage.govern.findings(limit=1000).findings
         monitor.look(now)
-        assert lineage.findings(limit=1000).findings == before  # nothing flickers
+        assert lineage.govern.findings(limit=1000).findings == before  # nothing flickers
 
 
 def test_what_is_found_at_a_node_is_about_that_node(tmp_path: Path) -> None:
     """Else looking at one node would resolve what only looking at another one finds."""
     with Lineage.open(str(tmp_path)) as lineage:
         lineage.ingest(EVENTS)
-        with lineage.reading() as (graph, reader):
+        with lineage.session.reading() as (graph, reader):
             inspector = Inspector(graph, reader, WatchConfig(), micros(DAYS - 0.8))
             nodes = [n for kind in (0, 1) for n in reader.history.nodes_of_kind(kind)]
             for node, spoken in graph.nodes.identities.display_names(nodes, reader).items():

@@ -35,12 +35,12 @@ def test_only_new_batches_are_taken_in(tmp_path: Path) -> None:
     events = weeks()
     add_batch(folder, events[:20])
     with Lineage.open(str(tmp_path / "store")) as lineage:
-        assert lineage.take_from_lake(folder.location) == 20
-        assert lineage.take_from_lake(folder.location) == 0
+        assert lineage.govern.take_from_lake(folder.location) == 20
+        assert lineage.govern.take_from_lake(folder.location) == 0
         add_batch(folder, events[15:])  # five of them are known
-        assert lineage.take_from_lake(folder.location) == len(events) - 20
+        assert lineage.govern.take_from_lake(folder.location) == len(events) - 20
     with Lineage.open(str(tmp_path / "store")) as lineage:
-        assert lineage.take_from_lake(folder.location) == 0
+        assert lineage.govern.take_from_lake(folder.location) == 0
 
 
 def test_the_monitor_follows_a_lake(tmp_path: Path) -> None:
@@ -56,4 +56,4 @@ def test_the_monitor_follows_a_lake(tmp_path: Path) -> None:
 
 def test_no_lake_is_an_error(tmp_path: Path) -> None:
     with Lineage.open(str(tmp_path / "store")) as lineage, pytest.raises(LakeNotFoundError):
-        lineage.take_from_lake(str(tmp_path / "nowhere"))
+        lineage.govern.take_from_lake(str(tmp_path / "nowhere"))

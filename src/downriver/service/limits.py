@@ -1,0 +1,9 @@
+"""Default sizes of answers and default namespaces. This module imports nothing heavy."""
+
+from __future__ import annotations
+
+DEFAULT_LIMIT = 1000  # nodes of a trace
+DEFAULT_FINDINGS = 100
+MOST_RELATED = 1_000_000
+MOST_EXPORTED = 100_000
+DBT_NAMESPACE = "dbt"  # of dbt's jobs
