@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from downriver.service import Lineage
+from downriver.service.session import StoreSession
 from downriver.store.catalog.projection import Projection
 from downriver.store.catalog.tables import CatalogTable
 from downriver.store.postgres import PostgresStore
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
 
 class NaiveLineage(Lineage):
     """Writes each event by itself, in the order they come."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.session = NaiveSession(store)
+
+
+class NaiveSession(StoreSession):
+    """Commits each event in a transaction of its own."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)

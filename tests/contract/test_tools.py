@@ -73,7 +73,7 @@ def context(tracker, repo):
     }
     told = [{"eventTime": "2026-01-01T00:00:00Z", "dataset": orders}, failed]
     with Lineage.open(":memory:") as elsewhere:
-        elsewhere.capture_sql(QUERY, job="revenue", path="models/revenue.sql", dialect="duckdb")
+        elsewhere.capture.sql(QUERY, job="revenue", path="models/revenue.sql", dialect="duckdb")
         with elsewhere.store.reader() as reader:
             captured = [decompress(entry.body) for entry in reader.log.entries()]
     tracker.sync.backend.send([*(json.dumps(event).encode() for event in told), *captured])
@@ -135,7 +135,7 @@ def test_a_server_with_the_code_writes_patches_for_it(tmp_path, repo):
         serving(store) as url,
         closing(lineage_sync(url)) as sync,
     ):
-        store.capture_sql(QUERY, job="revenue", path="models/revenue.sql", dialect="duckdb")
+        store.capture.sql(QUERY, job="revenue", path="models/revenue.sql", dialect="duckdb")
         context = ToolContext(Tracker(sync), None, None)
         assert "SUM(total) AS total" in use(context, "suggest_fix", CHANGE)["diff"]
 
@@ -143,6 +143,8 @@ def test_a_server_with_the_code_writes_patches_for_it(tmp_path, repo):
 def test_a_patch_never_reads_outside_the_code(tmp_path, repo):
     (tmp_path / "secret.sql").write_text(QUERY)
     with closing(lineage_sync(":memory:")) as sync:
-        sync.backend.capture_sql(QUERY, job="revenue", path="../secret.sql", dialect="duckdb")
+        sync.backend.lineage.capture.sql(
+            QUERY, job="revenue", path="../secret.sql", dialect="duckdb"
+        )
         found = sync.suggest_fix("orders.amount", to="total", root=repo)
     assert (found.absent, "secret" in found.diff) == (["../secret.sql"], False)

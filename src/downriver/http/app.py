@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
@@ -272,6 +273,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 )
 
 
+_SIMULATION_THREADS = 4
+
+
 def build_app(lineage: Lineage) -> Starlette:
     """Return the application that serves one store."""
     access = AccessControl(lineage)
@@ -298,7 +302,7 @@ def build_app(lineage: Lineage) -> Starlette:
             Exception: errors.answer_fault,
         },
     )
-    app.state.context = AppContext(lineage, max_body)
+    app.state.context = AppContext(lineage, max_body, CapacityLimiter(_SIMULATION_THREADS))
     return app
 
 

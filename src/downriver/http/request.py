@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import zlib
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
+from anyio import to_thread
 from starlette.responses import Response
 
 from downriver.errors import EventTooLargeError, InvalidEventError, InvalidRequestError
 from downriver.openlineage.wire import decode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from anyio import CapacityLimiter
     from starlette.requests import Request
 
     from downriver.service import Lineage
@@ -25,12 +30,23 @@ class AppContext(NamedTuple):
 
     lineage: Lineage
     max_body: int
+    simulation_threads: CapacityLimiter
 
 
 def context_of(request: Request) -> AppContext:
     """Return the context of the application."""
     context: AppContext = request.app.state.context
     return context
+
+
+async def run_simulation(request: Request, question: Callable[..., T], *arguments: Any) -> T:
+    """Run a question about changes in one of a few threads.
+
+    Such a question may take seconds. It must not occupy every thread and every connection to the
+    store, so that traces are answered meanwhile.
+    """
+    limiter = context_of(request).simulation_threads
+    return await to_thread.run_sync(partial(question, *arguments), limiter=limiter)
 
 
 def json_response(body: Any, status: int = 200) -> Response:

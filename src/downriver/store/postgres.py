@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from downriver.store.port import Row, SqlQueries, StoreState
     from downriver.store.postgres_arrays import PostgresArray
 
-_MOST_READERS = 8
+_MOST_READERS = 16  # more than the threads that simulate changes: a trace finds one free
 _WAIT_FOR_READER = 30.0
 _SCAN_ROWS = 50_000
 

@@ -166,7 +166,7 @@ class Recorded:
 
 def test_a_push_writes_every_node_and_edge_once(store):
     driver = Recorded()
-    found = store.piece("gold/revenue", focus="total")
+    found = store.export.subgraph("gold/revenue", focus="total")
     assert push_cypher(found, driver, "neo4j") == (len(found.nodes), len(found.edges))
     rows = [row for query, given in driver.ran for row in given.get("rows", ())]
     assert {row["id"] for row in rows if "id" in row} == {node.id for node in found.nodes}
@@ -179,14 +179,14 @@ def test_a_push_writes_every_node_and_edge_once(store):
 
 
 def test_focus_follows_one_column(store):
-    found = store.piece("gold/revenue", focus="total")
+    found = store.export.subgraph("gold/revenue", focus="total")
     assert {node.kind for node in found.nodes} == {"column"}
     with pytest.raises(EntityNotFoundError):
-        store.piece("gold/revenue", focus="totl")
+        store.export.subgraph("gold/revenue", focus="totl")
 
 
 def test_what_is_certified_personal_or_broken_is_marked(store):
-    found = {node.id: node.marks for node in store.piece("silver/orders").nodes}
+    found = {node.id: node.marks for node in store.export.subgraph("silver/orders").nodes}
     assert found["dataset:s3://lake:gold/revenue"] == ["certified", "pii"]
     assert found["dataset:s3://lake:silver/orders"] == ["broken"]
     assert found["job:etl:clean"] == ["broken"]
@@ -197,7 +197,7 @@ def test_what_is_certified_personal_or_broken_is_marked(store):
 
 
 def test_a_diff_marks_what_came_since(store):
-    found = store.piece("silver/orders", diff="2026-01-15T00:00:00Z")
+    found = store.export.subgraph("silver/orders", diff="2026-01-15T00:00:00Z")
     marks = {node.name: node.marks for node in found.nodes}
     assert "added" in marks["gold/revenue"]
     assert "added" not in marks["raw/orders"]
@@ -209,7 +209,7 @@ def test_a_diff_marks_what_came_since(store):
 def test_a_diff_marks_what_went(store):
     later = event("clean", "2026-06-01T00:00:00Z", ["raw/orders_v2"], [table("silver/orders")])
     store.ingest([later])
-    found = store.piece("silver/orders", "upstream", diff="2026-01-15T00:00:00Z")
+    found = store.export.subgraph("silver/orders", "upstream", diff="2026-01-15T00:00:00Z")
     changes = {edge.source: edge.change for edge in found.edges}
     assert changes["dataset:s3://lake:raw/orders"] == "removed"
     assert changes["dataset:s3://lake:raw/orders_v2"] == "added"

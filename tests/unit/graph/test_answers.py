@@ -299,7 +299,7 @@ def test_a_rebuild_elsewhere_changes_no_answer(lineage: Lineage, tmp_path: Path)
     lineage.ingest([run("j1", ["a"], ["b"], facets=facets), run("j2", ["b"], ["c"])])
     before = lineage.trace("a"), lineage.trace("a.x")
     with Lineage.open(lineage.store.url) as other:
-        other.rebuild()
+        other.admin.rebuild()
         other.ingest([run("j3", ["c"], ["d"])])
     assert lineage.trace("a.x") == before[1]
     assert names(lineage, "a") == sorted([*(n.name for n in before[0].nodes), "d", "j3"])

@@ -160,6 +160,6 @@ def test_threads_may_ask_while_others_write(lineage):
 
 def test_one_that_was_prepared_answers_from_what_is_written_later_too(lineage, other):
     lineage.ingest([run_event("j", ["a"], ["b"])])
-    other.prepare()
+    other.session.prepare()
     lineage.ingest([run_event("k", ["b"], ["c"])])
     assert names(other.trace("a")) == ["a", "b", "c", "j", "k"]

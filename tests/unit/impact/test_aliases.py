@@ -65,7 +65,7 @@ def test_each_consumer_is_counted_once_in_either_order(
     capture_dbt(estate.lineage, project)
     estate.lineage.capture.scan(project)
     with Lineage.open(str(tmp_path / "other")) as other:
-        other.capture_scan(project)
+        other.capture.scan(project)
         capture_dbt(other, project)
         assert consumers(other) == consumers(estate.lineage)
     assert consumers(estate.lineage) == CONSUMERS

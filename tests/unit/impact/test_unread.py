@@ -410,7 +410,7 @@ def known(repository: Path) -> Iterator[Lineage]:
 
 
 def judged(known: Lineage, *pairs: FilePair) -> Verdict:
-    return decide(known.impact_of_files(list(pairs)))
+    return decide(known.impact.of_files(list(pairs)))
 
 
 @PROPERTY

@@ -8,7 +8,7 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 
 from downriver.errors import InvalidEventError, InvalidRequestError
-from downriver.http.request import context_of, json_response, read_body, read_struct
+from downriver.http.request import context_of, json_response, read_body, read_struct, run_simulation
 from downriver.impact import UploadedFiles, decide, parse_changes, parse_policy
 from downriver.model.answers import BlindSpot
 from downriver.model.verdicts import Effect, ImpactRequest
@@ -58,7 +58,7 @@ async def post_impact(request: Request) -> Response:
     if not isinstance(asset, str) or not asset:
         raise InvalidRequestError("asset_id", "missing")
     changes = parse_changes(body.get("proposed_changes"), dataset=asset, field="proposed_changes")
-    impact = await run_in_threadpool(context_of(request).lineage.impact, changes)
+    impact = await run_simulation(request, context_of(request).lineage.impact, changes)
     return json_response(_report(asset, decide(impact)))
 
 
@@ -83,7 +83,7 @@ async def post_gate(request: Request) -> Response:
     body = await _read_object(request)
     lineage = context_of(request).lineage
     policy = parse_policy(body.get("policy"))
-    impact = await run_in_threadpool(_impact_of, lineage, body)
+    impact = await run_simulation(request, _impact_of, lineage, body)
     return json_response(await run_in_threadpool(lineage.impact.gate, impact, policy))
 
 
@@ -113,7 +113,7 @@ async def post_impact_request(request: Request) -> Response:
     """Return the impact of one change: `{"entity_id": …, "change_type": …, "column": …}`."""
     body = await read_struct(request, PolicyImpactRequest)
     policy = parse_policy(body.policy)
-    answer = await run_in_threadpool(context_of(request).lineage.impact.analyze, body, policy)
+    answer = await run_simulation(request, context_of(request).lineage.impact.analyze, body, policy)
     return json_response(answer)
 
 
@@ -121,5 +121,7 @@ async def post_fix(request: Request) -> Response:
     """Write the patch for a change without applying it: `{"entity_id": …, …, "files": {…}}`."""
     body = await read_struct(request, FixRequest)
     code = None if body.files is None else UploadedFiles(body.files)
-    answer = await run_in_threadpool(context_of(request).lineage.impact.suggest_fix, body, code)
+    answer = await run_simulation(
+        request, context_of(request).lineage.impact.suggest_fix, body, code
+    )
     return json_response(answer)
