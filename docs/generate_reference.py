@@ -8,6 +8,8 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -174,18 +176,50 @@ def _python() -> Iterator[str]:
 
 def _class(name: str, kind: type) -> Iterator[str]:
     yield from (f"## `{name}`", "", _prose(_doc(kind)), "")
+    if issubclass(kind, BaseException):
+        return
+    yield from _methods(kind, "")
+    for member, value in vars(kind).items():
+        if isinstance(value, cached_property):
+            yield from (f"### `{name}.{member}`", "", _prose(_doc(value)), "")
+            yield from _methods(_part(value), f"{member}.")
+
+
+def _methods(kind: type, prefix: str) -> Iterator[str]:
     members = [
         (member, value)
-        for member, value in inspect.getmembers(kind)
-        if not member.startswith("_") and inspect.isroutine(value) and _doc(value)
+        for member, value in inspect.getmembers(kind, inspect.isroutine)
+        if not isinstance(value, cached_property) and _doc(value)
+        if not member.startswith("_") or (prefix and member == "__call__")
     ]
-    if not members or issubclass(kind, BaseException):
+    if not members:
         return
     yield from ("| method | does |", "|---|---|")
     for member, value in members:
         summary = _doc(value).split("\n\n")[0]
-        yield f"| `{member}{_cell(_signature(value))}` | {_cell(summary)} |"
+        called = prefix.rstrip(".") if member == "__call__" else f"{prefix}{member}"
+        yield f"| `{called}{_cell(_signature(value))}` | {_cell(summary)} |"
     yield ""
+
+
+def _part(value: cached_property[Any]) -> type:
+    """Return the class of a part of `Lineage`, which only its annotation names."""
+    name = value.func.__annotations__["return"]
+    module = import_module(f"downriver.service.{_PART_MODULES[name]}")
+    part: type = getattr(module, name)
+    return part
+
+
+_PART_MODULES = {
+    "AdminApi": "admin",
+    "CaptureApi": "capture",
+    "EntityApi": "entities",
+    "ExportApi": "export",
+    "FlowApi": "flows",
+    "GovernApi": "govern",
+    "ImpactApi": "impact",
+    "TraceApi": "trace",
+}
 
 
 def _signature(thing: Callable[..., Any]) -> str:
