@@ -1,4 +1,4 @@
-"""OpenLineage in and out: wire format, and `fold`, which turns an event into facts."""
+"""OpenLineage: the wire format, the facets, and `fold`, which turns an event into facts."""
 
 from downriver.openlineage.fold import fold
 from downriver.openlineage.wire import Event, parse_event, split_events

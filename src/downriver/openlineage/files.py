@@ -1,4 +1,4 @@
-"""Events in files: JSON lines, arrays or single documents, plain or gzip; whole directories."""
+"""Events in files and directories: JSON lines, arrays or single documents, plain or gzip."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ GZIP = b"\x1f\x8b"
 
 
 class EventRecord(NamedTuple):
-    """An event, or why there is none, at a place in a file.
+    """An event at a place in a file, or the problem that there is.
 
-    `offset` is the byte of the (unpacked) stream at which its line begins, or its document;
-    `position` its place among the events there.
+    `offset` is the byte in the decompressed stream where its line or document begins; `position` is
+    its index among the events of that line or document.
     """
 
     where: str
@@ -35,7 +35,7 @@ class EventRecord(NamedTuple):
 
 
 def list_event_files(names: Iterable[str]) -> list[Path]:
-    """Return the files meant: each named one, and those with events in each named directory."""
+    """Return the given files, and the event files in the given directories."""
     files: list[Path] = []
     for name in names:
         path = Path(name)
@@ -51,7 +51,7 @@ def list_event_files(names: Iterable[str]) -> list[Path]:
 
 
 def read_event_file(path: Path) -> Iterator[tuple[EventRecord, int]]:
-    """Yield the events of a file, each with how many bytes of the file have been read."""
+    """Yield the events of a file, each with the number of bytes read so far."""
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == GZIP
@@ -66,9 +66,10 @@ def read_event_file(path: Path) -> Iterator[tuple[EventRecord, int]]:
 def read_events(
     stream: IO[bytes], name: str, *, offset: int = 0, lines: bool = False
 ) -> Iterator[EventRecord]:
-    """Yield the events of a stream: one or an array on each line, or all of it one document.
+    """Yield the events of a stream of JSON lines, or of one JSON document.
 
-    `offset` is where in its file the stream begins. `lines`: it is known not to be one document.
+    `offset` is the place in the file where the stream begins. With `lines`, the stream is known to
+    be JSON lines.
     """
     for number, line in enumerate(stream, 1):
         if not lines and line.strip():
@@ -82,7 +83,7 @@ def read_events(
 
 
 def is_whole(line: bytes) -> bool:
-    """Tell a line that is JSON by itself from one that only begins it."""
+    """Return whether a line is complete JSON, and not only the beginning of a document."""
     try:
         decode(line, msgspec.Raw)
     except InvalidEventError:
@@ -91,7 +92,7 @@ def is_whole(line: bytes) -> bool:
 
 
 def _document(body: bytes, name: str, first_line: int, offset: int) -> Iterator[EventRecord]:
-    """Read a body that is one JSON document, or else line by line: only its first one is bad."""
+    """Read a body as one JSON document or, if it is not one, line by line."""
     if is_whole(body):
         events = split_events(body.strip())
         for index, raw in enumerate(events):

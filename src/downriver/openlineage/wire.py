@@ -1,7 +1,7 @@
-"""The OpenLineage envelope: tolerant about what producers vary, strict about who and when.
+"""The OpenLineage envelope. It accepts the variations of producers, but needs a subject and a time.
 
-Facets stay raw bytes here. Most are never looked into, and those that are (`facets.py`) are
-recognised by the hash of their bytes and decoded once.
+Facets stay raw bytes here. Most are never decoded; those that are (`facets/`) are recognised by the
+hash of their bytes and decoded once.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class WireEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Event(msgspec.Struct):
-    """A readable event: its bytes as sent, their digest and time, and the decoded envelope."""
+    """A parsed event: its bytes as sent, their digest and time, and the decoded envelope."""
 
     raw: bytes
     ref: EventRef
@@ -81,7 +81,7 @@ _PATH = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 
 
 def parse_event(raw: bytes) -> Event:
-    """Read one event, or raise InvalidEventError naming the field that is wrong."""
+    """Parse one event, or raise InvalidEventError with the field that is wrong."""
     wire = _parse_envelope(raw)
     _check_subject(wire)
     ref = EventRef(parse_time(wire.eventTime, "eventTime"), hashlib.sha256(raw).digest())
@@ -110,8 +110,8 @@ def split_events(body: bytes) -> list[bytes]:
         return [body]
     start = body.index(b"[") + 1
     events = []
-    # One escape that cannot be read must not cost the others. What stands in for it is as long, so
-    # each event is found again in the body as sent.
+    # One invalid escape must not make the other events unreadable. Its replacement has the same
+    # length, so that each event is found at the same place in the body as sent.
     readable = _without_unstorable(body)
     for item in decode(readable, list[Raw]):
         event = bytes(item)
@@ -122,28 +122,28 @@ def split_events(body: bytes) -> list[bytes]:
 
 
 def parse_time(text: str, field: str) -> int:
-    """Return µs since the epoch. No zone means UTC; digits past the microsecond are dropped."""
+    """Return µs since the epoch. No zone means UTC; digits after the microsecond are ignored."""
     try:
-        # Dropped before msgspec sees them: it would round 23:59:59.9999999 into the next day.
+        # Removed first, because msgspec rounds 23:59:59.9999999 up to the next day.
         moment = msgspec.convert(_PAST_THE_MICROSECOND.sub("", text.strip()), dt.datetime)
     except msgspec.ValidationError:
         moment = _parse_odd_time(text, field)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=dt.timezone.utc)
     micros = (moment - _EPOCH) // _MICROSECOND
-    if not _FIRST_MOMENT <= micros <= _LAST_MOMENT:  # in UTC it falls outside years 1 to 9999
+    if not _FIRST_MOMENT <= micros <= _LAST_MOMENT:  # outside the years 1 to 9999 in UTC
         raise _not_a_time(text, field)
     return micros
 
 
-@lru_cache(4096)  # many edges of an answer are of one moment
+@lru_cache(4096)  # many edges of an answer have the same time
 def render_time(micros: int) -> str:
     """Return the RFC 3339 text of a moment."""
     return (_EPOCH + micros * _MICROSECOND).isoformat().replace("+00:00", "Z")
 
 
 def decode(raw: bytes, kind: type[T]) -> T:
-    """Decode JSON into `kind`, or raise InvalidEventError with the place and reason."""
+    """Decode JSON into `kind`, or raise InvalidEventError with the field and the reason."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
@@ -157,7 +157,7 @@ def _parse_envelope(raw: bytes) -> WireEvent:
         raise _explain(exc) from exc
 
 
-# Every escape that may be unstorable; and `\\\\`, lest what follows one be taken for an escape.
+# Every escape that may be unstorable, and `\\\\`, so that the character after it is not an escape.
 _ESCAPE = re.compile(
     rb"\\(?:\\|u0000|u[dD][c-fC-F][0-9a-fA-F]{2}"
     rb"|u[dD][89abAB][0-9a-fA-F]{2}(?P<low>\\u[dD][c-fC-F][0-9a-fA-F]{2})?)"
@@ -165,13 +165,13 @@ _ESCAPE = re.compile(
 
 
 def _readable(raw: bytes) -> bytes:
-    """Return the bytes to read names and facets from; the log keeps what was sent.
+    """Return the bytes to parse; the log keeps the bytes as sent.
 
-    NUL (which PostgreSQL text cannot hold) and lone surrogates (which UTF-8 cannot) are escapes
-    that real producers send, so they are read as U+FFFD instead of costing the event.
+    Some producers send escapes of NUL, which PostgreSQL text cannot hold, and of lone surrogates,
+    which UTF-8 cannot hold. They are read as U+FFFD, so that the event is not rejected.
     """
     if not raw.isascii():
-        raw.decode()  # raw facets are not checked by the decoder
+        raw.decode()  # the decoder does not check raw facets
     return _without_unstorable(raw)
 
 
@@ -188,9 +188,7 @@ def _check_subject(wire: WireEvent) -> None:
         if wire.run is not UNSET:
             raise InvalidEventError("job", "missing; a run belongs to a job")
         if wire.dataset is UNSET:
-            raise InvalidEventError(
-                "job", "the event has no job and no dataset, so it says nothing of anything"
-            )
+            raise InvalidEventError("job", "event has no job, run or dataset")
     elif not wire.job.name:
         raise InvalidEventError("job.name", "empty")
     if wire.run is not UNSET and not wire.run.runId:
@@ -212,7 +210,7 @@ _ODD_TIME = re.compile(
 
 
 def _parse_odd_time(text: str, field: str) -> dt.datetime:
-    """Read ISO 8601 the RFC does not allow: no seconds, `+0200`, Java's `[Europe/Paris]`."""
+    """Parse ISO 8601 that the RFC does not allow: no seconds, `+0200`, `[Europe/Paris]`."""
     match = _ODD_TIME.match(text)
     if match is None:
         raise _not_a_time(text, field)
