@@ -73,7 +73,7 @@ def _project_of(target: Path) -> Path:
 
 
 def _as_json(found: DbtCapture, *, registered: bool) -> dict[str, Any]:
-    summary: dict[str, Any] = msgspec.to_builtins(found)
+    summary: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(found, events=[]))
     summary["events"] = len(found.events)
     return {**summary, "registered": registered}
 
