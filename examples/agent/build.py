@@ -1,4 +1,4 @@
-"""A lineage graph from a description: say what the pipelines do, and ask what came of it.
+"""Build a lineage graph from a description, and query it.
 
     python examples/agent/build.py
 

@@ -1,4 +1,4 @@
-"""Lineage of Python functions: a decorator says what one reads and writes.
+"""Lineage of Python functions: a decorator declares inputs and outputs.
 
 python examples/agent/decorated.py
 """

@@ -1,4 +1,4 @@
-"""A gate before deployment: may this change ship? The policy decides, a model may explain.
+"""A gate before deployment: the policy decides about a change, a model may explain.
 
 python examples/agent/gate.py
 """

@@ -1,4 +1,4 @@
-"""Lineage from the SQL of jobs, captured where they run; no agent is needed for that.
+"""Capture lineage from the SQL of jobs. This needs no agent.
 
 python examples/agent/sql_jobs.py
 """

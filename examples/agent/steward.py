@@ -1,4 +1,4 @@
-"""A steward for everyday questions: origins, new flows, diagrams, risks.
+"""A steward for daily questions: sources, new flows, diagrams, risks.
 
 python examples/agent/steward.py
 """

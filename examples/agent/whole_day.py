@@ -1,4 +1,4 @@
-"""All of it in one run: build the graph, capture SQL, judge a change, draw it for the review.
+"""All parts in one run: build the graph, capture SQL, assess a change, export a diagram.
 
 python examples/agent/whole_day.py
 """

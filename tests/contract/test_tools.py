@@ -1,4 +1,4 @@
-"""Every tool, whoever holds the lineage: a store here, memory, PostgreSQL or a server."""
+"""Every tool on every backend: a local store, memory, PostgreSQL and a server."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_every_tool_answers(context):
     assert found["gate_change"]["decision"] == "BLOCKED"
 
 
-def test_a_patch_is_for_the_files_here(context, repo):
+def test_a_patch_is_written_for_the_local_files(context, repo):
     found = use(context, "suggest_fix", CHANGE)
     assert "--- a/models/revenue.sql" in found["diff"]
     assert "SUM(total) AS total" in found["diff"]
@@ -105,7 +105,7 @@ def test_a_patch_is_for_the_files_here(context, repo):
     )
 
 
-def test_a_patch_cannot_be_for_files_no_one_knows(context):
+def test_a_patch_needs_a_code_folder(context):
     with pytest.raises(InvalidRequestError, match="no code is known here"):
         use(context._replace(root=None), "suggest_fix", CHANGE)
     found = context.tracker.sync.suggest_fix("orders.amount", to="total", root="no such folder")
@@ -113,7 +113,7 @@ def test_a_patch_cannot_be_for_files_no_one_knows(context):
     assert found["absent"] == ["models/revenue.sql"]
 
 
-def test_a_gate_decides_by_the_policy_beside_the_tracker(context):
+def test_the_gate_uses_the_policy_of_the_context(context):
     lenient = parse_policy({"breaking": "CAUTION", "incomplete": "APPROVED"})
     assert use(context._replace(policy=lenient), "gate_change", CHANGE)["decision"] == "CAUTION"
     assert use(context, "gate_change", CHANGE)["decision"] == "BLOCKED"

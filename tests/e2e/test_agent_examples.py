@@ -1,4 +1,4 @@
-"""The examples of the agent, run as people run them: without a key, and against a model's API."""
+"""The examples of the agent run without a key, and with the API of a model."""
 
 from __future__ import annotations
 

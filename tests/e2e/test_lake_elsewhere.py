@@ -1,4 +1,4 @@
-"""The lake where others would run it: on executors of their own, in Delta's tables, by Connect."""
+"""The lake on a standalone cluster, with Delta tables, and on Spark Connect."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def expected() -> list[tuple[str, ...]]:
     )
 
 
-def test_on_executors_of_their_own_in_tables_of_delta(
+def test_a_standalone_cluster_with_delta_tables(
     tmp_path: Path, expected: list[tuple[str, ...]]
 ) -> None:
     try:
@@ -70,7 +70,7 @@ def test_on_executors_of_their_own_in_tables_of_delta(
     assert edges_of(downriver(tmp_path, "query", EDGES, "--json", **environment)) == expected
 
 
-def test_by_spark_connect(tmp_path: Path, expected: list[tuple[str, ...]]) -> None:
+def test_spark_connect(tmp_path: Path, expected: list[tuple[str, ...]]) -> None:
     environment = {"SPARK_REMOTE": "local[1]"}  # PySpark starts a server for it
     downriver(tmp_path, "ingest", str(EVENTS), **environment)
     downriver(tmp_path, "build", **environment)

@@ -1,4 +1,4 @@
-"""MCP with the official client, over both transports, for real."""
+"""MCP with the official client, over both transports."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def refusal(client: Client, tool: str, **arguments: Any) -> str:
     return content.text
 
 
-def test_the_list_of_tools_is_what_was_promised() -> None:
+def test_all_documented_tools_are_listed() -> None:
     assert {tool.name for tool in TOOLS} == WANTED
     assert {tool.name for tool in TOOLS if tool.writes} == WRITES
 
@@ -156,7 +156,7 @@ async def write_everything(client: Client) -> None:
     assert "table:a5" in [entity["entity_id"] for entity in down["entities"]]
 
 
-def test_on_a_pipe_a_client_reads(store: Path) -> None:
+def test_a_stdio_client_reads(store: Path) -> None:
     async def talk() -> None:
         async with Client(on_pipe(store)) as client:
             listed = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -173,7 +173,7 @@ def test_on_a_pipe_a_client_reads(store: Path) -> None:
     asyncio.run(talk())
 
 
-def test_on_a_pipe_a_client_writes_when_it_is_allowed_to(store: Path) -> None:
+def test_a_stdio_client_writes_with_permission(store: Path) -> None:
     async def talk() -> None:
         async with Client(on_pipe(store, "--allow-writes")) as client:
             assert {tool.name for tool in (await client.list_tools()).tools} == WANTED
@@ -182,7 +182,7 @@ def test_on_a_pipe_a_client_writes_when_it_is_allowed_to(store: Path) -> None:
     asyncio.run(talk())
 
 
-def test_on_a_pipe_a_client_reads_and_writes_what_a_server_holds(store: Path) -> None:
+def test_a_stdio_client_reads_and_writes_on_a_server(store: Path) -> None:
     async def talk(url: str) -> None:
         settings = on_pipe(store, "--store", url, "--allow-writes")
         async with Client(settings) as client:
@@ -197,7 +197,7 @@ def test_on_a_pipe_a_client_reads_and_writes_what_a_server_holds(store: Path) ->
         asyncio.run(talk(url))
 
 
-def test_on_a_pipe_without_a_store_nothing_is_made_and_it_is_said(tmp_path: Path) -> None:
+def test_a_stdio_server_without_a_store_stops_and_creates_none(tmp_path: Path) -> None:
     done = downriver("mcp", "--store", str(tmp_path / "none"), cwd=tmp_path)
     assert done.returncode == 2
     assert "no Downriver store" in done.stderr
@@ -205,7 +205,7 @@ def test_on_a_pipe_without_a_store_nothing_is_made_and_it_is_said(tmp_path: Path
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_over_http_a_client_of_this_machine_reads_and_writes(store: Path, mode: str) -> None:
+def test_a_local_http_client_reads_and_writes(store: Path, mode: str) -> None:
     async def talk(url: str) -> None:
         async with over_http(url, mode=mode) as client:
             await ask_everything_over(client)
@@ -219,7 +219,7 @@ def test_over_http_a_client_of_this_machine_reads_and_writes(store: Path, mode: 
         asyncio.run(talk(url))
 
 
-def test_over_http_keys_and_roles_decide(store: Path) -> None:
+def test_http_access_depends_on_keys_and_roles(store: Path) -> None:
     with Lineage.open(str(store)) as lineage:
         reader = lineage.admin.create_key("reader", "reader")
         writer = lineage.admin.create_key("writer", "writer")
@@ -244,7 +244,7 @@ def test_over_http_keys_and_roles_decide(store: Path) -> None:
             assert answer.json()["error"] == "Unauthorized"
 
 
-def test_a_page_of_another_site_is_not_answered(store: Path) -> None:
+def test_a_request_from_another_site_is_refused(store: Path) -> None:
     with running_server(store) as url:
         answer = httpx2.post(f"{url}/mcp", json={}, headers={"Origin": "https://evil.example"})
         assert answer.status_code == 401

@@ -1,4 +1,4 @@
-"""Pipelines in plain words: what is read from them, and that nothing said is lost."""
+"""Pipeline descriptions: the flows read from them, and no line is lost."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def told(description: Description) -> list[str]:
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.text.split("\n")[0][:60])
-def test_a_description_is_read_as_it_was_meant(case: Case) -> None:
+def test_a_description_gives_the_expected_flows(case: Case) -> None:
     assert told(parse_description(case.text)) == case.expected
 
 
-def test_the_set_is_large_and_has_sentences_that_must_not_be_guessed() -> None:
+def test_the_golden_set_is_large_and_has_sentences_without_flows() -> None:
     found = cases()
     assert sum(len(case.text.splitlines()) for case in found) >= 80
     assert sum(any(line.startswith("?") for line in case.expected) for case in found) >= 10
@@ -82,13 +82,13 @@ def test_a_flow_has_two_ends_and_a_confidence_below_certainty(text: str) -> None
         assert 0.5 <= flow.confidence < 1
 
 
-def test_a_line_read_in_part_says_which_part_was_not() -> None:
+def test_a_partly_read_line_reports_the_other_part() -> None:
     found = parse_description("raw_a feeds b. Frobnicate the widgets. b feeds c.")
     assert [flow.source for flow in found.flows] == ["table:raw_a", "table:b"]
     assert [line.text for line in found.not_understood] == ["Frobnicate the widgets"]
 
 
-def test_a_line_that_says_it_all_is_not_joined_with_the_next() -> None:
+def test_a_complete_line_is_not_joined_with_the_next() -> None:
     found = parse_description("x feeds y\nblah blah")
     assert [flow.target for flow in found.flows] == ["table:y"]
     assert [line.text for line in found.not_understood] == ["blah blah"]
@@ -134,7 +134,7 @@ def test_a_wrapped_line_is_read_as_one_sentence() -> None:
         max_size=14,
     ).map(" ".join)
 )
-def test_every_sure_name_of_a_line_that_was_read_is_in_what_was_read(text: str) -> None:
+def test_every_explicit_name_of_a_parsed_line_is_in_its_flows(text: str) -> None:
     found = parse_description(text)
     if found.not_understood:
         return
@@ -144,7 +144,7 @@ def test_every_sure_name_of_a_line_that_was_read_is_in_what_was_read(text: str) 
 
 
 @pytest.mark.parametrize("word", ["not", "never", "no longer", "maybe", "should", "if needed"])
-def test_what_is_denied_or_supposed_is_no_flow(word: str) -> None:
+def test_negated_and_hypothetical_statements_are_not_flows(word: str) -> None:
     for text in (f"raw_a is {word} copied to b", f"raw_a {word} feeds b", f"{word} raw_a -> b"):
         found = parse_description(text)
         assert not found.flows, text

@@ -1,4 +1,4 @@
-"""The agent with a model, over the wire: a local server that speaks OpenAI's chat API."""
+"""The agent with a model: a local server implements OpenAI's chat API."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TRACE = Use("trace_downstream", {"entity_id": "raw_orders"})
 ASKED = "What depends on raw_orders?"
 
 
-def test_a_model_uses_the_tools_and_its_words_are_the_answer(tracker, monkeypatch) -> None:
+def test_a_model_calls_tools_and_its_text_is_the_answer(tracker, monkeypatch) -> None:
     with fake_openai(TRACE, Say("Two tables do.")) as fake:
         use(fake, monkeypatch)
         agent = Agent("Steward", "gpt-4o-mini", "Be thorough.", tools=[tracker])
@@ -70,7 +70,7 @@ def test_a_model_uses_the_tools_and_its_words_are_the_answer(tracker, monkeypatc
     assert schema["required"] == ["entity_id"]
 
 
-def test_an_answer_is_streamed_as_it_comes(tracker, monkeypatch) -> None:
+def test_an_answer_is_streamed_in_parts(tracker, monkeypatch) -> None:
     async def pieces(agent: Agent) -> list[str]:
         return [piece async for piece in agent.stream(ASKED)]
 
@@ -96,7 +96,7 @@ def test_the_conversation_is_remembered(tracker, monkeypatch) -> None:
     assert said == [ASKED, "And what feeds it?"]
 
 
-def test_one_who_may_not_write_is_not_offered_to(tracker, monkeypatch) -> None:
+def test_a_read_only_agent_offers_no_writing_tools(tracker, monkeypatch) -> None:
     write = Use("register_flow", {"source_id": "table:a", "target_id": "table:b"})
     with fake_openai(write, Say("I could not.")) as fake:
         use(fake, monkeypatch)
@@ -108,7 +108,7 @@ def test_one_who_may_not_write_is_not_offered_to(tracker, monkeypatch) -> None:
         tracker.sync.get_entity("table:b")
 
 
-def test_one_who_may_write_registers(tracker, monkeypatch) -> None:
+def test_an_agent_with_write_permission_registers_flows(tracker, monkeypatch) -> None:
     flow = {"source_id": "table:revenue_daily", "target_id": "table:kpis", "transformation": "x"}
     with fake_openai(Use("register_flow", flow), Say("Done.")) as fake:
         use(fake, monkeypatch)
@@ -116,7 +116,7 @@ def test_one_who_may_write_registers(tracker, monkeypatch) -> None:
     assert tracker.sync.trace_upstream("kpis").count == 3
 
 
-def test_what_is_wrong_with_a_call_is_told_to_the_model(tracker, monkeypatch) -> None:
+def test_the_model_gets_the_error_of_a_call(tracker, monkeypatch) -> None:
     wrong = Use("trace_downstream", {"entity_id": "raw_ordrs"})
     with fake_openai(wrong, Say("There is no such table.")) as fake:
         use(fake, monkeypatch)
@@ -126,7 +126,7 @@ def test_what_is_wrong_with_a_call_is_told_to_the_model(tracker, monkeypatch) ->
     assert agent.calls[0].ok is False
 
 
-def test_a_model_that_never_ends_is_stopped(tracker, monkeypatch) -> None:
+def test_a_model_is_stopped_at_the_limit_of_tool_calls(tracker, monkeypatch) -> None:
     with fake_openai(TRACE) as fake:
         use(fake, monkeypatch)
         agent = Agent(model="gpt-4o-mini", tools=[tracker], max_steps=3)
@@ -135,7 +135,7 @@ def test_a_model_that_never_ends_is_stopped(tracker, monkeypatch) -> None:
     assert len(agent.calls) == 3
 
 
-def test_a_model_that_spends_too_much_is_stopped(tracker, monkeypatch) -> None:
+def test_a_model_is_stopped_at_the_limit_of_tokens(tracker, monkeypatch) -> None:
     with fake_openai(TRACE, tokens=600) as fake:
         use(fake, monkeypatch)
         agent = Agent(model="gpt-4o-mini", tools=[tracker], max_tokens=1000)
@@ -144,7 +144,7 @@ def test_a_model_that_spends_too_much_is_stopped(tracker, monkeypatch) -> None:
     assert len(fake.requests) == 1
 
 
-def test_a_server_that_refuses_is_an_error_that_says_so(tracker, monkeypatch) -> None:
+def test_an_error_of_the_model_server_is_reported(tracker, monkeypatch) -> None:
     with fake_openai(Fail(401, "Incorrect API key provided")) as fake:
         use(fake, monkeypatch)
         with pytest.raises(ModelError, match="Incorrect API key"):
@@ -167,7 +167,7 @@ Change type: schema_change
         "DECISION: BLOCKED\nAFFECTED SYSTEMS: 0",
     ],
 )
-def test_where_a_model_disagrees_with_the_policy_the_verdict_is_printed(
+def test_a_text_that_contradicts_the_policy_is_replaced_by_the_verdict(
     tracker, monkeypatch, words
 ) -> None:
     with fake_openai(Say(words)) as fake:
@@ -180,7 +180,7 @@ def test_where_a_model_disagrees_with_the_policy_the_verdict_is_printed(
     assert agent.calls[0].tool == "gate_change"
 
 
-def test_where_a_model_agrees_its_explanation_follows_the_verdict(tracker, monkeypatch) -> None:
+def test_a_consistent_explanation_follows_the_verdict(tracker, monkeypatch) -> None:
     words = "BLOCKED: revenue_daily may read order_id. Do not go ahead before that is known."
     with fake_openai(Say(words)) as fake:
         use(fake, monkeypatch)
@@ -190,7 +190,7 @@ def test_where_a_model_agrees_its_explanation_follows_the_verdict(tracker, monke
     assert answer.endswith(words)
 
 
-def test_a_steward_that_contradicts_the_tool_it_used_is_overruled(tracker, monkeypatch) -> None:
+def test_a_steward_that_contradicts_its_tool_is_overruled(tracker, monkeypatch) -> None:
     impact = Use("analyze_impact", {"entity_id": "orders_clean", "change_type": "deletion"})
     with fake_openai(impact, Say("APPROVED. Drop it, no one reads it.")) as fake:
         use(fake, monkeypatch)
@@ -217,7 +217,7 @@ def test_a_gate_whose_model_is_down_still_decides(tracker, monkeypatch) -> None:
     assert "No explanation from the model" in answer
 
 
-def test_without_a_key_the_rules_answer_and_say_so_in_one_line(tracker) -> None:
+def test_without_a_key_the_agent_answers_offline_with_a_notice(tracker) -> None:
     told: list[str] = []
     agent = Agent("x", "gpt-4o-mini", "prompt", tools=[tracker], notify=told.append)
     answer = asyncio.run(agent.run(ASKED))
@@ -243,7 +243,7 @@ def test_the_model_is_chosen_by_name_and_key(tracker, monkeypatch, model, key, c
     assert agent.model == chosen
 
 
-def test_ones_own_endpoint_needs_no_key(tracker, monkeypatch) -> None:
+def test_a_custom_endpoint_needs_no_key(tracker, monkeypatch) -> None:
     with fake_openai(Say("Hello.")) as fake:
         monkeypatch.setenv("OPENAI_BASE_URL", fake.url)
         agent = Agent(model="llama3.1:8b", tools=[tracker])
@@ -257,6 +257,6 @@ def test_limits_below_one_are_refused(tracker, option) -> None:
         Agent(model="offline", tools=[tracker], **{option: 0})
 
 
-def test_something_that_is_no_tracker_is_refused() -> None:
+def test_a_tool_that_is_not_a_tracker_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="lineage"):
         asyncio.run(Agent(model="offline", tools=["orders"]).run("help"))

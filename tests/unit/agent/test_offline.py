@@ -1,4 +1,4 @@
-"""The agent without a model: what it understands, does and says."""
+"""The agent without a model: intents, actions and replies."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_described_warehouse_is_registered_and_can_be_traced(agent: Agent, tra
     assert "Complete: no blind spots." in told
 
 
-def test_origins_are_followed_to_the_first_sources(agent: Agent) -> None:
+def test_upstream_is_traced_to_the_original_sources(agent: Agent) -> None:
     told = ask(
         agent,
         WAREHOUSE,
@@ -101,7 +101,7 @@ def test_origins_are_followed_to_the_first_sources(agent: Agent) -> None:
     assert agent.calls[-1].tool == "trace_upstream"
 
 
-def test_a_flow_that_someone_asks_for_is_registered(agent: Agent, tracker) -> None:
+def test_a_requested_flow_is_registered(agent: Agent, tracker) -> None:
     ask(
         agent,
         WAREHOUSE,
@@ -123,7 +123,7 @@ def test_a_diagram_has_the_edges(agent: Agent) -> None:
     assert "8 nodes, 7 edges." in told
 
 
-def test_risk_is_told_with_names_and_counts(agent: Agent) -> None:
+def test_the_risk_has_names_and_counts(agent: Agent) -> None:
     told = ask(
         agent,
         WAREHOUSE,
@@ -188,12 +188,12 @@ def test_whether_to_proceed_is_answered_with_a_decision(agent: Agent) -> None:
     assert "no name yet" in told
 
 
-def test_what_was_spoken_of_last_is_it(agent: Agent) -> None:
+def test_it_means_the_entity_of_the_last_question(agent: Agent) -> None:
     told = ask(agent, WAREHOUSE, "What feeds revenue_daily?", "What depends on it?")
     assert told.startswith("Downstream of table:revenue_daily")
 
 
-def test_an_unknown_name_is_told_with_what_may_be_meant(agent: Agent) -> None:
+def test_an_unknown_name_gets_similar_names(agent: Agent) -> None:
     told = ask(agent, WAREHOUSE, "What depends on raw_custmers?")
     assert "No dataset, column or job named 'raw_custmers'" in told
     assert "raw_customers" in told
@@ -201,7 +201,7 @@ def test_an_unknown_name_is_told_with_what_may_be_meant(agent: Agent) -> None:
     assert "table:revenue_daily" in told
 
 
-def test_several_of_one_name_are_not_guessed_at(agent: Agent, tracker) -> None:
+def test_an_ambiguous_name_is_refused(agent: Agent, tracker) -> None:
     tracker.sync.register_flow("dataset:prod:orders", "table:a1")
     tracker.sync.register_flow("dataset:test:orders", "table:a2")
     told = ask(agent, "orders feeds revenue")
@@ -210,13 +210,13 @@ def test_several_of_one_name_are_not_guessed_at(agent: Agent, tracker) -> None:
     assert tracker.sync.search_entities("revenue").total == 0
 
 
-def test_a_known_name_is_found_and_a_near_one_offered(agent: Agent) -> None:
+def test_a_known_name_is_resolved_and_a_similar_one_shown(agent: Agent) -> None:
     ask(agent, WAREHOUSE)
     assert "(similar known name: raw_customers)" in ask(agent, "raw_custmers feeds audit_log")
     assert "similar" not in ask(agent, "raw_customers feeds audit_copy")
 
 
-def test_lines_that_cannot_be_read_come_back(agent: Agent) -> None:
+def test_lines_that_cannot_be_read_are_returned(agent: Agent) -> None:
     told = ask(agent, "- raw_a feeds b\n- frobnicate the widgets\n- b feeds c")
     assert told.startswith("Registered 2 flows.")
     assert "line 2: frobnicate the widgets" in told
@@ -229,7 +229,7 @@ def test_sql_is_captured_with_its_columns(agent: Agent) -> None:
     assert "s.a, s.b" in ask(agent, "How is t.c computed?")
 
 
-def test_a_metric_is_diagnosed_and_a_dataset_reported_on(agent: Agent) -> None:
+def test_a_column_is_diagnosed_and_a_dataset_gets_an_incident_report(agent: Agent) -> None:
     ask(agent, "INSERT INTO t SELECT a + b AS c FROM s")
     assert "t.c is derived from" in ask(agent, "Why is t.c wrong?")
     assert agent.calls[-1].tool == "diagnose_metric"
@@ -247,13 +247,13 @@ def test_a_column_is_traced_as_a_column(agent: Agent) -> None:
     assert "u:d" in told or "u.d" in told
 
 
-def test_figures_of_the_graph_are_told(agent: Agent) -> None:
+def test_kpis_are_reported(agent: Agent) -> None:
     told = ask(agent, WAREHOUSE, "show me the kpis")
     assert "lineage coverage: " in told
     assert "blast radius" in told
 
 
-def test_an_agent_of_its_own_store_only_reads(tmp_path, monkeypatch) -> None:
+def test_an_agent_that_opens_the_store_is_read_only(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DOWNRIVER_STORE", raising=False)
 

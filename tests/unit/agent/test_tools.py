@@ -1,4 +1,4 @@
-"""The tools: answers that fit into a conversation, and never a silent cut."""
+"""The tools: answers have a limited size, and nothing is cut off silently."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_an_answer_about_a_large_graph_is_bounded(
         ),
     ],
 )
-def test_pages_together_are_the_whole_answer(
+def test_all_pages_add_up_to_the_whole_answer(
     context: ToolContext, name, arguments, items, total
 ) -> None:
     seen: list[str] = []
@@ -106,7 +106,7 @@ def test_pages_together_are_the_whole_answer(
     assert len(seen) >= TABLES
 
 
-def test_parts_of_a_drawing_put_together_are_the_drawing(context: ToolContext) -> None:
+def test_parts_of_a_diagram_add_up_to_the_diagram(context: ToolContext) -> None:
     text, cursor = "", None
     while True:
         answer = call(context, "export_lineage", entity_id="hub", cursor=cursor)
@@ -127,7 +127,7 @@ def test_an_item_larger_than_a_page_is_shown_alone() -> None:
 
 
 @pytest.mark.parametrize("cursor", ["x", "-1", "9" * 10, "²"])
-def test_a_cursor_that_no_answer_gave_is_refused(context: ToolContext, cursor: str) -> None:
+def test_an_invalid_cursor_is_refused(context: ToolContext, cursor: str) -> None:
     with pytest.raises(InvalidRequestError, match="cursor"):
         call(context, "trace_downstream", entity_id="hub", cursor=cursor)
 
@@ -144,9 +144,7 @@ def test_a_cursor_that_no_answer_gave_is_refused(context: ToolContext, cursor: s
         ("export_lineage", {"entity_id": "hub", "format": "oil"}),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(
-    context: ToolContext, name: str, arguments
-) -> None:
+def test_invalid_arguments_are_refused(context: ToolContext, name: str, arguments) -> None:
     with pytest.raises(InvalidRequestError):
         asyncio.run(_BY_NAME[name].call(context, arguments))
 
@@ -171,5 +169,5 @@ def test_a_tool_is_described_with_schemas_of_objects(tool) -> None:
         ("table:abc", "abd", False),
     ],
 )
-def test_a_name_is_near_another_by_a_letter_not_by_a_number(written, known, near) -> None:
+def test_similar_names_differ_in_letters_not_in_digits(written, known, near) -> None:
     assert is_near(written, known) is near

@@ -34,7 +34,7 @@ def downriver(folder: Path, *options: str, said: str = "") -> subprocess.Complet
     )
 
 
-def test_one_question_one_answer(tmp_path: Path) -> None:
+def test_a_prompt_gets_an_answer(tmp_path: Path) -> None:
     done = downriver(tmp_path, "-p", "raw_a is cleaned into b", "--allow-writes")
     assert done.stdout.startswith("Registered 1 flow.")
     done = downriver(tmp_path, "-p", "What depends on raw_a?", "--json")
@@ -46,7 +46,7 @@ def test_one_question_one_answer(tmp_path: Path) -> None:
     assert call["answer"]["complete"] is True
 
 
-def test_without_leave_nothing_is_written(tmp_path: Path) -> None:
+def test_without_write_permission_nothing_is_written(tmp_path: Path) -> None:
     done = downriver(tmp_path, "-p", "raw_a is cleaned into b")
     assert "Would register 1 flow." in done.stdout
     assert "--allow-writes" in done.stdout
@@ -58,13 +58,13 @@ def test_without_leave_nothing_is_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_store_that_is_there_is_read(tmp_path: Path) -> None:
+def test_an_existing_store_is_read(tmp_path: Path) -> None:
     downriver(tmp_path, "-p", "raw_a is cleaned into b", "--allow-writes")
     done = downriver(tmp_path, "-p", "What is b?")
     assert (done.stderr, "table:b" in done.stdout) == ("", True)
 
 
-def test_an_agent_that_may_only_read_makes_no_store(tmp_path: Path, monkeypatch) -> None:
+def test_a_read_only_agent_creates_no_store(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DOWNRIVER_STORE", raising=False)
     notices: list[str] = []
@@ -105,7 +105,7 @@ def test_the_gate_role_decides(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [["--json"], ["--role", "poet"], ["-p", " "]])
-def test_what_makes_no_sense_is_refused(tmp_path: Path, options: list[str]) -> None:
+def test_invalid_options_are_refused(tmp_path: Path, options: list[str]) -> None:
     done = downriver(tmp_path, *options)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr

@@ -11,7 +11,7 @@ from tests.unit.cli.command import downriver
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 
-def test_from_files_to_an_answer(spark, tmp_path):
+def test_ingest_build_and_query(spark, tmp_path):
     (tmp_path / "events.jsonl").write_bytes(encode(run_event()) + b"\nnonsense\n")
     ingested = downriver("lake", "ingest", "events.jsonl", cwd=tmp_path)
     assert ingested.returncode == 1, "a line could not be read"
@@ -41,13 +41,13 @@ def test_from_files_to_an_answer(spark, tmp_path):
     assert "Traceback" not in wrong.stderr
 
 
-def test_a_lake_that_is_not_there(tmp_path):
+def test_status_without_a_lake_is_an_error(tmp_path):
     done = downriver("lake", "status", "--lake", "elsewhere", cwd=tmp_path)
     assert done.returncode == 2
     assert "no lake in elsewhere" in done.stderr
 
 
-def test_what_a_stream_took_in_is_compared_published_and_cleaned(spark, tmp_path):
+def test_streamed_events_are_compared_published_and_cleaned(spark, tmp_path):
     (tmp_path / "events.jsonl").write_bytes(encode(run_event()) + b"\n")
     done = downriver("lake", "stream", "events.jsonl", "--once", cwd=tmp_path)
     assert done.returncode == 0
@@ -77,7 +77,7 @@ def test_what_a_stream_took_in_is_compared_published_and_cleaned(spark, tmp_path
     assert (left["version"], left["events"]) == (4, 4)
 
 
-def test_kafka_without_its_package_and_what_is_no_topic(spark, tmp_path):
+def test_kafka_without_its_package_and_an_invalid_topic(spark, tmp_path):
     done = downriver("lake", "ingest", "kafka://localhost:9092/events", cwd=tmp_path)
     assert done.returncode == 2
     assert "spark-sql-kafka" in done.stderr
@@ -101,7 +101,7 @@ def test_a_source_that_is_not_there(spark, tmp_path):
     assert "nowhere: no such file" in done.stderr
 
 
-def test_a_trigger_that_is_no_time(tmp_path):
+def test_an_invalid_trigger_is_refused(tmp_path):
     done = downriver("lake", "stream", "x", "--trigger", "soon", cwd=tmp_path)
     assert done.returncode == 2
     assert "30s, 5m or 1h" in done.stderr

@@ -1,4 +1,4 @@
-"""What the lake's tests share."""
+"""Fixtures of the lake's tests."""
 
 from __future__ import annotations
 

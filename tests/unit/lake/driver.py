@@ -1,4 +1,4 @@
-"""A driver that can be killed: a process of its own, on the Spark that the tests run.
+"""A driver in its own process, which tests can kill, on the Spark of the tests.
 
     python -m tests.unit.lake.driver ACTION LAKE SOURCE DIES
 

@@ -1,4 +1,4 @@
-"""The facts of a lake in the shape of `Reader.dump()`, so that the two compare row for row."""
+"""The facts of a lake in the format of `Reader.dump()`, for a row by row comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small lake: orders summed into totals, first well, then not, then again, with a report."""
+"""A small lake: a job sums orders into totals; it succeeds, fails, and succeeds again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lake's facts are the server's catalog, row for row, however the events arrive."""
+"""The lake's facts equal the server's catalog row for row, for any arrival of events."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def golden_events(case: Path) -> list[Event]:
     return [found.event for file in files for found, _ in read_event_file(file) if found.event]
 
 
-def test_on_every_golden_event(spark):
+def test_facts_of_golden_events_equal_the_catalog(spark):
     """Those who keep the golden events name their datasets apart, so one lake holds them all."""
     told = [event for case in CASES for event in golden_events(case)]
     assert len(told) >= len(CASES)
@@ -75,12 +75,12 @@ def long_retellings(draw: st.DrawFn) -> tuple[list[Event], list[list[Event]]]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(long_retellings())
-def test_on_generated_events_in_any_order_repetition_and_batches(spark, retelling):
+def test_facts_equal_the_catalog_for_any_order_repetition_and_batching(spark, retelling):
     told, arriving = retelling
     assert lake_catalog(spark, arriving) == server_catalog(told)
 
 
-def test_one_difference_is_noticed(spark):
+def test_the_comparison_notices_a_single_difference(spark):
     """The comparison would hold of two empty catalogs; it does not of two that differ in one."""
     told = [event for case in CASES for event in golden_events(case)]
     lake, server = lake_catalog(spark, [told[1:]]), server_catalog(told)

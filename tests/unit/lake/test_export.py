@@ -1,4 +1,4 @@
-"""What other tools are given is what the lake holds, and they can read it."""
+"""Exports contain the data of the lake, and other tools can read them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def table(path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def test_neo4j_gets_every_node_and_no_edge_without_its_ends(built, tmp_path):
+def test_neo4j_files_contain_all_nodes_and_both_ends_of_every_edge(built, tmp_path):
     written = export_neo4j(built.folder, str(tmp_path / "neo"))
     files = {file.path: table(tmp_path / "neo" / file.path) for file in written}
     assert {name: len(found) for name, found in files.items()} == {
@@ -49,7 +49,7 @@ def test_neo4j_gets_every_node_and_no_edge_without_its_ends(built, tmp_path):
     assert all(f"={name}" in script for name in files), "the script imports every file"
 
 
-def test_parquet_has_every_table_for_people(built, tmp_path):
+def test_parquet_export_has_all_silver_and_gold_tables(built, tmp_path):
     written = export_parquet(built.folder, str(tmp_path / "out"))
     for file in written:
         [(rows,)] = duckdb.sql(
@@ -62,7 +62,7 @@ def test_parquet_has_every_table_for_people(built, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["events.jsonl", "events.jsonl.gz"])
-def test_openlineage_events_are_as_they_were_sent(built, tmp_path, name):
+def test_openlineage_export_has_the_events_as_sent(built, tmp_path, name):
     [file] = export_openlineage(built.folder, str(tmp_path / name))
     body = (tmp_path / name).read_bytes()
     lines = (gzip.decompress(body) if name.endswith(".gz") else body).splitlines()
@@ -70,7 +70,7 @@ def test_openlineage_events_are_as_they_were_sent(built, tmp_path, name):
     assert file.rows == len(lines)
 
 
-def test_every_view_and_every_question_of_the_dashboard_is_answered(built):
+def test_all_views_and_dashboard_queries_run(built):
     base = duckdb.connect()
     base.execute(render_views(built.folder))
     dashboard = json.loads(render_dashboard())
@@ -85,7 +85,7 @@ def test_every_view_and_every_question_of_the_dashboard_is_answered(built):
     assert all(0 <= p["gridPos"]["x"] + p["gridPos"]["w"] <= 24 for p in dashboard["panels"])
 
 
-def test_before_a_build_there_is_nothing_to_show(tmp_path):
+def test_export_needs_a_build(tmp_path):
     folder = Folder(str(tmp_path))
     commit_version(folder, LakeVersion(), LakeVersion())
     with pytest.raises(LakeError, match="has not been built"):

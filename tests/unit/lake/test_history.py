@@ -1,4 +1,4 @@
-"""What the lake was at a time, and what it keeps."""
+"""Builds as of a time, compaction and expiry."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def copy(spark, built, tmp_path):
     return make(tmp_path / "lake", spark)
 
 
-def test_as_of_a_time_it_is_the_catalog_of_the_events_up_to_then(copy, tmp_path):
+def test_a_build_as_of_a_time_equals_the_catalog_of_the_events_up_to_it(copy, tmp_path):
     current = read_current_version(copy.folder)
     copy.build_as_of(parse_time("2026-01-31"))
     assert facts_of(copy, copy.at("2026-01-31")) == server_catalog(tmp_path / "store", FIRST)
@@ -41,7 +41,7 @@ def test_as_of_a_time_it_is_the_catalog_of_the_events_up_to_then(copy, tmp_path)
     assert copy.diff("2026-01-31", "4")["edges"].count() == 2, "cleaning keeps what it needs"
 
 
-def test_compacted_it_holds_the_same_in_one_batch(copy, tmp_path):
+def test_compaction_keeps_the_events_in_one_batch(copy, tmp_path):
     before = facts_of(copy)
     stage = copy.compact()
     assert (stage.rows_in, stage.rows_out) == (5, 5)
@@ -59,7 +59,7 @@ def test_compacted_it_holds_the_same_in_one_batch(copy, tmp_path):
     assert (again.rows_out, again.duplicates) == (0, 5), "each is still recognised"
 
 
-def test_expired_events_are_gone_but_not_what_they_told(copy):
+def test_expired_events_are_removed_but_their_facts_stay(copy):
     before = facts_of(copy)
     february = parse_time("2026-02-01", end=False)
     stage = copy.expire(february)

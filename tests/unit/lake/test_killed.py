@@ -1,4 +1,4 @@
-"""Killed at any stage and started again, the result is the same."""
+"""A process killed at any stage gives the same result after a restart."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def named(lake: Path) -> dict[str, bytes]:
     return {str(path.relative_to(lake)): path.read_bytes() for path in files if path.is_file()}
 
 
-def test_a_driver_killed_at_any_stage(spark, tmp_path):
+def test_a_driver_killed_at_any_stage_gives_the_same_tables_after_a_restart(spark, tmp_path):
     place, source = tmp_path / "lake", tmp_path / "events.jsonl"
     source.write_bytes(lines(*FIRST, *SECOND))
     arguments = (str(place), str(source))
@@ -60,7 +60,7 @@ def test_a_driver_killed_at_any_stage(spark, tmp_path):
     assert list_versions(lake.folder) == [1, 2]
 
 
-def test_publishing_killed_between_two_transactions(spark, built, tmp_path):
+def test_publish_continues_after_a_kill_between_two_transactions(spark, built, tmp_path):
     one, other = str(tmp_path / "one"), str(tmp_path / "other")
     assert run_driver(spark, "publish", built.folder.location, one, "never") == KILLED
     with closing(open_store(one)) as interrupted, closing(open_store(other)) as whole:
@@ -86,7 +86,7 @@ def wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.01)
 
 
-def test_a_stream_killed_once_a_batch_is_committed(spark, tmp_path):
+def test_a_stream_killed_after_a_commit_skips_the_repeated_batch(spark, tmp_path):
     """The lake holds the batch and Spark's checkpoint does not yet: Spark will send it again."""
     place, source = tmp_path / "lake", tmp_path / "events"
     source.mkdir()

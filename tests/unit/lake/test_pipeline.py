@@ -1,4 +1,4 @@
-"""Bronze to gold on files, with repetitions and bad lines."""
+"""Bronze to gold from files, with duplicates and unreadable lines."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from downriver.store import open_store
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 
-def test_built_bit_by_bit_it_is_the_catalog_of_the_server(built, tmp_path):
+def test_incremental_builds_equal_the_catalog_of_the_server(built, tmp_path):
     assert facts_of(built) == server_catalog(tmp_path)
 
 
-def test_nothing_new_is_nothing_to_do(built):
+def test_a_build_without_new_events_does_nothing(built):
     assert built.build() == []
 
 
-def test_what_could_not_be_read_is_set_aside_with_its_place_and_reason(built):
+def test_unreadable_records_are_quarantined_with_position_and_reason(built):
     [(where, offset, body, reason)] = rows(
         built, "SELECT source, offset, string(body), reason FROM bronze_quarantine"
     )
@@ -35,13 +35,13 @@ def test_what_could_not_be_read_is_set_aside_with_its_place_and_reason(built):
     assert "not valid JSON" in reason
 
 
-def test_events_are_kept_as_sent(built):
+def test_bronze_keeps_events_as_sent(built):
     kept = rows(built, "SELECT body, digest, source FROM bronze_events")
     assert {bytes(row[0]) for row in kept} == {encode(event) for event in [*FIRST, *SECOND]}
     assert {bytes(row[1]) for row in kept} == {parsed(e).ref.digest for e in [*FIRST, *SECOND]}
 
 
-def test_silver_says_how_runs_went(built):
+def test_silver_runs_have_state_times_and_error(built):
     query = "SELECT job_name, run, state, seconds, error FROM silver_runs ORDER BY 1, 2"
     assert rows(built, query) == [
         ("report", "1", "complete", None, None),
@@ -51,7 +51,7 @@ def test_silver_says_how_runs_went(built):
     ]
 
 
-def test_silver_keeps_every_schema_a_dataset_has_had(built):
+def test_silver_keeps_all_schema_versions(built):
     query = """
         SELECT version, current, transform(fields, x -> x.path) FROM silver_schema_versions
         WHERE name = 'orders' ORDER BY version
@@ -77,7 +77,7 @@ def test_silver_reads_statistics_quality_and_tags(built):
     ]
 
 
-def test_gold_says_which_edges_still_hold(built):
+def test_gold_edges_are_active_or_stale(built):
     query = "SELECT kind, source_name, target_name, job_name, status FROM gold_edges ORDER BY 1, 2"
     assert rows(built, query) == [
         ("reads", "orders", "sum", "sum", "active"),
@@ -90,7 +90,7 @@ def test_gold_says_which_edges_still_hold(built):
     assert rows(built, query) == [("orders", "amount", "total", ["AGGREGATION"], True, 1)]
 
 
-def test_gold_says_how_far_each_dataset_and_column_reaches(built):
+def test_gold_counts_the_reach_of_datasets_and_columns(built):
     query = """
         SELECT name, downstream_datasets, downstream_jobs, downstream_depth, upstream_datasets,
                upstream_jobs, upstream_depth FROM gold_reach ORDER BY name
@@ -105,7 +105,7 @@ def test_gold_says_how_far_each_dataset_and_column_reaches(built):
     ]
 
 
-def test_gold_says_how_datasets_and_jobs_are_doing(built):
+def test_gold_reports_the_health_of_datasets_and_jobs(built):
     query = """
         SELECT name, readers, writers, unknown_downstreams, orphan, dead, has_schema,
                has_column_lineage FROM gold_dataset_health ORDER BY name
@@ -131,7 +131,7 @@ def test_gold_says_how_datasets_and_jobs_are_doing(built):
     assert rows(built, query) == [(2, 2, 1, 1)]
 
 
-def test_gold_says_what_is_certified_and_where_personal_data_goes(built):
+def test_gold_reports_certified_paths_and_the_reach_of_personal_data(built):
     query = """
         SELECT name, upstream_datasets, upstream_uncertified, upstream_failing, intact,
                uncertified_inputs FROM gold_certified_paths
@@ -146,7 +146,7 @@ def test_gold_says_what_is_certified_and_where_personal_data_goes(built):
     assert rows(built, query) == [("orders", True, 0), ("totals", False, 1)]
 
 
-def test_gold_says_how_it_all_grew_day_by_day(built):
+def test_gold_has_daily_kpis(built):
     query = """
         SELECT string(day), datasets, jobs, edges, column_edges, with_column_lineage, new_edges,
                schema_changes, runs, failed_runs, failed_checks, failure_rate FROM gold_daily_kpis
@@ -159,7 +159,7 @@ def test_gold_says_how_it_all_grew_day_by_day(built):
     ]
 
 
-def test_blocks_counted_as_tasks_count_the_same(spark, built, tmp_path, monkeypatch):
+def test_blocks_counted_on_spark_give_the_same_counts(spark, built, tmp_path, monkeypatch):
     from downriver.lake.reach import counts
     from downriver.lake.reach.counts import ReachTables
     from downriver.lake.storage.files import Folder
@@ -174,7 +174,7 @@ def test_blocks_counted_as_tasks_count_the_same(spark, built, tmp_path, monkeypa
         assert sorted(frame.collect()) == sorted(facts[f"gold.{name}"].collect())
 
 
-def test_an_earlier_version_is_still_there(built):
+def test_an_earlier_version_stays_readable(built):
     versions = list_versions(built.folder)
     assert versions == [1, 2, 3, 4]
     before = built.tables(read_version(built.folder, 2))["gold.edges"]
@@ -207,6 +207,6 @@ def test_from_the_log_of_a_store_to_another_store(spark, tmp_path):
         assert catalog(other, []) == expected
 
 
-def test_a_place_without_a_lake(spark, tmp_path):
+def test_a_location_without_a_lake_is_an_error(spark, tmp_path):
     with pytest.raises(LakeNotFoundError, match="no lake"):
         make(tmp_path, spark).build()

@@ -1,4 +1,4 @@
-"""Where Spark runs, and what does not work there is said."""
+"""Limits of Spark Connect sessions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from downriver.lake.session import is_connected
 from downriver.lake.stream import StreamSchedule, run_stream
 
 
-def test_a_session_of_spark_connect_refuses_streams_and_says_what_works(tmp_path):
+def test_spark_connect_refuses_streams_with_an_explanation(tmp_path):
     from pyspark.sql.connect.session import SparkSession
 
     remote = SparkSession.__new__(SparkSession)  # none is asked anything

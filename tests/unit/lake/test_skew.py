@@ -1,4 +1,4 @@
-"""Input that piles up on one key: one job of very many runs, one dataset of very many readers."""
+"""Skewed input: one job with many runs, one dataset with many readers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ RUNS, READERS = 2000, 500
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_one_job_of_many_runs_and_one_dataset_of_many_readers_make_the_servers_catalog(
-    spark, tmp_path
-):
+def test_skewed_events_equal_the_catalog_of_the_server(spark, tmp_path):
     from downriver.lake.silver.facts import fold_events, merge_facts
 
     orders = dataset("orders")
@@ -36,7 +34,7 @@ def test_one_job_of_many_runs_and_one_dataset_of_many_readers_make_the_servers_c
     assert (len(lake["runs"]), len(lake["edges"])) == (RUNS + READERS, READERS + 1)
 
 
-def test_a_dataset_of_very_many_consumers_reaches_them_all():
+def test_a_dataset_reaches_all_of_its_many_consumers():
     """A dataset is read by a job for each of many, and all those by one more."""
     many = 10_000
     datasets = np.arange(many + 2)

@@ -1,4 +1,4 @@
-"""Event files are read as `downriver ingest` reads them, in however many splits."""
+"""Any split of event files gives the same events as `downriver ingest`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ FILES = {
 
 @pytest.mark.parametrize("split_bytes", [1, 7, 200, 10**9])
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_is_read_as_the_server_reads_it_whatever_the_splits(
+def test_any_split_of_a_file_gives_the_events_of_downriver_ingest(
     name, split_bytes, tmp_path, monkeypatch
 ):
     (tmp_path / name).write_bytes(FILES[name])
@@ -59,7 +59,7 @@ def test_a_file_is_read_as_the_server_reads_it_whatever_the_splits(
     assert found(plan) == as_the_server_reads(tmp_path / name)
 
 
-def test_an_offset_leads_back_to_the_line(tmp_path):
+def test_the_offset_of_a_record_is_the_start_of_its_line(tmp_path):
     path = tmp_path / "blank_lines.jsonl"
     path.write_bytes(FILES["blank_lines.jsonl"])
     for split in plan_reads([str(path)], {}).splits:
@@ -93,36 +93,36 @@ def tail(tmp_path):
     return Tail(tmp_path / "log.jsonl")
 
 
-class TestOnlyWhatIsNewIsRead:
-    def test_a_file_that_did_not_change(self, tail):
+class TestOnlyNewDataIsRead:
+    def test_an_unchanged_file_is_not_read_again(self, tail):
         assert tail.write(FILES["lines.jsonl"]) == EVENTS
         assert tail.read() == []
 
-    def test_lines_that_were_appended(self, tail):
+    def test_only_appended_lines_are_read(self, tail):
         assert tail.write(b"\n".join(EVENTS[:5]) + b"\n") == EVENTS[:5]
         assert tail.write(b"\n".join(EVENTS) + b"\n") == EVENTS[5:]
 
-    def test_a_line_that_was_only_half_written(self, tail):
+    def test_an_incomplete_last_line_is_read_again(self, tail):
         whole = b"\n".join(EVENTS)
         assert tail.write(whole[:-10])[:-1] == EVENTS[:-1]
         assert tail.write(whole + b"\n") == EVENTS[-1:]
 
-    def test_a_file_that_was_replaced(self, tail):
+    def test_a_replaced_file_is_read_completely(self, tail):
         tail.write(b"\n".join(EVENTS[:5]) + b"\n")
         other = [encode(run_event(run=f"other-{number:03}")) for number in range(9)]
         assert tail.write(b"\n".join(other) + b"\n") == other
 
-    def test_a_file_that_became_shorter(self, tail):
+    def test_a_shorter_file_is_read_completely(self, tail):
         tail.write(FILES["lines.jsonl"])
         assert tail.write(EVENTS[3] + b"\n") == [EVENTS[3]]
 
-    def test_a_document_is_read_again_as_a_whole(self, tail):
+    def test_a_changed_document_is_read_completely(self, tail):
         assert len(tail.write(PRETTY)) == 9
         longer = json.dumps([json.loads(event) for event in [*EVENTS, EVENTS[0]]], indent=2)
         assert len(tail.write(longer.encode())) == 10
 
 
-def test_other_files_of_a_directory_are_left_alone_but_a_named_file_is_read(tmp_path):
+def test_other_files_of_a_directory_are_ignored_but_an_explicit_file_is_read(tmp_path):
     (tmp_path / "notes.txt").write_bytes(EVENTS[0])
     assert plan_reads([str(tmp_path)], {}).splits == []
     assert len(found(plan_reads([str(tmp_path / "notes.txt")], {}))) == 1

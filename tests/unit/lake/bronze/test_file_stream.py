@@ -1,4 +1,4 @@
-"""A stream's source notes what is new before it is read, and so reads the same again."""
+"""The file source lists new data before it reads it, so a repeated batch is the same."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bodies(of: EventFileReader, start: dict, end: dict) -> list[bytes]:
     return [body for p in parts for b in of.read(p) for body in b.column("body").to_pylist()]
 
 
-def test_each_event_lies_between_two_offsets_and_no_other(tmp_path, source):
+def test_each_event_belongs_to_exactly_one_offset_range(tmp_path, source):
     begin = reader(tmp_path).initialOffset()
     (source / "a.jsonl").write_bytes(b"\n".join(EVENTS[:2]) + b"\n")
     first = reader(tmp_path).latestOffset()
@@ -72,7 +72,7 @@ def test_small_files_share_a_task(tmp_path, source):
     assert len(of.partitions(of.initialOffset(), of.latestOffset())) == 1
 
 
-def test_a_listing_knows_files_as_they_were_read(tmp_path):
+def test_the_last_listing_has_the_state_of_a_file(tmp_path):
     listings = FileListings(str(tmp_path))
     listings.add(ReadPlan([], [FileState("a", 1, 1)]))
     listings.add(ReadPlan([], [FileState("a", 2, 2)]))

@@ -1,4 +1,4 @@
-"""Messages of a topic, and what the URL of one says."""
+"""Messages and URLs of Kafka topics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from downriver.lake.bronze.kafka import parse_topic, read_messages
 ONE, TWO = (encode(run_event(run=run)) for run in ("1", "2"))
 
 
-def test_each_message_is_an_event_or_several_or_a_bad_record():
+def test_a_message_is_one_event_several_or_an_unreadable_record():
     rows = [(0, 7, ONE), (1, 3, b"[" + ONE + b"," + TWO + b"]"), (0, 8, b"nonsense"), (0, 9, None)]
     batch = pa.RecordBatch.from_pylist(
         [{"partition": p, "offset": o, "value": v} for p, o, v in rows]
@@ -31,7 +31,7 @@ def test_each_message_is_an_event_or_several_or_a_bad_record():
     assert reasons[2] == "empty message"
 
 
-def test_a_topic_by_its_url():
+def test_the_url_of_a_topic_is_parsed():
     topic = parse_topic("kafka://a:9092,b:9092/events?kafka.sasl.jaas.config=secret")
     assert (topic.servers, topic.name) == ("a:9092,b:9092", "events")
     assert topic.options == {"kafka.sasl.jaas.config": "secret"}
@@ -39,6 +39,6 @@ def test_a_topic_by_its_url():
 
 
 @pytest.mark.parametrize("url", ["kafka://a:9092", "kafka:///events", "kafka://a/b/c"])
-def test_what_is_no_topic(url):
+def test_an_invalid_url_of_a_topic_is_refused(url):
     with pytest.raises(InvalidRequestError, match="kafka://host:9092/topic"):
         parse_topic(url)

@@ -1,4 +1,4 @@
-"""Counts of what is reached equal those of walking from every vertex."""
+"""Counts of reached items equal those of a walk from every vertex."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the lake says a dataset reaches is what the server finds by walking."""
+"""The reach in the lake equals the walks of the server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def numbered(reader) -> tuple[dict, dict]:
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(events, min_size=1, max_size=8))
-def test_of_every_dataset_it_is_what_the_server_walks_to(told):
+def test_the_reach_of_every_dataset_equals_the_walks_of_the_server(told):
     with tempfile.TemporaryDirectory() as folder, closing(open_store(folder)) as store:
         store.append([parsed(event) for event in told])
         with GraphIndex(store).reading() as (index, reader):
@@ -111,7 +111,7 @@ def columns(fields: dict[int, list[int]], *steps: tuple[int, int, int, int, bool
     return dict(zip(keys, counts, strict=True))
 
 
-def test_columns_step_by_step():
+def test_a_chain_of_columns():
     found = columns({1: [1, 2], 2: [1], 3: [1]}, (1, 1, 2, 1, False), (2, 1, 3, 1, False))
     assert found == {
         (1, 1): (2, 0, 2, 0),
@@ -121,14 +121,14 @@ def test_columns_step_by_step():
     }
 
 
-def test_a_filter_on_a_column_reaches_every_column_of_what_it_filters():
+def test_a_filter_column_reaches_every_column_of_the_filtered_dataset():
     found = columns({1: [1, 2], 2: [1, 2, 3]}, (1, 2, 2, STAR, False))
     assert found[1, 2] == (3, 0, 1, 0)
     assert found[1, 1] == (0, 0, 0, 0)
     assert found[2, 3] == (0, 1, 0, 1)
 
 
-def test_a_dataset_as_a_whole_is_fed_by_each_of_its_columns():
+def test_every_column_feeds_the_star_of_its_dataset():
     found = columns({1: [1, 2], 2: [1]}, (1, STAR, 2, 1, False))
     assert found[1, 1] == found[1, 2] == (1, 0, 1, 0)
     assert found[2, 1] == (0, 2, 0, 1)
@@ -139,7 +139,7 @@ def test_a_dataset_without_known_columns_counts_as_one():
     assert found == {(1, 1): (2, 0, 2, 0), (3, 1): (0, 2, 0, 2)}
 
 
-def test_a_copy_takes_each_field_to_the_one_of_its_name_even_where_that_is_not_known():
+def test_a_copy_maps_each_field_to_the_same_name_even_without_a_schema():
     found = columns({1: [1, 2], 3: [1]}, (1, STAR, 2, STAR, True), (2, STAR, 3, STAR, True))
     assert found[1, 1] == found[1, 2] == (2, 0, 2, 0)
     assert found[3, 1] == (0, 2, 0, 2)
@@ -193,7 +193,7 @@ steps = st.tuples(datasets, some_fields, datasets, some_fields, st.booleans()).m
     st.dictionaries(datasets, st.lists(st.integers(1, 3), unique=True), min_size=1),
     st.lists(steps, min_size=1, max_size=10),
 )
-def test_of_every_column_it_is_what_walking_finds(fields, taken):
+def test_the_reach_of_every_column_equals_a_walk(fields, taken):
     found = columns(fields, *taken)
     reached = {column: len(others) - 1 for column, others in reference(fields, taken).items()}
     assert {column: counts[0] for column, counts in found.items()} == reached
@@ -205,7 +205,7 @@ def test_of_every_column_it_is_what_walking_finds(fields, taken):
     st.lists(steps, min_size=1, max_size=10),
     st.data(),
 )
-def test_of_every_column_the_marked_ones_upstream_are_those_that_reach_it(fields, taken, data):
+def test_marked_columns_upstream_are_those_that_reach_the_column(fields, taken, data):
     reached = reference(fields, taken)
     marked = data.draw(st.sets(st.sampled_from(sorted(reached))))
     names = ("source", "source_field", "target", "target_field", "copies")
@@ -223,7 +223,7 @@ def test_of_every_column_the_marked_ones_upstream_are_those_that_reach_it(fields
     }
 
 
-def test_where_no_column_is_known_none_is_counted():
+def test_no_known_columns_give_empty_counts():
     nothing = ints([])
     table = {"dataset": nothing, "field": nothing}
     links = dict.fromkeys(("source", "source_field", "target", "target_field"), nothing)
@@ -237,7 +237,7 @@ def test_where_no_column_is_known_none_is_counted():
     assert found["marked"].tolist() == []
 
 
-def test_names_of_one_dataset_are_joined():
+def test_aliases_of_a_dataset_have_one_representative():
     numbers = {"node": ints([10, 20, 30]), "kind": ints([0, 0, 0])}
     links = {
         "kind": ints([5, 3]),

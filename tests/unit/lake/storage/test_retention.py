@@ -1,4 +1,4 @@
-"""Cleaning removes what no kept version names, and nothing else."""
+"""Cleaning removes only folders that no kept version uses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lake(tmp_path) -> Folder:
     return folder
 
 
-def test_what_a_kept_version_names_stays(tmp_path):
+def test_folders_of_kept_versions_stay(tmp_path):
     folder = lake(tmp_path)
     cleaned = clean_versions(folder, 1)
     assert cleaned.versions == [1, 2]
@@ -41,7 +41,7 @@ def test_what_a_kept_version_names_stays(tmp_path):
     assert folder.names("bronze") == ["000001-a"]
 
 
-def test_what_no_version_names_goes_once_it_is_old_enough_to_be_abandoned(tmp_path):
+def test_unused_folders_are_removed_after_the_grace_period(tmp_path):
     folder = lake(tmp_path)
     assert clean_versions(folder, 3).folders == [], "it may be a build that is under way"
     yesterday = time.time() - 25 * 3600

@@ -1,4 +1,4 @@
-"""A version is made all at once, by one writer."""
+"""A version is committed atomically, by one writer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from downriver.lake.storage.versions import (
 )
 
 
-def test_of_two_that_write_at_once_one_is_told_to_try_again(tmp_path):
+def test_of_two_concurrent_commits_one_fails(tmp_path):
     folder = Folder(str(tmp_path))
     base = commit_version(folder, LakeVersion(), LakeVersion())
     commit_version(folder, base, LakeVersion(folded=1))
@@ -25,7 +25,7 @@ def test_of_two_that_write_at_once_one_is_told_to_try_again(tmp_path):
     assert read_current_version(folder).folded == 1
 
 
-def test_a_batch_knows_of_which_times_it_may_hold_events():
+def test_a_batch_knows_the_time_range_of_its_events():
     batch = BronzeBatch(1, "bronze/1", 3, 0, 0, first_at=10, last_at=20)
     assert [batch.may_hold(*span) for span in ((1, 9), (1, 10), (15, 16), (20, 30), (21, 30))] == [
         *(False, True, True, True, False),
@@ -35,7 +35,7 @@ def test_a_batch_knows_of_which_times_it_may_hold_events():
     )
 
 
-def test_a_point_is_a_version_or_a_time():
+def test_a_version_or_a_time_is_parsed():
     assert parse_version_or_time("12") == VersionOrTime(12, 0)
     assert parse_version_or_time("1970-01-01T00:00:01Z") == VersionOrTime(None, 1_000_000)
     assert parse_version_or_time("1970-01-01T01:00:01+01:00") == VersionOrTime(None, 1_000_000)
