@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokens import Token, TokenType
+from typing_extensions import assert_never
 
 from downriver.capture.sql.procedures.control_flow import list_pieces
 from downriver.capture.sql.procedures.pieces import CodePiece, PieceRole, word_at
@@ -129,6 +130,8 @@ class ScriptParser:
                 yield from self._call(tokens, sql)
             case PieceRole.FOREIGN:
                 yield self._hidden(tokens, sql, "foreign_code", "the body is not SQL")
+            case _:
+                assert_never(piece.role)
 
     # Statements
 

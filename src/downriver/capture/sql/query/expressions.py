@@ -45,50 +45,12 @@ class ExpressionTranslator:
 
     def __init__(self, walker: QueryWalker) -> None:
         self._walker = walker
-        self._special: dict[type, Callable[[exp.Expression, QueryScope], Deps]] = {
-            exp.Column: self._column,
-            exp.Dot: walker.paths.follow,
-            exp.Case: self._case,
-            exp.If: self._if,
-            exp.Nvl2: self._if,
-            exp.DecodeCase: self._decode,
-            exp.Window: self._window,
-            exp.Subquery: self._subquery,
-            exp.Select: self._subquery,
-            exp.Union: self._subquery,
-            exp.Intersect: self._subquery,
-            exp.Except: self._subquery,
-            exp.Exists: self._exists,
-            exp.In: self._in,
-            exp.Lambda: self._lambda,
-            exp.Comprehension: self._comprehension,
-            exp.Filter: self._filter,
-            exp.WithinGroup: self._within_group,
-            exp.Order: self._order,
-            exp.ArgMax: self._arg_max,
-            exp.ArgMin: self._arg_max,
-            exp.Count: self._count,
-            exp.Bracket: walker.paths.follow,
-            exp.StructExtract: walker.paths.follow,
-            exp.Columns: self._pattern,
-            **dict.fromkeys(_ROW_MAKERS, self._rows_made),
-            exp.Literal: _nothing,
-            exp.Null: _nothing,
-            exp.Boolean: _nothing,
-            exp.DataType: _nothing,
-            exp.Var: _nothing,
-            exp.Star: self._star,
-            exp.Identifier: _nothing,
-            exp.Parameter: self._parameter,
-            exp.Placeholder: _nothing,
-            exp.Interval: self._transformed,
-        }
 
     def of(self, node: exp.Expression, scope: QueryScope) -> Deps:
         """Return what the value of an expression depends on."""
-        special = self._special.get(type(node))
-        if special is not None:
-            return special(node, scope)
+        translate = _TRANSLATORS.get(type(node))
+        if translate is not None:
+            return translate(self, node, scope)
         if isinstance(node, exp.Binary) and not isinstance(node, exp.Dot):
             return self._chain(node, scope)
         if isinstance(node, _SAME_VALUE):
@@ -112,6 +74,12 @@ class ExpressionTranslator:
         self._walker.listener.computed(inner, computed)
         return computed
 
+    def _nothing(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        return NOTHING
+
+    def _path(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        return self._walker.paths.follow(node, scope)
+
     def _children(self, node: exp.Expression, scope: QueryScope) -> Deps:
         deps: Deps = {}
         for child in node.iter_expressions():
@@ -127,7 +95,7 @@ class ExpressionTranslator:
     def _chain(self, node: exp.Expression, scope: QueryScope) -> Deps:
         """Return the dependencies of `a + b + c + …` without recursion: its tree is very deep."""
         deps: Deps = {}
-        while isinstance(node, exp.Binary) and type(node) not in self._special:
+        while isinstance(node, exp.Binary) and type(node) not in _TRANSLATORS:
             right = node.args.get("expression")
             if isinstance(right, exp.Expression):
                 merge(deps, self.of(right, scope))
@@ -291,6 +259,46 @@ class ExpressionTranslator:
         return direct(self.of(node.this, inner), DependencyKind.TRANSFORMATION)
 
 
+_TRANSLATORS: dict[type, Callable[[ExpressionTranslator, exp.Expression, QueryScope], Deps]] = {
+    exp.Column: ExpressionTranslator._column,
+    exp.Dot: ExpressionTranslator._path,
+    exp.Case: ExpressionTranslator._case,
+    exp.If: ExpressionTranslator._if,
+    exp.Nvl2: ExpressionTranslator._if,
+    exp.DecodeCase: ExpressionTranslator._decode,
+    exp.Window: ExpressionTranslator._window,
+    exp.Subquery: ExpressionTranslator._subquery,
+    exp.Select: ExpressionTranslator._subquery,
+    exp.Union: ExpressionTranslator._subquery,
+    exp.Intersect: ExpressionTranslator._subquery,
+    exp.Except: ExpressionTranslator._subquery,
+    exp.Exists: ExpressionTranslator._exists,
+    exp.In: ExpressionTranslator._in,
+    exp.Lambda: ExpressionTranslator._lambda,
+    exp.Comprehension: ExpressionTranslator._comprehension,
+    exp.Filter: ExpressionTranslator._filter,
+    exp.WithinGroup: ExpressionTranslator._within_group,
+    exp.Order: ExpressionTranslator._order,
+    exp.ArgMax: ExpressionTranslator._arg_max,
+    exp.ArgMin: ExpressionTranslator._arg_max,
+    exp.Count: ExpressionTranslator._count,
+    exp.Bracket: ExpressionTranslator._path,
+    exp.StructExtract: ExpressionTranslator._path,
+    exp.Columns: ExpressionTranslator._pattern,
+    **dict.fromkeys(_ROW_MAKERS, ExpressionTranslator._rows_made),
+    exp.Literal: ExpressionTranslator._nothing,
+    exp.Null: ExpressionTranslator._nothing,
+    exp.Boolean: ExpressionTranslator._nothing,
+    exp.DataType: ExpressionTranslator._nothing,
+    exp.Var: ExpressionTranslator._nothing,
+    exp.Star: ExpressionTranslator._star,
+    exp.Identifier: ExpressionTranslator._nothing,
+    exp.Parameter: ExpressionTranslator._parameter,
+    exp.Placeholder: ExpressionTranslator._nothing,
+    exp.Interval: ExpressionTranslator._transformed,
+}
+
+
 def _window_parts(node: exp.Expression) -> Iterator[exp.Expression]:
     """Yield the expressions a window is partitioned and ordered by."""
     yield from node.args.get("partition_by") or ()
@@ -309,10 +317,6 @@ def _counts(node: exp.Expression | None) -> bool:
 def _counts_rows(node: exp.Expression) -> bool:
     """Return whether this numbers rows, as T-SQL's `IDENTITY(INT, 1, 1)` does."""
     return isinstance(node, exp.Anonymous) and str(node.name).upper() == "IDENTITY"
-
-
-def _nothing(node: exp.Expression, scope: QueryScope) -> Deps:
-    return NOTHING
 
 
 def _aggregates(node: exp.Expression) -> bool:
