@@ -87,7 +87,7 @@ def open_store(folder: Path) -> Lineage:
     return Lineage.open(str(folder / ".downriver"))
 
 
-def test_a_job_submitted_without_a_change_is_captured_by_column(ours: Path) -> None:
+def test_an_unchanged_job_is_captured_with_column_lineage(ours: Path) -> None:
     with open_store(ours) as lineage:
         found = {column: direct_sources(lineage, column) for column in COLUMNS}
     assert found == {
@@ -103,7 +103,7 @@ def test_a_job_submitted_without_a_change_is_captured_by_column(ours: Path) -> N
     }
 
 
-def test_an_application_that_failed_is_not_told_to_be_complete(ours: Path) -> None:
+def test_a_failed_application_is_not_reported_as_complete(ours: Path) -> None:
     assert states(ours, "job:orders") == ["FAIL"]
     assert states(ours, "job:orders.by_region") == ["COMPLETE"]
 
@@ -127,9 +127,7 @@ def test_a_dead_collector_does_not_stop_a_job_and_loses_nothing(tmp_path: Path) 
         assert direct_sources(lineage, "by_region.revenue") == {"orders:amount"}
 
 
-def test_what_openlineages_listener_sends_agrees_with_what_we_capture(
-    ours: Path, tmp_path: Path
-) -> None:
+def test_events_of_the_openlineage_listener_agree_with_ours(ours: Path, tmp_path: Path) -> None:
     try:
         jar = fetch_jar(OPENLINEAGE)
     except JarUnavailableError as exc:

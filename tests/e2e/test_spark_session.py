@@ -85,7 +85,7 @@ def test_a_model_connects_its_features_to_its_predictions(
     assert upstream(store, "churn_v3.logins") == {"features:logins", "features:id"}
 
 
-def test_a_frame_written_by_pandas_is_connected_by_a_word(
+def test_a_file_written_by_pandas_can_be_registered(
     tracker: TrackedSession, features: str, store: str, tmp_path: Path
 ) -> None:
     frame = tracker.spark.read.parquet(features).select("id", "logins").toPandas()
@@ -107,7 +107,7 @@ def test_a_column_made_in_pandas_may_use_any_of_the_others(
 
 
 @pytest.mark.filterwarnings("ignore")  # MLflow's own
-def test_a_run_that_mlflow_logged_by_itself_is_a_model(
+def test_an_autologged_mlflow_run_is_a_model(
     tracker: TrackedSession,
     features: str,
     store: str,
@@ -134,7 +134,7 @@ def test_a_run_that_mlflow_logged_by_itself_is_a_model(
     assert states(store, "job:app.churn.LogisticRegression") == ["COMPLETE"]
 
 
-def test_a_block_is_a_run_of_a_job_of_its_own(
+def test_a_block_is_a_run_of_a_separate_job(
     tracker: TrackedSession, features: str, store: str, tmp_path: Path
 ) -> None:
     with tracker.block("nightly.copy"):
@@ -187,7 +187,7 @@ def test_tracking_twice_changes_nothing(tracker: TrackedSession, store: str) -> 
     assert downriver.spark.track(tracker.spark, to=store) is tracker
 
 
-def test_a_session_that_was_left_is_as_it_was(
+def test_a_closed_session_is_restored(
     spark: Any, store: str, features: str, tracker: TrackedSession, tmp_path: Path
 ) -> None:
     with another_session(spark) as session:
@@ -200,9 +200,9 @@ def test_a_session_that_was_left_is_as_it_was(
         assert "unseen" not in str(lineage.trace("features").nodes)
 
 
-def test_a_connect_session_is_told_what_works_instead() -> None:
+def test_the_error_for_a_connect_session_names_alternatives() -> None:
     class ConnectSession:
         """As Spark Connect's session is: without a JVM."""
 
-    with pytest.raises(InvalidRequestError, match="Spark Connect session has no JVM"):
+    with pytest.raises(InvalidRequestError, match="Spark Connect sessions cannot be tracked"):
         downriver.spark.track(ConnectSession())

@@ -17,7 +17,7 @@ def gate() -> ForkGate:
     return ForkGate()
 
 
-def test_closing_off_waits_for_a_thread_that_is_inside(gate: ForkGate) -> None:
+def test_closing_waits_for_a_thread_that_is_inside(gate: ForkGate) -> None:
     entered, may_leave = threading.Event(), threading.Event()
     closed = threading.Event()
 
@@ -41,7 +41,7 @@ def test_closing_off_waits_for_a_thread_that_is_inside(gate: ForkGate) -> None:
     closing.join(SECONDS)
 
 
-def test_no_thread_gets_in_until_the_fork_is_over(gate: ForkGate) -> None:
+def test_no_thread_enters_until_the_fork_is_done(gate: ForkGate) -> None:
     entered = threading.Event()
 
     def enter() -> None:
@@ -57,7 +57,7 @@ def test_no_thread_gets_in_until_the_fork_is_over(gate: ForkGate) -> None:
     thread.join(SECONDS)
 
 
-def test_a_thread_that_is_inside_may_go_further_in_and_fork(gate: ForkGate) -> None:
+def test_a_thread_that_is_inside_may_enter_again_and_fork(gate: ForkGate) -> None:
     with gate:
         gate.close()  # it does not wait for itself
         with gate:
@@ -78,7 +78,7 @@ class Renewing:
             raise RuntimeError("cannot begin anew")
 
 
-def test_one_that_cannot_be_renewed_keeps_no_other_from_it() -> None:
+def test_one_failed_renewal_does_not_prevent_the_others() -> None:
     held = [Renewing(fails=number % 2 == 0) for number in range(8)]
     child = os.fork()
     if child == 0:

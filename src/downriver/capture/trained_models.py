@@ -158,7 +158,7 @@ def _model_facets(training: ModelTraining) -> Facets:
         DATASET_TYPE: render_dataset_type("MODEL"),
     }
     if training.file is not None:
-        # The dataset is the file; the model's name is what people call it.
+        # The file is the dataset; the model's name is its alias.
         facets[SYMLINKS] = render_symlinks([DatasetId(NAMESPACE, training.name)], "MODEL")
     return facets
 

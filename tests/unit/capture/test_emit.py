@@ -67,7 +67,7 @@ def test_emitting_does_not_wait_for_a_slow_collector(sink: Sink, spool: Spool) -
     assert sink.taken == [b"1", b"2"]
 
 
-def test_a_dead_collector_costs_nothing_and_loses_nothing(sink: Sink, spool: Spool) -> None:
+def test_without_a_collector_events_are_spooled(sink: Sink, spool: Spool) -> None:
     sink.failing = True
     emitter = Emitter(sink, spool)
     emitter.emit(b"1", b"2")
@@ -135,7 +135,7 @@ def test_a_file_another_process_took_and_left_is_taken_again(spool: Spool) -> No
     assert spool.drain(lambda events: None) == 1
 
 
-def test_a_fault_of_ours_is_logged_once_as_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_internal_error_is_logged_once_as_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, logger="downriver")
     for _ in range(3):
         with guarded("a test of the guard"):
@@ -204,7 +204,7 @@ def test_a_busy_collector_is_tried_again_later(collector: Collector) -> None:
         send([b"{}"])
 
 
-def test_an_event_the_collector_refuses_is_not_sent_for_ever(
+def test_a_rejected_event_is_not_sent_again(
     collector: Collector, caplog: pytest.LogCaptureFixture
 ) -> None:
     collector.statuses = [422]
@@ -215,6 +215,6 @@ def test_an_event_the_collector_refuses_is_not_sent_for_ever(
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "localhost:5000", ""])
-def test_a_url_that_is_none_is_told(url: str) -> None:
+def test_an_invalid_url_is_an_error(url: str) -> None:
     with pytest.raises(InvalidRequestError, match="DOWNRIVER_URL"):
         HttpSender(url)

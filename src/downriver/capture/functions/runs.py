@@ -147,7 +147,7 @@ def describe_frame(value: Any) -> FrameShape:
 
 
 def _has_table_attributes(value: Any) -> bool:
-    kind = type(value)  # asking a lazy frame itself would make it work
+    kind = type(value)  # reading attributes of a lazy frame may start a computation
     return hasattr(kind, "columns") and any(
         hasattr(kind, name) for name in ("dtypes", "schema", "types")
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from downriver.capture.spark.actions import IoStatistics, SparkAction
 from downriver.capture.spark.io.sinks import find_write
 from downriver.capture.spark.io.sources import DatasetLocator
-from downriver.capture.spark.java import Java, each, ids, simple_name
+from downriver.capture.spark.java import Java, column_ids, elements, simple_name
 from downriver.capture.spark.plan.details import PlanDetailReader, PlanShortener
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def read_scanned(executed: Java) -> dict[int, IoStatistics]:
     action: dict[int, IoStatistics] = {}
     for leaf in _scans(executed):
         statistics = _statistics(leaf, size="filesSize", files="numFiles")
-        for column in ids(leaf.output()):
+        for column in column_ids(leaf.output()):
             action.setdefault(column, statistics)
     return action
 
@@ -54,7 +54,7 @@ def _scans(executed: Java) -> Iterator[Java]:
     seen = 0
     while waiting and seen < _MOST_LEAVES:
         plan = waiting.pop()
-        for leaf in each(plan.collectLeaves()):
+        for leaf in elements(plan.collectLeaves()):
             seen += 1
             kind = simple_name(leaf)
             if kind == "AdaptiveSparkPlanExec" or kind.endswith(_STAGE):
@@ -96,8 +96,8 @@ class ActionReader:
         if name != _MULTI_INSERT:
             ran = None if error is not None else execution
             return [self._read_action(name, analyzed, kind, executed, duration_ns, error, ran)]
-        parts = list(each(analyzed.children()))
-        runs = [] if executed is None else list(each(executed.children()))
+        parts = list(elements(analyzed.children()))
+        runs = [] if executed is None else list(elements(executed.children()))
         if len(runs) != len(parts):  # the executed parts cannot be matched
             runs = [None] * len(parts)
         return [
@@ -118,7 +118,7 @@ class ActionReader:
         write = find_write(analyzed, kind, self._locator)
         query = analyzed if write is None else write.query
         reads = () if write is None else write.reads
-        output = [] if query is None else ids((reads or (query,))[-1].output())
+        output = [] if query is None else column_ids((reads or (query,))[-1].output())
         action = SparkAction(
             name=name,
             ended_at=time.time_ns() // 1000,
@@ -128,13 +128,12 @@ class ActionReader:
             error="" if error is None else _message(error),
             stack="" if error is None else _stack(error),
         )
-        wraps = self._last is not None and action.wraps(
-            self._last
-        )  # the inner command has the plan
+        # The plan of an outer command is known already, from the inner one.
+        wraps = self._last is not None and action.wraps(self._last)
         if query is not None and not wraps:
             self._read_plan(action, query, reads, ran)
         if action.sink is None and any(leaf.rewriting for leaf in action.leaves):
-            return _nothing(action)
+            return _empty_action(action)
         if executed is not None and not wraps:
             _count(action, executed)
         self._last = action
@@ -142,7 +141,7 @@ class ActionReader:
 
     def read_plan(self, query: Java) -> SparkAction:
         """Return a plan as an action without a result, for example the plan of a frame."""
-        columns = ids(query.output())
+        columns = column_ids(query.output())
         action = SparkAction(name="", ended_at=0, duration_ns=0, columns=columns)
         self._read_plan(action, query)
         return action
@@ -186,7 +185,7 @@ def _count(action: SparkAction, executed: Java) -> None:
         }
 
 
-def _nothing(action: SparkAction) -> SparkAction:
+def _empty_action(action: SparkAction) -> SparkAction:
     """Return an empty action, for a query that is only a part of another action."""
     return SparkAction(action.name, action.ended_at, action.duration_ns, [])
 

@@ -36,23 +36,23 @@ def simple_name(thing: Java) -> str:
     return class_name(thing).rpartition(".")[2]
 
 
-def each(sequence: Java) -> Iterator[Java]:
+def elements(sequence: Java) -> Iterator[Java]:
     """Yield the elements of a Scala sequence."""
     for at in range(sequence.size()):
         yield sequence.apply(at)
 
 
-def value_of(option: Java) -> Java | None:
+def option_value(option: Java) -> Java | None:
     """Return the value of a Scala Option, or None."""
     return option.get() if option.isDefined() else None
 
 
-def decoded(uri: Java) -> str:
+def decode_uri(uri: Java) -> str:
     """Return a java.net.URI as a file path: `a b`, not `a%20b`."""
     return unquote(str(uri.toString()))
 
 
-def texts(sequence: Java) -> list[str]:
+def element_texts(sequence: Java) -> list[str]:
     """Return the elements of a Scala sequence as text, in one round trip."""
     joined = str(sequence.mkString(_BREAK))
     return joined.split(_BREAK) if joined else []
@@ -63,6 +63,6 @@ def operators_in(tree: str) -> list[tuple[int, str]]:
     return [(int(number), kind) for number, kind in _OPERATOR.findall(tree)]
 
 
-def ids(attributes: Java) -> list[int]:
+def column_ids(attributes: Java) -> list[int]:
     """Return the ids of a plan's columns."""
-    return [int(found[-1]) for text in texts(attributes) if (found := _ID.findall(text))]
+    return [int(found[-1]) for text in element_texts(attributes) if (found := _ID.findall(text))]

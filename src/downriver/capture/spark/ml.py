@@ -1,6 +1,4 @@
-"""Follows a session's rows into pandas and back, and registers the models that are fitted on
-them.
-"""
+"""Follows a session's rows to pandas and back, and registers the models fitted on them."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from downriver.capture.frame_origins import (
 )
 from downriver.capture.mlflow import find_logged_runs
 from downriver.capture.spark.io.paths import name_path, short_name
-from downriver.capture.spark.java import ids
+from downriver.capture.spark.java import column_ids
 from downriver.capture.spark.plan.lineage import read_relation
 from downriver.capture.trained_models import (
     ModelTraining,
@@ -100,7 +98,7 @@ class PandasBridge:
             after = {new: before.get(old, {}) for new, old in renamed.items()}
             return {**after, ROWS: before.get(ROWS, {})}
 
-        self._returned[ids(leaf.output())[0]] = known
+        self._returned[column_ids(leaf.output())[0]] = known
 
 
 def _no_bridge() -> None:

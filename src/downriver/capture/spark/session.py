@@ -147,8 +147,8 @@ class TrackedSession:
 
     def _report(self, action: str, execution: Java, duration_ns: int, error: Java | None) -> None:
         with guarded("reading a query of Spark"):
-            for action_read in self._reader.read(action, execution, duration_ns, error):
-                self.capture.add(action_read)
+            for finished in self._reader.read(action, execution, duration_ns, error):
+                self.capture.add(finished)
 
     def _drain(self) -> None:
         """Wait until Spark has reported all finished queries."""

@@ -19,7 +19,7 @@ from downriver.capture.spark.actions import (
 from downriver.capture.spark.context import RunContext
 from downriver.capture.spark.events import render_state
 from downriver.capture.spark.io.paths import name_path, short_name
-from downriver.capture.spark.java import Java, each, ids, simple_name
+from downriver.capture.spark.java import Java, column_ids, elements, simple_name
 from downriver.capture.spark.plan.lineage import PlanLineage, read_lineage, read_relation
 from downriver.model.ids import DatasetId, JobId, RunId
 
@@ -106,7 +106,7 @@ class SessionStreams:
         action = self._reader.read_plan(query.analyzedPlan())
         action.name = "stream"
         leaves = {leaf.first_id: leaf for leaf in action.leaves}
-        for leaf in each(query.logicalPlan().collectLeaves()):
+        for leaf in elements(query.logicalPlan().collectLeaves()):
             if simple_name(leaf).startswith("Streaming"):
                 found = _leaf(leaf)
                 leaves[found.first_id] = found
@@ -167,7 +167,7 @@ def _name(action: SparkAction) -> str:
 
 def _leaf(leaf: Java) -> PlanLeaf:
     """Return what a stream reads, from its running plan."""
-    columns = ids(leaf.output())
+    columns = column_ids(leaf.output())
     text = str(leaf.toString())
     inside = _IN_BRACKETS.match(text)
     first = columns[0] if columns else -1

@@ -113,7 +113,7 @@ def test_a_frame_that_duckdb_reads_by_name_is_no_table(sent, folder):
     assert run(sent, job) == (["raw.csv"], [])
 
 
-def test_a_library_that_is_imported_inside_the_function_is_seen(folder):
+def test_a_library_imported_inside_the_function_is_recorded(folder):
     script = """
 import sys
 from downriver import track_lineage
@@ -142,7 +142,7 @@ print(polars.read_csv.__module__, type(polars.__spec__.loader).__module__)
     assert "downriver" not in done.stdout.splitlines()[1]
 
 
-def test_buffers_name_no_dataset(sent, folder):
+def test_buffers_are_no_datasets(sent, folder):
     import io
 
     def job():
@@ -151,7 +151,7 @@ def test_buffers_name_no_dataset(sent, folder):
     assert run(sent, job) == ([], [])
 
 
-def test_the_libraries_are_as_before_afterwards(sent, folder):
+def test_the_libraries_are_restored_after_a_call(sent, folder):
     before = (pd.read_csv, pd.DataFrame.to_parquet, pl.scan_csv, duckdb.sql)
 
     def job():
@@ -161,7 +161,7 @@ def test_the_libraries_are_as_before_afterwards(sent, folder):
     assert (pd.read_csv, pd.DataFrame.to_parquet, pl.scan_csv, duckdb.sql) == before
 
 
-def test_they_are_put_back_after_a_failure(sent, folder):
+def test_the_libraries_are_restored_after_a_failure(sent, folder):
     before = pd.read_csv
 
     def job():
@@ -172,7 +172,7 @@ def test_they_are_put_back_after_a_failure(sent, folder):
     assert pd.read_csv is before
 
 
-def test_what_another_thread_reads_is_not_this_functions(sent, folder):
+def test_reads_of_another_thread_are_not_recorded(sent, folder):
     started, over = threading.Event(), threading.Event()
 
     def elsewhere():
@@ -192,7 +192,7 @@ def test_what_another_thread_reads_is_not_this_functions(sent, folder):
     thread.join()
 
 
-def test_concurrent_coroutines_see_their_own_reads(sent, folder):
+def test_concurrent_coroutines_record_their_own_reads(sent, folder):
     @track_lineage(emitter=sent, auto=True)
     async def read(name):
         await asyncio.sleep(0.01)
@@ -207,7 +207,7 @@ def test_concurrent_coroutines_see_their_own_reads(sent, folder):
     assert [len(event["inputs"]) for event in done] == [1, 1]
 
 
-def test_what_is_declared_and_what_is_seen_add_up(sent, folder):
+def test_declared_and_recorded_datasets_are_united(sent, folder):
     @track_lineage(["api:orders"], ["table:orders"], emitter=sent, auto=True)
     def job():
         return pd.read_csv("raw.csv")
@@ -224,7 +224,7 @@ def test_a_file_that_the_function_made_itself_is_no_input(sent, folder):
     assert run(sent, job) == (["raw.csv"], ["out.parquet", "step.parquet"])
 
 
-def test_pyarrow_tables_describe_themselves(sent, folder):
+def test_pyarrow_tables_have_a_schema_and_a_row_count(sent, folder):
     def job():
         pyarrow.parquet.write_table(pa.table({"x": [1]}), "out.parquet")
 

@@ -26,19 +26,19 @@ def context(
     )
 
 
-def test_without_a_word_the_application_is_the_job() -> None:
+def test_by_default_the_job_has_the_name_of_the_application() -> None:
     found = context()
     assert found.own.job == JobId("spark", "app")
     assert (found.parent, found.facets()) == (None, {})
 
 
-def test_the_caller_is_heard_first() -> None:
+def test_arguments_win_over_the_configuration() -> None:
     conf = {"spark.downriver.job": "of conf", "spark.downriver.namespace": "conf"}
     assert context(conf, job="mine", namespace="here").own.job == JobId("here", "mine")
     assert context(conf).own.job == JobId("conf", "of conf")
 
 
-def test_openlineages_own_settings_are_understood() -> None:
+def test_openlineage_settings_are_read() -> None:
     conf = {"spark.openlineage.appName": "daily", "spark.openlineage.namespace": "etl"}
     assert context(conf).own.job == JobId("etl", "daily")
 
@@ -77,12 +77,12 @@ def test_a_parent_and_its_root_as_json_in_the_environment() -> None:
 
 
 @pytest.mark.parametrize("broken", ["{", "[]", '{"parent": 1}', '{"parent": {"run": {}}}'])
-def test_a_broken_parent_is_no_parent(broken: str) -> None:
+def test_an_invalid_parent_is_ignored(broken: str) -> None:
     assert context(environ={"OPENLINEAGE_CONTEXT": broken}).parent is None
 
 
 @pytest.mark.parametrize("broken", ["", "job", "job/run", "/job/run"])
-def test_a_broken_parent_id_is_no_parent(broken: str) -> None:
+def test_an_invalid_parent_id_is_ignored(broken: str) -> None:
     assert context(environ={"OPENLINEAGE_PARENT_ID": broken}).parent is None
 
 

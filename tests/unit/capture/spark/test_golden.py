@@ -17,7 +17,7 @@ CASES = load_cases()
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_job_has_the_lineage_written_down(golden: GoldenSession, name: str) -> None:
+def test_a_job_has_its_golden_lineage(golden: GoldenSession, name: str) -> None:
     case: Case = CASES[name]
     if not case.runs_on(golden.spark.version):
         pytest.skip(f"needs Spark {case.since}")

@@ -52,7 +52,7 @@ def test_a_java_that_does_not_run_has_no_version(tmp_path: Path) -> None:
     assert java_version(tmp_path / "nowhere") is None
 
 
-def test_spark_4_wants_a_newer_java_than_spark_3() -> None:
+def test_spark_4_needs_a_newer_java_than_spark_3() -> None:
     assert 11 in suitable_versions("3.5.9")
     assert 11 not in suitable_versions("4.1.4")
 
@@ -65,7 +65,7 @@ def test_java_home_comes_first_when_it_suits(
     assert find_java("4.1.4") == java
 
 
-def test_a_java_too_old_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_that_is_too_old_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = fake_java(tmp_path / "old", "11.0.2"), fake_java(tmp_path / "new", "21.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
     monkeypatch.setenv("PATH", str(new.parent))

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.capture.spark.actions import DatasetLocation, Sink
 from downriver.capture.spark.io.paths import name_jdbc, name_path
-from downriver.capture.spark.java import Java, decoded, each, simple_name, texts, value_of
+from downriver.capture.spark.java import (
+    Java,
+    decode_uri,
+    element_texts,
+    elements,
+    option_value,
+    simple_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,17 +49,19 @@ def find_write(plan: Java, kind: str, locator: DatasetLocator) -> WriteCommand |
 
 
 def _files(command: Java, locator: DatasetLocator) -> WriteCommand:
-    table = value_of(command.catalogTable())
+    table = option_value(command.catalogTable())
     path = name_path(str(command.outputPath().toString()))
     form = simple_name(command.fileFormat()).removesuffix("FileFormat").lower()
     place = DatasetLocation(path, None, form) if table is None else locator.table(table)
     lifecycle = "OVERWRITE" if str(command.mode()) == "Overwrite" else ""
-    return WriteCommand(Sink(place, texts(command.outputColumnNames()), lifecycle), command.query())
+    return WriteCommand(
+        Sink(place, element_texts(command.outputColumnNames()), lifecycle), command.query()
+    )
 
 
 def _directory(command: Java, locator: DatasetLocator) -> WriteCommand:
-    location = value_of(command.storage().locationUri())
-    place = DatasetLocation(name_path(decoded(location) if location is not None else ""))
+    location = option_value(command.storage().locationUri())
+    place = DatasetLocation(name_path(decode_uri(location) if location is not None else ""))
     return WriteCommand(Sink(place, None, "OVERWRITE", wraps=True), command.query())
 
 
@@ -83,9 +92,9 @@ def _insert_hive(command: Java, locator: DatasetLocator) -> WriteCommand:
 def _save(command: Java, locator: DatasetLocator) -> WriteCommand | None:
     """Return a write to a V1 source that is not a file format: JDBC, or Delta by path."""
     options = command.options()
-    url = value_of(options.get("url"))
-    table = value_of(options.get("dbtable"))
-    path = value_of(options.get("path"))
+    url = option_value(options.get("url"))
+    table = option_value(options.get("dbtable"))
+    path = option_value(options.get("path"))
     lifecycle = "OVERWRITE" if str(command.mode()) == "Overwrite" else ""
     if url is not None and table is not None:
         place = DatasetLocation(name_jdbc(str(url)).table(str(table)), None, "jdbc")
@@ -117,14 +126,14 @@ def _v2_write(command: Java, locator: DatasetLocator) -> WriteCommand | None:
     place = locator.v2_table(target)
     if place is None:
         return WriteCommand(None, command.query())
-    columns = [text.partition("#")[0] for text in texts(target.output())]
+    columns = [text.partition("#")[0] for text in element_texts(target.output())]
     return WriteCommand(Sink(place, columns, lifecycle), command.query())
 
 
 def _create_resolved(command: Java, locator: DatasetLocator) -> WriteCommand:
     """Return CREATE TABLE AS SELECT through a V2 catalog (the session catalog can be one)."""
-    provider = str(value_of(command.tableSpec().provider()) or "")
-    place = locator.of_catalog(command.name().identifier(), provider)
+    provider = str(option_value(command.tableSpec().provider()) or "")
+    place = locator.catalog_table(command.name().identifier(), provider)
     lifecycle = "CREATE" if simple_name(command) == "CreateTableAsSelect" else "OVERWRITE"
     return WriteCommand(Sink(place, None, lifecycle), command.query())
 
@@ -135,7 +144,7 @@ def _change(command: Java, locator: DatasetLocator) -> WriteCommand | None:
     leaves = locator.leaves(target)
     if not leaves or not leaves[0].locations:
         return None
-    columns = [text.partition("#")[0] for text in texts(target.output())]
+    columns = [text.partition("#")[0] for text in element_texts(target.output())]
     reads = (command.source(), target) if simple_name(command) == "MergeIntoCommand" else (target,)
     return WriteCommand(Sink(leaves[0].locations[0], columns), command, reads)
 
@@ -144,14 +153,14 @@ def _view(command: Java, locator: DatasetLocator) -> WriteCommand | None:
     if str(command.viewType().toString()) != "PersistedView":
         return None
     plan = command.plan()
-    columns = [str(pair._1()) for pair in each(command.userSpecifiedColumns())]
-    place = DatasetLocation(locator.named(command.name()), None, "view", "spark_catalog")
+    columns = [str(pair._1()) for pair in elements(command.userSpecifiedColumns())]
+    place = DatasetLocation(locator.table_name(command.name()), None, "view", "spark_catalog")
     return WriteCommand(Sink(place, columns or None, "CREATE"), plan)
 
 
 def _drop(command: Java, locator: DatasetLocator) -> WriteCommand:
     return WriteCommand(
-        Sink(DatasetLocation(locator.named(command.tableName())), None, "DROP"), None
+        Sink(DatasetLocation(locator.table_name(command.tableName())), None, "DROP"), None
     )
 
 
@@ -159,22 +168,22 @@ def _drop_resolved(command: Java, locator: DatasetLocator) -> WriteCommand:
     """Return DROP TABLE through a V2 catalog (the session catalog can be one)."""
     identifier = command.child().identifier()
     name = ".".join([*map(str, identifier.namespace()), str(identifier.name())])
-    return WriteCommand(Sink(DatasetLocation(locator.called(name)), None, "DROP"), None)
+    return WriteCommand(Sink(DatasetLocation(locator.dataset_named(name)), None, "DROP"), None)
 
 
 def _truncate(command: Java, locator: DatasetLocator) -> WriteCommand:
     return WriteCommand(
-        Sink(DatasetLocation(locator.named(command.tableName())), None, "TRUNCATE"), None
+        Sink(DatasetLocation(locator.table_name(command.tableName())), None, "TRUNCATE"), None
     )
 
 
 def _rename(command: Java, locator: DatasetLocator) -> WriteCommand:
-    old, new = locator.named(command.oldName()), locator.named(command.newName())
+    old, new = locator.table_name(command.oldName()), locator.table_name(command.newName())
     return WriteCommand(Sink(DatasetLocation(new), None, "RENAME", old), None)
 
 
 def _names(command: Java) -> list[str]:
-    return texts(command.outputColumnNames())
+    return element_texts(command.outputColumnNames())
 
 
 _COMMANDS: dict[str, Callable[[Java, DatasetLocator], WriteCommand | None]] = {

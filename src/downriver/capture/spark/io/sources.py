@@ -9,12 +9,12 @@ from downriver.capture.spark.io.paths import name_jdbc, name_path, name_paths
 from downriver.capture.spark.java import (
     Java,
     class_name,
-    decoded,
-    each,
-    ids,
+    column_ids,
+    decode_uri,
+    element_texts,
+    elements,
+    option_value,
     simple_name,
-    texts,
-    value_of,
 )
 from downriver.model.ids import DatasetId
 
@@ -54,34 +54,34 @@ class DatasetLocator:
     def leaves(self, plan: Java) -> list[PlanLeaf]:
         """Return the leaves of a plan and of its subqueries."""
         found = list(self._leaves(plan))
-        for subquery in each(plan.subqueriesAll()):
+        for subquery in elements(plan.subqueriesAll()):
             found.extend(self._leaves(subquery))
         return found
 
     def table(self, table: Java) -> DatasetLocation:
         """Return a table of the session catalog."""
         identifier = table.identifier()
-        location = value_of(table.storage().locationUri())
+        location = option_value(table.storage().locationUri())
         if location is None:  # a table that is not created yet
             location = self._catalog.defaultTablePath(identifier)
-        provider = str(value_of(table.provider()) or "")
-        place = name_path(decoded(location))
-        return DatasetLocation(place, self.named(identifier), provider, "spark_catalog")
+        provider = str(option_value(table.provider()) or "")
+        place = name_path(decode_uri(location))
+        return DatasetLocation(place, self.table_name(identifier), provider, "spark_catalog")
 
-    def named(self, identifier: Java) -> DatasetId:
+    def table_name(self, identifier: Java) -> DatasetId:
         """Return the name of a table of the session catalog."""
-        database = value_of(identifier.database()) or self._catalog.getCurrentDatabase()
-        return self.called(f"{database}.{identifier.table()}")
+        database = option_value(identifier.database()) or self._catalog.getCurrentDatabase()
+        return self.dataset_named(f"{database}.{identifier.table()}")
 
-    def of_catalog(self, identifier: Java, provider: str) -> DatasetLocation:
+    def catalog_table(self, identifier: Java, provider: str) -> DatasetLocation:
         """Return a table of a V2 catalog; of the session catalog, if it is there."""
         name = ".".join([*map(str, identifier.namespace()), str(identifier.name())])
         parsed = self._parser.parseTableIdentifier(name)
         if self._catalog.tableExists(parsed):
             return self.table(self._catalog.getTableMetadata(parsed))
-        return DatasetLocation(self.called(name), None, provider)
+        return DatasetLocation(self.dataset_named(name), None, provider)
 
-    def called(self, name: str) -> DatasetId:
+    def dataset_named(self, name: str) -> DatasetId:
         """Return the dataset of a table of which only the name is known."""
         return DatasetId(self._tables, name)
 
@@ -90,7 +90,7 @@ class DatasetLocator:
         table = relation.table()
         kind = simple_name(table)
         if kind in _V2_FILES:
-            dataset = name_paths(texts(table.fileIndex().rootPaths()))[0]
+            dataset = name_paths(element_texts(table.fileIndex().rootPaths()))[0]
             return DatasetLocation(dataset, None, kind.removesuffix("Table").lower())
         if kind == "JDBCTable":
             return jdbc_leaf(table.jdbcOptions().parameters()).locations[0]
@@ -100,7 +100,7 @@ class DatasetLocator:
         location = properties.get("location")
         provider = str(properties.get("provider") or "")
         name = str(table.name())
-        catalog = value_of(relation.catalog())
+        catalog = option_value(relation.catalog())
         if location is None:
             return (
                 None
@@ -115,7 +115,7 @@ class DatasetLocator:
 
     def _leaves(self, plan: Java) -> Iterator[PlanLeaf]:
         leaves = plan.collectLeaves()
-        for at, text in enumerate(texts(leaves)):
+        for at, text in enumerate(element_texts(leaves)):
             # The text contains column ids, which are never reused, so equal text means the same
             # relation.
             found = self._known.get(text)
@@ -129,7 +129,7 @@ class DatasetLocator:
                 yield found
 
     def _read_leaf(self, leaf: Java, kind: str) -> PlanLeaf:
-        columns = [] if kind in _NO_DATASET else ids(leaf.output())
+        columns = [] if kind in _NO_DATASET else column_ids(leaf.output())
         if not columns:
             return _EMPTY_LEAF
         found = self.leaf(leaf, kind)
@@ -144,7 +144,7 @@ class DatasetLocator:
         return PlanLeaf(-1, [], unknown=kind) if reader is None else reader(self, leaf)
 
     def _relation(self, leaf: Java) -> PlanLeaf:
-        table = value_of(leaf.catalogTable())
+        table = option_value(leaf.catalogTable())
         relation = leaf.relation()
         kind = simple_name(relation)
         if kind == "HadoopFsRelation":
@@ -179,9 +179,9 @@ class DatasetLocator:
 
 def jdbc_leaf(parameters: Java) -> PlanLeaf:
     """Return what a JDBC source reads: a table or a query."""
-    url = name_jdbc(str(value_of(parameters.get("url")) or ""))
-    table = str(value_of(parameters.get("dbtable")) or "").strip()
-    query = str(value_of(parameters.get("query")) or "")
+    url = name_jdbc(str(option_value(parameters.get("url")) or ""))
+    table = str(option_value(parameters.get("dbtable")) or "").strip()
+    query = str(option_value(parameters.get("query")) or "")
     if table.startswith("("):
         query = table[1 : table.rfind(")")]
     if query:
@@ -190,8 +190,8 @@ def jdbc_leaf(parameters: Java) -> PlanLeaf:
 
 
 def _files(relation: Java) -> list[DatasetLocation]:
-    paths = texts(relation.location().rootPaths())
-    asked_for = str(value_of(relation.options().get("path")) or "")
+    paths = element_texts(relation.location().rootPaths())
+    asked_for = str(option_value(relation.options().get("path")) or "")
     form = simple_name(relation.fileFormat()).removesuffix("FileFormat").lower()
     form = "delta" if form == "deltaparquet" else form
     return [DatasetLocation(dataset, None, form) for dataset in name_paths(paths, asked_for)]
@@ -214,11 +214,11 @@ def _rdd_files(rdd: Java) -> Iterator[tuple[DatasetLocation, list[str]]]:
                 (DatasetLocation(dataset), []) for dataset in name_paths([], str(current.name()))
             )
         else:
-            waiting.extend(dependency.rdd() for dependency in each(current.dependencies()))
+            waiting.extend(dependency.rdd() for dependency in elements(current.dependencies()))
 
 
 def _scanned_files(scan: Java) -> list[DatasetId]:
-    for partition in each(scan.filePartitions()):
+    for partition in elements(scan.filePartitions()):
         # All tasks read the same dataset, so the files of the first task are enough.
         return name_paths([str(file.filePath().toPath().toString()) for file in partition.files()])
     return []

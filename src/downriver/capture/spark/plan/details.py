@@ -6,7 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from downriver.capture.spark.actions import PlanDetails
-from downriver.capture.spark.java import Java, each, ids, operators_in, simple_name, texts
+from downriver.capture.spark.java import (
+    Java,
+    column_ids,
+    element_texts,
+    elements,
+    operators_in,
+    simple_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,7 +96,7 @@ class PlanDetailReader:
             yield from self._cast_in(plan)
         for number, kind in operators:
             if kind in _CASTING:
-                for child in each(plan.p(number).children()):
+                for child in elements(plan.p(number).children()):
                     yield from self._cast_in(child)
 
     def _cast_in(self, plan: Java) -> Iterator[int]:
@@ -97,7 +104,7 @@ class PlanDetailReader:
         if getter is None:
             return
         items = getattr(plan, getter)()
-        for at, text in enumerate(texts(items)[:_MOST_READ]):
+        for at, text in enumerate(element_texts(items)[:_MOST_READ]):
             found = _ID_AT_THE_END.search(text)
             if found and "cast(" in text and " AS " in text and self._is_own(items.apply(at)):
                 yield int(found[1])
@@ -122,6 +129,9 @@ def _expanded(
             continue
         expand = plan.p(number)
         rows = expand.projections()
-        output = ids(expand.output())
+        output = column_ids(expand.output())
         if output and len(output) * rows.size() <= _MOST_READ:
-            yield output[0], [[str(value.toJSON()) for value in each(row)] for row in each(rows)]
+            yield (
+                output[0],
+                [[str(value.toJSON()) for value in elements(row)] for row in elements(rows)],
+            )

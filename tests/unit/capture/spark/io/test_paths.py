@@ -46,7 +46,7 @@ def test_a_file_by_itself_is_a_dataset() -> None:
     assert name_paths(["/in/a.csv"]) == [DatasetId("file", "/in/a.csv")]
 
 
-def test_folders_are_datasets_each() -> None:
+def test_each_folder_is_a_dataset() -> None:
     assert name_paths(["/in/a", "/in/b"]) == [
         DatasetId("file", "/in/a"),
         DatasetId("file", "/in/b"),
@@ -57,7 +57,7 @@ def test_partitions_of_one_dataset_are_one() -> None:
     assert name_paths(["/in/o/d=1", "/in/o/d=2"]) == [DatasetId("file", "/in/o")]
 
 
-def test_very_many_folders_are_what_they_have_in_common() -> None:
+def test_very_many_folders_are_their_common_folder() -> None:
     assert name_paths([f"/in/{n}/o" for n in range(100)]) == [DatasetId("file", "/in")]
 
 
@@ -93,7 +93,7 @@ def test_very_many_folders_are_what_they_have_in_common() -> None:
         ("jdbc:sqlite:/var/shop.db", "orders", "sqlite:/var/shop.db", "orders"),
     ],
 )
-def test_a_jdbc_url_names_its_tables_and_tells_no_secret(
+def test_a_jdbc_url_names_its_tables_without_credentials(
     url: str, table: str, namespace: str, name: str
 ) -> None:
     found = name_jdbc(url).table(table)
@@ -102,7 +102,7 @@ def test_a_jdbc_url_names_its_tables_and_tells_no_secret(
     assert "me" not in found.namespace.replace("memory", "")
 
 
-def test_people_call_a_dataset_by_the_end_of_its_name() -> None:
+def test_a_short_name_is_the_end_of_the_name() -> None:
     orders = DatasetId("file", "/data/sales/orders")
     assert short_name(orders) == "orders"
     assert short_name(orders, 2) == "sales.orders"

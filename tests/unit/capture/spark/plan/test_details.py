@@ -45,7 +45,7 @@ def local(spark: Any) -> Any:
 @pytest.mark.parametrize(
     ("made", "shorter"), [(selected, True), (filtered, True), (joined, False), (local, False)]
 )
-def test_it_says_what_the_analysed_plan_says(
+def test_the_optimized_plan_has_the_lineage_of_the_analysed_plan(
     golden: GoldenSession, made: Any, shorter: bool
 ) -> None:
     jvm = golden.spark.sparkContext._gateway.jvm

@@ -44,7 +44,7 @@ def test_windows_and_aggregates(spark: Any) -> None:
     assert texts == ["sum(id) over (id, id desc)"]
 
 
-def test_a_long_expression_is_cut(spark: Any) -> None:
+def test_a_long_expression_is_truncated(spark: Any) -> None:
     frame = spark.range(1).selectExpr(" + ".join(["id"] * 200) + " AS x")
     text = render_expression(_first_item(frame))
     assert len(text) == 500

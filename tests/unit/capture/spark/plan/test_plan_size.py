@@ -98,7 +98,7 @@ def test_a_wider_and_longer_plan_takes_no_more_round_trips(golden: GoldenSession
     assert round_trips(golden, lambda: reader.read_plan(large)) == again
 
 
-def test_beyond_the_limit_lineage_is_of_tables_and_says_so(golden: GoldenSession) -> None:
+def test_beyond_the_limit_there_is_dataset_lineage_and_a_blind_spot(golden: GoldenSession) -> None:
     session = golden.spark._jsparkSession
     reader = ActionReader(session, golden.spark.sparkContext._gateway.jvm, largest_plan=10)
     action = reader.read_plan(chain(golden, 20, 3))

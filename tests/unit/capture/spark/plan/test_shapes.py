@@ -56,12 +56,12 @@ def test_each_column_has_its_own_sources(lineage: Lineage, column: str, sources:
     assert carriers(lineage, column) == sources
 
 
-def test_names_made_of_column_names_carry_no_value(lineage: Lineage) -> None:
+def test_column_names_used_as_values_have_no_source(lineage: Lineage) -> None:
     answer = lineage.trace("in.a")
     assert not [node for node in answer.nodes if node.field == "name"]
 
 
-def test_every_dataset_is_known_by_one_name(lineage: Lineage) -> None:
+def test_every_dataset_has_one_name(lineage: Lineage) -> None:
     named = {node.name for node in lineage.trace("in").nodes if node.kind == "dataset"}
     assert {Path(name).name for name in named} == {"in", "tall", "sums", "copy"}
     assert len(named) == 4
