@@ -58,14 +58,14 @@ def _statements(trace: Trace) -> Iterator[str]:
 
 
 def constraints() -> Iterator[str]:
-    """Yield what makes ids unique, and finding by them quick."""
+    """Yield the statements that create unique constraints on ids."""
     for label in _LABELS.values():
         name = f"downriver_{label.lower()}_id"
         yield f"CREATE CONSTRAINT {name} IF NOT EXISTS FOR (n:{label}) REQUIRE n.id IS UNIQUE"
 
 
 def node_properties(node: TraceNode) -> dict[str, Any]:
-    """Return what a node is remembered with."""
+    """Return the properties of a node."""
     found: dict[str, Any] = {"name": node.name, "namespace": node.namespace, "marks": node.marks}
     if node.field is not None:
         found["field"] = node.field
@@ -73,13 +73,13 @@ def node_properties(node: TraceNode) -> dict[str, Any]:
 
 
 def edge_properties(edge: TraceEdge) -> dict[str, Any]:
-    """Return what an edge is remembered with: its evidence."""
+    """Return the properties of an edge: its evidence."""
     values = {name: getattr(edge, name) for name in _EDGE_FIELDS}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def edge_key(edge: TraceEdge) -> str:
-    """Return what tells edges between the same two nodes apart."""
+    """Return a key that distinguishes edges between the same two nodes."""
     return "|".join(part or "" for part in (edge.job, edge.type, edge.subtype))
 
 
@@ -96,7 +96,7 @@ def owners(trace: Trace) -> Iterator[tuple[str, DatasetId]]:
 
 
 def literal(value: Any) -> str:
-    """Return a value as Cypher writes it; text is escaped whatever it holds."""
+    """Return a value as Cypher writes it; text is escaped."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {literal(item)}" for name, item in value.items()) + "}"
     if isinstance(value, list):

@@ -97,7 +97,7 @@ def _field_urn(dataset: str, field: str) -> str:
 
 
 def _part(text: str) -> str:
-    """Escape what a name may not hold inside a URN, as DataHub does."""
+    """Escape the characters that DataHub does not allow in a URN."""
     for char, code in _ESCAPES:
         text = text.replace(char, code)
     return text

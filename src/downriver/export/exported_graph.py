@@ -46,7 +46,7 @@ class ExportedGraph(NamedTuple):
 
 
 def compare_traces(before: Trace, after: Trace) -> Trace:
-    """Return what there is at either moment, with what came marked `added`, what went `removed`.
+    """Return the union of two traces, with new edges marked `added` and old ones `removed`.
 
     An edge goes when it turns stale: its job has run without it since.
     """

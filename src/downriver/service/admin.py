@@ -1,4 +1,4 @@
-"""Looking after the store: its state, its chain, and who may use it."""
+"""Administration of the store: its state, its hash chain, and API keys."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class AdminApi:
         self._session = session
 
     def status(self) -> Status:
-        """Say what the store holds."""
+        """Return the state and size of the store."""
         with self._session.store.reader() as reader:
             received = reader.log.last_received_at()
             return Status(
@@ -82,11 +82,11 @@ class AdminApi:
             return reader.keys.list_all()
 
     def has_keys(self) -> bool:
-        """Tell whether requests need a key: once one was made, always."""
+        """Return whether requests need a key: yes, once any key was created."""
         return bool(self.list_keys())
 
     def find_role(self, key: str) -> KeyRole | None:
-        """Return what a key allows, or None when it is unknown or revoked."""
+        """Return the role of a key, or None if it is unknown or revoked."""
         with self._session.store.reader() as reader:
             found = reader.keys.find(key_digest(key))
         return None if found is None else parse_role(found.role)

@@ -1,4 +1,4 @@
-"""Lineage in: what scripts, projects, repositories and people say."""
+"""Lineage from SQL, dbt projects, repositories, and assets registered by hand."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class SqlCapture(msgspec.Struct, kw_only=True):
-    """What was read from a script, and whether it was registered under a job."""
+    """The lineage of a script, and whether it was registered under a job."""
 
     job: str
     lineage: SqlLineage
@@ -66,7 +66,7 @@ class CaptureApi:
     ) -> SqlCapture:
         """Read lineage from SQL and register it, as declared or, with `ran`, as seen to happen.
 
-        The catalog tells the schemas of tables that `schema` does not.
+        Schemas of tables that are not in `schema` come from the catalog.
         """
         with self._session.reading() as view:
             names = CatalogNames(view.reader, view.graph.nodes.identities, namespace)
@@ -101,7 +101,7 @@ class CaptureApi:
         dry_run: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> DbtCapture:
-        """Read what dbt left in a target directory and register it.
+        """Read the artifacts in a dbt target directory and register their lineage.
 
         Without a namespace, tables go where the catalog knows tables of these names.
         """
@@ -130,7 +130,7 @@ class CaptureApi:
         dry_run: bool = False,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> ScanResult:
-        """Read a repository without running it, and register what its code says it does."""
+        """Read a repository without running it, and register the lineage in its code."""
         repository = Repository(path)
         with self._session.reading() as view:
             names = scan_catalog(view, namespace, repository)
@@ -150,7 +150,7 @@ class CaptureApi:
         source: str | None = None,
         namespace: str = DEFAULT_NAMESPACE,
     ) -> RegisteredAsset:
-        """Register a dataset or job by hand; what its code reads and writes is found there.
+        """Register a dataset or job by hand; its inputs and outputs are read from its code.
 
         The code is `source`, or the file that `source_ref` names in the repository, if there is
         one.
@@ -213,7 +213,7 @@ def read_sql(
     path: str = "",
     ran: bool = False,
 ) -> tuple[SqlCapture, Event]:
-    """Return what SQL says, and the event that registers it; `names` finds its tables."""
+    """Return the lineage in SQL and the event that registers it; `names` resolves its tables."""
     found = parse_sql_lineage(sql, dialect=dialect, schema=schema)
     job_id = JobId(namespace, job or _job_name(found, sql))
     event = render_sql_event(
@@ -223,8 +223,8 @@ def read_sql(
         names,
         run=str(uuid.uuid4()) if ran else None,
     )
-    told = bool(found.inputs or found.outputs)
-    return SqlCapture(job=str(job_id), lineage=found, registered=told), event
+    has_lineage = bool(found.inputs or found.outputs)
+    return SqlCapture(job=str(job_id), lineage=found, registered=has_lineage), event
 
 
 def _job_name(found: SqlLineage, sql: str) -> str:

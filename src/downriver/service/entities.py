@@ -1,4 +1,4 @@
-"""Entities and what lies around them, as lists."""
+"""Entities: search, details, neighbours and diagnosis."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class EntityApi:
         as_of: str | None = None,
         limit: int = MOST_RELATED,
     ) -> EntityLineage:
-        """Answer what feeds an entity and what it feeds, nearest first, and how."""
+        """Return the upstream and downstream entities of one, nearest first."""
         question = parse_question(direction, depth, as_of, limit)
         with self._session.reading() as view:
             return self._related(self._session.resolve(entity, view), question, view)
@@ -109,7 +109,7 @@ class EntityApi:
         names = identities.group(number)
         jobs = [node] if isinstance(node, JobId) else writers_of_all(view.reader, names)
         filled = None if isinstance(node, JobId) else last_filled(view.reader, jobs)
-        spoken = identities.display_names([number], view.reader)[number]
+        display = identities.display_names([number], view.reader)[number]
         return EntityDetails(
             entity_id=summary.entity_id,
             id=summary.id,
@@ -125,7 +125,7 @@ class EntityApi:
             ],
             owners=list(read_owners(facets.get("ownership"))),
             tags=sorted(tags),
-            aliases=[str(alias) for alias in spoken.aliases],
+            aliases=[str(alias) for alias in display.aliases],
             upstream=near.upstream,
             downstream=near.downstream,
             flows=[flow.flow() for flow in parse_flows(facets)],

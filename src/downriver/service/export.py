@@ -93,7 +93,7 @@ class ExportApi:
         limit: int = MOST_EXPORTED,
         readers: bool = False,
     ) -> Trace:
-        """Return the graph around an entity with what is worth marking, as exports show it."""
+        """Return the graph around an entity, with the marks that exports show."""
         with self._session.reading() as view:
             if focus is not None:
                 entity = str(self._session.resolve_column(entity, focus, view).id)
@@ -126,7 +126,7 @@ class ExportApi:
         return [*(tag for tag in _TAGS if tag in tags), *broken]
 
     def _if_broken(self, jobs: list[JobId], reader: CatalogReader) -> list[str]:
-        """Return the mark of what a job makes whose last run failed."""
+        """Return the mark `broken` if the last run of a job failed."""
         last = [list_last_runs(reader, [job], 1) for job in jobs]
         return ["broken"] if any(runs and runs[0].state in _FAILED for runs in last) else []
 

@@ -34,7 +34,7 @@ _LARGEST_BATCH = 512
 
 
 class FlowQueue:
-    """Takes flows from any thread; what waits is looked up and written as one batch."""
+    """Takes flows from any thread; queued flows are resolved and written as one batch."""
 
     def __init__(self, prepare: Prepare, submit: Submit) -> None:
         self._prepare = prepare
@@ -48,7 +48,7 @@ class FlowQueue:
     def put(self, flow: Flow) -> Future[RegisteredFlow]:
         """Queue a flow; the future resolves once it is on disk."""
         future: Future[RegisteredFlow] = Future()
-        future.set_running_or_notify_cancel()  # a caller who gives up cannot take it back
+        future.set_running_or_notify_cancel()  # so that it cannot be cancelled
         with self._changed:
             if self._closing:
                 raise StoreError("the store is closing")
@@ -57,7 +57,7 @@ class FlowQueue:
         return future
 
     def close(self) -> None:
-        """Hand over what is queued, then stop."""
+        """Write the queued flows, then stop."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -85,7 +85,7 @@ class FlowQueue:
             receipt.add_done_callback(partial(_settle, future, done))
 
     def _hand_over_apart(self, batch: list[Waiting], failure: DownriverError) -> None:
-        """Try each alone, so that one that makes no sense costs no one else."""
+        """Register each flow alone, so that an invalid one does not fail the others."""
         if len(batch) == 1:
             batch[0][1].set_exception(failure)
             return
@@ -137,7 +137,7 @@ class FlowApi:
             self._queue = None
 
     def name_entity(self, text: str, *, namespace: str = DEFAULT_NAMESPACE) -> NodeId:
-        """Return what a name means, or would mean if it were new."""
+        """Return the node that a name means, or the new node that it would create."""
         with self._session.reading() as view:
             names = EntityNames(view.reader, view.graph.nodes.identities, namespace)
             return names.node_for(text, "entity_id")
@@ -171,9 +171,9 @@ class FlowApi:
 def prepare_flows(
     flows: Sequence[Flow], node_for: Callable[[str, str], NodeId]
 ) -> tuple[list[RegisteredFlow], list[Event]]:
-    """Return what registering flows answers, and the events to store for it.
+    """Return the answer to registering flows, and the events to store for it.
 
-    `node_for` finds what a name means, and is told which field it stands in.
+    `node_for` resolves a name; its second argument is the field, for error messages.
     """
     at = now()
     registered: list[RegisteredFlow] = []
@@ -198,7 +198,7 @@ def prepare_pipeline(
     node_for: Callable[[str, str], NodeId],
     namespace: str = DEFAULT_NAMESPACE,
 ) -> tuple[RegisteredPipeline, list[Event]]:
-    """Return what registering a pipeline answers, and the events to store for it."""
+    """Return the answer to registering a pipeline, and the events to store for it."""
     if not name.strip():
         raise InvalidRequestError("name", "empty")
     if not flows:

@@ -1,4 +1,4 @@
-"""Watching over the graph: its figures, incidents, tags and what the monitor found."""
+"""KPIs, incidents, tags, certified paths, and findings of the monitor."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class GovernApi:
     def incident_report(
         self, entity: str, at: str | None = None, *, limits: DriftLimits | None = None
     ) -> Incident:
-        """Return what is wrong with a dataset, column or job, where from, and whom it concerns.
+        """Report the problems of a dataset, column or job, their causes, and who is affected.
 
         `at` is the moment to look from, now if left out: what happened after it is not known.
         """
@@ -76,7 +76,7 @@ class GovernApi:
             return reach_of_tag(view.graph, view.reader, wanted, around, around.stale_days)
 
     def certified_paths(self) -> CertifiedPaths:
-        """Return every certified dataset with what is not known of all that feeds it."""
+        """Return every certified dataset with the gaps in its upstream lineage."""
         with self._session.reading() as view:
             return certified_paths(view.graph, view.reader, self._around(view))
 
@@ -90,7 +90,7 @@ class GovernApi:
         since: str | None = None,
         limit: int = DEFAULT_FINDINGS,
     ) -> Findings:
-        """Return what the monitor has recorded, the latest news first; status None is all."""
+        """Return the findings of the monitor, the latest first; status None: all."""
         with self._session.reading() as view:
             named = None if entity is None else str(self._session.resolve(entity, view).id)
             wanted = FindingFilter(
@@ -104,7 +104,7 @@ class GovernApi:
             return view.reader.findings.find(wanted)
 
     def waiting_alerts(self) -> list[ChannelBacklog]:
-        """Return what the channels have still to be told."""
+        """Return the alerts that are not yet sent."""
         with self._session.store.reader() as reader:
             return reader.findings.waiting()
 
@@ -114,7 +114,7 @@ class GovernApi:
         return Monitor(self._session.store, self._session.reading, watch, stale_days)
 
     def take_from_lake(self, place: str) -> int:
-        """Append what a lake took in since this was last asked; return how many events are new."""
+        """Append the events that a lake ingested since the last call; return how many are new."""
         folder = Folder(place)
         name = f"lake {folder.location}"
         with self._session.store.reader() as reader:

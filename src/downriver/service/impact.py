@@ -1,4 +1,4 @@
-"""What changes do, whether they may pass, and how to mend what they break."""
+"""Effects of changes, verdicts about them, and patches for the consumers that break."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class ImpactApi:
         self._idle_catalogs: list[tuple[StoreState, SimulationCatalog]] = []
 
     def __call__(self, changes: Sequence[Change]) -> Impact:
-        """Answer what changes do to everyone downstream, and to those who write there."""
+        """Return the effects of changes on consumers and on the jobs that write the table."""
         with self._session.reading() as view:
             proposed = [ResolvedChange(*self._resolved(change, view)) for change in changes]
             with self._simulation(view) as catalog:
                 return propagate_changes(proposed, catalog)
 
     def analyze(self, request: ImpactRequest, policy: Policy | None = None) -> ImpactAnswer:
-        """Answer what a change described in a few words does, and what the policy says of it."""
+        """Return the effects of a requested change, and the verdict of the policy."""
         with self._session.reading():
             dataset, column = self._trace.split_entity(request.entity_id)
             impact = self(changes_from_request(request, dataset, column))
@@ -70,7 +70,7 @@ class ImpactApi:
         trees: CommitTrees | None = None,
         unread: Sequence[Unread] = (),
     ) -> Impact:
-        """Answer what edited files do: what changes in meaning is found out first.
+        """Return the effects of edited files, from the changes in meaning between two versions.
 
         `trees` hold the files around them, as they are in either commit. `unread` are files of the
         change that have no text.
@@ -92,7 +92,7 @@ class ImpactApi:
             return propagate_changes(proposed, catalog, edits.by_process, edits.rewritten, unread)
 
     def of_ddl(self, sql: str, dialect: str | None = None, path: str = "") -> Impact:
-        """Answer what a migration does; statements that cannot be read make it incomplete."""
+        """Return the effects of a migration; statements that cannot be read make it incomplete."""
         ddl = read_ddl(sql, dialect, path=path)
         if not (ddl.changes or ddl.unread or ddl.replaced):
             raise InvalidRequestError("ddl", NO_CHANGES)
@@ -127,7 +127,7 @@ class ImpactApi:
         return found
 
     def fix(self, changes: Sequence[Change], code: SourceFiles) -> Fix:
-        """Write the patch for changes: what can be mended safely in these files."""
+        """Write a patch of these files for the consumers that changes break."""
         with self._session.reading() as view:
             proposed = [ResolvedChange(*self._resolved(change, view)) for change in changes]
             with self._simulation(view) as catalog:
@@ -137,7 +137,7 @@ class ImpactApi:
         """Write the patch for a change described in a few words, to these files or our own."""
         if code is None:
             if self._session.repository is None:
-                reason = "no code is known here; send files, or start the server with --repo"
+                reason = "no code is available; send files, or start the server with --repo"
                 raise InvalidRequestError("files", reason)
             code = SourceFolder(self._session.repository.root)
         with self._session.reading():
@@ -149,13 +149,13 @@ class ImpactApi:
         verdict = decide(impact, policy)
         waived = [f for f in verdict.findings if f.waived]
         if waived:
-            told = [{"rule": f.rule, "waiver": f.waived, "entities": f.entities} for f in waived]
+            waivers = [{"rule": f.rule, "waiver": f.waived, "entities": f.entities} for f in waived]
             at = now()
             with self._session.reading() as view:
                 targets = [self._session.resolve(target, view).id for target in impact.targets]
             self._session.ingest(
                 [
-                    waiver_event(target, at, impact.changes, told)
+                    waiver_event(target, at, impact.changes, waivers)
                     for target in targets
                     if isinstance(target, DatasetId)
                 ]

@@ -1,4 +1,4 @@
-"""Registering an asset: who it is, what its code tells, and the events that say so."""
+"""Registration of assets: their identity, the lineage in their code, and the events to store."""
 
 from __future__ import annotations
 
@@ -40,13 +40,11 @@ if TYPE_CHECKING:
     from downriver.store import CatalogReader
 
 
-_UNREAD = CodeBlindSpot(
-    "code_not_read", "its code was not at hand: which columns it uses is unknown"
-)
+_UNREAD = CodeBlindSpot("code_not_read", "code not available: the columns that it uses are unknown")
 
 
 class RegistrationEvents(NamedTuple):
-    """The events of a registration, and what to answer once they are stored."""
+    """The events of a registration, and the data of its answer."""
 
     events: list[Event]
     asset: AssetFacet
@@ -70,7 +68,7 @@ class Registrar:
         self._repository = repository
 
     def upstream(self, wanted: Sequence[str]) -> dict[str, DatasetId | JobId]:
-        """Return what an asset says it depends on; an unknown name is an error, not a new asset."""
+        """Return the declared upstreams of an asset; an unknown name is an error."""
         found: dict[str, DatasetId | JobId] = {}
         for name in wanted:
             try:
@@ -83,7 +81,7 @@ class Registrar:
         return found
 
     def register(self, asset: AssetRegistration, at: int) -> RegistrationEvents:
-        """Return what registering an asset comes to."""
+        """Return the events that register an asset."""
         check_asset(asset)
         table = None if asset.is_job else self._dataset(asset)
         node: NodeId = table or self._job(asset.name)
@@ -140,7 +138,7 @@ class Registrar:
 
         return msgspec.structs.replace(self._names, find=found)
 
-    # What is said
+    # The events
 
     def _events(
         self,
@@ -164,7 +162,7 @@ class Registrar:
             yield render_job(job, at)
 
     def _alias(self, asset: AssetRegistration, table: DatasetId) -> Facets:
-        """A table registered under another name than its own goes by both."""
+        """Return an alias if a table is registered under another name than its own."""
         if _is_called(table, asset.name):
             return {}
         other = DatasetId(self._names.namespace, asset.name)
@@ -172,7 +170,7 @@ class Registrar:
 
 
 def check_asset(asset: AssetRegistration) -> None:
-    """Refuse what is no asset, saying what is wrong."""
+    """Raise an error if an asset is invalid."""
     if asset.asset_type not in ASSET_TYPES:
         wanted = ", ".join(ASSET_TYPES)
         raise InvalidAssetError("asset_type", f"{asset.asset_type!r} is not one of {wanted}")
@@ -185,7 +183,7 @@ def _is_called(node: NodeId, name: str) -> bool:
 
 
 def render_registration(done: RegistrationEvents, assets: Assets) -> RegisteredAsset:
-    """Return what a registration came to, once it is stored."""
+    """Return the answer to a registration that is stored."""
     nodes: list[NodeId] = [*done.job.inputs, *done.job.after]
     spots = [
         BlindSpot(kind=spot.kind, entity=done.asset.id, message=f"line {spot.line}: {spot.message}")

@@ -1,4 +1,4 @@
-"""An open store and the graph over it: what every part of `Lineage` works with.
+"""An open store and its graph, shared by all parts of `Lineage`.
 
 Importing this module loads neither the graph nor what reads code: a command that asks nothing of
 the graph starts without numpy.

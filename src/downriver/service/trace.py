@@ -74,7 +74,7 @@ class TraceApi:
     def split_entity(self, entity: str) -> tuple[str, str | None]:
         """Return the dataset, by its full id, and the column that a name means, if it means one.
 
-        A column that no schema has told of may be meant where its dataset is known.
+        A column that is in no schema is accepted if its dataset is known.
         """
         with self._session.reading() as view:
             try:
@@ -112,7 +112,7 @@ def parse_question(
     *,
     readers: bool = False,
 ) -> Question:
-    """Return a question that makes sense, or raise an error that says what does not."""
+    """Return a valid question, or raise an error that names the invalid value."""
     if depth is not None and depth < 0:
         raise InvalidRequestError("depth", f"{depth} is below zero")
     if limit < 1:

@@ -1,6 +1,6 @@
 """Draw a trace as Mermaid, Graphviz DOT or a self-contained SVG.
 
-Names are data: whatever characters they hold, the drawing stays valid and says what they are.
+Names are escaped: a drawing is valid and readable whatever characters a name contains.
 """
 
 from downriver.export.pictures.dot import render_dot

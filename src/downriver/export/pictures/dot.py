@@ -57,7 +57,7 @@ def render_dot(trace: Trace) -> str:
 
 
 def _nodes(sketch: Drawing) -> Iterator[str]:
-    """Draw jobs, then what is in each system; where there is only one, it goes without saying."""
+    """Draw jobs, then datasets in a frame for each system; a single system has no frame."""
     titles, owners = title_each(map(owner_of, sketch.alone)), title_each(sketch.owned)
     for node in sketch.alone:
         if node.kind == "job":
@@ -119,7 +119,7 @@ def _text(text: str) -> str:
 
 
 def _id(node_id: str) -> str:
-    """Quote an id so that no two ids become one: what cannot be printed is written as a code."""
+    """Quote an id. Characters that cannot be printed become codes, so that ids stay distinct."""
     return "".join(
         f"\\u{{{ord(char):x}}}" if ord(char) in PICTURES else char for char in _quote(node_id)
     )

@@ -42,7 +42,7 @@ class Drawing(NamedTuple):
 
     @classmethod
     def of(cls, trace: Trace) -> Drawing:
-        """Add what the trace leaves out, join edges that look the same, and sort."""
+        """Add nodes that only edges name, join edges that look the same, and sort."""
         found = {node.id: node for node in (*trace.nodes, trace.root)}
         for edge in trace.edges:
             for end in (edge.source, edge.target):
@@ -94,7 +94,7 @@ def _lines(edges: Iterable[TraceEdge]) -> list[DrawnLine]:
 
 
 def _words(edge: TraceEdge) -> Iterator[str]:
-    """Say what a reader could not guess from the line alone."""
+    """Return the label of an edge."""
     if edge.kind.casefold() not in ("reads", "writes", "derives"):
         yield edge.kind.casefold()
     if edge.subtype and (edge.type, edge.subtype) != ("DIRECT", "IDENTITY"):
@@ -115,7 +115,7 @@ def _evidence(edge: TraceEdge) -> str:
 
 
 def _note(trace: Trace) -> str:
-    """Say what the drawing lacks; nothing when it is complete."""
+    """Return a note on what is missing; empty if the drawing is complete."""
     parts = []
     if not trace.complete:
         parts.append(f"incomplete: {counted(len(trace.blind_spots), 'blind spot')}")
@@ -148,7 +148,7 @@ def by_system(nodes: Iterable[TraceNode]) -> dict[str, list[TraceNode]]:
 
 
 def owner_of(node: TraceNode) -> Owner:
-    """Return what names are told apart by: for a column, its dataset."""
+    """Return the namespace and name of a node; for a column, those of its dataset."""
     return node.namespace, node.name
 
 

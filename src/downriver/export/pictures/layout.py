@@ -77,7 +77,7 @@ def lay_out(node_ids: Sequence[str], edges: Sequence[Edge]) -> Layout:
 
 
 class _Walk(NamedTuple):
-    """What one depth-first walk tells of a graph."""
+    """The result of one depth-first walk."""
 
     preorder: list[int]  # when each node was first met
     topological: list[int]  # an order in which only back edges point backwards

@@ -69,7 +69,7 @@ def render_mermaid(trace: Trace) -> str:
 
 
 def _marks(sketch: Drawing) -> Iterator[str]:
-    """Say what the marks that are there look like, and which nodes have them."""
+    """Return the styles of the marks in use, and the nodes that have them."""
     keys = {node_id: f"n{number}" for number, node_id in enumerate(sketch.nodes)}
     for mark, look in _MARKS.items():
         marked = [keys[node.id] for node in sketch.nodes.values() if mark in node.marks]
@@ -86,7 +86,7 @@ def _comments(sketch: Drawing) -> Iterator[str]:
 
 
 def _nodes(sketch: Drawing, keys: dict[str, str]) -> Iterator[str]:
-    """Draw jobs, then what is in each system; where there is only one, it goes without saying."""
+    """Draw jobs, then datasets in a frame for each system; a single system has no frame."""
     titles, owners = title_each(map(owner_of, sketch.alone)), title_each(sketch.owned)
     for node in sketch.alone:
         if node.kind == "job":

@@ -61,7 +61,7 @@ class SvgLayout:
         return self.home[line.source], self.home[line.target]
 
     def loops(self, line: DrawnLine) -> bool:
-        """Tell whether a line ends in the card it comes from."""
+        """Return whether a line ends in the card it starts from."""
         source, target = self.ends(line)
         return source is target
 
@@ -172,7 +172,7 @@ class SvgLayout:
 
     @property
     def right(self) -> float:
-        """The end of the last layer, and of what loops beyond it."""
+        """The right end of the last layer, with its loops."""
         loops = [
             LOOP_REACH + label_width(line.label)
             for line in self.lines
@@ -303,7 +303,7 @@ def _lines(board: SvgLayout, prefix: str) -> Iterator[str]:
 
 
 def _footer(sketch: Drawing, top: float) -> tuple[list[str], float]:
-    """Draw what is missing and what dashes mean, if anything; return where it ends, too."""
+    """Draw the note and the legend of dashed lines; return them and where they end."""
     x, y = MARGIN, top + _FOOTER_HEIGHT
     items = []
     if sketch.note:

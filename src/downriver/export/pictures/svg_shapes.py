@@ -51,7 +51,7 @@ def _cell(char: str) -> int:
 
 
 def fit(text: str, cells: float) -> str:
-    """Shorten text in its middle: names are told apart by how they begin and, more, end."""
+    """Shorten text in its middle: the start and the end of a name distinguish it best."""
     if count_cells(text) <= cells + 0.01:  # a width computed from the text must be found to fit it
         return text
     head = _take(text, (cells - 1) * 0.4)
@@ -117,7 +117,7 @@ class NodeCard:
             yield node.id, first + row * _ROW_HEIGHT
 
     def needed_width(self) -> float:
-        """Return the width that shows every name in full, within what looks well."""
+        """Return the width that shows every name in full, within limits."""
         first = self.nodes[0]
         names = [first.name, *(field_of(node) for node in self.nodes if self.table)]
         widths = [NAME_CELL * count_cells(name) for name in names]
@@ -143,7 +143,7 @@ def render_card(card: NodeCard, root_id: str) -> str:
 
 
 def _marked(nodes: list[TraceNode]) -> str:
-    """Return the classes of what nodes are marked as."""
+    """Return the CSS classes of the marks of nodes."""
     return "".join(f" dr-{mark}" for node in nodes for mark in marks_of(node))
 
 
@@ -206,7 +206,7 @@ def render_tip(prefix: str, suffix: str) -> str:
 
 
 def render_line(line: DrawnLine, way: list[Point], prefix: str) -> str:
-    """Draw a line along its way; its tooltip tells the evidence."""
+    """Draw a line along its points; its tooltip shows the evidence."""
     look = "dr-line" + " dr-indirect" * line.indirect + " dr-stale" * line.stale
     look += f" dr-line-{line.change}" if line.change else ""
     tip = f"{prefix}-tip{'-stale' * line.stale}"
@@ -271,7 +271,7 @@ class EdgeLabels:
         self._taken = defaultdict(list)
 
     def add(self, label: str, way: list[Point], lean: int) -> None:
-        """Write a label. `lean` tells how much busier the line's source is than its target."""
+        """Write a label. `lean`: how many more lines its source has than its target."""
         text = fit(label.lower().replace("_", " "), _LABEL_CELLS)
         width = label_width(text)
         points = _label_points(way, lean, width)

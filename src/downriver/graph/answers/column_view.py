@@ -43,7 +43,7 @@ _TRANSFORMATIONS = ("IDENTITY", "TRANSFORMATION", "AGGREGATION")
 
 
 class _Statement(NamedTuple):
-    """What a column edge says, whichever claim makes it. Job 0: the dataset tells of itself."""
+    """A column edge, whichever claim states it. Job 0: a dataset event stated it without a job."""
 
     source: int
     target: int
@@ -53,7 +53,7 @@ class _Statement(NamedTuple):
 
 
 class _Sighting(NamedTuple):
-    """A claim that makes a statement: when, and the rest of what it says."""
+    """A claim that states an edge: when it was seen, and its details."""
 
     span: Span
     claim: int
@@ -114,12 +114,14 @@ class ColumnView:
         return ranks
 
     def nodes(self, depths: Mapping[int, int]) -> dict[int, TraceNode]:
-        """Return columns under the name that speaks for their dataset."""
+        """Return columns under the display name of their dataset."""
         places = self._reader.columns.by_ids(self._columns.places(depths))
-        spoken = self._graph.identities.display_names({d for d, _ in places.values()}, self._reader)
+        names_shown = self._graph.identities.display_names(
+            {d for d, _ in places.values()}, self._reader
+        )
         ranks = self._ranks(depths)
         return {
-            column: _node(spoken[dataset].id, field, depths[column], ranks.get(column))
+            column: _node(names_shown[dataset].id, field, depths[column], ranks.get(column))
             for column, (dataset, field) in places.items()
         }
 
@@ -204,7 +206,7 @@ class ColumnView:
         return set()
 
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
-        """Name who carries a dataset on without anyone knowing which columns are used."""
+        """List the jobs that read these datasets but have no known column lineage."""
         walk = NodeWalk(self._graph, downstream=downstream, as_of=self._question.as_of)
         fillings = walk.fillings(np.unique(self._columns.dataset[reached]))
         jobs, filled = self._graph.jobs(fillings), self._graph.flow.ends.target[fillings]

@@ -1,4 +1,4 @@
-"""Tracing a metric that looks wrong back to what feeds it, and judging what is found there."""
+"""Diagnosis of a metric: failed runs, failed checks and old data upstream of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FAILED = ("FAIL", "ABORT")
 
 
 class _Place(NamedTuple):
-    """A dataset on the way to the metric, how far from it, and who fills it."""
+    """A dataset upstream of the metric, its distance, and the jobs that write it."""
 
     dataset: DatasetId
     number: int
@@ -58,7 +58,7 @@ class DiagnosisBuilder:
         self.places = list(self._places())
 
     def diagnose(self, metric: ColumnId, name: str) -> Diagnosis:
-        """Return what is found on the way back from the metric."""
+        """Return the diagnosis of the metric."""
         sources = list(
             dict.fromkeys(c for found in self.derivations for c in found.input_columns)
         ) or [place.dataset.name for place in self.places if place.depth == 1]
@@ -176,7 +176,7 @@ class DiagnosisBuilder:
                 )
 
     def _old(self) -> Iterator[MetricSuspect]:
-        """Name what is a day older than the metric that is made of it."""
+        """List the upstream datasets that are a day older than the metric."""
         own = self._filled_at(self.places[0])
         for place in self.places[1:]:
             at = self._filled_at(place)
@@ -193,12 +193,12 @@ class DiagnosisBuilder:
         self, metric: ColumnId, freshness: list[SourceFreshness]
     ) -> Iterator[BlindSpot]:
         if not self.derivations:
-            message = "how this column is made is unknown; everything that feeds its dataset counts"
+            message = "column lineage unknown: all upstreams of its dataset are included"
             yield BlindSpot(kind="no_column_lineage", entity=str(metric), message=message)
         yield from self._way.blind_spots
         for source in freshness:
             if source.last_updated is None:
-                message = "no completed run is known that fills it: how old it is cannot be told"
+                message = "no completed run that writes it is known, so its age is unknown"
                 entity = source.dataset or source.source
                 yield BlindSpot(kind="unknown_freshness", entity=entity, message=message)
 

@@ -51,17 +51,17 @@ def relate(
     namespace: str,
 ) -> EntityLineage:
     """Return a trace as two lists of entities, nearest first; jobs between two are `via`."""
-    told = _StepFacts(answer, numbers, reader, identities)
+    facts = _StepFacts(answer, numbers, reader, identities)
     root = answer.root
-    shown = [node for node in answer.nodes if node.id != root.id and told.is_shown(node)]
+    shown = [node for node in answer.nodes if node.id != root.id and facts.is_shown(node)]
     return EntityLineage(
         entity_id=entity_id(identity_of(root), namespace),
         id=root.id,
         name=root.name if root.field is None else f"{root.name}.{root.field}",
         kind=root.kind,
         direction=direction,
-        upstream=[told.related(node, namespace) for node in shown if node.depth < 0],
-        downstream=[told.related(node, namespace) for node in shown if node.depth >= 0],
+        upstream=[facts.related(node, namespace) for node in shown if node.depth < 0],
+        downstream=[facts.related(node, namespace) for node in shown if node.depth >= 0],
         omitted_count=answer.omitted_count,
         complete=answer.complete,
         blind_spots=answer.blind_spots,
@@ -83,7 +83,7 @@ def identity_of(node: TraceNode) -> EntityId:
 
 
 class _StepFacts:
-    """What was said of the nodes of a trace."""
+    """Facts about the nodes and edges of a trace."""
 
     def __init__(
         self, answer: Trace, numbers: dict[str, int], reader: CatalogReader, identities: Identities
@@ -108,7 +108,7 @@ class _StepFacts:
         return _grouped(self._answer.edges, attrgetter("source"))
 
     def is_shown(self, node: TraceNode) -> bool:
-        """A job stands for itself only where data ends at it, or begins."""
+        """Show a job only where data starts or ends at it; other jobs are listed in `via`."""
         if node.kind != "job":
             return True
         beyond = self._into if node.depth < 0 else self._out_of
@@ -153,7 +153,7 @@ class _StepFacts:
         return next((flow for flow in found if flow is not None), FlowFacet())
 
     def _read_flows(self, edges: Iterable[TraceEdge]) -> dict[tuple[str, str], FlowFacet]:
-        """Return, by source and target, what was said of flows that no job carries."""
+        """Return the facts of flows without a job, by source and target."""
         targets = {e.target for e in edges if e.kind == "derives" and e.type is None}
         numbers = {
             number: target
@@ -191,10 +191,10 @@ def _together(steps: list[_Step]) -> _Step:
     """Return the steps by which data gets to one entity as one."""
     if len(steps) == 1:  # nearly always
         return steps[0]
-    said = [step for step in steps if step.transformation] or steps
+    described = [step for step in steps if step.transformation] or steps
     return _Step(
-        said[0].flow_type if said else "",
-        "; ".join(dict.fromkeys(step.transformation for step in said)),
+        described[0].flow_type if described else "",
+        "; ".join(dict.fromkeys(step.transformation for step in described)),
         next((step.schedule for step in steps if step.schedule), None),
         tuple(sorted({job for step in steps for job in step.jobs})),
     )
@@ -215,7 +215,7 @@ def _read_words(body: bytes) -> _Words:
 
 
 def list_derivations(answer: Trace) -> list[ColumnDerivation]:
-    """Return what makes the root of a trace, one entry for each job, in order of their names."""
+    """Return how the root of a trace is derived: one entry for each job, ordered by name."""
     names = {node.id: f"{node.name}.{node.field}" for node in answer.nodes}
     by_job: defaultdict[str | None, list[TraceEdge]] = defaultdict(list)
     for edge in answer.edges:
@@ -232,13 +232,13 @@ def _derivation(
 ) -> ColumnDerivation:
     direct = [edge for edge in edges if edge.type != "INDIRECT"]
     indirect = [edge for edge in edges if edge.type == "INDIRECT"]
-    told = [edge.description for edge in direct if edge.description]
+    descriptions = [edge.description for edge in direct if edge.description]
     kinds = [edge.subtype for edge in direct or indirect if edge.subtype]
     return ColumnDerivation(
         output_column=column,
         input_columns=list(dict.fromkeys(names[edge.source] for edge in direct)),
         indirect_columns=list(dict.fromkeys(names[edge.source] for edge in indirect)),
-        transformation="; ".join(dict.fromkeys(told or kinds)),
+        transformation="; ".join(dict.fromkeys(descriptions or kinds)),
         job=job,
         status="stale" if all(edge.status == "stale" for edge in edges) else "active",
         confidence=edges[0].confidence,

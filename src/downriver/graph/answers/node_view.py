@@ -62,8 +62,8 @@ class NodeView:
         return find_routes(self.reach(downstream=True), end, limit)
 
     def nodes(self, depths: Mapping[int, int]) -> dict[int, TraceNode]:
-        """Return nodes by the name that speaks for each, with its other names."""
-        spoken = self._graph.identities.display_names(depths, self._reader)
+        """Return nodes under their display names, with their aliases."""
+        names_shown = self._graph.identities.display_names(depths, self._reader)
         return {
             node: TraceNode(
                 id=str(name),
@@ -73,7 +73,7 @@ class NodeView:
                 depth=depths[node],
                 aliases=[str(alias) for alias in aliases],
             )
-            for node, (name, aliases) in spoken.items()
+            for node, (name, aliases) in names_shown.items()
         }
 
     def edges(self, steps: WalkedEdges, nodes: Mapping[int, TraceNode]) -> list[TraceEdge]:
@@ -127,7 +127,7 @@ class NodeView:
         return find_readers(self._graph, self._reader, ends) if len(ends) else set()
 
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
-        """Name what jobs said they could not see, and jobs whose inputs no one has told."""
+        """List the blind spots that jobs report, and the jobs whose inputs are unknown."""
         stated = [*self._unfollowed(), *reported_blind_spots(self._reader, reached.tolist())]
         return stated if downstream else [*stated, *self._unfed(reached)]
 
@@ -154,7 +154,7 @@ class NodeView:
             BlindSpot(
                 kind="job_without_inputs",
                 entity=str(name),
-                message="no event of this job has named an input, so what feeds it is unknown",
+                message="no event of this job names an input, so its upstreams are unknown",
             )
             for node, name in self._reader.nodes.by_ids(reached.tolist()).items()
             if isinstance(name, JobId) and not self._is_fed(walk, node)
@@ -162,7 +162,7 @@ class NodeView:
         return limit_blind_spots(sorted(spots, key=lambda spot: spot.entity), len(spots))
 
     def _is_fed(self, walk: NodeWalk, job: int) -> bool:
-        """Tell whether a job has inputs, or has spelled out what feeds all it writes."""
+        """Return whether a job has inputs, or names the inputs of each output explicitly."""
         here = np.array([job], np.int32)
         if len(walk.edges(here)):
             return True

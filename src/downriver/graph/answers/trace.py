@@ -1,4 +1,4 @@
-"""From a question to an answer: what was found, the evidence, and what could not be seen."""
+"""Traces and paths: nodes, edges with their evidence, and blind spots."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class _WalkedSides:
         return WalkedEdges(edges[between], source[between], target[between])
 
     def sides(self, shown: Collection[int]) -> Iterator[tuple[bool, Ints]]:
-        """Yield whether a side is downstream, and what of it is shown."""
+        """Yield for each side whether it is downstream, and its nodes that are shown."""
         for down, reach in self._reaches.items():
             yield down, reach.nodes[self._are_shown(reach.nodes, shown)]
 
@@ -139,7 +139,7 @@ class _WalkedSides:
 
 
 def _count_beyond(reaches: list[WalkResult]) -> int:
-    """Count what lies past the depth limit on every side; what one side shows is not beyond."""
+    """Count the nodes past the depth limit, without those that the other side shows."""
     if len(reaches) == 1:
         return len(reaches[0].beyond)
     beyond = np.concatenate([reach.beyond for reach in reaches])
@@ -166,17 +166,17 @@ def _not_seen_yet(
     names = index.nodes.identities.group(entity.node)
     first_at = min(reader.nodes.span(name).first.at for name in names)
     if first_at > question.as_of:
-        message = f"first seen {render_time(first_at)}; of any time before that nothing is known"
+        message = f"first seen {render_time(first_at)}; nothing is known about earlier times"
         yield BlindSpot(kind="not_seen_yet", entity=str(entity.id), message=message)
 
 
 def _limits(found: _WalkedSides, question: Question, root: str) -> Iterator[BlindSpot]:
     if found.beyond:
-        message = f"{found.beyond} more lie beyond depth {question.depth}; ask deeper"
+        message = f"{found.beyond} more nodes are beyond depth {question.depth}; increase the depth"
         yield BlindSpot(kind="depth_limit", entity=root, message=message)
     if found.within > question.limit:
         more = found.within - question.limit
-        message = f"{more} more were found than the {question.limit} shown; "
+        message = f"{more} more nodes were found than the {question.limit} shown; "
         yield BlindSpot(
             kind="node_limit", entity=root, message=message + "raise the limit or start closer"
         )

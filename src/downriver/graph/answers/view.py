@@ -26,7 +26,7 @@ BLIND_SPOTS_SHOWN = 50
 
 
 class Question(NamedTuple):
-    """What is asked about an entity."""
+    """What to trace: direction, depth, time and limits."""
 
     direction: Direction = Direction.DOWNSTREAM
     depth: int | None = None
@@ -37,7 +37,7 @@ class Question(NamedTuple):
 
 
 class WalkedEdges(NamedTuple):
-    """Edges by number, and the nodes that data takes them from and to."""
+    """Edges by number, with their source and target nodes in the direction of the data."""
 
     edges: Ints
     source: Ints
@@ -45,31 +45,31 @@ class WalkedEdges(NamedTuple):
 
 
 class GraphView(Protocol):
-    """Turns numbers into what people read."""
+    """Renders nodes and edges, given by number, for answers."""
 
     root: int
 
     def reach(self, *, downstream: bool) -> WalkResult:
-        """Return what lies on one side of the root."""
+        """Return what is upstream or downstream of the root."""
 
     def routes(self, end: int, limit: int) -> Routes:
-        """Return the routes from the root to another node."""
+        """Return the paths from the root to another node."""
 
     def nodes(self, depths: Mapping[int, int]) -> dict[int, TraceNode]:
         """Return nodes as answers show them, each at its depth."""
 
     def edges(self, steps: WalkedEdges, nodes: Mapping[int, TraceNode]) -> list[TraceEdge]:
-        """Return edges as answers show them; what several facts say of one edge is united."""
+        """Return edges as answers show them; several facts about one edge are merged."""
 
     def readers(self, steps: WalkedEdges) -> set[int]:
         """Return the jobs among the edges' ends that only read."""
 
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
-        """Name what cannot be seen from nodes reached in one direction."""
+        """Return the blind spots of the nodes reached in one direction."""
 
 
 def limit_blind_spots(spots: list[BlindSpot], total: int) -> list[BlindSpot]:
-    """Keep an answer readable: past a number of one kind, say only how many more there are."""
+    """Shorten a long list of blind spots of one kind: the last entry counts the others."""
     shown = spots[:BLIND_SPOTS_SHOWN]
     if total > len(shown):
         message = f"and {total - len(shown)} more of this kind"
@@ -81,7 +81,7 @@ _DAY = 86_400_000_000
 
 
 class EdgeEvidence(TypedDict):
-    """The fields of an edge that say how it is known."""
+    """The evidence fields of an edge."""
 
     status: Literal["active", "stale"]
     confidence: str
@@ -92,14 +92,14 @@ class EdgeEvidence(TypedDict):
 
 
 def is_stale(span: Span, job_last_seen: int, *, days: int, as_of: int = FOREVER) -> bool:
-    """Tell whether a job has gone on for days, until `as_of`, without showing an edge again."""
+    """Return whether a job ran for days, until `as_of`, without this edge."""
     return min(job_last_seen, as_of) - span.last.at > days * _DAY
 
 
 def render_evidence(span: Span, *, stale: bool) -> EdgeEvidence:
     """Return the evidence of an edge seen over a span of time."""
     first_seen, first_event = render_time(span.first.at), span.first.digest.hex()
-    once = span.first == span.last  # as most things that people register
+    once = span.first == span.last  # as for most flows that people register
     return EdgeEvidence(
         status="stale" if stale else "active",
         confidence="exact" if span.observed else "declared",
@@ -116,7 +116,7 @@ def merge_spans(spans: Iterable[Span]) -> Span:
 
 
 def reported_blind_spots(reader: CatalogReader, nodes: Iterable[int]) -> list[BlindSpot]:
-    """Return the blind spots that jobs carry in a facet, such as SQL that could not be parsed."""
+    """Return the blind spots in the facets of jobs, such as SQL that could not be parsed."""
     bodies = reader.facets.blind_spots(nodes)
     names = reader.nodes.by_ids(bodies)
     spots = [

@@ -119,7 +119,7 @@ class ColumnGraph:
         return flags
 
     def star_test(self) -> Callable[[int], bool]:
-        """Return a function that tells of one column whether its dataset has a `*` column."""
+        """Return a function from a column to whether its dataset has a `*` column."""
         datasets, flags = self.dataset.values.data, self.starred.values.data
         last = len(flags)
 

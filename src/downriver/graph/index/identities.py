@@ -45,7 +45,7 @@ class Identities:
         return cls(Edges.empty(smallest_fold), Times.empty(), _Rings(none, none))
 
     def __bool__(self) -> bool:
-        """Tell whether any node has several names."""
+        """Return whether any node has several names."""
         return len(self._names) > 0
 
     def arrays(self) -> tuple[Ints, Ints]:

@@ -23,7 +23,7 @@ _NO_LONGS: Longs = np.empty(0, np.int64)
 
 
 def too_many_new(new: int, compressed: int, smallest_fold: int) -> bool:
-    """Tell whether an overlay is larger than a hundredth of the array below it."""
+    """Return whether an overlay is larger than a hundredth of the array below it."""
     return new > max(smallest_fold, compressed // 100)
 
 

@@ -34,7 +34,7 @@ class _JobType(msgspec.Struct):
 
 
 def find_asset(text: str, reader: CatalogReader, identities: Identities) -> Entity:
-    """Return what an asset's id means, the name it was registered under, or any other name."""
+    """Return the entity of an asset id, of a registered name, or of any other name."""
     registered = _registered(reader)
     named = [n for n, asset in registered.items() if text in (asset.id, asset.name)]
     if len({identities.canonical(number) for number in named}) != 1:
@@ -45,7 +45,7 @@ def find_asset(text: str, reader: CatalogReader, identities: Identities) -> Enti
 
 
 def resolve_name_or_asset(text: str, reader: CatalogReader, identities: Identities) -> Entity:
-    """Return what a name means, or the id of an asset; assets are looked at only for such ids."""
+    """Return the entity of a name or of an asset id; assets are read only for asset ids."""
     if text.startswith(ASSET_PREFIX):
         for number, asset in _registered(reader).items():
             if asset.id == text:
@@ -84,11 +84,11 @@ class Assets:
         return AssetRef(id=str(node), name=name, asset_type=self.type_of(node, number))
 
     def registered(self, number: int) -> AssetFacet | None:
-        """Return what a node was registered as."""
+        """Return the registration of a node."""
         return self._known.get(self._identities.canonical(number))
 
     def type_of(self, node: NodeId, number: int) -> str:
-        """Return what a node is, by how it was registered, else by who tells of it."""
+        """Return the asset type of a node: as registered, else by its producer."""
         asset = self.registered(number)
         if asset is not None:
             return asset.assetType
@@ -121,7 +121,7 @@ class Assets:
 
 
 def dataset_type(node: DatasetId) -> str:
-    """Return what a dataset is, by where it is."""
+    """Return the type of a dataset by its namespace and name."""
     if node.namespace in PREFIXES_AS_NAMESPACE:
         return node.namespace
     if node.namespace.startswith(_FILES):
@@ -150,7 +150,7 @@ class _Step(NamedTuple):
 
 
 def build_tree(answer: Trace, assets: Assets, reader: CatalogReader) -> AssetNode:
-    """Return a trace as a tree of assets: what is below one, and what is above it."""
+    """Return a trace as a tree of assets, downstream and upstream of the root."""
     tree = _Tree(answer, assets, reader)
     root = answer.root.id
     node = tree.node(root)
@@ -183,7 +183,7 @@ class _Tree:
         return AssetNode(id=ref.id, name=ref.name, asset_type=ref.asset_type, source_ref=source_ref)
 
     def branches(self, root: str, *, downstream: bool) -> list[AssetNode]:
-        """Return what is on one side of a node; what is there twice is spelled out once."""
+        """Return the tree on one side of a node. A repeated node is expanded once."""
         return self._branches(root, {root}, downstream=downstream)
 
     def _branches(self, key: str, shown: set[str], *, downstream: bool) -> list[AssetNode]:
@@ -202,7 +202,7 @@ class _Tree:
         return found
 
     def _children(self, key: str, *, downstream: bool) -> list[str]:
-        """Return the assets next to one, first seen first; a job and what it makes are one."""
+        """Return the neighbours of an asset, first seen first; a job and its output are one."""
         step = self._below if downstream else self._above
         near: dict[str, None] = {}
         for other in step.of(key):
@@ -229,11 +229,11 @@ class _Tree:
         return made[0] if is_dbt or short_name(job.name) == short_name(table.name) else None
 
     def _above_made(self, key: str) -> list[str]:
-        """Return what a job makes when the walk goes upstream, as edges of the answer tell."""
+        """Return the outputs of a job in an upstream answer."""
         return [made for made, makers in self._above.nodes.items() if key in makers]
 
     def _is_shown(self, key: str, *, downstream: bool) -> bool:
-        """A table that nobody registered and nobody reads is a part of the job that makes it."""
+        """Return whether to show a node: not an unregistered table that has no readers."""
         node = self._ids.get(key)
         if node is None:
             return False

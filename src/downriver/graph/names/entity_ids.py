@@ -38,7 +38,7 @@ def short_id(full: str, namespace: str) -> str:
 
 
 class EntityNames:
-    """Finds the ends of flows in one view of the catalog; what is new gets an id."""
+    """Resolves the ends of flows in one view of the catalog; a new name gets a new id."""
 
     def __init__(self, reader: CatalogReader, identities: Identities, namespace: str) -> None:
         self._reader = reader
@@ -65,7 +65,7 @@ class EntityNames:
         return found[0] if found else new_node(text, self._namespace, field)
 
     def _is_of(self, entity: Entity, word: str) -> bool:
-        """Tell whether a known node is of the kind a word names, where that tells it apart."""
+        """Return whether a node has the kind of a prefix, for prefixes that are namespaces too."""
         if word not in PREFIXES_AS_NAMESPACE or not isinstance(entity.id, DatasetId):
             return True
         if word in (entity.id.namespace, dataset_type(entity.id)):

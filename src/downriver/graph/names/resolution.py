@@ -1,4 +1,4 @@
-"""What people write, turned into an identity; never a guess.
+"""Names that people write, resolved to entities; an ambiguous name is an error.
 
 `orders`, `warehouse.public.orders`, `orders.amount`, `table:orders`, `dag:daily`, and the full ids
 that answers show. The first rule that finds anything decides; finding several things is an error
@@ -50,14 +50,14 @@ class _Search(NamedTuple):
     word: str = ""
 
     def may_mean(self, node: EntityId) -> bool:
-        """Tell whether the word in front of the name, if any, lets it mean this."""
+        """Return whether the kind prefix, if there is one, allows this entity."""
         if not isinstance(node, DatasetId) or node.namespace not in PREFIXES_AS_NAMESPACE:
             return True
         return self.word in ("", ANY_DATASET_PREFIX, node.namespace)
 
 
 def resolve(text: str, reader: CatalogReader, identities: Identities) -> Entity:
-    """Return what `text` names, or raise an error that says what it might have meant."""
+    """Return the entity that `text` names, or raise an error that lists near matches."""
     text = text.strip()
     found = _find_by_rules(text, reader, identities)
     if len(found) == 1:
@@ -68,7 +68,7 @@ def resolve(text: str, reader: CatalogReader, identities: Identities) -> Entity:
 
 
 def find_entity(text: str, reader: CatalogReader, identities: Identities) -> Entity | None:
-    """Return what `text` names, None when that is nothing or several things."""
+    """Return the entity that `text` names, None if there is none or more than one."""
     found = _find_by_rules(text.strip(), reader, identities)
     return found[0] if len(found) == 1 else None
 
@@ -86,7 +86,7 @@ def _find_by_rules(text: str, reader: CatalogReader, identities: Identities) -> 
             (entity for entity in rule(search) if search.may_mean(entity.id)), identities
         )
         found = [e for e in found if _is_of(e.id, search.word)] or found
-        # dbt gives a model's job and table one name. The data is meant; `job:` says otherwise.
+        # A dbt model is a job and a table of one name: prefer the table. `job:` selects the job.
         found = [entity for entity in found if not isinstance(entity.id, JobId)] or found
         if found:
             return found
@@ -94,7 +94,7 @@ def _find_by_rules(text: str, reader: CatalogReader, identities: Identities) -> 
 
 
 def _search(text: str, reader: CatalogReader, identities: Identities) -> _Search:
-    """Read the word before the first colon, if it says what kind of thing is meant."""
+    """Parse a kind prefix such as `table:` or `job:`, if there is one."""
     word, colon, rest = text.partition(":")
     if colon and not rest.startswith("//"):
         if word.lower() in DATASET_PREFIXES:
@@ -141,7 +141,7 @@ def _columns_of_whole_names(search: _Search) -> Iterator[Entity]:
 
 
 def _name_endings(search: _Search) -> Iterator[Entity]:
-    """The last parts of a node's name, whatever the case."""
+    """The last parts of a node's name, ignoring case."""
     yield from _named(search, lambda node: _ends(node.name, search.text))
 
 
@@ -189,7 +189,7 @@ def _exact(node: NodeId, search: _Search) -> Iterator[Entity]:
 
 
 def _column(number: int, dataset: DatasetId, field: str, search: _Search) -> Iterator[Entity]:
-    """Find a column under any name of its dataset; the exact one, or else whatever the case."""
+    """Find a column under any name of its dataset: an exact match, else ignoring case."""
     if field == EVERY_FIELD:
         return
     for same in search.identities.group(number):

@@ -84,7 +84,7 @@ class DbtNames:
             try:
                 artifacts = read_artifacts(manifest)
             except DownriverError:
-                continue  # its files tell most of it, too
+                continue  # the model files contain most of it
             self._exposures.update(list_exposures(artifacts, self._job_namespace))
             for name in list_names(artifacts, namespace_of, self._job_namespace):
                 if name.path:
@@ -103,7 +103,7 @@ class DbtNames:
         return next(iter(found)) if len(found) == 1 else None
 
     def job_at(self, path: str, name: str) -> JobId | None:
-        """Return the job of a model by its file: as a manifest has it, or dbt told the catalog."""
+        """Return the job of a model by its file, from a manifest or from the catalog."""
         known = self._jobs.get(path)
         if known is not None:
             return known
@@ -134,7 +134,7 @@ class DbtNames:
         return (jobs[0], datasets[0]) if len(jobs) == len(datasets) == 1 else None
 
     def _known_maker(self, dataset: DatasetId) -> JobId | None:
-        """Return the job that dbt told the catalog of, by the name of what it makes."""
+        """Return the dbt job in the catalog that has the name of its table."""
         short = dataset.name.rpartition(".")[2]
         for node in self._reader.nodes.named(short).values():
             if isinstance(node, JobId) and node.namespace == self._job_namespace:

@@ -1,4 +1,4 @@
-"""Following the data through columns, where `*` stands for every column of a dataset.
+"""Walks from column to column, where `*` means every column of a dataset.
 
 A walk goes from state to state. Most states are columns, by their ids. `*` itself is all columns of
 its dataset at once. One more kind is needed: a `* -> *` copy takes each field to the one of the
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _NO_RANK = 255  # columns have no jobs between them
-IMPLIED = -1  # an edge no event stated: between `*` and one of the columns it stands for
+IMPLIED = -1  # an edge that no event stated: between `*` and a column of its dataset
 
 
 class ColumnReach(NamedTuple):
@@ -71,7 +71,7 @@ def reach_columns(
 ) -> ColumnReach:
     """Return the columns on one side of `root`. Depth counts the derivations crossed.
 
-    Of the columns that a `*` stands for, only those are listed that lead on, and `wanted`.
+    Of the columns of a `*`, the result lists those with further edges, and `wanted`.
     """
     walk = ColumnWalk(columns, identities, downstream=downstream, as_of=as_of)
     with borrowed_marks() as visited:
@@ -259,7 +259,7 @@ class ColumnWalk:
         return self._find_canonical(self._columns.dataset[columns], self._columns.field[columns])
 
     def _find_canonical(self, datasets: Ints, fields: Ints) -> Ints:
-        """Return the column that stands for each field of a dataset, 0 where it is unknown."""
+        """Return the canonical column of each field of a dataset, 0 where it is unknown."""
         names, at = self._identities.every_name(datasets)
         columns = self._columns.find_each(names, fields[at])
         found = np.full(len(datasets), np.iinfo(np.int32).max, np.int32)
@@ -273,7 +273,7 @@ def _distinct(columns: Ints, states: Ints) -> tuple[Ints, Ints]:
 
 
 def canonical_column(columns: ColumnGraph, identities: Identities, column: int) -> int:
-    """Return the column that stands for one under all names of its dataset."""
+    """Return the canonical column: the one id of a column under all names of its dataset."""
     datasets = identities.group(int(columns.dataset[column]))
     field = int(columns.field[column])
     return min(found for d in datasets if (found := columns.find(d, field)) is not None)

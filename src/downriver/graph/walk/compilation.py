@@ -1,7 +1,7 @@
-"""Compiled walks, for who walks often: a server, a benchmark.
+"""Load the compiled walks, for processes that answer many questions: servers and benchmarks.
 
-They need numba (the extra `fast`). Without it, or before `load`, walks are made in Python and with
-arrays, and find the same.
+They need numba (the extra `fast`). Without it, or before `load`, walks run in Python and numpy
+with the same results.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _loaded: list[ModuleType] = []
 
 
 def load() -> bool:
-    """Compile the walks, or read what was compiled before; tell whether they are there."""
+    """Compile the walks, or load them from numba's cache; return whether that succeeded."""
     if not _loaded:
         try:
             compiled = import_module("downriver.graph.walk.compiled_walks")
-        except (ImportError, RuntimeError):  # no numba; or nowhere it may keep what it compiles
+        except (ImportError, RuntimeError):  # no numba, or no folder for its cache
             return False
         compiled.warm()
         _loaded.append(compiled)

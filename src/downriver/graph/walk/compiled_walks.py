@@ -1,10 +1,10 @@
-"""The walks of `narrow`, compiled.
+"""The walks of `first_levels`, compiled with numba.
 
-Compiled code walks a node in nanoseconds where Python takes a microsecond. Past some thousand nodes
-memory sets the pace, and arrays, which ask it for much at once, are faster again. Loading takes a
-quarter of a second, and compiling, once on a machine, some seconds, so that only who is to walk
-often asks for it, with `swift.load`. The same arrays are read and the same is found; where there
-is more to a step than following an edge, both stop and leave the rest to arrays.
+Compiled code visits a node in nanoseconds, Python in a microsecond. Past some thousand nodes the
+walk is limited by memory latency, and array operations are faster again. Loading this module takes
+a quarter of a second, and the first compilation on a machine some seconds, so it is imported by
+`compilation.load` alone. Where a step needs more than following an edge, the walk stops and array
+code continues.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from downriver.graph.index.adjacency import RowArrays
 from downriver.graph.index.vectors import Flags, Ints
 from downriver.graph.walk.result import Bytes
 
-_FIRST = 128  # room for this many at first
-MANY = 8192  # nodes: with more, the rest is left to arrays
+_FIRST = 128  # initial size of an array
+MANY = 8192  # nodes; array code continues from here
 
-# Nodes, their depths; edges, their ends near and far; where among the nodes those begin that are
-# still to be opened, and their depth.
+# Nodes and their depths; edges and their near and far ends; the index of the first node that is not
+# expanded yet, and its depth.
 Found = tuple[Ints, Ints, Ints, Ints, Ints, int, int]
 
 
@@ -75,9 +75,9 @@ def walk_nodes(
     opened: tuple[Bytes, int],
     enough: int,
 ) -> Found:
-    """Walk from `root`, through jobs to what lies behind them, until that is `enough`.
+    """Walk from `root`, across jobs, until there are `enough` nodes.
 
-    `smallest` and `ring` tell of nodes with several names, as in `Identities`; `reached` and
+    `smallest` and `ring` describe nodes with several names, as in `Identities`; `reached` and
     `opened` have a place for every node, in which this walk leaves its number in each.
     """
     nodes, depths = _empty(), _empty()
@@ -150,7 +150,7 @@ def walk_columns(
 ) -> Found:
     """Walk from `root` until that is `enough`.
 
-    It stops also before a level with a column that a `*` stands for (`starred`, by dataset), or
+    It also stops before a level with a column of a dataset that has a `*` (`starred`), or
     with an edge to a dataset of several names (`smallest`).
     """
     nodes, depths = _empty(), _empty()

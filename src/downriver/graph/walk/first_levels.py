@@ -1,7 +1,7 @@
-"""The beginning of a walk, while few nodes are open at once.
+"""The first levels of a walk, node by node.
 
-Arrays cost tens of microseconds a level however short they are. Most answers are small, so a walk
-begins node by node, and goes on with arrays once it has become wide.
+An array operation takes tens of microseconds for each level, however few nodes there are. Most
+answers are small, so a walk starts node by node and continues with arrays when a level is wide.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LONG_ROW = 512
 
 
 class FirstLevels(NamedTuple):
-    """What was found, and where the walk goes on: `frontier` is empty when it is over."""
+    """The nodes and edges found so far. The walk continues at `frontier`, unless that is empty."""
 
     nodes: Ints
     depths: Ints
@@ -37,7 +37,7 @@ class FirstLevels(NamedTuple):
 class EdgeLookup(NamedTuple):
     """The edges of the graph in one direction; those of `job_kind` lead to jobs.
 
-    `stops` tells of a node that it cannot be walked from one edge at a time.
+    `stops` returns True for a node that must be left to the walk with arrays.
     """
 
     row: Callable[[int], Sequence[int]]
@@ -54,15 +54,15 @@ class EdgeLookup(NamedTuple):
 
 
 def start_at(root: int) -> FirstLevels:
-    """Return a walk that has not gone anywhere."""
+    """Return a walk that has only visited its root."""
     here = np.array([root], np.int32)
     return FirstLevels(here, np.zeros(1, np.int32), NO_INTS, NO_INTS, NO_INTS, frontier=here)
 
 
 def walk_first_levels(root: int, steps: EdgeLookup, identities: Identities | None) -> FirstLevels:
-    """Walk from `root`, through jobs to what lies behind them, until it gets wide.
+    """Walk from `root`, across jobs, until a level is wide.
 
-    A job is on the same level as what it leads to.
+    A job has the level of the datasets that it leads to.
     """
     nodes, depths = [root], [0]
     edges: list[int] = []

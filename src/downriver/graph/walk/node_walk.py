@@ -1,7 +1,7 @@
-"""Following the data through datasets and jobs.
+"""Walks through datasets and jobs.
 
 Breadth first, so that a depth limit cuts the same nodes whatever the order of edges. Cycles,
-self-loops and diamonds end here: a node is opened once.
+self-loops and diamonds are safe: a node is expanded once.
 """
 
 from __future__ import annotations

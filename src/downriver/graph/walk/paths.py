@@ -1,4 +1,4 @@
-"""The routes data takes from one node to another, shortest first."""
+"""Paths from one node to another, shortest first."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _UNREACHABLE = -1
 
 
 class Routes(NamedTuple):
-    """Simple paths, shortest first; `cut` when there may be more than were looked for.
+    """Simple paths, shortest first. `cut`: there may be more paths.
 
-    `reached` is all that can be got to from the start.
+    `reached` are all nodes downstream of the start.
     """
 
     paths: list[list[int]]
@@ -30,7 +30,7 @@ class Routes(NamedTuple):
 
 
 def find_routes(reach: WalkResult, end: int, limit: int) -> Routes:
-    """Return up to `limit` simple paths from the root of `reach`, which looks downstream, to `end`.
+    """Return up to `limit` simple paths from the root of a downstream walk to `end`.
 
     The distance to the end is known at every step, so the search never leaves the part of the
     graph that leads there and finds the shortest path without trying the others.
@@ -49,7 +49,7 @@ def find_routes(reach: WalkResult, end: int, limit: int) -> Routes:
 
 
 def _distances(near: Ints, far: Ints, goal: int, size: int) -> Ints:
-    """Return how many steps each node is from the goal."""
+    """Return the distance of each node to the goal."""
     back = EdgeRows.of_ends(far)
     distances = np.full(size, _UNREACHABLE, np.int32)
     frontier, distance = np.array([goal], np.int32), 0
