@@ -72,8 +72,8 @@ def test_alerts_are_claimed_by_one_and_kept_until_told(store: Store) -> None:
         assert ledger.claim("pager", 15, 100, 10) == []
         again = ledger.claim("pager", 100, 200, 10)
         assert [a.body for a in again] == [b"0", b"1", b"2"]
-        ledger.told(again[:1])
-        ledger.not_told(again[1:], 300, "answered 503")
+        ledger.delete_sent(again[:1])
+        ledger.postpone(again[1:], 300, "answered 503")
     with store.reader() as reader:
         found = {w.channel: (w.alerts, w.attempts, w.error) for w in reader.findings.waiting()}
     assert found == {"other": (1, 0, ""), "pager": (2, 1, "answered 503")}

@@ -1,4 +1,4 @@
-"""The log and the catalog folded from it: SQLite embedded, PostgreSQL for teams."""
+"""The log and the catalog: SQLite (embedded) or PostgreSQL (for teams)."""
 
 from downriver.store.catalog.facets import Run
 from downriver.store.catalog.reader import CatalogCounts, CatalogReader

@@ -18,7 +18,7 @@ GENESIS = hashlib.sha256(b"downriver log").digest()
 
 
 class Verification(msgspec.Struct):
-    """Whether the log is as it was written, and the first entry that is not."""
+    """Whether the log is intact, and the first entry that was altered."""
 
     ok: bool
     entries: int
@@ -28,7 +28,7 @@ class Verification(msgspec.Struct):
 
 
 def chain_value(previous: bytes, seq: int, received_at: int, digest: bytes) -> bytes:
-    """Return the chain value of an entry: it commits to everything before it."""
+    """Return the chain value of an entry, which covers all entries before it."""
     position = seq.to_bytes(8, "big") + received_at.to_bytes(8, "big", signed=True)
     return hashlib.sha256(previous + position + digest).digest()
 
@@ -39,20 +39,24 @@ def verify_chain(
     expected: tuple[int, bytes] | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Verification:
-    """Recompute the chain. `expected` is a (seq, chain) noted elsewhere: it also catches a log
-    that was cut short, or rewritten as a whole.
+    """Recompute the chain.
+
+    `expected` is a (seq, chain) that was saved in another place. With it, a log that was truncated
+    or replaced as a whole is also detected.
     """
     chain, count = GENESIS, 0
     for entry in entries:
         reason = _fault(entry, count + 1, chain)
         if reason is None and expected is not None and entry.seq == expected[0]:
-            reason = None if entry.chain == expected[1] else "is not the entry that was noted"
+            reason = None if entry.chain == expected[1] else "is not the expected entry"
         if reason is not None:
             return Verification(False, count, chain.hex(), count + 1, reason)
         chain, count = entry.chain, count + 1
         progress(count)
     if expected is not None and expected[0] > count:
-        return Verification(False, count, chain.hex(), count + 1, "is missing: the log was cut")
+        return Verification(
+            False, count, chain.hex(), count + 1, "is missing: the log was truncated"
+        )
     return Verification(True, count, chain.hex())
 
 
@@ -61,7 +65,7 @@ def _fault(entry: LogEntry, seq: int, previous: bytes) -> str | None:
         return "is missing"
     body = decompress(entry.body)
     if body is None or hashlib.sha256(body).digest() != entry.digest:
-        return "has a body that is not the one received"
+        return "has an altered body"
     if chain_value(previous, entry.seq, entry.received_at, entry.digest) != entry.chain:
-        return "does not follow from the entry before it"
+        return "does not match the entry before it"
     return None

@@ -1,4 +1,4 @@
-"""Findings and alerts at rest: recorded once, told until told, and never lost in between."""
+"""Findings and alerts in the store. An alert stays queued until it was sent."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 class FindingFilter(NamedTuple):
-    """Which findings: those for which everything that is given holds."""
+    """A filter of findings; all given conditions must hold."""
 
     status: str | None = "open"
     entity: str | None = None
     kind: str | None = None
     severity: Severity | None = None  # this or worse
-    since: int | None = None  # that began at or after this moment
+    since: int | None = None  # began at or after this moment
     limit: int = 100
 
 
 class QueuedAlert(NamedTuple):
-    """An alert that a channel has still to tell."""
+    """An alert in the queue of a channel."""
 
     id: int
     attempts: int
@@ -34,7 +34,7 @@ class QueuedAlert(NamedTuple):
 
 
 class ChannelBacklog(msgspec.Struct, kw_only=True):
-    """How many alerts wait for a channel, since when it fails and why."""
+    """The number of alerts in the queue of a channel, with its failed attempts and last error."""
 
     channel: str
     alerts: int
@@ -43,7 +43,7 @@ class ChannelBacklog(msgspec.Struct, kw_only=True):
 
 
 class FindingQueries:
-    """What the monitor has recorded, within one view of a store."""
+    """Reads recorded findings and queued alerts."""
 
     def __init__(self, queries: SqlQueries) -> None:
         self._query = queries.rows
@@ -66,7 +66,7 @@ class FindingQueries:
         return {row[0] for row in rows}
 
     def waiting(self) -> list[ChannelBacklog]:
-        """Return what each channel has still to tell."""
+        """Return the channels with queued alerts."""
         sql = """
             SELECT channel, count(*), max(attempts), max(error) FROM alerts
             GROUP BY channel ORDER BY channel
@@ -77,7 +77,7 @@ class FindingQueries:
         ]
 
     def state(self, name: str) -> bytes | None:
-        """Return what was kept under a name."""
+        """Return the value that was saved under a name."""
         rows = self._query("SELECT body FROM watch_state WHERE name = ?", (name,))
         return bytes(rows[0][0]) if rows else None
 
@@ -90,12 +90,12 @@ def _conditions(wanted: FindingFilter) -> tuple[list[str], list[Any]]:
         "severity >= ?": None if wanted.severity is None else wanted.severity.rank,
         "first_at >= ?": wanted.since,
     }
-    told = {condition: value for condition, value in given.items() if value is not None}
-    return list(told), list(told.values())
+    kept = {condition: value for condition, value in given.items() if value is not None}
+    return list(kept), list(kept.values())
 
 
 class FindingsTransaction:
-    """The one write transaction of a monitor: findings, alerts and how far it has come."""
+    """The write transaction of a monitor: findings, alerts and its progress."""
 
     def __init__(self, tx: SqlTransaction) -> None:
         self._tx = tx
@@ -111,7 +111,7 @@ class FindingsTransaction:
         return found
 
     def last_revision(self, finding_id: str) -> int:
-        """Return how often a finding has been news, resolved or not."""
+        """Return the last revision of a finding, open or resolved."""
         rows = self._tx.rows("SELECT body FROM findings WHERE id = ?", (finding_id,))
         return _decode(rows[0][0]).revision if rows else 0
 
@@ -138,7 +138,7 @@ class FindingsTransaction:
         )
 
     def queue(self, channel: str, due_at: int, body: bytes) -> None:
-        """Put an alert into a channel's queue, to be told at `due_at` or later."""
+        """Add an alert to the queue of a channel, to be sent at `due_at` or later."""
         number = self._tx.rows("SELECT coalesce(max(id), 0) + 1 FROM alerts")[0][0]
         self._tx.execute(
             "INSERT INTO alerts (id, channel, due_at, attempts, error, body)"
@@ -147,7 +147,7 @@ class FindingsTransaction:
         )
 
     def claim(self, channel: str, now: int, until: int, limit: int) -> list[QueuedAlert]:
-        """Take the alerts of a channel that are due, in order; nobody else gets them `until`."""
+        """Return the due alerts of a channel in order, and reserve them `until` a time."""
         rows = self._tx.rows(
             "SELECT id, attempts, body FROM alerts WHERE channel = ? AND due_at <= ?"
             " ORDER BY id LIMIT ?",
@@ -157,13 +157,13 @@ class FindingsTransaction:
             self._tx.execute("UPDATE alerts SET due_at = ? WHERE id = ?", (until, row[0]))
         return [QueuedAlert(number, attempts, bytes(body)) for number, attempts, body in rows]
 
-    def told(self, alerts: Sequence[QueuedAlert]) -> None:
-        """Forget alerts that reached someone."""
+    def delete_sent(self, alerts: Sequence[QueuedAlert]) -> None:
+        """Delete alerts that were sent."""
         for alert in alerts:
             self._tx.execute("DELETE FROM alerts WHERE id = ?", (alert.id,))
 
-    def not_told(self, alerts: Sequence[QueuedAlert], due_at: int, error: str) -> None:
-        """Keep alerts for another try."""
+    def postpone(self, alerts: Sequence[QueuedAlert], due_at: int, error: str) -> None:
+        """Keep alerts that failed, for another attempt at `due_at`."""
         for alert in alerts:
             self._tx.execute(
                 "UPDATE alerts SET due_at = ?, attempts = attempts + 1, error = ? WHERE id = ?",
@@ -171,7 +171,7 @@ class FindingsTransaction:
             )
 
     def keep(self, name: str, body: bytes) -> None:
-        """Keep something under a name."""
+        """Save a value under a name."""
         self._tx.execute(
             "INSERT INTO watch_state (name, body) VALUES (?, ?)"
             " ON CONFLICT (name) DO UPDATE SET body = excluded.body",

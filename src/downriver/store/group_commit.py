@@ -1,4 +1,4 @@
-"""Group commit: many callers, one writing thread, one fsync for all who wait."""
+"""Group commit: one writing thread commits the events of many callers together."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 _LARGEST_BATCH = 512
 _LARGEST_BATCH_BYTES = 16 * 2**20
-_LULL = 0.002  # seconds without an event, after which no one is waited for
+_LULL = 0.002  # seconds without an event, after which the batch is written
 
 
 class GroupCommit:
     """Writes events in the order they are submitted; a future resolves once its event is on disk.
 
-    While one batch commits the next gathers, so the batch grows with the load. Whoever was just
-    answered is likely to come again, and is waited for: until no one comes, and no longer than
-    writing took; one who always comes alone waits for no one. What is queued is bounded: past
-    `capacity_bytes`, submit refuses with StoreBusyError.
+    While one batch commits, the next one gathers, so batches grow with the load. Clients usually
+    send the next event right after a response, so the thread waits up to 2 ms for each of them, and
+    at most as long as the last write took. A single client is never waited for. The queue is
+    bounded: above `capacity_bytes`, submit raises StoreBusyError.
     """
 
     def __init__(self, store: Store, capacity_bytes: int) -> None:
@@ -35,9 +35,9 @@ class GroupCommit:
         self._capacity = capacity_bytes
         self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
-        self._wanted = 1  # so many must wait before the writing thread is woken
-        self._expected = 1  # to come, or here already, once the batch before is answered
-        self._took = 0.0  # seconds to write it
+        self._wanted = 1  # number of queued events that wakes the writing thread
+        self._expected = 1  # events expected once the batch before is acknowledged
+        self._took = 0.0  # seconds that the last write took
         self._closing = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="downriver-writer", daemon=True)
@@ -45,12 +45,12 @@ class GroupCommit:
 
     def submit(self, events: list[Event]) -> list[Future[Receipt]]:
         """Queue events, all or none."""
-        # Here, where others prepare theirs while a batch commits; the writing thread only writes.
+        # Callers prepare their events in parallel; the writing thread only writes.
         prepared = [self._store.prepare(event) for event in events]
         size = sum(len(event.raw) for event in events)
         futures: list[Future[Receipt]] = [Future() for _ in events]
         for future in futures:
-            future.set_running_or_notify_cancel()  # a caller who gives up cannot take it back
+            future.set_running_or_notify_cancel()  # it can no longer be cancelled
         with self._changed:
             if self._closing:
                 raise StoreError("the store is closing")
@@ -92,12 +92,12 @@ class GroupCommit:
         return batch
 
     def _gather(self) -> None:
-        """Wait for an event, and then for those who are about to come again."""
+        """Wait for an event, and then for the clients that are expected to send the next one."""
         self._wanted = 1
         while not self._waiting and not self._closing:
             self._changed.wait()
-        # Writing meanwhile would gain nothing: two threads that need the interpreter by turns take
-        # longer than one after the other.
+        # Writing at the same time gains nothing: two threads that share the interpreter take longer
+        # than one after the other.
         self._wanted = self._expected
         until = time.monotonic() + self._took
         before = 0
@@ -112,7 +112,7 @@ class GroupCommit:
     def _write(self, batch: list[_Waiting]) -> None:
         try:
             receipts = self._store.write([prepared for prepared, _ in batch])
-        except BaseException as exc:  # noqa: BLE001 — handed to whoever waits for the batch
+        except BaseException as exc:  # noqa: BLE001 — passed to the callers of the batch
             self._write_apart(batch, exc)
             return
         self._expected = min(len(batch) + len(self._waiting), _LARGEST_BATCH)
@@ -120,7 +120,7 @@ class GroupCommit:
             future.set_result(receipt)
 
     def _write_apart(self, batch: list[_Waiting], failure: BaseException) -> None:
-        """Try each alone, so that one bad event costs no one else; unless it is not the event."""
+        """Write each event alone, so that one bad event does not fail the others."""
         if len(batch) == 1 or self._is_out(failure):
             for _, future in batch:
                 future.set_exception(failure)
@@ -129,7 +129,7 @@ class GroupCommit:
             self._write([one])
 
     def _is_out(self, failure: BaseException) -> bool:
-        """Tell whether the store itself fails: every event alone would wait for it in vain."""
+        """Return whether the store itself fails, so that writing events one by one cannot help."""
         if isinstance(failure, StoreBusyError):
             return True
         try:

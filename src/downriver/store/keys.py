@@ -1,4 +1,4 @@
-"""API keys at rest: hashed, with a role, revoked rather than deleted."""
+"""API keys: stored as a hash with a role; revoked keys are kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class KeyRole(IntEnum):
-    """What a key allows; each role includes those before it."""
+    """What a key allows; each role includes the roles before it."""
 
     READER = 1
     WRITER = 2
@@ -25,7 +25,7 @@ class KeyRole(IntEnum):
 
 
 class ApiKey(msgspec.Struct, frozen=True):
-    """A key as the store knows it: everything but the key."""
+    """An API key without the key itself."""
 
     name: str
     role: str
@@ -34,7 +34,7 @@ class ApiKey(msgspec.Struct, frozen=True):
 
 
 def parse_role(text: str) -> KeyRole:
-    """Return the role of this name."""
+    """Return the role with this name."""
     try:
         return KeyRole[text.upper()]
     except KeyError as exc:
@@ -42,16 +42,16 @@ def parse_role(text: str) -> KeyRole:
 
 
 def key_digest(key: str) -> bytes:
-    """Return what is stored of a key. It is long and random, so a fast hash is enough."""
+    """Return the stored hash of a key. A key is long and random, so a fast hash is enough."""
     return hashlib.sha256(key.encode()).digest()
 
 
 def add_key(tx: SqlTransaction, name: str, role: KeyRole) -> str:
-    """Store a new key and return it: the only time it can be seen."""
+    """Store a new key and return it; it cannot be read again."""
     if not name.strip():
         raise InvalidRequestError("name", "empty")
     if tx.rows("SELECT name FROM api_keys WHERE name = ?", (name,)):
-        raise InvalidRequestError("name", f"there is a key called {name!r} already")
+        raise InvalidRequestError("name", f"a key named {name!r} exists already")
     key = f"dr_{secrets.token_urlsafe(32)}"
     tx.execute(
         "INSERT INTO api_keys (name, role, digest, created_at) VALUES (?, ?, ?, ?)",
@@ -61,7 +61,7 @@ def add_key(tx: SqlTransaction, name: str, role: KeyRole) -> str:
 
 
 def revoke_key(tx: SqlTransaction, name: str) -> None:
-    """Make a key worthless from now on."""
+    """Revoke a key."""
     rows = tx.rows("SELECT revoked_at FROM api_keys WHERE name = ?", (name,))
     if not rows:
         raise EntityNotFoundError(name, [row[0] for row in tx.rows("SELECT name FROM api_keys")])

@@ -1,4 +1,4 @@
-"""Where the store is: named outright, or found upwards from the working directory like `.git`."""
+"""The location of the store: given, or the nearest `.downriver/` above the working directory."""
 
 from __future__ import annotations
 

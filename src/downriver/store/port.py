@@ -1,4 +1,4 @@
-"""What every store can do, and the values it speaks in."""
+"""The interface of a store, and its values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Row = tuple[Any, ...]
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """The log holds this event, durably. `duplicate`: it held the very same one before."""
+    """An event is in the log and on disk. `duplicate`: the log had the same bytes before."""
 
     seq: int
     duplicate: bool
@@ -38,15 +38,15 @@ class LogEntry(msgspec.Struct, frozen=True):
 
 
 class PreparedEvent(NamedTuple):
-    """An event with all that can be made of it before it is its turn to be written."""
+    """An event with its facts and its compressed body, ready to be written."""
 
     event: Event
     facts: Facts
-    body: bytes  # as the log keeps it
+    body: bytes  # compressed, as the log stores it
 
 
 class StoreState(msgspec.Struct, frozen=True):
-    """Where a store stands. Anything derived from another state may be out of date."""
+    """The version of a store's content. Values derived from another version may be stale."""
 
     generation: int
     seq: int
@@ -73,13 +73,13 @@ class Store(Protocol):
         """Write events to the log and fold them in; durable, all or none, when it returns."""
 
     def prepare(self, event: Event) -> PreparedEvent:
-        """Fold and pack an event, which no one has to wait for."""
+        """Fold and compress an event; this needs no lock."""
 
     def write(self, events: Sequence[PreparedEvent]) -> list[Receipt]:
-        """Append events that are prepared."""
+        """Append prepared events."""
 
     def state(self) -> StoreState:
-        """Return where the store stands, including what other processes wrote."""
+        """Return the current state, including the writes of other processes."""
 
     def reader(self) -> AbstractContextManager[CatalogReader]:
         """Open a consistent view of the catalog and the log."""
@@ -88,33 +88,33 @@ class Store(Protocol):
         """Drop the projections and fold the log again; calls `progress(done, total)`."""
 
     def add_key(self, name: str, role: KeyRole) -> str:
-        """Make an API key and return it: the only time it can be seen."""
+        """Create an API key and return it; it cannot be read again."""
 
     def revoke_key(self, name: str) -> None:
-        """Make an API key worthless from now on."""
+        """Revoke an API key."""
 
     def ledger(self) -> AbstractContextManager[FindingsTransaction]:
-        """Open the one write transaction for what a monitor records."""
+        """Open the write transaction for findings and alerts."""
 
     def close(self) -> None:
         """Release files and connections."""
 
 
 class SqlQueries(Protocol):
-    """Reading, within one consistent view. Placeholders are `?`, for every database."""
+    """Queries within one consistent view. The placeholder is `?` for every database."""
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """Return the rows of a query."""
 
     def rows_in(self, sql: str, numbers: Sequence[int]) -> list[Row]:
-        """Return the rows of a query that ends in `IN`, for the numbers to follow it."""
+        """Return the rows of a query that ends in `IN`, for these numbers."""
 
     def scan(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Row]:
-        """Yield the rows of a query without holding them all."""
+        """Yield the rows of a query without loading all of them."""
 
 
 class SqlTransaction(SqlQueries, Protocol):
-    """An open write transaction that holds the store's one writing lock."""
+    """An open write transaction; it holds the write lock of the store."""
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Run a statement."""

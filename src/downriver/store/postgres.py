@@ -1,4 +1,4 @@
-"""The team store: PostgreSQL. Several servers may share one; their writes take turns."""
+"""The PostgreSQL store. Several servers can share one; their writes are serialised."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_READERS = 16  # more than the threads that simulate changes: a trace finds
 _WAIT_FOR_READER = 30.0
 _SCAN_ROWS = 50_000
 
-# Defaults that the URL may override. The timeouts are for a server that vanished without a word.
+# Defaults that the URL can override. The timeouts detect a server that does not respond.
 _CONNECTION = {
     "connect_timeout": 10,
     "fallback_application_name": "downriver",
@@ -40,15 +40,15 @@ _CONNECTION = {
     "tcp_user_timeout": 40_000,
 }
 _SESSION = "SET lock_timeout = '60s'; SET jit = off"
-# Batches are small and tables large: an index is always right, whatever the statistics say.
+# Batches are small and tables are large, so an index is always the right plan.
 _WRITING_SESSION = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"
 
 _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-# One writer at a time, from its first look at the tables until it has committed. So ids are dense,
-# and log entries become visible in the order of their numbers: a reader that remembers how far it
-# has come misses none. READ COMMITTED, so that what is read after the lock is what the last holder
-# of it left. Durable, whatever the server's default.
+# One writer at a time, from its first query until its commit. Ids are dense, and log entries become
+# visible in the order of their numbers, so that a reader which knows its last entry misses none.
+# READ COMMITTED, so that queries after the lock see what the last holder committed. The commit is
+# durable, independent of the default of the server.
 _BEGIN_WRITING = """
     BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
     SELECT pg_advisory_xact_lock(7233017461270937);
@@ -70,7 +70,7 @@ _CREATE_MIGRATIONS = """
 
 
 class PostgresStore(SqlStore):
-    """Lineage in a PostgreSQL database, in the schema its connections look into first."""
+    """A store in a PostgreSQL database, in the first schema of the search path."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ class PostgresStore(SqlStore):
             undo.pop_all()
 
     def renew(self) -> None:
-        """Begin anew in a forked process."""
+        """Reset in a forked process."""
         keep_inherited(self._readers, self._writer, self._listener)
         super().renew()
         self._readers = _Readers(self._server)
@@ -95,14 +95,14 @@ class PostgresStore(SqlStore):
         self._listener = ChangeListener(self._server.connect)
 
     def state(self) -> StoreState:
-        """Return where the store stands: as heard from the server, without asking it each time."""
+        """Return the current state, from notifications of the server if it is connected."""
         self._check_open()
-        heard = self._listener.state()
-        if heard is not None:
-            return heard
-        asked = super().state()
-        self._listener.note(asked)
-        return asked
+        notified = self._listener.state()
+        if notified is not None:
+            return notified
+        state = super().state()
+        self._listener.note(state)
+        return state
 
     def close(self) -> None:
         """Stop listening and close every connection."""
@@ -130,13 +130,13 @@ class PostgresStore(SqlStore):
 
     @contextmanager
     def _transaction(self, first: str) -> Iterator[tuple[_PostgresTransaction, Row]]:
-        # A pipeline: while the server merges one table's rows, we make the next one's.
+        # A pipeline: while the server merges the rows of one table, the next rows are made.
         with self._exclusive(first) as (connection, row), connection.pipeline():
             yield _PostgresTransaction(connection), row
 
     @contextmanager
     def _exclusive(self, first: str) -> Iterator[tuple[psycopg.Connection, Row]]:
-        """Hold the writing lock; commit on leaving, roll back on an error."""
+        """Hold the write lock; commit on exit, roll back on an error."""
         with self._server.translated():
             self._check_open()
             connection, row = self._begin_writing(first)
@@ -154,14 +154,14 @@ class PostgresStore(SqlStore):
             except psycopg.OperationalError:
                 if not self._writer.closed:
                     raise
-        # None yet, or it died while idle, and nothing with it.
+        # There is no connection yet, or it died while idle, without an open transaction.
         self._writer = self._server.connect()
         self._writer.execute(_WRITING_SESSION)
         return self._writer, _begin(self._writer, begin)
 
     def _commit(self, connection: psycopg.Connection) -> None:
         done = connection.execute("COMMIT").statusmessage
-        if done != "COMMIT":  # PostgreSQL answers this way, not with an error, when it cannot
+        if done != "COMMIT":  # PostgreSQL reports a failed commit this way, not with an error
             raise StoreError(f"{self.url}: nothing was written, COMMIT ended in {done}")
 
     def _check_open(self) -> None:
@@ -192,7 +192,7 @@ def _applied(queries: SqlQueries) -> int:
 
 
 class _Server:
-    """Where the database is and how it is spoken to."""
+    """The address of the database, and how to connect to it."""
 
     def __init__(self, url: str) -> None:
         given = _parse_url(url)
@@ -201,7 +201,7 @@ class _Server:
         self._secrets = [str(given[key]) for key in ("password", "sslpassword") if given.get(key)]
 
     def connect(self) -> psycopg.Connection:
-        """Open a connection on which nothing happens but what we say: it has no transactions."""
+        """Open a connection in autocommit mode, so that transactions begin only explicitly."""
         with self.translated(), ExitStack() as undo:
             connection = psycopg.connect(**self._parameters, autocommit=True)
             undo.callback(connection.close)
@@ -215,7 +215,7 @@ class _Server:
 
     @contextmanager
     def translated(self) -> Iterator[None]:
-        """Turn what the driver raises into our own errors."""
+        """Translate the errors of the driver."""
         try:
             yield
         except psycopg.Error as exc:
@@ -233,13 +233,13 @@ _BUSY = (
     errors.SerializationFailure,
     errors.TooManyConnections,
 )
-# A refused connection has no code to tell by, only these words.
+# A refused connection has no error code, only these texts.
 _FULL = ("too many clients", "too many connections", "remaining connection slots")
 
 
 def _parse_url(url: str) -> dict[str, Any]:
-    # Nothing is quoted and no cause is chained: a URL that is cut at the wrong place, as by an @ in
-    # a password, shows parts of the password as something else.
+    # The error contains neither the URL nor its cause. If the URL is split at the wrong place, for
+    # example at an @ in the password, parts of the password look like a host.
     try:
         given = conninfo_to_dict(url)
     except psycopg.Error:
@@ -264,7 +264,7 @@ def _without_password(url: str) -> str:
 
 
 class _Readers:
-    """Connections to read from, kept for the next who asks."""
+    """A pool of connections for reading."""
 
     def __init__(self, server: _Server) -> None:
         self._server = server
@@ -275,7 +275,7 @@ class _Readers:
     def take(self) -> psycopg.Connection:
         """Return a connection with an open read transaction."""
         if not self._free.acquire(timeout=_WAIT_FOR_READER):
-            raise StoreBusyError(f"{_MOST_READERS} readers are at work")
+            raise StoreBusyError(f"all {_MOST_READERS} reading connections are in use")
         with ExitStack() as undo:
             undo.callback(self._free.release)
             connection = self._begin_reading()
@@ -288,7 +288,7 @@ class _Readers:
             try:
                 _begin(connection, _BEGIN_READING)
             except psycopg.OperationalError:
-                connection.close()  # it died while idle; the next may live
+                connection.close()  # it died while idle; try the next one
             else:
                 return connection
         connection = self._server.connect()
@@ -296,7 +296,7 @@ class _Readers:
         return connection
 
     def give_back(self, connection: psycopg.Connection) -> None:
-        """End the transaction and keep the connection, if it is still good."""
+        """End the transaction and return the connection to the pool, if it still works."""
         try:
             _end(connection)
             if self._closed:
@@ -307,14 +307,14 @@ class _Readers:
             self._free.release()
 
     def close(self) -> None:
-        """Close what is idle now, and the others when they are given back."""
+        """Close idle connections now, and the others when they are returned."""
         self._closed = True
         while self._idle:
             self._idle.pop().close()
 
 
 def _begin(connection: psycopg.Connection, how: str) -> Row:
-    """Open a transaction, in one round trip; return the first row of the last of its statements."""
+    """Open a transaction in one round trip; return the first row of its last statement."""
     with ExitStack() as undo:
         undo.callback(_end, connection)
         cursor = connection.execute(how)
@@ -326,7 +326,7 @@ def _begin(connection: psycopg.Connection, how: str) -> Row:
 
 
 def _end(connection: psycopg.Connection) -> None:
-    """Roll back what is not committed; close a connection that cannot even do that."""
+    """Roll back an open transaction; close the connection if that fails."""
     try:
         if connection.info.transaction_status is not TransactionStatus.IDLE:
             connection.execute("ROLLBACK")
@@ -335,7 +335,7 @@ def _end(connection: psycopg.Connection) -> None:
 
 
 class _PostgresQueries:
-    """An open transaction, to read from."""
+    """Queries in an open transaction."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self._connection: psycopg.Connection | None = connection
@@ -346,7 +346,7 @@ class _PostgresQueries:
         return self._run(_statement(sql), parameters).fetchall()
 
     def rows_in(self, sql: str, numbers: Sequence[int]) -> list[Row]:
-        """Return the rows of a query that ends in `IN`, for the numbers to follow it."""
+        """Return the rows of a query that ends in `IN`, for these numbers."""
         if not numbers:
             return []
         return self._run(
@@ -354,8 +354,8 @@ class _PostgresQueries:
         ).fetchall()
 
     def scan(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Row]:
-        """Yield the rows of a query without holding them all."""
-        # A cursor on the server, not a stream: other queries may run in between.
+        """Yield the rows of a query without loading all of them."""
+        # A cursor on the server, not a stream, so that other queries can run in between.
         self._scans += 1
         name = f"scan_{self._scans}"
         self._run(f"DECLARE {name} NO SCROLL CURSOR FOR {_statement(sql)}", parameters)
@@ -365,12 +365,12 @@ class _PostgresQueries:
             yield from rows
 
     def end(self) -> None:
-        """Answer nothing from now on: the connection is about to serve someone else."""
+        """Reject further queries, because the connection is returned to the pool."""
         self._connection = None
 
     def _run(self, sql: str, parameters: Sequence[Any] = ()) -> psycopg.Cursor[Row]:
         if self._connection is None:
-            raise StoreError("a reader is open only inside its `with`")
+            raise StoreError("a reader can be used only inside its `with` block")
         return self._connection.execute(sql, parameters or None, binary=True)
 
 
@@ -393,7 +393,7 @@ class _PostgresTransaction(_PostgresQueries):
 
 
 def _arrays(columns: Columns, rows: Sequence[Row]) -> list[PostgresArray]:
-    """Return rows as one array a column."""
+    """Return one array per column."""
     return [
         encode_array(kind, values)
         for (_, kind), values in zip(columns, zip(*rows, strict=True), strict=True)
@@ -402,7 +402,7 @@ def _arrays(columns: Columns, rows: Sequence[Row]) -> list[PostgresArray]:
 
 @cache
 def _statement(sql: str) -> str:
-    """Put the driver's placeholders in the place of ours."""
+    """Replace `?` with the placeholder of the driver."""
     if "%" in sql:
         raise ValueError(f"write SQL for every store without %: {sql}")
     return sql.replace("?", "%s")

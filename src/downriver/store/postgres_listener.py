@@ -1,4 +1,4 @@
-"""Knowing without asking that another process wrote: LISTEN on a connection of its own."""
+"""Notifications of writes by other processes: LISTEN on a separate connection."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CHANNEL = "downriver_changed"  # which the migrations' trigger on `meta` notifies
-_ASK_ANYWAY_SECONDS = 5.0  # a notification lost on the way costs no more than this
+_POLL_SECONDS = 5.0  # the longest delay when a notification is lost
 _RECONNECT_SECONDS = 1.0
-_PATIENCE_SECONDS = 2.0
+_JOIN_SECONDS = 2.0
 
 
 class ChangeListener:
-    """Follows a store's state from a thread of its own, which starts when first asked."""
+    """Tracks the state of a store in a thread that starts at the first query."""
 
     def __init__(self, connect: Callable[[], psycopg.Connection]) -> None:
         self._connect = connect
         self._lock = threading.Lock()
         self._latest = StoreState(0, 0)
-        self._hearing = False
-        self._stirred = False
+        self._connected = False
+        self._notified = False
         self._stopping = False
         self._thread: threading.Thread | None = None
-        self._awaken, self._awakened = socket.socketpair()
+        self._wake_sender, self._wake_receiver = socket.socketpair()
 
     def state(self) -> StoreState | None:
-        """Return where the store stands; None while only the store itself can tell."""
+        """Return the state of the store, None while the listener is not connected."""
         if self._thread is None:
             self._start()
-        return self._latest if self._hearing else None
+        return self._latest if self._connected else None
 
     def note(self, state: StoreState) -> None:
-        """Take in a state. What is read late never takes the place of what came after it."""
+        """Record a state, unless a newer one is known."""
         with self._lock:
             if (state.generation, state.seq) > (self._latest.generation, self._latest.seq):
                 self._latest = state
 
     def close(self) -> None:
-        """Stop listening. A thread still waiting for a dead server is left to end by itself."""
+        """Stop the thread. A thread that still waits for a dead server ends by itself."""
         with self._lock:
             self._stopping = True
-        self._awaken.close()  # which the other end reads as "now"
+        self._wake_sender.close()  # this wakes the thread
         if self._thread is None:
-            self._awakened.close()
+            self._wake_receiver.close()
         else:
-            self._thread.join(_PATIENCE_SECONDS)
+            self._thread.join(_JOIN_SECONDS)
 
     def _start(self) -> None:
         with self._lock:
@@ -65,44 +65,44 @@ class ChangeListener:
                 self._thread.start()
 
     def _run(self) -> None:
-        with self._awakened:
+        with self._wake_receiver:
             while not self._stopping:
                 try:
                     with self._connect() as connection:
                         self._listen(connection)
                 except (psycopg.Error, StoreError):
-                    self._hearing = False
+                    self._connected = False
                     self._sleep(_RECONNECT_SECONDS)
-            self._hearing = False
+            self._connected = False
 
     def _listen(self, connection: psycopg.Connection) -> None:
-        connection.add_notify_handler(lambda _: self._stir())
+        connection.add_notify_handler(lambda _: self._mark_notified())
         connection.execute(f"LISTEN {_CHANNEL}")
         while not self._stopping:
-            # Only now that we listen: what is committed after this answer will be heard of.
-            self._stirred = False
+            # After LISTEN: each commit after this query sends a notification.
+            self._notified = False
             row = connection.execute("SELECT generation, projected FROM meta").fetchone()
             if row is None:
-                raise StoreError("the store has lost its `meta` row")
+                raise StoreError("the table `meta` of the store is empty")
             self.note(StoreState(*row))
-            self._hearing = True
-            if not self._stirred:
+            self._connected = True
+            if not self._notified:
                 self._wait(connection)
 
-    def _stir(self) -> None:
-        self._stirred = True
+    def _mark_notified(self) -> None:
+        self._notified = True
 
     def _wait(self, connection: psycopg.Connection) -> None:
-        if self._sleep(_ASK_ANYWAY_SECONDS, connection):
+        if self._sleep(_POLL_SECONDS, connection):
             connection.pgconn.consume_input()
             while connection.pgconn.notifies():
                 pass
 
     def _sleep(self, seconds: float, connection: psycopg.Connection | None = None) -> bool:
-        """Wait for something from the server, or to be closed. True if the server spoke."""
+        """Wait for input from the server, or for close. Return whether there is input."""
         with selectors.DefaultSelector() as selector:
-            selector.register(self._awakened, selectors.EVENT_READ)
+            selector.register(self._wake_receiver, selectors.EVENT_READ)
             if connection is not None:
                 selector.register(connection.fileno(), selectors.EVENT_READ)
-            spoke = {key.fileobj for key, _ in selector.select(seconds)}
-        return connection is not None and connection.fileno() in spoke
+            ready = {key.fileobj for key, _ in selector.select(seconds)}
+        return connection is not None and connection.fileno() in ready

@@ -63,8 +63,8 @@ def pending_migrations(dialect: str, applied: int) -> list[Migration]:
 log = logging.getLogger("downriver")
 
 _REBUILD_BATCH = 1000
-_TELL_EVERY = 5.0  # seconds
-# Where the catalog and the log stand.
+_LOG_EVERY = 5.0  # seconds
+# The state of the catalog, and the head of the log.
 _STATE = """
     SELECT generation, projected, seq, chain FROM meta
     LEFT JOIN (SELECT seq, chain FROM log ORDER BY seq DESC LIMIT 1) AS head ON 1 = 1
@@ -72,7 +72,7 @@ _STATE = """
 
 
 class SqlStore(ABC):
-    """A store on a SQL database. Subclasses bring connections and how rows are handed over."""
+    """A store on a SQL database. Subclasses provide connections and pass rows to the driver."""
 
     url: str
 
@@ -80,13 +80,13 @@ class SqlStore(ABC):
         self.times = StepTimes()
         self._projection = Projection()
         self._generation = self._projected = 0
-        self._head = (0, GENESIS)  # of the log, in the write transaction under way
+        self._head = (0, GENESIS)  # of the log, in the current write transaction
         self._write_lock = threading.Lock()
         self._per_thread = threading.local()
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Begin anew in a forked process: with connections of its own."""
+        """Reset in a forked process, which needs its own connections."""
         self._projection = Projection()
         self._generation = self._projected = 0
         self._write_lock = threading.Lock()
@@ -94,9 +94,9 @@ class SqlStore(ABC):
 
     @abstractmethod
     def _transaction(self, first: str) -> AbstractContextManager[tuple[SqlTransaction, Row]]:
-        """Open the one write transaction: commits on leaving, rolls back on an error.
+        """Open the write transaction: commits on exit, rolls back on an error.
 
-        With it comes the row of a `first` query, for which no one waits a second time.
+        It returns the row of the query `first` in the same round trip.
         """
 
     @abstractmethod
@@ -108,7 +108,7 @@ class SqlStore(ABC):
         """Release files and connections."""
 
     def state(self) -> StoreState:
-        """Return where the store stands, including what other processes wrote."""
+        """Return the current state, including the writes of other processes."""
         with self.reader() as reader:
             return reader.state()
 
@@ -131,7 +131,7 @@ class SqlStore(ABC):
         return self.write([self.prepare(event) for event in events])
 
     def prepare(self, event: Event) -> PreparedEvent:
-        """Fold and pack an event, which no one has to wait for."""
+        """Fold and compress an event; this needs no lock."""
         clock = _Clock()
         facts = fold(event)
         self.times.fold += clock.lap()
@@ -140,7 +140,7 @@ class SqlStore(ABC):
         return PreparedEvent(event, facts, body)
 
     def write(self, events: Sequence[PreparedEvent]) -> list[Receipt]:
-        """Append events that are prepared."""
+        """Append prepared events."""
         if not events:
             return []
         clock = _Clock()
@@ -180,41 +180,41 @@ class SqlStore(ABC):
         return total, StoreState(self._generation, last_seq)
 
     def _catch_up(self) -> None:
-        """Fold the log again if a migration has changed how the catalog is kept."""
+        """Rebuild the catalog if a migration has emptied it."""
         with self.reader() as reader:
             behind = reader.is_behind()
         if not behind:
             return
         with self._writing() as tx:
             if self._projected >= self._head[0]:
-                return  # another process has done it meanwhile
-            log.warning("folding the log of %s again, for it is kept differently now", self.url)
-            _, state = self._fold_again(tx, _telling())
+                return  # another process has done it
+            log.warning("rebuilding the catalog of %s from the log after an upgrade", self.url)
+            _, state = self._fold_again(tx, _log_progress())
         self._committed(state)
 
     def _committed(self, state: StoreState) -> None:  # noqa: B027 — not every store listens
-        """Hear of a state that this process has just brought about."""
+        """Note a state that this process has just committed."""
 
     def add_key(self, name: str, role: KeyRole) -> str:
-        """Make an API key and return it: the only time it can be seen."""
+        """Create an API key and return it; it cannot be read again."""
         with self._writing() as tx:
             return keys.add_key(tx, name, role)
 
     def revoke_key(self, name: str) -> None:
-        """Make an API key worthless from now on."""
+        """Revoke an API key."""
         with self._writing() as tx:
             keys.revoke_key(tx, name)
 
     @contextmanager
     def ledger(self) -> Iterator[FindingsTransaction]:
-        """Open the one write transaction for what a monitor records."""
+        """Open the write transaction for findings and alerts."""
         with self._writing() as tx:
             yield FindingsTransaction(tx)
 
     @contextmanager
     def _writing(self) -> Iterator[SqlTransaction]:
         with self._write_lock, ExitStack() as undo:
-            # Before anyone else may write: it may remember ids that were rolled back.
+            # Before the lock is released: cached ids may have been rolled back.
             undo.callback(self._projection.forget)
             with self._transaction(_STATE) as (tx, state):
                 self._keep_up(*state)
@@ -276,15 +276,15 @@ class _Clock:
         return self._at - before
 
 
-def _telling() -> Callable[[int, int], None]:
-    """Return what tells every few seconds how far the work is."""
+def _log_progress() -> Callable[[int, int], None]:
+    """Return a callback that logs the progress every few seconds."""
     told = time.monotonic()
 
     def tell(done: int, total: int) -> None:
         nonlocal told
-        if time.monotonic() - told >= _TELL_EVERY:
+        if time.monotonic() - told >= _LOG_EVERY:
             told = time.monotonic()
-            log.warning("folded %s of %s events", f"{done:,}", f"{total:,}")
+            log.warning("%s of %s events done", f"{done:,}", f"{total:,}")
 
     return tell
 

@@ -43,7 +43,7 @@ _SETTINGS = (
 
 
 class SqliteStore(SqlStore):
-    """Lineage in a file. Several processes may open it at once; their writes take turns."""
+    """A store in a SQLite file. Several processes can use it; their writes are serialised."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class SqliteStore(SqlStore):
                 undo.pop_all()
 
     def close(self) -> None:
-        """Close every connection; one that is being read from, when its reader is done."""
+        """Close every connection; a connection in use is closed when its reader ends."""
         with self._write_lock:
             self._closed = True
             if self._writer is not None:
@@ -88,14 +88,14 @@ class SqliteStore(SqlStore):
         with _inside_sqlite, _translated(self.url):
             self._check_open()
             writer = self._writing_connection()
-            # IMMEDIATE: take the write lock first, so that ids and the chain's head stay true.
+            # IMMEDIATE takes the write lock first: ids and the head of the chain stay valid.
             writer.execute("BEGIN IMMEDIATE")
             try:
                 tx = _SqliteTransaction(writer)
                 yield tx, tx.rows(first)[0]
                 writer.execute("COMMIT")
             finally:
-                if writer.in_transaction:  # a full disk may have ended it already
+                if writer.in_transaction:  # a full disk may have rolled it back
                     writer.execute("ROLLBACK")
 
     def _writing_connection(self) -> sqlite3.Connection:
@@ -104,7 +104,7 @@ class SqliteStore(SqlStore):
         return self._writer
 
     def renew(self) -> None:
-        """Begin anew in a forked process."""
+        """Reset in a forked process."""
         keep_inherited(self._writer, self._idle)
         super().renew()
         self._writer = None
@@ -152,7 +152,7 @@ class SqliteStore(SqlStore):
         return found
 
     def _log_ahead(self) -> None:
-        """Turn on the write-ahead log. Of those who make a store at once, SQLite lets only one."""
+        """Turn on the write-ahead log. SQLite lets only one process do so at a time."""
         deadline = time.monotonic() + _WAIT_FOR_LOCK
         while True:
             try:
@@ -165,14 +165,14 @@ class SqliteStore(SqlStore):
                 return
 
     def _check_ours(self) -> None:
-        """Refuse the database of something else, rather than putting our tables into it."""
+        """Reject a database that is not a Downriver store."""
         applied = self._writing_connection().execute("PRAGMA user_version").fetchone()[0]
         names = self._writing_connection().execute(
             "SELECT name FROM sqlite_master WHERE type = 'table'"
         )
         tables = {row[0] for row in names}
         if tables and (applied == 0 or not {"log", "meta"} <= tables):
-            raise StoreError(f"{self.url} is a database of something else, not a Downriver store")
+            raise StoreError(f"{self.url} is a database, but not a Downriver store")
 
     def _migrate(self) -> None:
         applied = self._writing_connection().execute("PRAGMA user_version").fetchone()[0]
@@ -186,7 +186,7 @@ class SqliteStore(SqlStore):
 
 
 class MemoryStore(SqliteStore):
-    """Lineage in the memory of this process, gone once it is closed."""
+    """A store in the memory of this process, which is gone when it is closed."""
 
     def __init__(self) -> None:
         if sqlite3.sqlite_version_info < _SHARES_MEMORY:
@@ -222,26 +222,28 @@ class _SqliteQueries:
         return self._open.execute(sql, parameters).fetchall()
 
     def rows_in(self, sql: str, numbers: Sequence[int]) -> list[Row]:
-        """Return the rows of a query that ends in `IN`, for the numbers to follow it."""
+        """Return the rows of a query that ends in `IN`, for these numbers."""
         found: list[Row] = []
-        ordered = sorted(numbers)  # as the rows lie on disk: a page is looked for once
+        ordered = sorted(
+            numbers
+        )  # in the order of the rows on disk, so that each page is read once
         for start in range(0, len(ordered), _MOST_NUMBERS):
             some = ordered[start : start + _MOST_NUMBERS]
             found += self.rows(f"{sql} ({','.join('?' * len(some))})", some)
         return found
 
     def scan(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Row]:
-        """Yield the rows of a query without holding them all."""
+        """Yield the rows of a query without loading all of them."""
         return self._open.execute(sql, parameters)
 
     def end(self) -> None:
-        """Answer nothing from now on: the connection is about to serve someone else."""
+        """Reject further queries, because the connection is returned to the pool."""
         self._connection = None
 
     @property
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            raise StoreError("a reader is open only inside its `with`")
+            raise StoreError("a reader can be used only inside its `with` block")
         return self._connection
 
 
@@ -258,7 +260,7 @@ class _SqliteTransaction(_SqliteQueries):
         same = " AND ".join(f"t.{name} = k.{name}" for name in names)
         found: dict[Row, int] = {}
         for some in _chunks(keys):
-            # CROSS: the keys are the outer loop, whatever SQLite thinks of the table.
+            # CROSS JOIN makes the keys the outer loop, independent of SQLite's statistics.
             sql = (
                 f"WITH k ({', '.join(names)}) AS ({_values(some)}) "
                 f"SELECT t.{key.id_column}, k.* FROM k CROSS JOIN {key.table} AS t ON {same}"
@@ -273,10 +275,10 @@ class _SqliteTransaction(_SqliteQueries):
 
 
 def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """Split rows into few statements, of few different sizes, so that SQLite prepares each once.
+    """Split rows into few statements of few different sizes, so that SQLite prepares each once.
 
-    Not a statement for each row, as `executemany` has it: between two of them any other thread may
-    take the interpreter, and keep it for as long as it likes.
+    `executemany` runs one statement for each row. Between two statements another thread can take
+    the interpreter for a long time.
     """
     start = 0
     while start < len(rows):
@@ -296,7 +298,7 @@ def _flat(rows: Sequence[Row]) -> list[Any]:
 
 
 def _statements(script: str) -> Iterator[str]:
-    """Split a script; sqlite3's own executescript would commit the open transaction."""
+    """Split a script into statements; sqlite3.executescript would commit the transaction."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

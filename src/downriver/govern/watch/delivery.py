@@ -95,7 +95,7 @@ class AlertDispatcher:
             self._put_off(name, claimed, str(exc))
             return False
         with self._store.ledger() as ledger:
-            ledger.told(claimed)
+            ledger.delete_sent(claimed)
         return len(claimed) == _AT_ONCE
 
     def _put_off(self, name: str, alerts: Sequence[QueuedAlert], reason: str) -> None:
@@ -103,7 +103,7 @@ class AlertDispatcher:
         wait = min(_FIRST_WAIT * 2 ** min(tries, 10), _LONGEST_WAIT)
         log.warning("channel %s: %s; %d alerts wait for another try", name, reason, len(alerts))
         with self._store.ledger() as ledger:
-            ledger.not_told(alerts, self._clock() + wait, reason)
+            ledger.postpone(alerts, self._clock() + wait, reason)
 
 
 def try_channels(watch: WatchConfig, alert: Alert) -> dict[str, str | None]:

@@ -26,7 +26,7 @@ _per_thread = threading.local()  # zstd contexts are not thread-safe
 
 
 def compress(raw: bytes) -> bytes:
-    """Return the bytes to store for `raw`."""
+    """Return the bytes to store: compressed, unless they are very short."""
     if len(raw) < _WORTH_PACKING:
         return raw
     packed: bytes = _compressor().compress(raw)
@@ -34,7 +34,7 @@ def compress(raw: bytes) -> bytes:
 
 
 def decompress(stored: bytes) -> bytes | None:
-    """Return what was packed, or None when the stored bytes are damaged."""
+    """Return the original bytes, or None when the stored bytes are damaged."""
     if not stored.startswith(_MAGIC):
         return stored
     try:
@@ -93,7 +93,7 @@ def pack_edges(
     kinds: Iterable[int],
     said: Sequence[ColumnTransformation],
 ) -> tuple[bytes, bytes]:
-    """Return column edges as they are stored: the ids of their ends, and what is said of them."""
+    """Return column edges as they are stored: ids of columns, and transformations."""
     return pack_ids(chain(sources, targets, kinds)), msgspec.json.encode(said)
 
 
@@ -105,7 +105,7 @@ def unpack_edges(stored: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def unpack_kinds(stored: bytes) -> list[ColumnTransformation]:
-    """Return the different things a claim says of its edges."""
+    """Return the different transformations of the edges of a claim."""
     return _read_kinds(stored)
 
 

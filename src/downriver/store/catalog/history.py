@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from downriver.store.port import SqlQueries
 
-# Bodies are joined to the few that are left.
+# Bodies are joined only to the rows within the limit.
 _MEASURES = """
     SELECT m.last_at, m.last_event, m.digest, m.name, m.role, m.run, b.body FROM (
         SELECT f.last_at, f.last_event, f.digest, f.name, f.role, f.run FROM facets f
@@ -28,7 +28,7 @@ _MEASURES = """
 
 
 class FacetVersion(NamedTuple):
-    """One body that a facet or claim had, and from when to when events showed it."""
+    """One body of a facet or claim, and the times when it was first and last seen."""
 
     digest: bytes
     body: bytes
@@ -38,7 +38,7 @@ class FacetVersion(NamedTuple):
 
 
 class DatasetMeasure(NamedTuple):
-    """A facet that measured a dataset as one run read or wrote it; job 0 when no run did."""
+    """A statistics or quality facet of a dataset; job 0 when it is not about a run."""
 
     name: str
     role: FacetRole
@@ -49,7 +49,7 @@ class DatasetMeasure(NamedTuple):
 
 
 class JobRun(NamedTuple):
-    """A run of a job. `event` is the last that told of it."""
+    """A run of a job. `event` is the digest of its last event."""
 
     number: int
     job: int
@@ -62,7 +62,7 @@ class JobRun(NamedTuple):
 
     @property
     def began_at(self) -> int:
-        """When the run began, as far as events tell."""
+        """The start time of the run, or the time of its first event."""
         return self.first_at if self.started_at is None else min(self.first_at, self.started_at)
 
     @property
@@ -78,7 +78,7 @@ class HistoryQueries:
         self._queries = queries
 
     def facet_versions(self, node: int, name: str) -> list[FacetVersion]:
-        """Return every body a facet of a node had, the first seen first."""
+        """Return every body of a facet of a node, in the order of first sight."""
         sql = f"""
             SELECT f.digest, b.body, {_SPAN} FROM facets f JOIN bodies b ON b.digest = f.digest
             WHERE f.node = ? AND f.role = ? AND f.name = ? AND f.run = 0
@@ -88,7 +88,7 @@ class HistoryQueries:
         return [FacetVersion(bytes(r[0]), read_body(r[1]), read_span(r[2:])) for r in rows]
 
     def claims(self, job: int, dataset: int | None = None) -> dict[int, list[FacetVersion]]:
-        """Return what a job said of the columns of datasets, or of one; the first seen first."""
+        """Return the column lineage claims of a job, by dataset, in the order of first sight."""
         one = "" if dataset is None else "AND f.dataset = ?"
         sql = f"""
             SELECT f.dataset, f.digest, b.body, f.facet, {_SPAN}
@@ -107,8 +107,8 @@ class HistoryQueries:
     def measures(self, dataset: int, limit: int, until: int) -> list[DatasetMeasure]:
         """Return the last statistics and quality facets up to a moment, in order of time.
 
-        Those of runs are taken by when they were first said: nearly all are said once, and an index
-        by the last time would have to follow every facet that is said again.
+        Facets of runs are ordered by the first time: nearly all are sent once, and an index by the
+        last time would change with every repeated facet.
         """
         of_runs = "f.run <> 0 AND f.first_at <= ? ORDER BY f.first_at DESC, f.first_event DESC"
         of_none = "f.run = 0 AND f.first_at <= ? ORDER BY f.last_at DESC, f.last_event DESC"
@@ -136,7 +136,7 @@ class HistoryQueries:
         return {number: (job, run) for number, job, run in rows}
 
     def runs(self, job: int, limit: int, until: int) -> list[JobRun]:
-        """Return the last runs of a job up to a moment, the first to be seen first."""
+        """Return the last runs of a job up to a moment, in the order of first sight."""
         sql = f"""
             SELECT {_RUN} FROM runs WHERE job = ? AND first_at <= ?
             ORDER BY first_at DESC, run DESC LIMIT ?
@@ -146,7 +146,7 @@ class HistoryQueries:
     def run_facets(
         self, job: int, name: Literal["errorMessage", "nominalTime"], runs: Iterable[int]
     ) -> dict[int, bytes]:
-        """Return a facet of several runs, of each the one seen last."""
+        """Return the last body of a facet for each of several runs."""
         sql = f"""
             SELECT f.run, b.body, f.last_at, f.last_event, f.digest
             FROM facets f JOIN bodies b ON b.digest = f.digest

@@ -1,7 +1,7 @@
-"""Facts into rows: the write side of the catalog, the same for every store.
+"""Writes facts as rows of the catalog, the same for every store.
 
-Rows refer to each other by integer ids that this module hands out. It runs only inside the store's
-one write transaction, so ids are dense, and a cached id stays true until projections are rebuilt.
+Rows refer to each other by integer ids that this module assigns. It runs only inside the write
+transaction of the store, so ids are dense, and a cached id stays valid until the next rebuild.
 """
 
 from __future__ import annotations
@@ -51,27 +51,27 @@ _NEXT_IDS = (
 
 
 class Projection:
-    """Folds facts into the tables, remembering the ids and bodies it has seen."""
+    """Merges facts into the tables, with a cache of known ids and bodies."""
 
     def __init__(self, remembered: int = 200_000) -> None:
         self._remembered = remembered
         self.forget()
 
     def forget(self) -> None:
-        """Drop all that is remembered: a transaction failed, or the projections were rebuilt."""
+        """Clear the caches: a transaction failed, or the catalog was rebuilt."""
         self._known_ids: dict[str, dict[Row, int]] = {key.table: {} for key in tables.KEYS}
         self._nodes: dict[NodeId, int] = {}
         self._columns: dict[int, dict[str, int]] = {}
         self._columns_held = 0
-        self._complete: set[int] = set()  # datasets of which no column is missing in `_columns`
-        self._new: set[int] = set()  # nodes that this batch brought: nothing refers to them yet
+        self._complete: set[int] = set()  # datasets with all columns in `_columns`
+        self._new: set[int] = set()  # nodes new in this batch, to which no stored row refers
         self._next_ids: dict[str, int] = {}
         self._bodies: dict[bytes, None] = {}
         self._schemas: dict[tuple[int, bytes], None] = {}
-        self._swept = 0  # the step at which old changes were last dropped
+        self._swept = 0  # the step at which old changes were last deleted
 
     def others_wrote(self) -> None:
-        """Trust the ids known, but no longer that what is unknown does not exist, or is free."""
+        """Keep cached ids, but drop cached misses and free ids: another process has written."""
         self._complete.clear()
         self._next_ids = {}
 
@@ -79,8 +79,8 @@ class Projection:
         """Merge facts into the tables. `changed` is the last log entry they are from."""
         self._make_room()
         seen = _by_kind(facts)
-        # All is looked up before anything is written: on a connection that takes one thing after
-        # another, an answer waits for every row sent before the question.
+        # All lookups come before the first write: in a pipeline, a result waits for every row that
+        # was sent before the query.
         self._number_nodes(tx, seen.nodes)
         edges, _ = self._numbered(tx, tables.EDGE_KEY, {e: self._edge_key(e) for e in seen.edges})
         runs, _ = self._numbered(tx, tables.RUN_KEY, {r: self._run_key(r) for r in facts.runs})
@@ -102,14 +102,14 @@ class Projection:
         self._forget_changes(tx, changed)
 
     def _forget_changes(self, tx: SqlTransaction, changed: int) -> None:
-        """Drop now and then what is older than anyone reads."""
+        """Delete changes from time to time that are older than any reader needs."""
         step = tables.CHANGES_KEPT // 100
         if changed // step != self._swept:
             self._swept = changed // step
             tx.execute("DELETE FROM changes WHERE seq < ?", (changed - tables.CHANGES_KEPT,))
 
     def _make_room(self) -> None:
-        # Only between batches: within one, ids handed out must stay at hand.
+        # Only between batches: within a batch, assigned ids must stay in the cache.
         caches: list[dict[Any, Any]] = [*self._known_ids.values()]
         caches += [self._nodes, self._bodies, self._schemas]
         for cache in caches:
@@ -125,7 +125,7 @@ class Projection:
         known = self._find(tx, tables.NODE_KEY, missing)
         ids = self._number(tx, tables.NODE_KEY, known, missing)
         self._nodes.update((node, ids[key]) for key, node in missing.items())
-        # What is new has no columns, edges, runs or claims to look up.
+        # A new node has no columns, edges, runs or claims to look up.
         self._new = {ids[key] for key in missing if key not in known}
         self._complete |= self._new
 
@@ -151,7 +151,7 @@ class Projection:
     def _columns_named(
         self, facets: Iterable[FacetSeen], bodies: dict[bytes, bytes], claims: Iterable[_Stated]
     ) -> dict[int, dict[str, None]]:
-        """Return the columns, by dataset, that schemas not met before and new claims name."""
+        """Return the columns, by dataset, of schemas that are not cached and of new claims."""
         wanted: defaultdict[int, dict[str, None]] = defaultdict(dict)
         for facet in facets:
             if facet.name == "schema" and facet.role is FacetRole.NODE:
@@ -198,7 +198,7 @@ class Projection:
         tx.merge(tables.DERIVATIONS, rows)
 
     def _edges(self, claim: _Stated) -> list[tuple[int, int, int]]:
-        """Return the source, the target and the kind of every column edge."""
+        """Return the source, target and transformation of every column edge."""
         columns = [self._columns[source] for source in claim.sources]
         own = self._columns[claim.dataset]
         return [
@@ -207,7 +207,7 @@ class Projection:
         ]
 
     def _number_columns(self, tx: SqlTransaction, wanted: Mapping[int, dict[str, None]]) -> None:
-        """Give every column an id that has none."""
+        """Assign ids to new columns."""
         for dataset in wanted:
             self._columns.setdefault(dataset, {})
         self._load_columns(tx, wanted)
@@ -230,7 +230,7 @@ class Projection:
         tx.merge(tables.COLUMN_SETS, rows)
 
     def _load_columns(self, tx: SqlTransaction, wanted: Mapping[int, dict[str, None]]) -> None:
-        # A dataset at a time, not a column: schemas come whole, and a new one has none to look up.
+        # By dataset, not by column: a schema arrives whole, and a new dataset needs no lookup.
         unsure = [
             dataset
             for dataset, fields in wanted.items()
@@ -247,7 +247,7 @@ class Projection:
     def _numbered(
         self, tx: SqlTransaction, key: tables.NaturalKey, keys: dict[T, Row]
     ) -> tuple[dict[T, Row], list[T]]:
-        """Return the id and key of each, as rows begin, and those that had none yet."""
+        """Return the id and key of each, as the start of its row, and those that are new."""
         known = self._find(tx, key, keys.values())
         ids = self._number(tx, key, known, keys.values())
         rows = {thing: (ids[k], *k) for thing, k in keys.items()}
@@ -265,7 +265,7 @@ class Projection:
         return {k: cache[k] for k in wanted if k in cache}
 
     def _is_new(self, key: tables.NaturalKey, row: Row) -> bool:
-        """Tell whether no row with this key can be there: it refers to what this batch brought."""
+        """Return whether no row can have this key, because it refers to a node of this batch."""
         return any(row[place] in self._new for place in key.nodes)
 
     def _number(
@@ -281,7 +281,7 @@ class Projection:
         return known | numbered
 
     def _reserve(self, tx: SqlTransaction, table: str, count: int) -> int:
-        """Return the first of `count` ids that no row has yet."""
+        """Return the first of `count` free ids."""
         if not self._next_ids:
             self._next_ids = dict(zip(_NUMBERED, tx.rows(_NEXT_IDS)[0], strict=True))
         first = self._next_ids[table]
@@ -290,7 +290,7 @@ class Projection:
 
 
 class _Stated(NamedTuple):
-    """What a claim states of a dataset: `ColumnEdges`, with datasets by their numbers."""
+    """The column edges of a claim, with datasets by their ids."""
 
     dataset: int
     sources: list[int]
@@ -299,7 +299,7 @@ class _Stated(NamedTuple):
 
 
 class _ByKind:
-    """Sightings sorted by what they are of."""
+    """Sightings by their kind."""
 
     def __init__(self) -> None:
         self.nodes: dict[NodeId, Span] = {}

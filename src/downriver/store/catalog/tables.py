@@ -1,6 +1,6 @@
-"""How each projection table merges a row it already has: the semilattice of `model.facts` in SQL.
+"""The tables of the catalog, and how each merges rows: the semilattice of `model.facts` in SQL.
 
-The statements are the same text for SQLite and PostgreSQL; only how rows are handed over differs.
+The statements are the same text for SQLite and PostgreSQL; only the way rows are passed differs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _MERGE_RUN = """
 
 
 class CatalogTable(NamedTuple):
-    """A table rows are merged into, and what a conflict does."""
+    """A table, and the SQL that merges a row with an existing one."""
 
     name: str
     columns: Columns
@@ -47,7 +47,7 @@ class CatalogTable(NamedTuple):
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The columns in the order rows give them."""
+        """The names of the columns, in the order of the rows."""
         return tuple(name for name, _ in self.columns)
 
     def insert_from(self, rows: str) -> str:
@@ -144,7 +144,7 @@ DERIVATIONS = CatalogTable(
 )
 
 CHANGES = CatalogTable("changes", (("seq", "bigint"), ("edges", "bytea"), ("claims", "bytea")), "")
-CHANGES_KEPT = 1_000_000  # log entries: whoever is further behind reads all there is
+CHANGES_KEPT = 1_000_000  # log entries; a reader that is further behind reads all rows
 
 LOG = CatalogTable(
     "log",
@@ -162,7 +162,7 @@ PROJECTIONS = (NODES, COLUMN_SETS, EDGES, RUNS, BODIES, FACETS, CLAIMS, DERIVATI
 
 
 class NaturalKey(NamedTuple):
-    """The natural key by which a row's id is found; `nodes` are the places of nodes in it."""
+    """The natural key of a row; `nodes` are the indexes of its columns that are node ids."""
 
     table: str
     columns: Columns
