@@ -1,11 +1,11 @@
-"""How long it takes to register flows and to trace them from Python, beside daita-agents.
+"""Time to register flows and to trace them from Python, compared with daita-agents.
 
-`python -m bench.sdk [--flows 100000] [--stored 400] [--traces 5]`. Ours is the embedded store, on
-disk when a call returns, in the three ways people register: awaited one by one, many at once with
-`asyncio.gather`, and as one list. daita-agents 0.15.1 is measured in both of its ways: with the
-store its agents use by default, which rewrites a file at each flow (so with few flows: its time
-per flow grows with their number), and in memory. networkx in memory is what a script of one's own
-would use: it keeps nothing. Both are installed from PyPI into a virtualenv of their own.
+`python -m bench.sdk [--flows 100000] [--stored 400] [--traces 5]`. Downriver uses the embedded
+store, which is on disk when a call returns. Flows are registered in three ways: awaited one by
+one, many at once with `asyncio.gather`, and as one list. daita-agents 0.15.1 is measured with its
+default store, which rewrites a file at each flow (so with few flows: its time per flow grows with
+their number), and in memory. networkx in memory stands for a script without a library; it stores
+nothing. Both are installed from PyPI into a virtualenv of their own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REGISTER_TARGET, TRACE_TARGET = 1000.0, 100.0
 
 
 class Figures(NamedTuple):
-    """Seconds for each flow registered, and for a trace; how many entities it found."""
+    """Seconds to register one flow and to trace, and the number of entities found."""
 
     register: float
     trace: float
@@ -46,7 +46,7 @@ class Figures(NamedTuple):
 
 
 def make_flows(count: int) -> list[list[str]]:
-    """Return flows that make a random tree: every table is filled from an earlier one."""
+    """Return flows of a random tree: every table derives from an earlier one."""
     chance = random.Random(_SEED)
     return [
         [f"table:t{chance.randrange(number)}", f"table:t{number}", f"step {number}"]
@@ -78,8 +78,8 @@ async def _ours(folder: str, flows: list[list[str]], traces: int) -> dict[str, F
     async with lineage(folder) as tracker:
         began = time.perf_counter()
         await tracker.register_flows(
-            {"source_id": source, "target_id": target, "transformation": said}
-            for source, target, said in flows
+            {"source_id": source, "target_id": target, "transformation": step}
+            for source, target, step in flows
         )
         listed = (time.perf_counter() - began) / len(flows)
         one = await _one_by_one(tracker, _ONE_BY_ONE)
@@ -115,7 +115,7 @@ async def _at_once(tracker: Any, count: int) -> float:
 
 
 def run(flows: int, stored: int, traces: int) -> list[Table]:
-    """Measure everyone side by side."""
+    """Measure all of them in one run."""
     python = _install()
     made = make_flows(flows)
     with tempfile.TemporaryDirectory() as folder:
@@ -133,7 +133,9 @@ def _registering(
     ours: dict[str, Figures], theirs: dict[int, Figures], graph: Figures, flows: int
 ) -> Table:
     (few, at_few), (most, at_most) = theirs.items()
-    growth = (at_most.register - at_few.register) / (most - few)  # a flow, for each that is there
+    growth = (at_most.register - at_few.register) / (
+        most - few
+    )  # seconds more a flow, for each stored flow
     rows = [
         (
             name,
@@ -152,12 +154,12 @@ def _registering(
                 (f"daita-agents' store, {n} flows", f"{found.register * 1e6:,.0f}", "", "")
                 for n, found in theirs.items()
             ),
-            ("networkx, kept in memory only", f"{graph.register * 1e6:,.1f}", "", ""),
+            ("networkx, in memory only", f"{graph.register * 1e6:,.1f}", "", ""),
         ],
         (
-            "On disk, with fsync, when a call returns. What is awaited at once shares commits.",
-            "daita-agents rewrites its file at each flow: per flow it takes longer the more there "
-            "are. The last column goes on from the two sizes measured, in a straight line.",
+            "On disk, with fsync, when a call returns. Concurrent calls share commits.",
+            "daita-agents rewrites its file at each flow, so its time per flow grows with their "
+            "number. The last column extrapolates linearly from the two measured sizes.",
         ),
     )
 
@@ -182,7 +184,7 @@ def _tracing(ours: dict[str, Figures], theirs: Figures, graph: Figures, flows: i
                 render_ratio(graph.trace / mine.trace),
             ),
         ],
-        ("Downriver's answer has status, confidence and completeness; the others' have none.",),
+        ("Only Downriver's answer has status, confidence and completeness.",),
     )
 
 

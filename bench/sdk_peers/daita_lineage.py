@@ -1,6 +1,6 @@
-"""Registers flows with daita-agents' lineage plugin, or with networkx, and traces them.
+"""Register flows with the lineage plugin of daita-agents, or with networkx, and trace them.
 
-Runs in a virtualenv that has them: reads a task as JSON from stdin, answers with seconds.
+This runs in a virtualenv with both. It reads a task as JSON from stdin and prints seconds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _store(flows: list[list[str]], root: str, depth: int, traces: int) -> dict[s
 
     os.chdir(tempfile.mkdtemp())
     tracker = lineage()
-    tracker.initialize("bench")  # as an agent that is given the plugin does
+    tracker.initialize("bench")  # as an agent with this plugin does
     return asyncio.run(_plugin(tracker, flows, root, depth, traces))
 
 

@@ -1,4 +1,4 @@
-"""Questions to the graph: chains, paths, what a change does, and a diagram for a pull request."""
+"""Ask the graph for chains, paths, the impact of a change, and a diagram."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ async def main():
     tracker = lineage()
     await tracker.register_pipeline(
         "Customer 360",
-        [{"source_id": a, "target_id": b, "transformation": said} for a, b, said in STEPS],
+        [{"source_id": a, "target_id": b, "transformation": step} for a, b, step in STEPS],
         schedule="0 6 * * *",
     )
     print("upstream:", await tracker.get_upstream_chain("table:churn_risk_scores"))

@@ -1,4 +1,4 @@
-"""Lineage of ETL statements, captured where they are run."""
+"""Capture the lineage of ETL statements when they run."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ JOBS = [
 
 
 async def run_job(tracker, sql, description):
-    """Run a statement (left out here) and capture what it does."""
+    """Run a statement (omitted here) and capture its lineage."""
     result = await tracker.capture_sql_lineage(sql=sql, transformation=description)
     print(f"{', '.join(result['source_tables'])} -> {', '.join(result['target_tables'])}")
 

@@ -1,4 +1,4 @@
-"""A number looks wrong: where does it come from, how did that go lately, where to look first?"""
+"""Trace a metric that looks wrong back to its sources, and find out where to look first."""
 
 import contextlib
 
@@ -28,7 +28,7 @@ with contextlib.suppress(ConnectionError):
 
 diagnosis = tracker.diagnose_metric("gold.daily_revenue", "total")
 print("metric:", diagnosis["metric"])
-print("made of:", diagnosis["direct_sources"], diagnosis["transformations"])
+print("derives from:", diagnosis["direct_sources"], diagnosis["transformations"])
 print("fresh:", diagnosis["freshness_silver.payments.amount"] is not None)
 for suspect in diagnosis["look_first"]:
     print(f"{suspect['kind']}: {suspect['entity']}")

@@ -1,4 +1,4 @@
-"""Column lineage: said in Python, where no SQL tells it, and read from SQL, where it does."""
+"""Document column lineage in Python, and read column lineage from SQL."""
 
 from downriver import ColumnLineage, document_column_lineage, lineage_sync, parse_sql_lineage
 

@@ -1,4 +1,4 @@
-"""OpenLineage events made and sent by hand: a run that starts and completes, and one that fails."""
+"""Build and send OpenLineage events: a run that completes, and a run that fails."""
 
 import uuid
 
@@ -9,7 +9,7 @@ GOLD = {"namespace": "s3://lake", "name": "gold/daily_revenue"}
 
 
 def main():
-    emitter = LineageEmitter()  # DOWNRIVER_URL, else the store here
+    emitter = LineageEmitter()  # sends to DOWNRIVER_URL, else to the local store
     run = str(uuid.uuid4())
     for state in ("START", "COMPLETE"):
         emitter.emit(

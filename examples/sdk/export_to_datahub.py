@@ -1,4 +1,4 @@
-"""Lineage for DataHub: the metadata file that its `file` source reads."""
+"""Export lineage to DataHub: a metadata file for its `file` source."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""File-based jobs: one that says what it reads and writes, one in which that is found out."""
+"""Track two jobs on files: one declares its inputs and outputs, of the other they are detected."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A transform that records its own lineage when it is called, and its failure when it fails."""
+"""Track a function: every call records its lineage, or its failure."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""One tracker, whoever holds the lineage: what every mode answers the same."""
+"""Trackers on a store, a server and in memory give the same answers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ids(related):
     return [entity["entity_id"] for entity in related]
 
 
-def test_a_flow_is_registered_with_the_keys_users_know(tracker):
+def test_a_registered_flow_has_the_public_keys(tracker):
     done = tracker.sync.register_flow(
         "table:raw_orders", "table:orders", transformation="clean", metadata={"owner": "data"}
     )
@@ -86,7 +86,7 @@ def test_upstream_goes_back_to_the_sources(pipeline):
     assert found["complete"] is True
 
 
-def test_downstream_tells_how_each_is_reached(pipeline):
+def test_downstream_has_the_transformation_of_each_step(pipeline):
     found = pipeline.trace_downstream("table:raw_customers", max_depth=1)
     (only,) = found["downstream_consumers"]
     assert only["transformation"] == "clean and deduplicate"
@@ -114,7 +114,7 @@ def test_an_unknown_entity_is_an_error_with_near_matches(pipeline):
     assert caught.value.near[0] == "raw_customers"
 
 
-def test_an_api_and_a_table_of_one_name_are_two(tracker):
+def test_an_api_and_a_table_of_the_same_name_are_different(tracker):
     tracker.sync.register_flow("api:orders", "table:orders")
     tracker.sync.register_flow("table:orders", "model:orders")
     assert ids(tracker.sync.trace_downstream("api:orders")["downstream_consumers"]) == [
@@ -125,7 +125,7 @@ def test_an_api_and_a_table_of_one_name_are_two(tracker):
         tracker.sync.trace_downstream("orders")
 
 
-def test_a_flow_ends_at_what_is_known_by_that_name(tracker):
+def test_names_of_a_flow_are_resolved_in_the_catalog(tracker):
     tracker.sync.capture_sql_lineage("INSERT INTO sales.orders SELECT id FROM raw.orders")
     tracker.sync.register_flow("table:sales.orders", "dashboard:revenue")
     tracker.sync.register_flow("table:raw.orders", "dag:audit")
@@ -150,18 +150,18 @@ def test_jobs_may_be_the_ends_of_flows(tracker):
     ("source", "target", "field"),
     [("", "table:b", "source_id"), ("table:a", "table:", "target_id"), ("a", "a", "target_id")],
 )
-def test_a_flow_that_makes_no_sense_is_refused(tracker, source, target, field):
+def test_an_invalid_flow_is_refused(tracker, source, target, field):
     with pytest.raises(InvalidRequestError) as caught:
         tracker.sync.register_flow(source, target)
     assert caught.value.field == field
 
 
-def test_a_step_with_a_field_no_flow_has_is_refused(tracker):
+def test_a_step_with_an_unknown_field_is_refused(tracker):
     with pytest.raises(InvalidRequestError, match="color"):
         tracker.sync.register_flows([{"source_id": "a", "target_id": "b", "color": "red"}])
 
 
-def test_impact_has_the_keys_users_know_and_ours(pipeline):
+def test_impact_has_the_public_keys(pipeline):
     found = pipeline.analyze_impact("table:customers_clean", "schema_change")
     assert found["entity_id"] == "table:customers_clean"
     assert found["change_type"] == "schema_change"
@@ -201,7 +201,7 @@ def test_impact_on_a_column_is_simulated(tracker):
         ({"change_type": "schema_change", "column": "id"}, "change_type"),
     ],
 )
-def test_a_change_that_cannot_be_understood_is_refused(pipeline, asked, field):
+def test_an_invalid_change_is_refused(pipeline, asked, field):
     with pytest.raises(InvalidRequestError) as caught:
         pipeline.analyze_impact("table:customers_clean", **asked)
     assert caught.value.field == field
@@ -234,7 +234,7 @@ def test_search_pages_through_what_it_finds(pipeline):
     assert pipeline.search_entities("100%_sure")["total"] == 0
 
 
-def test_an_entity_tells_its_neighbours(pipeline):
+def test_details_of_an_entity_include_its_neighbours(pipeline):
     found = pipeline.get_entity("table:customer_360")
     assert ids(found["upstream"]) == ["table:customers_clean", "table:nps_scores"]
     assert ids(found["downstream"]) == ["model:churn_v3"]
@@ -284,7 +284,7 @@ def test_a_bare_select_goes_to_the_context_table(tracker):
         found["nothing"]
 
 
-def test_what_is_answered_reads_like_a_dictionary(pipeline):
+def test_answers_can_be_read_like_dictionaries(pipeline):
     found = pipeline.trace_upstream("table:customer_360")
     assert "count" in found
     assert found.get("nothing", 7) == 7
@@ -325,7 +325,7 @@ def test_a_failed_function_is_a_run_and_no_lineage(tracker):
         tracker.sync.get_entity("table:b")
 
 
-def test_columns_that_someone_documents_are_lineage(tracker):
+def test_documented_columns_are_lineage(tracker):
     tracker.sync.document_column_lineage(
         "build_daily_revenue",
         [
@@ -353,7 +353,7 @@ def test_many_threads_register_at_once(tracker):
     assert tracker.sync.trace_downstream("table:hub")["count"] == 80
 
 
-def test_one_flow_that_makes_no_sense_costs_no_other(tracker):
+def test_an_invalid_flow_does_not_affect_others(tracker):
     async def register():
         return await asyncio.gather(
             *(tracker.register_flow("table:hub", target) for target in ("table:a", "", "table:b")),
@@ -416,7 +416,7 @@ def test_a_metric_is_traced_back_to_its_sources(metric):
         found["freshness_of_something"]
 
 
-def test_when_a_source_was_last_filled(metric):
+def test_the_time_when_a_source_was_last_written(metric):
     metric.backend.send(
         [
             run_event("load_raw", "COMPLETE", "2026-01-01T00:00:00Z", outputs=["raw.orders"]),
@@ -431,7 +431,7 @@ def test_when_a_source_was_last_filled(metric):
         metric.get_last_updated("nowhere.at_all")
 
 
-def test_a_diagnosis_says_where_to_look_first(metric):
+def test_a_diagnosis_suggests_where_to_look_first(metric):
     failed = {"errorMessage": {"message": "out of memory", "programmingLanguage": "python"}}
     checks = {
         "dataQualityAssertions": {
@@ -469,7 +469,7 @@ def test_a_diagnosis_says_where_to_look_first(metric):
     assert [result["assertion"] for result in found["quality"]] == ["not_null"]
 
 
-def test_a_metric_whose_making_is_unknown_counts_all_that_feeds_it(tracker):
+def test_a_metric_without_column_lineage_uses_all_upstream_datasets(tracker):
     tracker.sync.register_flow("table:orders", "table:revenue")
     tracker.sync.document_column_lineage("x", [ColumnLineage("tax", ["revenue.total"], "* 0.2")])
     found = tracker.sync.diagnose_metric("revenue", "total")

@@ -107,7 +107,7 @@ def test_the_second_run_adds_no_node(first: Ran, second: Ran) -> None:
     assert second.counts == first.counts
 
 
-def test_the_second_run_shows_the_same(first: Ran, second: Ran) -> None:
+def test_the_second_run_prints_the_same(first: Ran, second: Ran) -> None:
     assert [second.section(number) for number in (2, 3, 4)] == [
         first.section(number) for number in (2, 3, 4)
     ]
@@ -149,7 +149,7 @@ def render_picture(ansi: str) -> str:
     return re.sub(r"\s*@font-face \{.*?\}", "", drawn, flags=re.DOTALL)  # a page asks no one else
 
 
-def test_a_pipeline_that_fails_is_an_error_that_says_where(tmp_path: Path) -> None:
+def test_a_failed_pipeline_is_an_error_that_names_the_stage(tmp_path: Path) -> None:
     example = tmp_path / "example.py"
     stack = "\\tat java.lang.Thread.run\\n" * 9
     example.write_text(

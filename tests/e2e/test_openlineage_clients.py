@@ -31,7 +31,7 @@ def server(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.filterwarnings("ignore:Initializing OpenLineageClient:DeprecationWarning")
-def test_the_tutorial_client_of_old_works_unchanged(server: str, tmp_path: Path) -> None:
+def test_the_client_of_older_tutorials_works_unchanged(server: str, tmp_path: Path) -> None:
     client = OpenLineageClient(url=server)
     client.emit(
         RunEvent(
@@ -121,7 +121,7 @@ def test_an_acknowledged_event_is_visible_to_another_process_at_once(
     assert "complete" in subprocess.run(asked, check=True, capture_output=True, text=True).stdout
 
 
-def test_a_client_that_asks_under_another_host_name_is_refused(server: str) -> None:
+def test_a_request_for_another_host_name_is_refused(server: str) -> None:
     request = urllib.request.Request(f"{server}/v1/status", headers={"Host": "evil.example"})
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request)

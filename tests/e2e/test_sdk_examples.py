@@ -1,4 +1,4 @@
-"""The scripts of `examples/sdk`, each as its users run it, in a folder of its own."""
+"""The scripts of `examples/sdk`, each run in a folder of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.server import running_server
 
 SCRIPTS = Path(__file__).parents[2] / "examples" / "sdk"
-SAID = {
+EXPECTED = {
     "capture_sql.py": [
         "raw_orders -> orders_clean",
         "orders_clean, customers -> customer_order_summary",
@@ -43,7 +43,7 @@ SAID = {
     ],
     "diagnose_metric.py": [
         "metric: gold.daily_revenue.total",
-        "made of: ['silver.payments.amount'] ['SUM(amount)']",
+        "derives from: ['silver.payments.amount'] ['SUM(amount)']",
         "fresh: True",
         "failed_run: job:default:load_payments",
     ],
@@ -69,22 +69,22 @@ def run(script, folder, **settings):
     return done.stdout.splitlines()
 
 
-def test_every_script_is_told_of_and_tried():
+def test_every_script_is_documented_and_tested():
     scripts = {path.name for path in SCRIPTS.glob("*.py")}
-    assert scripts == SAID.keys()
+    assert scripts == EXPECTED.keys()
     listed = (SCRIPTS / "README.md").read_text("utf-8")
     assert all(f"`{name}`" in listed for name in scripts)
 
 
-@pytest.mark.parametrize("script", SAID)
-def test_an_example_says_what_it_should(script, tmp_path):
+@pytest.mark.parametrize("script", EXPECTED)
+def test_an_example_prints_what_is_expected(script, tmp_path):
     said = run(script, tmp_path)
-    assert [line for line in SAID[script] if line not in said] == []
+    assert [line for line in EXPECTED[script] if line not in said] == []
 
 
 @pytest.mark.parametrize("script", ["ask_the_graph.py", "track_function.py", "diagnose_metric.py"])
-def test_an_example_says_the_same_of_a_server(script, tmp_path):
+def test_an_example_prints_the_same_with_a_server(script, tmp_path):
     with running_server(tmp_path / "server") as url:
         said = run(script, tmp_path, DOWNRIVER_URL=url)
-    assert [line for line in SAID[script] if line not in said] == []
+    assert [line for line in EXPECTED[script] if line not in said] == []
     assert not (tmp_path / ".downriver" / "lineage.db").exists()

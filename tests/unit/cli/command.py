@@ -23,7 +23,7 @@ class Done(NamedTuple):
 
 
 def downriver(*arguments: str, cwd: Path, stdin: str = "", **env: str) -> Done:
-    """Run a command and return what it said."""
+    """Run a command and return its output."""
     with pytest.MonkeyPatch.context() as patched:
         for name in [name for name in os.environ if name.startswith("DOWNRIVER")]:
             patched.delenv(name)

@@ -10,14 +10,14 @@ from tests.unit.cli.command import downriver
 ORDERS = Path(__file__).parents[3] / "examples" / "orders"
 
 
-def test_dbt_is_summed_up(tmp_path: Path) -> None:
+def test_dbt_capture_prints_a_summary(tmp_path: Path) -> None:
     done = downriver("capture", "dbt", str(ORDERS / "target"), cwd=tmp_path)
     assert done.returncode == 0
     assert "2 models, 1 source, 3 tests" in done.stdout
     assert "tables in postgres://orders" in done.stdout
 
 
-def test_dbt_as_json_lists_jobs_with_their_places(tmp_path: Path) -> None:
+def test_dbt_as_json_lists_jobs_with_their_locations(tmp_path: Path) -> None:
     options = ("--dry-run", "--json", "--namespace", "postgres://db:5432")
     done = downriver("capture", "dbt", str(ORDERS / "target"), *options, cwd=tmp_path)
     found = json.loads(done.stdout)
@@ -25,7 +25,7 @@ def test_dbt_as_json_lists_jobs_with_their_places(tmp_path: Path) -> None:
     assert {job["path"] for job in found["jobs"]} >= {"models/marts/fct_orders.sql"}
 
 
-def test_a_directory_without_a_manifest_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+def test_a_directory_without_a_manifest_is_an_error_with_a_next_step(tmp_path: Path) -> None:
     done = downriver("capture", "dbt", ".", cwd=tmp_path)
     assert done.returncode == 2
     assert "dbt compile" in done.stderr
@@ -71,7 +71,7 @@ def test_a_scan_as_json_lists_references(tmp_path: Path) -> None:
     assert all(r["line"] for r in job["references"])
 
 
-def test_serve_refuses_a_repository_that_is_not_there(tmp_path: Path) -> None:
+def test_serve_refuses_a_missing_repository(tmp_path: Path) -> None:
     done = downriver("serve", "--repo", "nope", cwd=tmp_path)
     assert done.returncode == 2
     assert "no such file or directory" in done.stderr

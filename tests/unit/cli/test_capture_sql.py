@@ -1,4 +1,4 @@
-"""`downriver capture sql`, as it is typed."""
+"""`downriver capture sql` on the command line."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def test_a_file_is_shown_as_a_table_and_registered_under_its_name(tmp_path: Path
     assert "revenue.total" in downriver("trace", "shop.orders.amount", cwd=tmp_path).stdout
 
 
-def test_the_guess_of_a_dialect_is_stated(tmp_path: Path) -> None:
+def test_a_guessed_dialect_is_shown_as_guessed(tmp_path: Path) -> None:
     sql = "SELECT TOP 5 [id] INTO #t FROM dbo.orders WITH (NOLOCK)"
     shown = downriver("capture", "sql", "-", "--dry-run", cwd=tmp_path, stdin=sql)
     assert "tsql (guessed)" in shown.stdout
 
 
-def test_stdin_is_a_script_among_files(tmp_path: Path) -> None:
+def test_stdin_can_be_read_together_with_files(tmp_path: Path) -> None:
     (tmp_path / "b.sql").write_text("INSERT INTO y SELECT x FROM mid")
     done = downriver(
         "capture",
@@ -80,7 +80,7 @@ def test_stdin_is_a_script_among_files(tmp_path: Path) -> None:
     assert "y.x" in downriver("trace", "s.x", cwd=tmp_path).stdout
 
 
-def test_directories_are_read_whole_and_each_file_is_a_job_of_its_own(scripts: Path) -> None:
+def test_each_file_of_a_directory_is_a_job(scripts: Path) -> None:
     done = downriver("capture", "sql", "models", "--json", cwd=scripts.parent)
     found = {c["job"]: c["lineage"]["statements"][0]["outputs"] for c in json.loads(done.stdout)}
     assert found == {
@@ -91,7 +91,7 @@ def test_directories_are_read_whole_and_each_file_is_a_job_of_its_own(scripts: P
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
-def test_progress_is_shown_to_people_and_to_no_one_else(scripts: Path) -> None:
+def test_progress_is_shown_on_a_terminal_only(scripts: Path) -> None:
     assert downriver("capture", "sql", "models", cwd=scripts.parent).stderr == ""
     person, terminal = os.openpty()
     command = [sys.executable, "-m", "downriver", "capture", "sql", "models"]
@@ -104,7 +104,7 @@ def test_progress_is_shown_to_people_and_to_no_one_else(scripts: Path) -> None:
         assert b"2/2" in shown.read1()
 
 
-def test_a_schema_makes_stars_into_columns(tmp_path: Path) -> None:
+def test_a_schema_expands_stars_into_columns(tmp_path: Path) -> None:
     (tmp_path / "copy.sql").write_text(STARRED)
     (tmp_path / "schema.json").write_text('{"orders": ["id", "total"]}')
     (tmp_path / "typed.json").write_text('{"orders": {"id": "int", "total": "decimal"}}')
@@ -124,7 +124,7 @@ def test_a_schema_makes_stars_into_columns(tmp_path: Path) -> None:
         ('{"t": 3}', "$[...]"),
     ],
 )
-def test_a_schema_that_is_none_is_an_error(tmp_path: Path, content: str | None, said: str) -> None:
+def test_an_invalid_schema_file_is_an_error(tmp_path: Path, content: str | None, said: str) -> None:
     (tmp_path / "copy.sql").write_text(STARRED)
     if content is not None:
         (tmp_path / "schema.json").write_text(content)
@@ -143,7 +143,7 @@ def test_a_dry_run_shows_the_same_and_registers_nothing(tmp_path: Path) -> None:
     assert shown.splitlines()[:-1] == done.splitlines()[:-1]
 
 
-def test_a_job_is_named_where_there_is_one(scripts: Path) -> None:
+def test_the_job_of_a_single_file_can_be_named(scripts: Path) -> None:
     done = downriver("capture", "sql", "models/revenue.sql", "--job", "nightly", cwd=scripts.parent)
     assert "registered as job:default:nightly" in done.stdout
     assert "nightly" in downriver("trace", "shop.orders", cwd=scripts.parent).stdout
@@ -154,14 +154,14 @@ def test_a_job_is_named_where_there_is_one(scripts: Path) -> None:
     )
 
 
-def test_a_namespace_is_where_new_tables_live(tmp_path: Path) -> None:
+def test_new_tables_get_the_given_namespace(tmp_path: Path) -> None:
     (tmp_path / "revenue.sql").write_text(REVENUE)
     downriver("capture", "sql", "revenue.sql", "--namespace", "warehouse", cwd=tmp_path)
     root = json.loads(downriver("trace", "shop.orders", "--json", cwd=tmp_path).stdout)["root"]
     assert root["id"] == "dataset:warehouse:shop.orders"
 
 
-def test_what_cannot_be_read_is_said_with_its_place(tmp_path: Path) -> None:
+def test_unreadable_sql_is_reported_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "odd.sql").write_text("INSERT INTO t\nSELECT a FROM s WHERE ((;\n")
     done = downriver("capture", "sql", "odd.sql", "--dialect", "postgres", cwd=tmp_path)
     assert done.returncode == 0
@@ -173,7 +173,7 @@ def test_what_cannot_be_read_is_said_with_its_place(tmp_path: Path) -> None:
     )
 
 
-def test_a_dialect_no_one_speaks_is_an_error_that_names_the_others(tmp_path: Path) -> None:
+def test_an_unknown_dialect_is_an_error_that_lists_the_known_ones(tmp_path: Path) -> None:
     (tmp_path / "revenue.sql").write_text(REVENUE)
     done = downriver("capture", "sql", "revenue.sql", "--dialect", "snowflak", cwd=tmp_path)
     assert done.returncode == 2
@@ -204,7 +204,7 @@ def test_a_file_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
-def test_files_of_any_unicode_are_read(tmp_path: Path, encoding: str) -> None:
+def test_files_in_any_unicode_encoding_are_read(tmp_path: Path, encoding: str) -> None:
     text = REVENUE.replace("total", "größe")
     mark = "\ufeff" if encoding == "utf-16-be" else ""
     (tmp_path / "revenue.sql").write_bytes((mark + text).encode(encoding))
@@ -216,7 +216,7 @@ def test_files_of_any_unicode_are_read(tmp_path: Path, encoding: str) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"\x00\xff\xfe" * 50, b"-- nothing\n", b"\x89PNG\r\n\x1a\n\x00"]
 )
-def test_a_file_that_is_no_sql_is_no_crash(tmp_path: Path, content: bytes) -> None:
+def test_a_file_without_sql_does_not_crash(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "bad.sql").write_bytes(content)
     done = downriver("capture", "sql", "bad.sql", cwd=tmp_path)
     assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""What a person at a terminal, or a script, can rely on."""
+"""Commands, as people and scripts use them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_ingest_takes_lines_arrays_documents_gzip_directories_and_stdin(tmp_path
     assert json.loads(done.stdout) == {"files": 5, "stored": 7, "duplicates": 1, "problems": []}
 
 
-def test_bad_lines_are_reported_by_place_while_the_good_ones_go_in(tmp_path: Path) -> None:
+def test_unreadable_lines_are_reported_and_the_others_are_stored(tmp_path: Path) -> None:
     (tmp_path / "mixed.jsonl").write_text(
         lines(CLEAN) + "{broken\n\n" + '{"eventTime": 3}\n' + lines(SUM)
     )
@@ -69,7 +69,7 @@ def test_a_damaged_file_is_a_problem_not_a_crash(tmp_path: Path, content: bytes)
     assert "Traceback" not in done.stderr
 
 
-def test_a_bad_line_costs_none_of_the_lines_after_it(tmp_path: Path) -> None:
+def test_lines_after_an_unreadable_one_are_stored(tmp_path: Path) -> None:
     array = json.dumps([event("c", [], []), event("d", [], [])])
     deep = "[" * 200_000
     cut = '{"eventTime": "2026-01-01T00:00:00Z",'
@@ -84,7 +84,7 @@ def test_a_bad_line_costs_none_of_the_lines_after_it(tmp_path: Path) -> None:
     )
 
 
-def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_not_changed(tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     with sqlite3.connect(other) as database:
         database.execute("CREATE TABLE t (x)")
@@ -98,7 +98,7 @@ def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
     assert downriver("status", "--store", "empty.db", cwd=tmp_path).returncode == 2
 
 
-def test_evidence_can_be_looked_at(tmp_path: Path) -> None:
+def test_the_event_that_proves_an_edge_can_be_printed(tmp_path: Path) -> None:
     downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN))
     answer = json.loads(downriver("trace", "raw.orders", "--json", cwd=tmp_path).stdout)
     shown = downriver("audit", "event", answer["edges"][0]["first_event"], cwd=tmp_path)
@@ -106,7 +106,7 @@ def test_evidence_can_be_looked_at(tmp_path: Path) -> None:
     assert downriver("audit", "event", "00", cwd=tmp_path).returncode == 2
 
 
-def test_a_log_cut_at_its_end_is_noticed(tmp_path: Path) -> None:
+def test_a_truncated_log_is_detected(tmp_path: Path) -> None:
     downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN, SUM))
     with sqlite3.connect(tmp_path / ".downriver" / "lineage.db") as database:
         database.execute("DROP TRIGGER log_is_append_only_delete")
@@ -117,7 +117,7 @@ def test_a_log_cut_at_its_end_is_noticed(tmp_path: Path) -> None:
     assert downriver("audit", "verify", "--expect", "0:ab", cwd=tmp_path).returncode == 2
 
 
-def test_a_missing_file_stores_nothing_and_says_so(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error_and_nothing_is_stored(tmp_path: Path) -> None:
     done = downriver("ingest", "nope.json", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (
         2,
@@ -125,7 +125,7 @@ def test_a_missing_file_stores_nothing_and_says_so(tmp_path: Path) -> None:
     )
 
 
-def test_the_store_is_found_upwards_and_can_be_named(tmp_path: Path) -> None:
+def test_the_store_is_found_in_parent_folders_or_by_option(tmp_path: Path) -> None:
     (tmp_path / "e.jsonl").write_text(lines(CLEAN))
     assert downriver("ingest", "e.jsonl", cwd=tmp_path).returncode == 0
     deep = tmp_path / "src" / "models"
@@ -137,14 +137,14 @@ def test_the_store_is_found_upwards_and_can_be_named(tmp_path: Path) -> None:
     assert (tmp_path / "other" / "lineage.db").exists()
 
 
-def test_reading_without_a_store_is_an_error_and_makes_none(tmp_path: Path) -> None:
+def test_reading_without_a_store_is_an_error_and_creates_none(tmp_path: Path) -> None:
     done = downriver("trace", "orders", cwd=tmp_path)
     assert done.returncode == 2
     assert "no Downriver store" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
-def test_trace_prints_a_tree_and_its_json_is_whole(tmp_path: Path) -> None:
+def test_trace_prints_a_tree_or_json(tmp_path: Path) -> None:
     downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN, SUM))
     assert downriver("trace", "raw.orders", cwd=tmp_path).stdout == (
         "namespace: db\n"
@@ -237,7 +237,7 @@ def test_rebuild_gives_the_same_answers(tmp_path: Path) -> None:
     assert downriver("trace", "raw.orders", "--json", cwd=tmp_path).stdout == before
 
 
-def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
+def test_keys_are_created_listed_and_revoked(tmp_path: Path) -> None:
     made = downriver("keys", "create", "etl", cwd=tmp_path)
     assert made.stdout.startswith("dr_")
     assert downriver("keys", "create", "x", "--role", "king", cwd=tmp_path).returncode == 2
@@ -246,7 +246,7 @@ def test_keys_are_made_listed_and_revoked(tmp_path: Path) -> None:
     assert downriver("keys", "revoke", "nobody", cwd=tmp_path).returncode == 2
 
 
-def test_keys_are_made_and_revoked_by_programs(tmp_path: Path) -> None:
+def test_keys_are_created_and_revoked_with_json(tmp_path: Path) -> None:
     options = ("--role", "reader", "--json")
     made = json.loads(downriver("keys", "create", "bi", *options, cwd=tmp_path).stdout)
     assert (made["name"], made["role"], made["key"][:3]) == ("bi", "reader", "dr_")
@@ -263,7 +263,7 @@ def test_serve_refuses_other_machines_without_keys(tmp_path: Path) -> None:
     assert "keys create" in done.stderr
 
 
-def test_a_setting_that_makes_no_sense_is_an_error(tmp_path: Path) -> None:
+def test_an_invalid_setting_is_an_error(tmp_path: Path) -> None:
     downriver("ingest", "-", cwd=tmp_path, stdin=lines(CLEAN))
     done = downriver("trace", "raw.orders", cwd=tmp_path, DOWNRIVER_STALE_DAYS="soon")
     assert (done.returncode, "DOWNRIVER_STALE_DAYS" in done.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""The demo's screens show any pipeline, not just the one they were made for."""
+"""The screens of the demo, for pipelines other than its own."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_chain_is_one_line_and_ends_in_one_dataset_are_one_cell(
     assert capsys.readouterr().out.splitlines()[0] == "marts/m.x ← clean/c.b ← raw/r.d, e"
 
 
-def test_a_shortcut_gives_way_to_the_longer_way(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_step_that_a_longer_path_implies_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     answer = trace("p.x", edge("m.y", "p.x"), edge("f.z", "m.y"), edge("f.z", "p.x"))
     show_origins(answer, LAKE)
     assert capsys.readouterr().out.splitlines()[0] == "p.x ← m.y ← f.z"
@@ -94,7 +94,7 @@ def test_branches_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("show", [show_origins, show_breakage])
-def test_a_cycle_comes_to_an_end(show, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cycle_ends(show, capsys: pytest.CaptureFixture[str]) -> None:
     show(trace("a.x", edge("a.x", "b.x"), edge("b.x", "a.x")), LAKE)
     assert capsys.readouterr().out.splitlines()[-1].startswith("complete")
 
@@ -126,7 +126,7 @@ def test_jobs_are_shown_in_the_order_data_flows(capsys: pytest.CaptureFixture[st
     ]
 
 
-def test_what_is_not_known_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_blind_spots_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     spot = BlindSpot(kind="opaque", entity="job:clean", message="a UDF")
     show_breakage(trace("r.a", edge("r.a", "c.b"), spots=(spot,)), LAKE)
     assert "incomplete" in (shown := capsys.readouterr().out)

@@ -1,4 +1,4 @@
-"""The monitor and the figures, as a person at a terminal or a cron line has them."""
+"""`downriver watch`, `kpis`, `incident`, `tags` and `certified` on the command line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_once_prints_the_news_and_leaves_with_1_while_something_is_open(folder: Path) -> None:
+def test_once_prints_changes_and_exits_with_1_while_a_finding_is_open(folder: Path) -> None:
     done = downriver("watch", "--once", "--now", AT, cwd=folder)
     assert done.returncode == 1, done.stderr
     assert "critical job:etl:sum: failed: boom" in done.stdout
@@ -43,7 +43,7 @@ def test_once_prints_the_news_and_leaves_with_1_while_something_is_open(folder: 
     assert again.stdout == "3 open (2 critical, 1 warning, 0 info); 0 new, 0 changed, 0 resolved\n"
 
 
-def test_the_exit_code_is_as_strict_as_asked(folder: Path) -> None:
+def test_the_exit_code_depends_on_fail_on(folder: Path) -> None:
     healthy = moment(DAYS - 1.5)
     assert downriver("watch", "--once", "--now", healthy, cwd=folder).returncode == 0
     late = ("watch", "--once", "--now", AT, "--since", moment(DAYS - 0.95))
@@ -54,7 +54,7 @@ def test_the_exit_code_is_as_strict_as_asked(folder: Path) -> None:
     assert none.returncode == 0
 
 
-def test_json_has_the_news_all_that_is_open_and_what_waits(folder: Path) -> None:
+def test_json_has_changes_open_findings_and_undelivered_alerts(folder: Path) -> None:
     config = "watch:\n  channels:\n    - {type: webhook, name: pager, url: '${HOOK}'}\n"
     (folder / "downriver.yml").write_text(config)
     done = downriver(
@@ -66,7 +66,7 @@ def test_json_has_the_news_all_that_is_open_and_what_waits(folder: Path) -> None
     assert found["waiting"][0]["alerts"] == 3
 
 
-def test_findings_are_listed_and_narrowed(folder: Path) -> None:
+def test_findings_are_listed_and_filtered(folder: Path) -> None:
     downriver("watch", "--once", "--now", AT, cwd=folder)
     listed = downriver("watch", "findings", cwd=folder)
     assert "10 rows were written" in listed.stdout
@@ -97,14 +97,14 @@ def test_invalid_options_are_errors_and_nothing_is_watched(folder: Path) -> None
     )
 
 
-def test_one_file_holds_the_gate_and_the_watch(folder: Path) -> None:
+def test_one_file_configures_the_gate_and_the_watch(folder: Path) -> None:
     (folder / "downriver.yml").write_text("gate: {max_affected: 3}\nwatch: {settle_days: 3}\n")
     assert downriver("watch", "--once", "--now", AT, cwd=folder).returncode == 1
     gate = downriver("gate", "--sql", "alter table mart add column x int", cwd=folder)
     assert "downriver.yml" not in gate.stderr
 
 
-def test_it_follows_until_it_is_asked_to_stop(folder: Path) -> None:
+def test_watch_runs_until_it_is_stopped(folder: Path) -> None:
     command = [sys.executable, "-m", "downriver", "watch", "--every", "0.2s", "--json"]
     now = time.time()
     began = [
@@ -129,7 +129,7 @@ def test_it_follows_until_it_is_asked_to_stop(folder: Path) -> None:
     assert line["finding"]["kind"] == "row_count_shift"
 
 
-def test_kpis_incident_and_tags_print_and_are_json(folder: Path) -> None:
+def test_kpis_incident_and_tags_print_text_and_json(folder: Path) -> None:
     assert "lineage coverage" in downriver("kpis", cwd=folder).stdout
     assert json.loads(downriver("kpis", "--json", cwd=folder).stdout)["datasets"] == 2
     incident = downriver("incident", "mart", "--at", AT, cwd=folder).stdout
@@ -141,7 +141,7 @@ def test_kpis_incident_and_tags_print_and_are_json(folder: Path) -> None:
     assert json.loads(downriver("tags", "team:x", "--json", cwd=folder).stdout)["tag"] == "team:x"
 
 
-def test_certified_leaves_with_1_while_a_path_has_a_gap(folder: Path) -> None:
+def test_certified_exits_with_1_while_a_path_has_a_gap(folder: Path) -> None:
     assert downriver("certified", cwd=folder).stdout == "0 of 0 certified paths are intact\n"
     with Lineage.open(str(folder / ".downriver")) as lineage:
         lineage.ingest([encode(dataset_event("mart", tagged("certified")))])
@@ -152,7 +152,7 @@ def test_certified_leaves_with_1_while_a_path_has_a_gap(folder: Path) -> None:
     assert broken["integrity"]["percent"] == 0.0
 
 
-def test_channels_can_be_tried(folder: Path) -> None:
+def test_a_sample_alert_is_sent_to_every_channel(folder: Path) -> None:
     assert "no channels" in downriver("watch", "try", cwd=folder).stdout
     (folder / "downriver.yml").write_text(
         "watch:\n  quiet_hours: {from: '00:00', to: '23:59'}\n"

@@ -1,4 +1,4 @@
-"""What a client of the HTTP API can rely on."""
+"""The HTTP API, as its clients use it."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_gzip_is_understood(client: TestClient, lineage: Lineage) -> None:
         (b"{}", "br", 400, "Content-Encoding"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_the_place(
+def test_an_invalid_event_is_400_with_the_field(
     client: TestClient, body: bytes, encoding: str, status: int, field: str | None
 ) -> None:
     headers = {"Content-Encoding": encoding} if encoding else {}
@@ -110,7 +110,7 @@ def test_what_cannot_be_read_is_refused_with_the_place(
     assert answer.json().get("field") == field
 
 
-def test_a_body_over_the_limit_is_refused_also_while_it_inflates(
+def test_a_body_over_the_limit_is_refused_also_when_compressed(
     lineage: Lineage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOWNRIVER_MAX_EVENT_MB", "1")
@@ -121,7 +121,7 @@ def test_a_body_over_the_limit_is_refused_also_while_it_inflates(
     assert [plain.status_code, packed.status_code] == [413, 413]
 
 
-def test_an_event_of_several_megabytes_goes_in(client: TestClient, lineage: Lineage) -> None:
+def test_an_event_of_several_megabytes_is_stored(client: TestClient, lineage: Lineage) -> None:
     event = run_event("wide", ["raw"], ["orders"])
     fields = [{"name": f"column_{n}", "description": "x" * 400} for n in range(10_000)]
     event["outputs"][0]["facets"] = {"schema": {"fields": fields}}
@@ -129,7 +129,9 @@ def test_an_event_of_several_megabytes_goes_in(client: TestClient, lineage: Line
     assert lineage.admin.status().counts.columns == 10_000
 
 
-def test_a_batch_stores_the_good_and_names_the_bad(client: TestClient, lineage: Lineage) -> None:
+def test_a_batch_stores_valid_events_and_names_invalid_ones(
+    client: TestClient, lineage: Lineage
+) -> None:
     good = run_event("clean", ["raw"], ["orders"])
     assert client.post("/api/v1/lineage/batch", json=[good]).status_code == 204
     answer = client.post("/api/v1/lineage/batch", json=[run_event("b", [], []), {"eventTime": 1}])
@@ -199,7 +201,7 @@ def test_unknown_paths_and_methods_have_the_same_error_shape(client: TestClient)
     assert client.delete("/v1/trace").json()["error"] == "MethodNotAllowed"
 
 
-def test_a_fault_of_ours_shows_nothing_of_its_insides(lineage: Lineage) -> None:
+def test_an_unexpected_error_shows_no_details(lineage: Lineage) -> None:
     app = build_app(lineage)
     app.state.context = None
     answer = TestClient(app, raise_server_exceptions=False).get("/v1/status")
@@ -242,7 +244,7 @@ def test_trace_over_http_is_the_same_answer_as_from_python(
         ({"entity": "rww"}, 404, "EntityNotFound"),
     ],
 )
-def test_bad_questions_get_clear_answers(
+def test_invalid_requests_get_clear_errors(
     client: TestClient, query: dict[str, str], status: int, error: str
 ) -> None:
     client.post("/api/v1/lineage", json=run_event("clean", ["raw"], ["orders"]))
@@ -250,7 +252,7 @@ def test_bad_questions_get_clear_answers(
     assert (answer.status_code, answer.json()["error"]) == (status, error)
 
 
-def test_marquez_clients_find_the_shape_they_know(client: TestClient) -> None:
+def test_marquez_clients_get_the_format_they_know(client: TestClient) -> None:
     facets = {
         "schema": {"fields": [{"name": "amount", "type": "int"}]},
         "acme_quality": {"score": 7, "_producer": "p"},
@@ -270,7 +272,7 @@ def test_marquez_clients_find_the_shape_they_know(client: TestClient) -> None:
     assert clean["data"]["inputs"] == [{"namespace": "db", "name": "raw"}]
 
 
-def test_marquez_clients_are_told_what_is_left_out(client: TestClient) -> None:
+def test_marquez_clients_can_see_how_many_nodes_are_omitted(client: TestClient) -> None:
     client.post("/api/v1/lineage", json=run_event("clean", ["raw"], ["orders"]))
     client.post("/api/v1/lineage", json=run_event("sum", ["orders"], ["revenue"]))
     whole = client.get("/api/v1/lineage", params={"nodeId": "dataset:db:raw"})
@@ -330,7 +332,7 @@ def test_a_server_without_keys_does_not_listen_to_other_machines() -> None:
             check_bind(host, free_port(), keyed=False)
 
 
-def test_a_port_that_is_taken_is_said_before_serving() -> None:
+def test_a_used_port_is_an_error_before_serving() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -361,7 +363,7 @@ def test_a_web_page_cannot_use_a_server_without_keys(
 
 
 @pytest.mark.parametrize("failure", [None, errors.StoreError("gone")])
-def test_of_many_who_come_at_once_one_asks_the_store_for_keys(failure: Exception | None) -> None:
+def test_concurrent_requests_read_the_keys_once(failure: Exception | None) -> None:
     asked: list[str] = []
 
     class Store:
@@ -386,7 +388,7 @@ def test_of_many_who_come_at_once_one_asks_the_store_for_keys(failure: Exception
         assert asked == ["once", "once"]
 
 
-def test_one_odd_escape_in_a_batch_costs_no_other_event(
+def test_an_odd_escape_in_a_batch_does_not_affect_other_events(
     client: TestClient, lineage: Lineage
 ) -> None:
     good = json.dumps(run_event("good", ["a"], []))
@@ -396,12 +398,12 @@ def test_one_odd_escape_in_a_batch_costs_no_other_event(
     assert lineage.admin.status().counts.events == 2
 
 
-def test_a_number_of_thousands_of_digits_is_only_a_bad_number(client: TestClient) -> None:
+def test_a_number_of_thousands_of_digits_is_an_invalid_request(client: TestClient) -> None:
     answer = client.get("/v1/trace", params={"entity": "a", "depth": "9" * 5000})
     assert answer.status_code == 400
 
 
-def test_every_error_has_a_status_of_its_own_choosing() -> None:
+def test_every_error_has_a_status() -> None:
     made = {
         errors.InvalidEventError("a", "b"): 400,
         errors.EntityNotFoundError("a"): 404,

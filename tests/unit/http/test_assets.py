@@ -85,7 +85,9 @@ def test_the_other_direction_and_both(client: TestClient) -> None:
     assert not both["complete"]  # more lies beyond depth 1
 
 
-def test_the_code_says_which_columns_are_used_and_how(client: TestClient, lineage: Lineage) -> None:
+def test_the_columns_that_an_asset_uses_are_read_from_its_code(
+    client: TestClient, lineage: Lineage
+) -> None:
     assets = register_pipeline(client)
     assert "legacy_discount_code" in assets["stg_orders"]["columns"]
     assert "legacy_discount_code" not in assets["fct_orders"]["columns"]
@@ -109,16 +111,14 @@ def test_the_code_says_which_columns_are_used_and_how(client: TestClient, lineag
     assert [node.field for node in traced.nodes] == ["order_total"] * 3 + ["spend"]
 
 
-def test_every_question_may_be_asked_by_the_asset_s_id(
-    client: TestClient, lineage: Lineage
-) -> None:
+def test_every_question_accepts_the_id_of_an_asset(client: TestClient, lineage: Lineage) -> None:
     asset = register_pipeline(client)["stg_orders"]
     assert lineage.trace(asset["id"]).root.name == "stg_orders"
     assert client.get("/v1/trace", params={"entity": asset["id"]}).status_code == 200
     assert client.get("/v1/trace", params={"entity": "asset_00000000"}).status_code == 404
 
 
-def test_registering_again_changes_nothing_of_who_it_is(client: TestClient) -> None:
+def test_registering_again_keeps_the_id(client: TestClient) -> None:
     first, second = register_pipeline(client), register_pipeline(client)
     assert {n: a["id"] for n, a in first.items()} == {n: a["id"] for n, a in second.items()}
 
@@ -134,7 +134,7 @@ def test_code_may_come_with_the_request(client: TestClient, lineage: Lineage) ->
     assert [n.field for n in lineage.trace("sales.amount").nodes] == ["amount", "total"]
 
 
-def test_without_its_code_an_asset_is_registered_and_that_is_said(client: TestClient) -> None:
+def test_an_asset_without_code_is_registered_with_a_blind_spot(client: TestClient) -> None:
     register(client, "table", "t")
     answer = register(client, "dag", "d", "../../../etc/passwd.py", ["t"]).json()
     assert (answer["read"], answer["complete"]) == (False, False)
@@ -155,21 +155,21 @@ def test_without_its_code_an_asset_is_registered_and_that_is_said(client: TestCl
         ([], "body"),
     ],
 )
-def test_what_is_no_asset_is_422_with_a_detail(client: TestClient, body: Any, field: str) -> None:
+def test_an_invalid_asset_is_422_with_a_detail(client: TestClient, body: Any, field: str) -> None:
     answer = client.post("/v1/lineage/trace", json=body)
     assert (answer.status_code, answer.json()["error"]) == (422, "InvalidAsset")
     assert answer.json()["field"] == field
     assert answer.json()["detail"].startswith(f"{field}: ")
 
 
-def test_an_unknown_asset_is_404_and_a_bad_question_400(client: TestClient) -> None:
+def test_an_unknown_asset_is_404_and_an_invalid_request_400(client: TestClient) -> None:
     assert client.get("/v1/lineage/asset_00000000").status_code == 404
     register(client, "table", "t")
     assert client.get("/v1/lineage/t", params={"direction": "sideways"}).status_code == 400
     assert client.get("/v1/lineage/t", params={"depth": "-1"}).status_code == 400
 
 
-def test_an_asset_nobody_registered_is_found_by_the_id_the_tree_shows(
+def test_an_unregistered_asset_is_found_by_the_id_in_the_tree(
     client: TestClient, lineage: Lineage
 ) -> None:
     lineage.capture.sql("insert into mart.daily select day from raw.visits", job="load")
@@ -205,7 +205,7 @@ def test_a_table_is_not_taken_for_a_file_of_the_same_name(
     assert lines(tree) == ["[TABLE] raw_orders"]
 
 
-def test_a_table_is_the_one_the_catalog_knows(client: TestClient, lineage: Lineage) -> None:
+def test_a_table_is_resolved_in_the_catalog(client: TestClient, lineage: Lineage) -> None:
     lineage.capture.dbt(ORDERS / "target", namespace="postgres://db:5432")
     register(client, "table", "raw_orders", "postgres://warehouse/raw/orders")
     tree = client.get("/v1/lineage/raw_orders").json()["graph"]

@@ -28,12 +28,12 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
             yield client
 
 
-def test_the_figures(client: TestClient) -> None:
+def test_kpis(client: TestClient) -> None:
     found = client.get("/v1/kpis").json()
     assert (found["datasets"], found["blast_radius"]["largest"]) == (2, 2)
 
 
-def test_an_incident(client: TestClient) -> None:
+def test_incident(client: TestClient) -> None:
     asked = {"entity": "mart", "at": moment(DAYS - 0.8)}
     found = client.get("/v1/incidents", params=asked).json()
     assert found["status"] == "failing"
@@ -43,12 +43,12 @@ def test_an_incident(client: TestClient) -> None:
     assert (bad.status_code, bad.json()["field"]) == (400, "at")
 
 
-def test_a_tag(client: TestClient) -> None:
+def test_tag_reach(client: TestClient) -> None:
     assert client.get("/v1/tags").json()["tag"] == "pii"
     assert client.get("/v1/tags", params={"tag": " "}).status_code == 400
 
 
-def test_drift_can_be_asked_for_and_narrowed(client: TestClient) -> None:
+def test_findings_can_be_listed_and_filtered(client: TestClient) -> None:
     found = client.get("/v1/drift").json()
     assert (found["total"], found["complete"]) == (3, True)
     one = client.get("/v1/drift", params={"of": "raw", "kind": "row_count_shift"}).json()

@@ -1,4 +1,4 @@
-"""What a client of `/v1/lineage/impact` and `/v1/gate` can rely on."""
+"""`/v1/lineage/impact` and `/v1/gate`, as clients use them."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ def test_a_malformed_change_is_400_with_the_reason(client: TestClient, body: obj
     assert answer.json()["detail"]
 
 
-def test_a_body_that_is_no_json_is_400(client: TestClient) -> None:
+def test_a_body_that_is_not_json_is_400(client: TestClient) -> None:
     assert client.post("/v1/lineage/impact", content=b"{").status_code == 400
     assert client.post("/v1/gate", content=b"\xff").status_code == 400
 
 
-def test_an_unknown_asset_is_404_and_no_low_risk(client: TestClient) -> None:
+def test_an_unknown_asset_is_404_and_not_low_risk(client: TestClient) -> None:
     body = {"asset_id": "raw_ordres", "proposed_changes": CHANGES}
     answer = client.post("/v1/lineage/impact", json=body)
     assert answer.status_code == 404
@@ -116,5 +116,5 @@ def test_the_gate_decides_about_changes_and_migrations(client: TestClient) -> No
         {"changes": [{"type": "table_drop", "dataset": "raw_orders"}], "policy": {"x": 1}},
     ],
 )
-def test_a_gate_that_is_not_told_what_to_judge_is_400(client: TestClient, body: object) -> None:
+def test_a_gate_request_without_changes_is_400(client: TestClient, body: object) -> None:
     assert client.post("/v1/gate", json=body).status_code == 400

@@ -1,4 +1,4 @@
-"""The API is what its own description says, whatever is sent to it."""
+"""Every answer of the API matches its OpenAPI description, for any request."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ schema = schemathesis.openapi.from_asgi("/openapi.json", app_on_this_machine)
 
 @schema.parametrize()
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
-def test_every_answer_is_one_that_is_described(case: schemathesis.Case) -> None:
+def test_every_answer_matches_the_openapi_description(case: schemathesis.Case) -> None:
     wanted = ("not_a_server_error", "status_code_conformance", "response_schema_conformance")
     case.call_and_validate(checks=CHECKS.get_by_names(wanted))

@@ -1,4 +1,4 @@
-"""What becomes of events when a server is down, a process ends, or several write at once."""
+"""Delivery of events: dead servers, ending processes, concurrent writers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def spooled(folder):
     ]
 
 
-def test_a_dead_server_costs_a_tracked_function_nothing(here, dead_server):
+def test_a_dead_server_does_not_affect_a_tracked_function(here, dead_server):
     tracker = lineage_sync(dead_server)
 
     @tracker.track("table:a", "table:b")
@@ -63,7 +63,7 @@ def test_a_dead_server_costs_a_tracked_function_nothing(here, dead_server):
     assert [event["eventType"] for event in spooled(here)] == ["START", "COMPLETE"]
 
 
-def test_a_silent_server_costs_a_tracked_function_nothing(here, silent_server, monkeypatch):
+def test_a_silent_server_does_not_affect_a_tracked_function(here, silent_server, monkeypatch):
     monkeypatch.setenv("DOWNRIVER_URL", silent_server)
 
     @track_lineage(["table:a"], ["table:b"])
@@ -75,7 +75,7 @@ def test_a_silent_server_costs_a_tracked_function_nothing(here, silent_server, m
     assert time.perf_counter() - before < 0.5
 
 
-def test_a_process_that_ends_leaves_nothing_unsent(here, silent_server):
+def test_events_are_sent_or_spooled_when_the_process_ends(here, silent_server):
     script = (
         "from downriver import track_lineage\n"
         "track_lineage(['table:a'], ['table:b'])(lambda: 1)()\n"
@@ -100,7 +100,7 @@ def test_what_was_spooled_is_sent_once_the_server_is_back(here, dead_server):
     assert spooled(here) == []
 
 
-def test_registering_at_a_dead_server_is_spooled_too(here, dead_server):
+def test_a_flow_for_a_dead_server_is_spooled(here, dead_server):
     tracker = lineage_sync(dead_server)
     done = tracker.register_flow("table:a", "table:b", transformation="copy")
     assert (done["source_id"], done["status"]) == ("table:a", "spooled")
@@ -115,7 +115,7 @@ def test_registering_at_a_dead_server_is_spooled_too(here, dead_server):
     assert [entity.entity_id for entity in found.downstream] == ["table:b", "table:c", "table:d"]
 
 
-def test_asking_a_dead_server_is_an_error_that_says_so(here, dead_server):
+def test_a_question_to_a_dead_server_is_an_error(here, dead_server):
     tracker = lineage_sync(dead_server)
     with pytest.raises(ServerUnreachableError, match=dead_server):
         tracker.trace_downstream("table:a")
@@ -162,7 +162,7 @@ def _call_tracked(number):
     track_lineage(["table:hub"], [f"table:forked{number}"])(lambda: None)()
 
 
-def test_a_forked_process_sends_what_it_did(here):
+def test_a_forked_process_sends_its_events(here):
     _call_tracked(0)  # the parent's emitter is running when the children are made
     context = multiprocessing.get_context("fork")
     workers = [context.Process(target=_call_tracked, args=(number,)) for number in (1, 2)]
@@ -238,7 +238,7 @@ def test_a_function_that_reports_to_a_server_loads_no_graph(here, monkeypatch):
     assert done.stdout.strip() == "[]"
 
 
-def test_a_server_with_keys_lets_readers_ask_and_writers_register(here, monkeypatch):
+def test_with_keys_readers_can_ask_and_writers_can_register(here, monkeypatch):
     with Lineage.open(str(here / "server")) as store, serving(store) as url:
         keys = {role: store.admin.create_key(role, role) for role in ("reader", "writer")}
 
