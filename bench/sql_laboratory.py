@@ -47,28 +47,28 @@ def read_cases(folder: Path = STATEMENTS) -> list[Case]:
     return cases
 
 
-# What comes out
+# Results
 
 
 class Result(NamedTuple):
-    """What one output holds; `ordered` says whether the order of rows means anything."""
+    """The rows of one output. `ordered` is true when their order matters."""
 
     names: list[str]
     rows: list[tuple[Any, ...]]
     ordered: bool = False
 
     def differs(self, other: Result, columns: Sequence[int]) -> bool:
-        """Whether these columns, side by side, hold other rows."""
+        """Return whether the rows of these columns differ."""
         mine = [tuple(row[at] for at in columns) for row in self.rows]
         theirs = [tuple(row[at] for at in columns) for row in other.rows]
         return mine != theirs if self.ordered else Counter(mine) != Counter(theirs)
 
 
 class Difference(NamedTuple):
-    """How one output differs after a perturbation.
+    """How one output differs after an input was changed.
 
-    `columns` hold other values, or the same ones beside other values of the columns not fed. `rest`
-    says whether those differ, as rows. `tainted` columns show a value that the perturbation made.
+    `columns` have other values, or the same values in rows whose other columns differ. `rest` is
+    true when the columns without an edge differ. `tainted` columns contain a changed value.
     """
 
     columns: frozenset[int]
@@ -86,8 +86,8 @@ def compare(
 ) -> Difference | None:
     """Return how a result differs from another, or None when it does not.
 
-    Rows may come in any order unless they are ordered. The columns `fed` may differ, and the rest
-    should not: when it is the same, any of them that stands beside other values of it has changed.
+    Rows are compared in any order unless they are ordered. The columns `fed` may differ and the
+    others should not.
     """
     every = range(len(before.names))
     if before.rows == after.rows or not before.differs(after, every):
@@ -105,7 +105,7 @@ def compare(
 
 
 def normal(value: Any) -> Any:
-    """Return a value that can be counted; sums of floats may differ in their last digits."""
+    """Return a hashable value; floats are rounded because sums may differ in the last digits."""
     if isinstance(value, float):
         return float(f"{value:.9g}")
     if isinstance(value, list):
@@ -127,16 +127,16 @@ def _leaves(values: Iterable[Any]) -> Iterator[Any]:
 
 
 class _Prepared(NamedTuple):
-    """One statement; `ordered` is None when it is no query."""
+    """One statement. `ordered` is None when it is not a query."""
 
     statement: duckdb.Statement
     ordered: bool | None
 
 
 class Laboratory:
-    """A database with a world in it, and next to it every table with one column perturbed.
+    """A database with generated tables, and copies of each table with one column changed.
 
-    A schema each: a statement reads the perturbed table when that schema is searched first.
+    Each copy is in its own schema: a statement reads it when that schema is searched first.
     """
 
     def __init__(self, world: World) -> None:
@@ -166,7 +166,7 @@ class Laboratory:
         return schema
 
     def perturb(self, sources: tuple[Source, ...], kind: int, seed: int) -> tuple[str, list[Any]]:
-        """Return a schema with these columns' values changed, and the values that are new in it."""
+        """Return a schema in which these columns have other values, and the new values."""
         key = (sources, kind, seed)
         if key not in self._schemas:
             schema = f"p{len(self._schemas)}"
@@ -200,7 +200,7 @@ class Laboratory:
         return made
 
     def run(self, case: Case, schema: str, outputs: Sequence[str] | None = None) -> Run:
-        """Run a case and return its outputs: a query's rows, or the tables it wrote."""
+        """Run a case and return its outputs: the rows of a query, or the tables it wrote."""
         *before, last = self._prepare(case)
         self._connection.execute(f"SET search_path = '{schema},main'")
         if not before and last.ordered is not None:
@@ -237,7 +237,7 @@ class Laboratory:
         return Result(names, rows, ordered)
 
     def _written(self) -> list[str]:
-        """Return the tables there are now that were not before, and those that hold other rows."""
+        """Return the tables that are new, and those whose rows changed."""
         found = self._connection.execute(
             "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main' AND NOT temporary "
             "UNION ALL SELECT view_name FROM duckdb_views() "

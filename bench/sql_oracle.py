@@ -49,9 +49,10 @@ PROCESSES = 2
 
 
 class Effort(msgspec.Struct, frozen=True):
-    """How much to try: perturbations of every column, and rounds with other seeds.
+    """The number of changes to try for each column, and the rounds with other seeds.
 
-    Columns that a statement names get `rounds`, those with an edge not yet seen up to `extra` more.
+    Columns that a statement names get `rounds`; those with an edge not yet seen get up to `extra`
+    more.
     """
 
     kinds: int
@@ -59,13 +60,13 @@ class Effort(msgspec.Struct, frozen=True):
     extra: int
 
 
-TOGETHER = 3  # perturbations of the columns that nothing names
+TOGETHER = 3  # changes of the columns that the statement does not name
 QUICK = Effort(kinds=4, rounds=1, extra=0)
 FULL = Effort(kinds=len(KINDS), rounds=2, extra=10)
 
 
 class Edge(NamedTuple):
-    """An edge of ours, as the report shows it."""
+    """A reported edge, as the result shows it."""
 
     source: str
     target: str
@@ -74,7 +75,7 @@ class Edge(NamedTuple):
 
 
 class Verdict(msgspec.Struct):
-    """What the oracle found about one case."""
+    """The result for one case."""
 
     case: Case
     trials: int = 0
@@ -89,7 +90,7 @@ class Verdict(msgspec.Struct):
 
 
 class Experiment:
-    """One case being tried: how its outputs differ when a source is perturbed."""
+    """One case: how its outputs differ when a source is changed."""
 
     def __init__(
         self, laboratory: Laboratory, case: Case, base: Run, claims: Mapping[str, Claims]
@@ -103,12 +104,12 @@ class Experiment:
         self.failed = 0
 
     def attempt(self, sources: tuple[Source, ...], kind: int, seed: int) -> dict[str, Difference]:
-        """Return how outputs differ with these columns perturbed."""
+        """Return how outputs differ when these columns are changed."""
         schema, made = self._laboratory.perturb(sources, kind, seed)
         self.trials += 1
         try:
             after = self._laboratory.run(self._case, schema, list(self.base))
-        except duckdb.Error:  # a cast that fails, a scalar subquery of two rows: nothing to compare
+        except duckdb.Error:  # the statement fails on the changed data: nothing to compare
             self.failed += 1
             return {}
         found: dict[str, Difference] = {}
@@ -122,15 +123,15 @@ class Experiment:
         return found
 
     def own(self, source: Source, output: str) -> list[int]:
-        """Return where a source is a column of the very table that is written to.
+        """Return the outputs in which a source is a column of the written table itself.
 
-        A table written to keeps what it had: such a column, perturbed, is no effect of a statement.
+        A changed value that was in the table before is not an effect of the statement.
         """
         names = self.base[output].names
         return [at for at, name in enumerate(names) if (output, name.casefold()) == source]
 
     def observe(self, source: Source, kind: int, seed: int) -> None:
-        """Perturb one column and keep what was seen."""
+        """Change one column and record the differences."""
         found = self.attempt((source,), kind, seed)
         if found:
             self.seen[source].append(found)
@@ -139,7 +140,7 @@ class Experiment:
 def judge(
     laboratory: Laboratory, case: Case, effort: Effort, lineage: SqlLineage | None = None
 ) -> Verdict:
-    """Run a case on perturbed data and hold what changes against our lineage of it."""
+    """Run a case on changed data and compare the differences with its lineage."""
     verdict = Verdict(case)
     try:
         base = laboratory.run(case, "main")
@@ -201,7 +202,7 @@ def _check_columns(base: Run, claims: Mapping[str, Claims]) -> Iterator[str]:
 def _check_identities(
     world: World, case: Case, base: Run, claims: Mapping[str, Claims]
 ) -> Iterator[str]:
-    """A column whose value is said to be passed on as it is holds nothing else, but constants."""
+    """Check that a column with only IDENTITY edges contains only source values and constants."""
     for name, result in base.items():
         for at, column in enumerate(claims[name].names[: len(result.names)]):
             sources = {s: kinds for (s, to), kinds in claims[name].columns.items() if to == at}
@@ -226,7 +227,7 @@ def _columns(world: World) -> set[Source]:
 
 
 def _sources(world: World, case: Case) -> tuple[list[Source], list[Source]]:
-    """Return the columns a case may read: those it names, and the others of the same tables."""
+    """Return the columns that a case may read: those it names, and others of the same tables."""
     words = set(re.findall(r"\w+", case.sql.casefold()))
     found = [s for s in sorted(_columns(world)) if s[0] in words]
     return [s for s in found if s[1] in words], [s for s in found if s[1] not in words]
@@ -238,7 +239,7 @@ def _experiment(
     claimed = _claimed(experiment.claims)
     tried = [*sources[0], *(s for s in sources[1] if s in claimed)]
     rest = tuple(s for s in sources[1] if s not in claimed)
-    # Columns that nothing names, all at once: one by one only when that changes anything.
+    # Columns that are not named are changed together first, and alone only if that has an effect.
     together = [experiment.attempt(rest, k, 0) for k in range(min(effort.kinds, TOGETHER)) if rest]
     if any(d.columns or d.rest for found in together for d in found.values()):
         tried += rest
@@ -254,7 +255,7 @@ def _claimed(claims: Mapping[str, Claims]) -> set[Source]:
 
 
 def _unseen_from(source: Source, experiment: Experiment, *, alone: bool = False) -> list[Edge]:
-    """Return the edges of a source whose output never changed with it.
+    """Return the edges of a source whose output never changed.
 
     `alone` asks more: a column's edge must have shown while the columns that this source does not
     feed stayed as they were, and an edge to every row by other columns than those it feeds.
@@ -283,7 +284,7 @@ def _unseen_from(source: Source, experiment: Experiment, *, alone: bool = False)
 
 
 def _split(source: Source, target: str, kinds: set[str]) -> Iterator[Edge]:
-    """Yield what we report from a source to a column: its value is used, or steers, or both."""
+    """Yield the reported edges from a source to a column: direct, indirect or both."""
     for group, some in (("DIRECT", kinds & set(DIRECT)), ("INDIRECT", kinds - set(DIRECT))):
         if some:
             yield Edge(".".join(source), target, group, " ".join(sorted(some)))
@@ -309,7 +310,7 @@ def _hold_against(verdict: Verdict, experiment: Experiment) -> None:
 
 
 def _changes(experiment: Experiment) -> list[tuple[str, Source, int]]:
-    """Return which outputs' columns, by position, changed with which sources."""
+    """Return the output columns, by position, that changed with each source."""
     found = {
         (output, source, at)
         for source, differences in experiment.seen.items()
@@ -321,7 +322,7 @@ def _changes(experiment: Experiment) -> list[tuple[str, Source, int]]:
 
 
 def _check_changes(verdict: Verdict, experiment: Experiment, source: Source, name: str) -> None:
-    """Count what changed with a source, and note what is no edge of ours."""
+    """Count the changes caused by a source, and record those without an edge."""
     ours, names = experiment.claims[name], experiment.base[name].names
     seen = [d[name] for d in experiment.seen[source] if name in d]
     changed = frozenset[int]().union(*(d.columns for d in seen))
@@ -351,7 +352,7 @@ def _judge_one(work: tuple[Case, Effort]) -> Verdict:
 
 
 def judge_all(cases: Sequence[Case], effort: Effort, processes: int = PROCESSES) -> list[Verdict]:
-    """Return the verdict on every case."""
+    """Return the result of every case."""
     work = [(case, effort) for case in cases]
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         found = pool.imap_unordered(_judge_one, work)
@@ -369,7 +370,7 @@ GROUPS = {"DIRECT": "direct", "INDIRECT": "indirect", "ROWS": "to every row"}
 
 
 def tables_of(verdicts: Sequence[Verdict]) -> Iterator[Table]:
-    """Yield what to show: figures by topic, then what deserves a look."""
+    """Yield the tables to print: counts by topic, then edges that were never seen and errors."""
     topics: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         topics[verdict.case.topic].append(verdict)

@@ -1,6 +1,6 @@
 """Small generated data for the SQL oracle: the tables of TPC-H, and those of a shop.
 
-Values repeat and some are missing, so that joins, groups and filters have something to decide.
+Values repeat and some are missing, so that joins, groups and filters have an effect.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class World(msgspec.Struct):
 
 
 class Perturbation(msgspec.Struct):
-    """One column's values, changed; `made` are those that were in no row before."""
+    """The changed values of one column. `made` are values that no row had before."""
 
     kind: str
     values: list[Any]
     made: list[Any] = []
 
 
-# What is done to a column. Each takes its values and returns others, as many.
+# Changes of a column. Each takes the values and returns as many others.
 
 
 def _another(random_: random.Random, values: Sequence[Any], old: Any) -> Any:
@@ -424,7 +424,7 @@ def _deliveries(random_: random.Random) -> Iterator[Row]:
         yield product, warehouse, random_.randrange(0, 30), _day(random_)
 
 
-# TPC-H: its tables, a handful of rows each, values picked so that every query finds some.
+# The tables of TPC-H, with a few rows each, chosen so that every query returns some.
 
 _NATIONS = (
     ("ALGERIA", 0), ("ARGENTINA", 1), ("BRAZIL", 1), ("CANADA", 1), ("EGYPT", 4), ("ETHIOPIA", 0),
@@ -433,11 +433,11 @@ _NATIONS = (
     ("CHINA", 2), ("ROMANIA", 3), ("SAUDI ARABIA", 4), ("VIETNAM", 2), ("RUSSIA", 3),
     ("UNITED KINGDOM", 3), ("UNITED STATES", 1),
 )  # fmt: skip
-_TRADING = (2, 3, 6, 6, 7, 7, 8, 20, 20)  # nations that customers and suppliers are of
+_TRADING = (2, 3, 6, 6, 7, 7, 8, 20, 20)  # nations of customers and suppliers
 
 
 def make_tpch() -> World:
-    """Return the tables of TPC-H, tiny."""
+    """Return small tables of TPC-H."""
     random_ = random.Random(11)
     orders = list(_tpch_orders(random_))
     partsupp = list(_tpch_partsupp(random_))

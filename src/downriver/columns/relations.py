@@ -61,8 +61,6 @@ class Column:
             other.number,
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Column({self.name!r}, {self.deps!r})"
 
@@ -111,8 +109,6 @@ class Star:
             other.branches,
             other.covered,
         )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"Star({self.table!r}, {sorted(self.dropped)!r})"
@@ -189,8 +185,6 @@ class Relation:
             and self.rows == other.rows
             and self.unnamed == other.unnamed
         )
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"Relation({list(self.items)!r}, {self.rows!r})"

@@ -49,7 +49,7 @@ class SqlJob(NamedTuple):
 def render_sql_event(
     lineage: SqlLineage, about: SqlJob, at: int, name_of: NameOf, *, run: str | None = None
 ) -> Event:
-    """Return the event of a script: declared by its text, or observed when `run` is given."""
+    """Return the event of a script: a job event, or a run event when `run` is given."""
     inputs = [dataset(name_of(name)) for name in lineage.inputs]
     lineage_of = {name: _output_lineage(name, lineage, name_of) for name in lineage.outputs}
     outputs = [
