@@ -103,7 +103,7 @@ def test_two_monitors_on_one_store_tell_everything_once(opened: Opener, tmp_path
 
         def look(lineage: Lineage) -> None:
             found.append(news(lineage.govern.monitor(watch).look(now)))
-            AlertDispatcher(lineage.store, watch, lambda: now).tell_all()
+            AlertDispatcher(lineage.store, watch, lambda: now).send_all()
 
         threads = [threading.Thread(target=look, args=(lineage,)) for lineage in (one, other)]
         for thread in threads:

@@ -1,1 +1,1 @@
-"""Watching over the graph: how healthy it is, what drifted, what broke, and where tags lead."""
+"""Governance: KPIs, incidents, tags, certification, drift and its monitor."""

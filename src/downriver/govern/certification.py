@@ -1,4 +1,4 @@
-"""Can a certified dataset be trusted? Only if all that feeds it is known."""
+"""Certified datasets: whether everything upstream of them is known."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WHOLE = 100_000
 def certified_paths(
     graph: GraphSnapshot, reader: CatalogReader, around: EntityContext
 ) -> CertifiedPaths:
-    """Return every certified dataset with what is missing on the way to it."""
+    """Return every certified dataset with the gaps in its upstream lineage."""
     nodes: set[int] = set()
     for tag in CERTIFIED:
         nodes |= set(find_tagged(graph, reader, tag).datasets)
@@ -48,5 +48,5 @@ def _path(entity: Entity, around: EntityContext) -> CertifiedPath:
 def _nothing_upstream(found: Trace) -> list[BlindSpot]:
     if len(found.nodes) > 1:
         return []
-    message = "no event has told what feeds it"
+    message = "no known upstream: no event names its sources"
     return [BlindSpot(kind="no_upstream", entity=found.root.id, message=message)]

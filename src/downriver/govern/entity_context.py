@@ -1,4 +1,4 @@
-"""Who is concerned: the owners of a thing, and all that lies downstream of it."""
+"""The context of a finding: owners, tags, and entities upstream and downstream."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _BREAKS = frozenset(_OF_A_COLUMN[1:])
 
 
 class OwnersAndTags(NamedTuple):
-    """What people said of a dataset or job."""
+    """The owners and tags of a dataset or job."""
 
     owners: list[str]
     tags: list[str]
 
 
 class EntityContext:
-    """The graph around findings, within one view of a store."""
+    """The graph around findings, in one view of a store."""
 
     def __init__(self, graph: GraphSnapshot, reader: CatalogReader, stale_days: int) -> None:
         self._graph = graph
@@ -72,28 +72,28 @@ class EntityContext:
         return Entity(spoken, node)
 
     def trace(self, entity: Entity, direction: Direction, limit: int) -> Trace:
-        """Return what lies on one side of an entity, the nearest first."""
+        """Return a trace in one direction, the nearest entities first."""
         question = Question(direction, None, FOREVER, limit, self.stale_days)
         return trace(self._graph, self._reader, entity, question)
 
     def downstream(self, entity: Entity, shown: int) -> Trace:
-        """Return what lies downstream; of a column with opaque readers, that of its dataset."""
+        """Return the downstream trace; of a column with opaque readers, that of its dataset."""
         asked = (entity.node, entity.column, shown)
-        if asked not in self._downstream:  # one entity has many findings
+        if asked not in self._downstream:  # an entity may have many findings
             self._downstream[asked] = self._trace_downstream(entity, shown)
         return self._downstream[asked]
 
     def _trace_downstream(self, entity: Entity, shown: int) -> Trace:
         found = self.trace(entity, Direction.DOWNSTREAM, shown + 1)
         if isinstance(entity.id, ColumnId) and len(found.nodes) == 1 and not found.complete:
-            # Nobody knows which columns its readers use: any of them may be affected.
+            # It is unknown which columns the readers use: all of them may be affected.
             return self.trace(
                 Entity(entity.id.dataset, entity.node), Direction.DOWNSTREAM, shown + 1
             )
         return found
 
     def affected(self, node: TraceNode) -> Affected:
-        """Return a node of a trace with those who own it."""
+        """Return a node of a trace with its owners and tags."""
         found = find_entity(node.id, self._reader, self._graph.nodes.identities)
         labels = self.labels(found.node) if found is not None else OwnersAndTags([], [])
         return Affected(
@@ -101,7 +101,7 @@ class EntityContext:
         )
 
     def owners(self, node: int) -> list[str]:
-        """Return who owns a node; of a dataset that names nobody, the owners of its writers."""
+        """Return the owners of a node; without any, the owners of the jobs that write it."""
         owners = self.labels(node).owners
         if owners:
             return owners
@@ -109,7 +109,7 @@ class EntityContext:
         return list(dict.fromkeys(found))
 
     def owners_of(self, entity: str) -> list[str]:
-        """Return who owns an entity, by the id that answers call it by."""
+        """Return the owners of an entity, given the id from an answer."""
         found = find_entity(entity, self._reader, self._graph.nodes.identities)
         return [] if found is None else self.owners(found.node)
 

@@ -1,4 +1,4 @@
-"""Something broke: what, since when, what upstream may have done it, and who must know."""
+"""Incident reports: what failed, since when, possible causes upstream, and who is affected."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from downriver.model.findings import Finding
     from downriver.store import CatalogReader
 
-_LOOKED_AT = 400  # upstream nodes that are inspected, the nearest first
+_LOOKED_AT = 400  # upstream nodes that are checked, the nearest first
 _SHOWN = 50
 _SUSPECTS = 20
 _RUNS = 50
 _BROKEN = frozenset({FindingKind.RUN_FAILED, FindingKind.RUN_LATE, FindingKind.QUALITY_FAILED})
-# How often each kind of finding is what broke the things downstream of it.
+# How likely each kind of finding is the cause of a failure downstream.
 _WEIGHTS = {
     FindingKind.RUN_FAILED: 0.9,
     FindingKind.COLUMN_DROPPED: 0.85,
@@ -41,14 +41,14 @@ _WEIGHTS = {
     FindingKind.EDGE_APPEARED: 0.2,
     FindingKind.COLUMN_ADDED: 0.15,
 }
-_FARTHER = 0.9  # for every job between
-_AFTERWARDS = 0.4  # began after what it should explain
-_BESIDE = 0.6  # not on the way of the column that was asked about
-_SLACK = 3_600_000_000  # clocks differ, and a cause may be noticed after its effect
+_FARTHER = 0.9  # factor for each job between
+_AFTERWARDS = 0.4  # factor if it began after the failure
+_BESIDE = 0.6  # factor if it is not a source of the column
+_SLACK = 3_600_000_000  # clocks differ, and a cause may be found after its effect
 
 
 class IncidentInputs(NamedTuple):
-    """What an incident is looked at with."""
+    """The inputs of an incident report."""
 
     reader: CatalogReader
     inspector: Inspector
@@ -57,7 +57,7 @@ class IncidentInputs(NamedTuple):
 
 
 def report_incident(entity: Entity, scene: IncidentInputs) -> Incident:
-    """Return what is known of an incident at an entity."""
+    """Return the incident report of an entity."""
     whole = _whole(entity)
     upstream = scene.around.trace(whole, Direction.UPSTREAM, _LOOKED_AT)
     downstream = scene.around.downstream(entity, _SHOWN)
@@ -111,7 +111,7 @@ def _whole(entity: Entity) -> Entity:
 
 
 def _own_findings(entity: Entity, scene: IncidentInputs) -> list[Finding]:
-    """Return what is wrong with an entity itself, and with the jobs that write it."""
+    """Return the findings of an entity, and of the jobs that write it."""
     found = scene.inspector.inspect(entity.node)
     if isinstance(entity.id, ColumnId):
         field = entity.id.field.casefold()
@@ -134,7 +134,7 @@ def _jobs_at(entity: Entity, scene: IncidentInputs) -> list[int]:
 
 
 def _columns_on_the_way(entity: Entity, scene: IncidentInputs) -> frozenset[str] | None:
-    """Return the datasets that a column's value comes through, None when no column was asked."""
+    """Return the datasets upstream of a column, None when the entity is not a column."""
     if entity.column is None:
         return None
     found = scene.around.trace(entity, Direction.UPSTREAM, _LOOKED_AT)
@@ -178,7 +178,7 @@ def _suspect(
         weight = _WEIGHTS[finding.kind] * _FARTHER**distance * (_BESIDE if beside else 1.0)
         afterwards = _is_after(finding.first_seen, since)
         innocent *= 1 - weight * (_AFTERWARDS if afterwards else 1.0)
-        later = ", after it went wrong here" if afterwards else ""
+        later = ", after the failure here" if afterwards else ""
         reasons.append(f"{finding.message} (since {finding.first_seen}{later})")
     return IncidentSuspect(
         id=node.id,
@@ -225,12 +225,12 @@ def _last_written(entity: Entity, scene: IncidentInputs) -> str | None:
 
 def _summary(found: Incident) -> str:
     if not found.failures and not found.suspects:
-        return "nothing is known to be wrong here or upstream"
-    parts = [found.failures[0].message if found.failures else "nothing is known to be wrong here"]
+        return "no findings here or upstream"
+    parts = [found.failures[0].message if found.failures else "no findings here"]
     if found.since:
         parts.append(f"since {found.since}")
     if found.suspects:
         first = found.suspects[0]
-        parts.append(f"look first at {first.id}: {first.findings[0].message}")
+        parts.append(f"most likely cause: {first.id}: {first.findings[0].message}")
     parts.append(f"{found.affected_count} downstream")
     return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""The figures a team watches: how much of its data is known, owned, documented and on time."""
+"""KPIs: how much of the data is known, owned, documented and on time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _RUNS_REMEMBERED = 100
 
 
 class KpiInputs(NamedTuple):
-    """What the figures are taken from."""
+    """The inputs of the KPIs."""
 
     graph: GraphSnapshot
     reader: CatalogReader
@@ -59,7 +59,7 @@ class KpiInputs(NamedTuple):
 
 
 def measure_kpis(view: KpiInputs) -> Kpis:
-    """Return the figures of the whole graph."""
+    """Return the KPIs of the whole graph."""
     flow = _Flow(view)
     names = _Names(view)
     runs = _Runs(view)
@@ -110,7 +110,7 @@ def _some(ids: Collection[str]) -> CountWithExamples:
 
 
 class _Names:
-    """All datasets and jobs, a thing of several names once."""
+    """All datasets and jobs; a dataset with several names counts once."""
 
     def __init__(self, view: KpiInputs) -> None:
         self._view = view
@@ -121,7 +121,7 @@ class _Names:
         self.all = self.datasets | self.jobs
 
     def having(self, facet: str, speaks: Callable[[bytes], bool] = lambda body: True) -> set[int]:
-        """Return the datasets with a facet that says something."""
+        """Return the datasets with a facet that is not empty."""
         identities = self._view.graph.nodes.identities
         bodies = self._view.reader.facets.named(facet)
         found = {identities.canonical(node) for node, body in bodies.items() if speaks(body)}

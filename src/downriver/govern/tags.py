@@ -27,7 +27,7 @@ _CARRYING = frozenset({"IDENTITY", "TRANSFORMATION", ""})
 
 
 class TagEdge(NamedTuple):
-    """One column derives from another. Ids are whatever the caller calls columns."""
+    """One column derives from another. The ids are those of the caller."""
 
     source: str
     target: str
@@ -37,21 +37,21 @@ class TagEdge(NamedTuple):
 
 
 class TagSpread(NamedTuple):
-    """The shortest way by which a tag came to each column, and where masking kept it from one."""
+    """The shortest path on which a tag reaches each column, and where masking stops it."""
 
     reached: dict[str, tuple[str, ...]]
     stopped: dict[str, tuple[str, ...]]
 
 
 def carries(edge: TagEdge) -> bool:
-    """Tell whether a value goes along an edge: copied or computed, not counted and not masked."""
+    """Return whether a value propagates along an edge: copied or computed, and not masked."""
     return edge.direct and not edge.masking and edge.subtype.upper() in _CARRYING
 
 
 def propagate(edges: Iterable[TagEdge], tagged: Iterable[str]) -> TagSpread:
-    """Return where a tag leads from the columns that have it, each with its shortest way.
+    """Return the columns that a tag reaches, each with its shortest path.
 
-    A column that is masked on one way and not on another is reached.
+    A column that is masked on one path and not on another is reached.
     """
     leaving = _by_source(edges)
     reached: dict[str, tuple[str, ...]] = {column: (column,) for column in sorted(set(tagged))}
@@ -77,7 +77,7 @@ def _by_source(edges: Iterable[TagEdge]) -> Mapping[str, list[TagEdge]]:
     leaving: dict[str, list[TagEdge]] = {}
     for edge in edges:
         leaving.setdefault(edge.source, []).append(edge)
-    # In one order whatever order they came in: of two shortest ways always the same is told.
+    # Sorted, so that of two shortest paths the same one is always returned.
     return {source: sorted(found) for source, found in leaving.items()}
 
 
@@ -85,14 +85,14 @@ _COLUMNS = 100_000
 
 
 class TaggedEntities(NamedTuple):
-    """What has a tag: columns as entities, and datasets as a whole."""
+    """The columns and the whole datasets that have a tag."""
 
     columns: list[Entity]
     datasets: dict[int, DatasetId]
 
 
 def find_tagged(graph: GraphSnapshot, reader: CatalogReader, tag: str) -> TaggedEntities:
-    """Return everything that was given a tag."""
+    """Return the columns and datasets on which a tag was set."""
     columns: dict[int, Entity] = {}
     datasets: dict[int, DatasetId] = {}
     bodies = reader.facets.named("tags")
@@ -114,7 +114,7 @@ def find_tagged(graph: GraphSnapshot, reader: CatalogReader, tag: str) -> Tagged
 def reach_of_tag(
     graph: GraphSnapshot, reader: CatalogReader, tag: str, around: EntityContext, stale_days: int
 ) -> TagReach:
-    """Return where a tag was set, where data took it, and where masking stopped it."""
+    """Return where a tag was set, which columns it reaches, and where masking stops it."""
     found = find_tagged(graph, reader, tag)
     question = Question(Direction.DOWNSTREAM, None, FOREVER, _COLUMNS, stale_days)
     traces = [trace(graph, reader, entity, question) for entity in found.columns]

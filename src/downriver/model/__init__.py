@@ -1,1 +1,1 @@
-"""What lineage is made of. Depends on nothing else in Downriver."""
+"""The vocabulary of lineage: ids, facts, answers. It imports nothing else of Downriver."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class MappingStruct(msgspec.Struct):
-    """A value that answers `value["field"]`, `value.get("field")`, `in`, `dict(value)`."""
+    """A struct that is also a mapping: `value["field"]`, `value.get("field")`, `dict(value)`."""
 
     def keys(self) -> list[str]:
         """Return the names of the fields."""
@@ -24,7 +24,7 @@ class MappingStruct(msgspec.Struct):
         return getattr(self, name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a field, or `default` when there is none of this name."""
+        """Return a field, or `default` if there is no such field."""
         return self[name] if name in self.keys() else default
 
     def __contains__(self, name: object) -> bool:
@@ -37,24 +37,24 @@ class MappingStruct(msgspec.Struct):
         return len(self.keys())
 
     def values(self) -> list[Any]:
-        """Return what the fields hold."""
+        """Return the values of the fields."""
         return [self[name] for name in self.keys()]
 
     def items(self) -> list[tuple[str, Any]]:
-        """Return the fields with what they hold."""
+        """Return the names and values of the fields."""
         return [(name, self[name]) for name in self.keys()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the value as JSON would have it: dictionaries, lists, texts and numbers."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
-        return found
+        """Return the value as JSON types: dictionaries, lists, strings and numbers."""
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        return fields
 
 
 NodeKind = Literal["dataset", "job", "column"]
 
 
 class Direction(str, Enum):
-    """Which way to follow the data."""
+    """The direction of a trace."""
 
     UPSTREAM = "upstream"
     DOWNSTREAM = "downstream"
@@ -64,8 +64,8 @@ class Direction(str, Enum):
 class TraceNode(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """A dataset, job or column in an answer.
 
-    `depth` counts the jobs crossed from the root: negative upstream, positive downstream. `marks`
-    are what an export tells of it: `certified`, `pii`, `broken`; `added` or `removed` in a diff.
+    `depth` counts the jobs between it and the root: negative upstream, positive downstream. `marks`
+    are labels for exports: `certified`, `pii`, `broken`; `added` or `removed` in a diff.
     """
 
     id: str
@@ -101,7 +101,7 @@ class TraceEdge(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
 
 class BlindSpot(MappingStruct, kw_only=True):
-    """Something this answer could not see: what, where, and what to do about it."""
+    """A part of the graph that is unknown: what, where, and what to do about it."""
 
     kind: str
     entity: str

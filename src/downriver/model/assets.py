@@ -23,12 +23,12 @@ ASSET_PREFIX = "asset_"
 
 
 def asset_id(node: NodeId, digits: int = 8) -> str:
-    """Return the id of an asset: short, and the same whenever the same thing is registered."""
+    """Return the id of an asset; registering the same node again gives the same id."""
     return f"{ASSET_PREFIX}{hashlib.sha256(str(node).encode()).hexdigest()[:digits]}"
 
 
 class AssetRef(msgspec.Struct, kw_only=True):
-    """An asset as others name it; one nobody registered has the id of its dataset or job."""
+    """A reference to an asset; an unregistered one has the id of its dataset or job."""
 
     id: str
     name: str
@@ -36,7 +36,7 @@ class AssetRef(msgspec.Struct, kw_only=True):
 
 
 class RegisteredAsset(msgspec.Struct, kw_only=True):
-    """What a registration came to: the asset, and what its code was found to read and write."""
+    """A registered asset, with what its code reads and writes."""
 
     id: str
     name: str
@@ -50,7 +50,7 @@ class RegisteredAsset(msgspec.Struct, kw_only=True):
 
 
 class AssetNode(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """An asset in a tree. `repeated`: what lies behind it is shown elsewhere in the tree."""
+    """An asset in a tree. `repeated`: its branch is shown in another place of the tree."""
 
     id: str
     name: str
@@ -62,7 +62,7 @@ class AssetNode(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class AssetTree(msgspec.Struct, kw_only=True):
-    """The assets around one, and how complete that is."""
+    """The assets around an asset, and whether they are complete."""
 
     id: str
     direction: str
@@ -76,15 +76,14 @@ DATASET_PREFIXES = DATASET_TYPES
 JOB_PREFIXES = JOB_TYPES
 COLUMN_PREFIXES = ("column", "datasetfield")
 ANY_DATASET_PREFIX = "dataset"
-# What people register as one of these is apart from a table of the same name: `api:orders` is not
-# `table:orders`. The word is its namespace.
+# Types whose prefix is the namespace, so that `api:orders` and `table:orders` are different.
 PREFIXES_AS_NAMESPACE = frozenset(
     {"api", "dashboard", "feature", "model", "report", "stream", "topic"}
 )
 
 
 def split_prefix(text: str) -> tuple[str, str]:
-    """Return the word that says what kind of thing is meant, and its name; `dataset` for none."""
+    """Return the type prefix of a name and the rest; the prefix is `dataset` if there is none."""
     word, colon, name = text.partition(":")
     known = word.lower() in (*DATASET_PREFIXES, *JOB_PREFIXES, *COLUMN_PREFIXES)
     if colon and known and not name.startswith("//"):

@@ -1,7 +1,7 @@
-"""What an event tells us, as facts that merge in any order.
+"""The content of events as facts that merge in any order.
 
 A fact is a key with a value from a semilattice: merging is commutative, associative and idempotent,
-so duplicates, retries and any arrival order end in the same catalog. Nearly every fact is a
+so duplicates, retries and any order of arrival lead to the same catalog. Nearly every fact is a
 *sighting*: a key and the `Span` of time in which events showed it.
 """
 
@@ -25,7 +25,7 @@ class EventRef(msgspec.Struct, frozen=True, order=True, gc=False):
 class Span(msgspec.Struct, frozen=True, gc=False):
     """The first and last event that showed something, and whether a run observed it.
 
-    What was only declared (a JobEvent or DatasetEvent) and never seen to happen is not observed.
+    A fact that was only declared (by a JobEvent or DatasetEvent) is not observed.
     """
 
     first: EventRef
@@ -44,20 +44,20 @@ class Span(msgspec.Struct, frozen=True, gc=False):
 
 
 class EdgeKind(IntEnum):
-    """How two nodes are joined. Numbers are stored: append, never renumber."""
+    """How two nodes are connected. The numbers are stored: append, never renumber."""
 
     READS = 1  # dataset -> job
     WRITES = 2  # job -> dataset
-    DERIVES = 3  # dataset -> dataset, stated outright; `via` is the job that said so, if any
-    EXPLICIT = 4  # job -> dataset: all that feeds this dataset in this job is in DERIVES edges
-    ALIAS = 5  # dataset -> dataset: two names of one thing (symlinks facet)
+    DERIVES = 3  # dataset -> dataset, stated explicitly; `via` is the job that stated it, if any
+    EXPLICIT = 4  # job -> dataset: all sources of this dataset in this job are DERIVES edges
+    ALIAS = 5  # dataset -> dataset: two names of one dataset (symlinks facet)
     RENAMED = 6  # dataset -> dataset: old name -> new name
     PARENT = 7  # job -> job: the first runs the second
     PRECEDES = 8  # job -> job: control flow, no data
 
 
 class FacetRole(IntEnum):
-    """What a facet is attached to. Numbers are stored: append, never renumber."""
+    """What a facet is attached to. The numbers are stored: append, never renumber."""
 
     NODE = 0
     RUN = 1
@@ -72,7 +72,7 @@ class NodeSeen(msgspec.Struct, frozen=True, gc=False):
 
 
 class EdgeSeen(msgspec.Struct, frozen=True, gc=False):
-    """Two nodes are joined."""
+    """Two nodes are connected."""
 
     kind: EdgeKind
     source: NodeId
@@ -91,9 +91,9 @@ class FacetSeen(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClaimSeen(msgspec.Struct, frozen=True, gc=False):
-    """A facet said which columns a dataset's columns derive from.
+    """A facet states from which columns the columns of a dataset derive.
 
-    `job` is None when the dataset itself said so (a DatasetEvent).
+    `job` is None when a DatasetEvent states it.
     """
 
     job: JobId | None
@@ -117,12 +117,12 @@ class RunState(IntEnum):
 
     @property
     def terminal(self) -> bool:
-        """True once the run can no longer go on."""
+        """True when the run has ended."""
         return self >= RunState.COMPLETE
 
 
 class RunFact(msgspec.Struct, frozen=True):
-    """What is known of a run. State never goes backwards; of two ends the later one counts."""
+    """The state of a run. It never goes backwards; of two end states the later one counts."""
 
     state: RunState
     state_at: int
@@ -131,12 +131,12 @@ class RunFact(msgspec.Struct, frozen=True):
 
     @property
     def precedence(self) -> tuple[int, int, int]:
-        """Order states: an end beats any beginning whatever their times; then the later one."""
+        """The order of states: an end state is above all others, then the later one."""
         tier = RunState.COMPLETE if self.state.terminal else self.state
         return (tier, self.state_at, self.state)
 
     def merge(self, other: RunFact) -> RunFact:
-        """Return what both tell together."""
+        """Return the merged state."""
         winner = max(self, other, key=lambda fact: fact.precedence)
         starts = [at for at in (self.started_at, other.started_at) if at is not None]
         return RunFact(
@@ -160,7 +160,7 @@ class Derivation(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class ColumnTransformation(NamedTuple):
-    """What is said of a column edge besides its ends."""
+    """How a column edge transforms the value."""
 
     direct: bool
     subtype: str
@@ -170,7 +170,7 @@ class ColumnTransformation(NamedTuple):
 
 
 class Facts(msgspec.Struct):
-    """A set of facts; `bodies` holds the raw JSON of the facets it mentions, by digest."""
+    """A set of facts; `bodies` contains the raw JSON of its facets, by digest."""
 
     sightings: dict[Sighting, Span]
     runs: dict[RunId, RunFact]
@@ -178,7 +178,7 @@ class Facts(msgspec.Struct):
 
     @classmethod
     def empty(cls) -> Facts:
-        """Return the set that changes nothing it is merged into."""
+        """Return the empty set."""
         return cls({}, {}, {})
 
     def update(self, other: Facts) -> None:

@@ -1,4 +1,4 @@
-"""What a monitor finds: something changed, or did not happen, that someone should know of."""
+"""Findings of the monitor: an unexpected change, or an event that did not happen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 
 class Severity(str, Enum):
-    """How much a finding matters; each is worse than those before it."""
+    """The severity of a finding, in increasing order."""
 
     INFO = "info"
     WARNING = "warning"
@@ -18,12 +18,12 @@ class Severity(str, Enum):
 
     @property
     def rank(self) -> int:
-        """Return its place in the order."""
+        """Return the position in the order."""
         return list(Severity).index(self)
 
 
 class FindingKind(str, Enum):
-    """What was found."""
+    """The kind of a finding."""
 
     COLUMN_ADDED = "column_added"
     COLUMN_DROPPED = "column_dropped"
@@ -40,7 +40,7 @@ class FindingKind(str, Enum):
 
 
 class Evidence(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
-    """An event that a finding rests on: its SHA-256, when it happened, and the run it told of."""
+    """An event that proves a finding: its SHA-256, its time, its job and run."""
 
     event: str
     at: str
@@ -49,7 +49,7 @@ class Evidence(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
 
 
 class Affected(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
-    """Something downstream of a finding; `depth` counts the jobs between."""
+    """An entity downstream of a finding; `depth` counts the jobs between."""
 
     id: str
     kind: str
@@ -59,15 +59,15 @@ class Affected(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
 
 
 class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One thing found, and all that whoever is told of it needs to act.
+    """One finding, with everything that its owner needs to act.
 
-    `first_seen` is when it began, by the events; `opened_at` when the monitor noticed. `state` is
-    what would have to differ for it to be news again.
+    `first_seen` is the time of the first event that shows it, `opened_at` the time when the monitor
+    found it. A new alert is sent when `state` changes.
     """
 
     kind: FindingKind
     entity: str
-    subject: str = ""  # what of the entity: a column, an edge's other end, a metric
+    subject: str = ""  # the part of the entity: a column, the other end of an edge, a metric
     severity: Severity
     message: str
     first_seen: str
@@ -94,12 +94,12 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     @property
     def fingerprint(self) -> tuple[str, str]:
-        """Return what makes a finding news again when it differs."""
+        """Return the values whose change leads to a new alert."""
         return (self.severity.value, self.state)
 
 
 class Findings(msgspec.Struct, kw_only=True):
-    """Recorded findings, the latest first; `total` counts those that were not shown too."""
+    """Recorded findings, the latest first; `total` includes those not shown."""
 
     findings: list[Finding]
     total: int
@@ -107,6 +107,6 @@ class Findings(msgspec.Struct, kw_only=True):
 
 
 def finding_id(kind: FindingKind, entity: str, subject: str) -> str:
-    """Return the name by which the same finding is known again."""
+    """Return an id that is the same for the same finding."""
     text = "\n".join((kind.value, entity, subject))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

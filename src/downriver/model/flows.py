@@ -1,4 +1,4 @@
-"""Flows that people register, and what lies around an entity: the same value on every surface."""
+"""Registered flows, and the entities around an entity: the same values on every surface."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from downriver.model.answers import BlindSpot, MappingStruct
 
 
 class Flow(MappingStruct, kw_only=True, omit_defaults=True):
-    """Data that goes from one entity to another, as someone describes it."""
+    """Data that moves from one entity to another, as registered."""
 
     source_id: str
     target_id: str
@@ -24,7 +24,7 @@ class Flow(MappingStruct, kw_only=True, omit_defaults=True):
 class RegisteredFlow(MappingStruct, kw_only=True):
     """A flow in the log; `source` and `target` are the ids it was registered between.
 
-    `status` is `registered`, or `spooled` when its server was down: it is sent later.
+    `status` is `registered`, or `spooled` when the server was down and the flow is sent later.
     """
 
     flow_id: str
@@ -41,7 +41,7 @@ class RegisteredFlow(MappingStruct, kw_only=True):
 
 
 class RegisteredPipeline(MappingStruct, kw_only=True):
-    """A pipeline in the log, with the flows it is made of."""
+    """A pipeline in the log, with its flows."""
 
     pipeline_name: str
     steps_registered: int
@@ -50,7 +50,7 @@ class RegisteredPipeline(MappingStruct, kw_only=True):
 
 
 class Related(MappingStruct, kw_only=True, gc=False):
-    """An entity on one side of another. `depth` counts the steps; `via` are the jobs between."""
+    """An entity upstream or downstream. `depth` counts the steps; `via` are the jobs between."""
 
     entity_id: str
     id: str
@@ -66,7 +66,7 @@ class Related(MappingStruct, kw_only=True, gc=False):
 
 
 class EntityLineage(MappingStruct, kw_only=True):
-    """What feeds an entity and what it feeds, and how complete that is."""
+    """The entities upstream and downstream of an entity, and whether they are complete."""
 
     entity_id: str
     id: str
@@ -92,7 +92,7 @@ class EntitySummary(MappingStruct, kw_only=True):
 
 
 class EntityPage(MappingStruct, kw_only=True):
-    """Some of the entities that were found; `cursor` asks for the next ones."""
+    """A page of entities; `cursor` is the start of the next page."""
 
     entities: list[EntitySummary]
     total: int
@@ -101,7 +101,7 @@ class EntityPage(MappingStruct, kw_only=True):
 
 
 class ColumnInfo(MappingStruct, kw_only=True):
-    """A column as its dataset's schema has it."""
+    """A column of a schema."""
 
     name: str
     type: str
@@ -109,7 +109,7 @@ class ColumnInfo(MappingStruct, kw_only=True):
 
 
 class LastRun(MappingStruct, kw_only=True):
-    """How a run went."""
+    """The last known state of a run."""
 
     job: str
     run_id: str
@@ -120,9 +120,9 @@ class LastRun(MappingStruct, kw_only=True):
 
 
 class EntityDetails(MappingStruct, kw_only=True):
-    """All that is known of an entity, without what lies beyond its neighbours.
+    """Everything known about an entity and its direct neighbours.
 
-    `last_updated` is when a run that writes a dataset last completed.
+    `last_updated` is the end of the last completed run that writes the dataset.
     """
 
     entity_id: str
@@ -148,7 +148,7 @@ class EntityDetails(MappingStruct, kw_only=True):
 
 
 class ColumnDerivation(MappingStruct, kw_only=True):
-    """How one job makes a column: from which columns, and which only decide about its rows."""
+    """How a job computes a column: its source columns, and the columns that select rows."""
 
     output_column: str
     input_columns: list[str]
@@ -160,7 +160,7 @@ class ColumnDerivation(MappingStruct, kw_only=True):
 
 
 class UpstreamAnswer(MappingStruct, kw_only=True):
-    """What feeds an entity, nearest first."""
+    """The entities upstream of an entity, nearest first."""
 
     entity_id: str
     upstream_sources: list[Related]
@@ -171,7 +171,7 @@ class UpstreamAnswer(MappingStruct, kw_only=True):
 
 
 class DownstreamAnswer(MappingStruct, kw_only=True):
-    """What an entity feeds, nearest first."""
+    """The entities downstream of an entity, nearest first."""
 
     entity_id: str
     downstream_consumers: list[Related]
@@ -182,7 +182,7 @@ class DownstreamAnswer(MappingStruct, kw_only=True):
 
 
 class LineageAnswer(MappingStruct, kw_only=True):
-    """Both sides of an entity."""
+    """The entities upstream and downstream of an entity."""
 
     entity_id: str
     lineage: EntityLineage
@@ -194,7 +194,7 @@ class LineageAnswer(MappingStruct, kw_only=True):
 
 
 class PathsAnswer(MappingStruct, kw_only=True):
-    """The routes data takes from one entity to another, shortest first, as entity ids."""
+    """The paths from one entity to another, shortest first, as entity ids."""
 
     source_id: str
     target_id: str
@@ -205,7 +205,7 @@ class PathsAnswer(MappingStruct, kw_only=True):
 
 
 class ExportAnswer(MappingStruct, kw_only=True):
-    """A piece of the graph written down in another format."""
+    """A part of the graph in another format."""
 
     entity_id: str
     format: str

@@ -14,7 +14,7 @@ _FRESHNESS = "freshness_"
 
 
 class SourceFreshness(MappingStruct, kw_only=True):
-    """When the dataset of a source was last filled by a run that completed; None is unknown."""
+    """The end of the last completed run that wrote a source; None if unknown."""
 
     source: str
     dataset: str
@@ -24,7 +24,7 @@ class SourceFreshness(MappingStruct, kw_only=True):
 
 
 class QualityResult(MappingStruct, kw_only=True):
-    """How one check of a dataset came out when it was last made."""
+    """The last result of one check of a dataset."""
 
     dataset: str
     column: str | None
@@ -34,7 +34,7 @@ class QualityResult(MappingStruct, kw_only=True):
 
 
 class MetricSuspect(MappingStruct, kw_only=True):
-    """Something to look at; `depth` counts the steps from the metric."""
+    """A possible cause; `depth` counts the steps from the metric."""
 
     entity: str
     kind: str
@@ -43,9 +43,9 @@ class MetricSuspect(MappingStruct, kw_only=True):
 
 
 class Diagnosis(MappingStruct, kw_only=True):
-    """A metric traced back to its sources.
+    """The upstream sources of a metric and their state.
 
-    `freshness_<source>` is a key too, for each of the direct sources.
+    There is also a key `freshness_<source>` for each direct source.
     """
 
     metric: str
@@ -75,13 +75,13 @@ class Diagnosis(MappingStruct, kw_only=True):
         return next((f.last_updated for f in self.freshness if f.source == source), None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the value as JSON would have it, with the freshness of each direct source."""
+        """Return the value as JSON types, with the freshness of each direct source."""
         found = super().to_dict()
         return {**found, **{name: self[name] for name in self.keys() if name not in found}}
 
 
 class Share(msgspec.Struct, kw_only=True, frozen=True):
-    """So many of so many. `percent` is None when there is nothing to have a share of."""
+    """`count` of `total`. `percent` is None when `total` is zero."""
 
     count: int
     total: int
@@ -98,14 +98,14 @@ def _percent(count: int, total: int) -> float | None:
 
 
 class CountWithExamples(msgspec.Struct, kw_only=True, frozen=True):
-    """How many there are, and some of them by id."""
+    """A number of entities, with some of their ids."""
 
     count: int
     examples: list[str]
 
 
 class DatasetBlastRadius(msgspec.Struct, kw_only=True, frozen=True):
-    """How much lies downstream of a dataset."""
+    """The number of entities downstream of a dataset."""
 
     dataset: str
     downstream: int
@@ -115,7 +115,7 @@ class DatasetBlastRadius(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class BlastRadius(msgspec.Struct, kw_only=True, frozen=True):
-    """How much a change to a dataset reaches: over all datasets, and those that reach furthest."""
+    """The blast radius over all datasets, and the datasets with the largest one."""
 
     median: float
     largest: int
@@ -123,7 +123,7 @@ class BlastRadius(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class JobFailures(msgspec.Struct, kw_only=True, frozen=True):
-    """How the runs of one job ended lately."""
+    """The failed runs of one job in the last days."""
 
     job: str
     failed: int
@@ -132,13 +132,13 @@ class JobFailures(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Kpis(MappingStruct, kw_only=True):
-    """The health of the graph in figures. Each share names what it is a share of."""
+    """KPIs of the graph."""
 
     at: str
     datasets: int
     jobs: int
     columns: int
-    lineage_coverage: Share  # datasets and jobs that any edge leads to or from
+    lineage_coverage: Share  # datasets and jobs with an edge
     upstream_coverage: Share  # of the datasets that are written: those with a known source
     column_coverage: Share  # of the columns of written datasets: those with a known source
     schema_coverage: Share
@@ -150,9 +150,9 @@ class Kpis(MappingStruct, kw_only=True):
     stale_edges: Share
     blast_radius: BlastRadius
     certified: CountWithExamples
-    certified_path_integrity: Share  # of the certified: those with all of their upstream known
+    certified_path_integrity: Share  # of the certified: those with a complete upstream
     pii_columns: CountWithExamples
-    pii_reach: CountWithExamples  # columns that got it from those
+    pii_reach: CountWithExamples  # columns that the tag reaches
     failure_rate: Share  # of the runs that ended in the last `days`
     failing_jobs: CountWithExamples  # whose last run failed
     worst_jobs: list[JobFailures]
@@ -162,7 +162,7 @@ class Kpis(MappingStruct, kw_only=True):
 
 
 class IncidentSuspect(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Something upstream that may have caused an incident: how likely, and why."""
+    """An entity upstream that may be the cause of an incident, with a score and reasons."""
 
     id: str
     kind: str
@@ -176,7 +176,7 @@ class IncidentSuspect(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Incident(MappingStruct, kw_only=True):
-    """What is wrong with an entity, since when, where it may come from and whom it concerns."""
+    """The failures of an entity, since when, the possible causes and the affected entities."""
 
     entity: str
     kind: str
@@ -198,7 +198,7 @@ class Incident(MappingStruct, kw_only=True):
 
 
 class TaggedColumn(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A column with a tag: its own, or one that came to it along `path`."""
+    """A column with a tag that was set on it, or that reached it along `path`."""
 
     column: str
     tag: str
@@ -208,7 +208,7 @@ class TaggedColumn(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class TagReach(msgspec.Struct, kw_only=True):
-    """Where a tag was set, where data took it, and where masking stopped it."""
+    """The columns where a tag was set, that it reaches, and where masking stops it."""
 
     tag: str
     tagged: list[str]
@@ -220,7 +220,7 @@ class TagReach(msgspec.Struct, kw_only=True):
 
 
 class CertifiedPath(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A certified dataset, how much lies upstream of it, and what of that is not known."""
+    """A certified dataset, the number of entities upstream, and the gaps."""
 
     dataset: str
     intact: bool

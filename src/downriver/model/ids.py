@@ -1,4 +1,4 @@
-"""Who is who: typed identities of everything lineage speaks about."""
+"""Typed ids of datasets, jobs, columns and runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ColumnId(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class RunId(msgspec.Struct, frozen=True, order=True, gc=False):
-    """One execution of a job. Scoped by job: tutorials send `run-001` from several jobs."""
+    """One execution of a job. The id includes the job, because run ids may repeat."""
 
     job: JobId
     run: str
@@ -53,12 +53,12 @@ NodeId: TypeAlias = DatasetId | JobId
 EntityId: TypeAlias = DatasetId | JobId | ColumnId
 
 EVERY_FIELD = "*"
-DEFAULT_NAMESPACE = "default"  # of what people name without saying where it is
+DEFAULT_NAMESPACE = "default"  # of names that are given without a namespace
 
 
-@lru_cache(16_384)  # every event names again what is known
+@lru_cache(16_384)  # most events repeat known names
 def short_name(name: str) -> str:
-    """Return the last part of a dotted or slashed name, case folded: what people type."""
+    """Return the last part of a dotted or slashed name, case-folded."""
     return name.rstrip("/").replace("/", ".").rpartition(".")[2].casefold()
 
 
@@ -66,9 +66,9 @@ LONGEST_NAME = 1000
 
 
 def bounded(text: str) -> str:
-    """Return a name no longer than every store can index: its beginning and a hash of the rest.
+    """Return a name that every store can index; a long one is cut and gets a hash.
 
-    Producers name datasets after whole queries. The log keeps what was sent.
+    Some producers use a whole query as the name of a dataset. The log keeps the name as sent.
     """
     if len(text) <= LONGEST_NAME // 4:
         return text

@@ -87,7 +87,7 @@ def test_invalid_options_are_errors_and_nothing_is_watched(folder: Path) -> None
     (folder / "downriver.yml").write_text("watch: {every: soon}\n")
     done = downriver("watch", "--once", cwd=folder)
     assert done.returncode == 2
-    assert "downriver.yml: watch.every: 'soon' is no period" in done.stderr
+    assert "downriver.yml: watch.every: 'soon' is not a period" in done.stderr
     (folder / "downriver.yml").unlink()
     assert "requires --once" in downriver("watch", "--now", AT, cwd=folder).stderr
     assert "--every" in downriver("watch", "--once", "--every", "x", cwd=folder).stderr

@@ -105,12 +105,12 @@ def watch(
     if now is not None and not once:
         raise InvalidRequestError("--now", "requires --once")
     with Lineage.open(store, create=lake is not None) as lineage:
-        couriers = AlertDispatcher(lineage.store, settings, _clock)
+        dispatcher = AlertDispatcher(lineage.store, settings, _clock)
         check = _StoreCheck(lineage, lineage.govern.monitor(settings), since, lake, now)
         if once:
-            sys.exit(_check_once(check, couriers, fail_on, as_json=json))
+            sys.exit(_check_once(check, dispatcher, fail_on, as_json=json))
         err.print(f"watching {escape(lineage.store.url)} every {settings.every}; Ctrl-C stops")
-        run_monitor(check.look, _AlertPrinter(json).print, couriers, _stopped(), settings.period)
+        run_monitor(check.look, _AlertPrinter(json).print, dispatcher, _stopped(), settings.period)
 
 
 def _settings(config: Path | None, every: str | None) -> WatchConfig:
@@ -168,10 +168,10 @@ class _StoreCheck:
 
 
 def _check_once(
-    check: _StoreCheck, couriers: AlertDispatcher, fail_on: Severity, *, as_json: bool
+    check: _StoreCheck, dispatcher: AlertDispatcher, fail_on: Severity, *, as_json: bool
 ) -> int:
     done = check.look()
-    couriers.tell_all()
+    dispatcher.send_all()
     open_findings = check.lineage.govern.findings(limit=_ALL).findings
     if check.since is not None:
         open_findings = [

@@ -1,7 +1,7 @@
-"""What differs from what was: columns, edges, figures and rhythms, judged by their own history.
+"""Drift of columns, edges, statistics and rhythms, compared with their own history.
 
-Every rule is a function of the catalog and a moment alone. The catalog is the same whatever order
-events came in, and so are the findings.
+Every rule is a function of the catalog and a moment. The order of events does not change the
+catalog, so it does not change the findings.
 """
 
 from downriver.govern.drift.inspector import Inspector

@@ -1,4 +1,4 @@
-"""Edges that a job has now and never had, and edges that it no longer has."""
+"""Edges of a job that appeared or vanished."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def find_edge_drift(
 
 
 def _rotates(side: Sequence[JobEdge], done: Sequence[JobRun]) -> bool:
-    """Tell whether a job has another dataset nearly every time: a folder a day is no news."""
+    """Return whether a job uses another dataset in nearly every run, such as a folder a day."""
     return len(side) > _FEW and len(side) > len(done) / 2
 
 
@@ -84,7 +84,7 @@ def _vanished(
     if not edge.span.observed or len(since) < needed or len(during) < needed:
         return None
     if all(other.span.last.at < since[-1].began_at for other in side):
-        return None  # these runs told of nothing on this side: no news of this edge either
+        return None  # these runs name no dataset on this side, so the edge is unknown
     first = since[0]
     message = (
         f"{_VERBS[edge.verb][1]} {edge.dataset}: "
@@ -129,9 +129,10 @@ def find_claim_drift(
     done: int,
     settled_at: int,
 ) -> Iterator[Finding]:
-    """Yield the sources that columns gained or lost. Columns that came or went are not told.
+    """Yield the sources that columns gained or lost; added and dropped columns are left out.
 
-    `done` is how many runs completed: a job that says something else nearly every time is no news.
+    `done` is the number of completed runs. A job whose lineage changes in nearly every run gives
+    no finding.
     """
     turn = find_version_change(claims, settled_at)
     if turn is None or (len(claims) > _FEW and len(claims) > done / 2):
@@ -166,7 +167,7 @@ def _claimed(
     edges: Sequence[tuple[str, str]],
     since: EventRef,
 ) -> Finding:
-    """One finding for all columns: whoever rewrites a query changes many at once."""
+    """Return one finding for all columns, because a rewritten query changes many at once."""
     appeared = kind is FindingKind.EDGE_APPEARED
     at = render_time(since.at)
     column, source = edges[0]

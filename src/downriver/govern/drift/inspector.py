@@ -1,4 +1,4 @@
-"""One dataset or job, looked at from every side."""
+"""Runs all drift rules on one dataset or job."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _VERBS = {int(EdgeKind.READS): "reads", int(EdgeKind.WRITES): "writes"}
 
 
 class Inspector:
-    """What is out of the ordinary at one moment, within one view of a store."""
+    """Finds drift at one moment, in one view of a store."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Inspector:
         edges = JobEdgeHistory(job, list(self._edges(node)), runs)
         yield from find_edge_drift(edges, self._limits, self._settled_at)
 
-    # As the catalog was at the moment: what happened after it is not known yet.
+    # The catalog as of the moment: later events are ignored.
 
     def _known(self, versions: list[FacetVersion]) -> list[FacetVersion]:
         return [
@@ -135,7 +135,7 @@ class Inspector:
         ]
 
     def _job_history(self, node: int, job: JobId, runs: list[JobRun]) -> JobHistory:
-        """Return the runs of a job with what is needed to judge them."""
+        """Return the runs of a job with their facets and schedule."""
         history = self._reader.history
         bad = [run.number for run in runs[-20:]]
         return JobHistory(

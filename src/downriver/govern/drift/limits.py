@@ -1,4 +1,4 @@
-"""What counts as drift. Every figure can be set under `watch:` in downriver.yml."""
+"""The limits of drift. Each can be set under `watch:` in downriver.yml."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class SeriesLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When a figure has shifted.
+    """When a statistic has shifted.
 
-    It must lie `threshold` robust deviations from what its own history predicts, differ by at
-    least `min_change` (a share of what was expected; of rates the difference itself), and have
-    `min_points` values before it.
+    It differs from the expected value by more than `threshold` robust deviations and by at least
+    `min_change` (a share of the expected value; for rates the difference itself), after
+    `min_points` values.
     """
 
     threshold: Above0 = 4.0
@@ -28,9 +28,9 @@ class SeriesLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class LatenessLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When a run is late.
 
-    A rhythm needs `min_runs` runs and must have held for `regular` of them. A run may be late by
-    `tolerance`, a share of the usual gap, and at least by `grace_minutes`. A job that has not run
-    for `give_up_days` is taken to be gone.
+    A rhythm needs `min_runs` runs, and a share of `regular` of them must follow it. A run may be
+    late by `tolerance`, a share of the usual gap, and at least by `grace_minutes`. A job without a
+    run for `give_up_days` is considered retired.
     """
 
     min_runs: Annotated[int, Meta(ge=3)] = 6
@@ -41,7 +41,7 @@ class LatenessLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class DriftLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """All of them. A change of schema or edges is news for `settle_days`, then the new normal."""
+    """All limits. A change of schema or edges becomes the baseline after `settle_days`."""
 
     settle_days: Above0 = 7.0
     rows: SeriesLimits = SeriesLimits()

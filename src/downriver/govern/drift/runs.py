@@ -1,4 +1,4 @@
-"""Runs that failed, and runs that did not come."""
+"""Failed runs and late runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NORMAL = 1.4826
 
 
 class JobHistory(NamedTuple):
-    """The runs of a job, the first to be seen first, with what two facets say of them."""
+    """The runs of a job in order of first sight, with their errors and nominal times."""
 
     job: JobId
     runs: list[JobRun]
@@ -37,7 +37,7 @@ class JobHistory(NamedTuple):
 def find_run_trouble(
     history: JobHistory, due: DueTime | None, limits: LatenessLimits, now: int
 ) -> Iterator[Finding]:
-    """Yield the failure a job's last run ended in, and the run that should have begun."""
+    """Yield a finding if the last run of a job failed, and one if the next run is late."""
     oldest = now - int(limits.give_up_days * DAY)
     for finding in (_failed(history, oldest), _late(history, due, limits, now)):
         if finding is not None:
@@ -85,7 +85,7 @@ def _evidence(job: JobId, run: JobRun) -> Evidence:
 
 
 def expect_next(history: JobHistory, limits: LatenessLimits) -> DueTime | None:
-    """Return when the next run is due: by its schedule where one was told, else by its rhythm."""
+    """Return when the next run is due, by the schedule of the job or else by its rhythm."""
     if not history.runs:
         return None
     last = max(run.began_at for run in history.runs)
@@ -97,7 +97,7 @@ def expect_next(history: JobHistory, limits: LatenessLimits) -> DueTime | None:
 
 
 def _turns(history: JobHistory) -> tuple[list[int], int]:
-    """Return when runs began, or when those with a nominal time should have, and by how much."""
+    """Return the start times of runs, from nominal times if known, and their variation."""
     meant: dict[int, int] = {}
     for run in history.runs:
         nominal = parse_nominal_start(history.nominal.get(run.number))

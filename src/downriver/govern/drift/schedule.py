@@ -93,7 +93,7 @@ _NORMAL = 1.4826
 
 
 class DueTime(NamedTuple):
-    """When the next run is due, how late it may be, and how long a turn takes."""
+    """When the next run is due, how late it may be, and the gap between runs."""
 
     at: int
     tolerance: int
@@ -102,7 +102,7 @@ class DueTime(NamedTuple):
 
 
 def next_due(starts: Sequence[int], limits: LatenessLimits) -> DueTime | None:
-    """Return when the next run is due by the job's own rhythm, None when it has none."""
+    """Return when the next run is due by the rhythm of the job, None when it has none."""
     turns = _without_retries(sorted(set(starts)))
     if len(turns) < max(limits.min_runs, 3):
         return None
@@ -116,8 +116,8 @@ def next_due(starts: Sequence[int], limits: LatenessLimits) -> DueTime | None:
 
 
 def due_by(schedule: JobSchedule, last: int, limits: LatenessLimits) -> DueTime | None:
-    """Return when the next run is due by a schedule that was told."""
-    # A run that began early was meant for the turn that is about to come.
+    """Return when the next run is due by a configured schedule."""
+    # A run that started a little early counts for the next due time.
     begun = last + int(limits.grace_minutes * _MINUTE) // 2
     due = schedule.after(last if schedule.period else begun)
     then = None if due is None else schedule.after(due)
@@ -129,7 +129,7 @@ def due_by(schedule: JobSchedule, last: int, limits: LatenessLimits) -> DueTime 
 
 
 def _shortest_alike(gaps: Sequence[tuple[int, int]], last: int) -> int:
-    """Return the shortest gap after this weekday: a Friday's may be three days, from the start."""
+    """Return the shortest gap after this weekday; after a Friday it may be three days."""
     same = [gap for at, gap in gaps if _KEYS["weekday"](at) == _KEYS["weekday"](last)]
     return min(same, default=0)
 
@@ -154,7 +154,7 @@ _KEYS: dict[str, Callable[[int], Hashable]] = {
 
 
 class _Pattern:
-    """Gaps that depend on nothing, or on the hour or weekday of the run before them."""
+    """Gaps that are constant, or depend on the hour or weekday of the run before."""
 
     def __init__(self, name: str, gaps: Sequence[tuple[int, int]]) -> None:
         self._key = _KEYS[name]
@@ -166,24 +166,24 @@ class _Pattern:
         self._longest = max(gap for _, gap in gaps)
         told = [(gap, self._usual[k]) for at, gap in gaps if (k := self._key(at)) in self._usual]
         kept = [abs(gap - usual) for gap, usual in told if abs(gap - usual) <= _NEAR * usual]
-        # What no rule speaks for does not keep it: a pattern must explain all gaps.
+        # A gap without a rule counts against the pattern, which must explain all gaps.
         self.share = len(kept) / len(gaps)
         self.spread = _NORMAL * median(kept) if kept else 0.0
         self.least = min(self._usual.values(), default=self._longest)
 
     def expected(self, last: int) -> int:
-        """Return the gap to expect after a run; the longest of all where none was seen there."""
+        """Return the expected gap after a run, or the longest gap if none is known."""
         return int(self._usual.get(self._key(last), self._longest))
 
     @property
     def words(self) -> str:
-        """Say what the rhythm is."""
+        """The rhythm in words."""
         usual = render_gap(int(median(self._usual.values()) if self._usual else self._longest))
         return f"every {usual}" + (f", by {self._name}" if self._name else "")
 
 
 def render_gap(micros: int) -> str:
-    """Return a length of time as people say it."""
+    """Return a duration in words."""
     seconds = micros / 1_000_000
     for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:

@@ -1,7 +1,7 @@
-"""Has a figure shifted? Judged against its own history, by medians that outliers cannot move.
+"""Detects a shift of a statistic by its own history, with medians, which resist outliers.
 
-What is expected is the median of the history, of the same weekday or hour where that explains the
-history better, plus its trend. How far off is far is how far nine in ten values are from that.
+The expected value is the median of the history plus its trend, of the same weekday or hour if that
+explains the history better. The allowed deviation follows from nine in ten past deviations.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SETTLED = 7  # so many points at a new level are the new normal
 
 
 class SeriesPoint(NamedTuple):
-    """A figure, when it was measured, by which event and run, and over how many rows."""
+    """A value with its time, event, job and run, and the number of rows."""
 
     at: int
     value: float
@@ -76,7 +76,7 @@ RATE = Measurement(lambda values: values, lambda value: value, 0.002, False, _ch
 
 
 class SeriesShift(NamedTuple):
-    """The last figure of a series is not what its history predicts."""
+    """The last value of a series differs from what its history predicts."""
 
     point: SeriesPoint
     expected: float
@@ -87,14 +87,14 @@ class SeriesShift(NamedTuple):
 
     @property
     def direction(self) -> str:
-        """Which way it went."""
+        """The direction of the shift."""
         return "up" if self.point.value > self.expected else "down"
 
 
 def find_shift(
     points: Sequence[SeriesPoint], limits: SeriesLimits, measurement: Measurement, window: int
 ) -> SeriesShift | None:
-    """Return the shift a series, in order of time, ends in, with when it began."""
+    """Return the shift at the end of a series, with the point where it began."""
     found = _judge(points, len(points) - 1, limits, measurement, window)
     if found is None:
         return None
@@ -138,7 +138,7 @@ def _judge(
 def _was_so_before(
     history: Sequence[SeriesPoint], model: _Model, at: int, off: float, allowed: float
 ) -> bool:
-    """Tell whether it is so at this hour of most weeks: what returns every week is no news."""
+    """Return whether the value is usual at this hour of the week."""
     hours = np.array([_hour_of_week(p.at) for p in history])
     same = model.residuals[hours == _hour_of_week(at)]
     return len(same) > 0 and abs(float(np.median(same)) - off) <= allowed
@@ -150,7 +150,7 @@ def _is_large(value: float, usual: float, least: float, measurement: Measurement
 
 
 class _Model(NamedTuple):
-    """What a history predicts: a centre for every season, a slope, and the spread around them."""
+    """The prediction of a history: a centre per season, a slope, and the spread."""
 
     season: str
     centres: dict[int, float]
@@ -163,7 +163,7 @@ class _Model(NamedTuple):
     residuals: Floats
 
     def doubt(self, at: int) -> float:
-        """Return by how much a centre made of few values widens what may be."""
+        """Return the factor by which a centre from few values widens the allowed range."""
         points = self.counts.get(_SEASONS[self.season](at), len(self.residuals))
         return math.sqrt(1 + _CENTRE_ERROR / points)
 
@@ -173,7 +173,7 @@ class _Model(NamedTuple):
         return self.centres.get(key, self.centre) + self.slope * days
 
     def recent(self, count: int) -> float:
-        """Return how far off the last points were: a level that holds is no longer news."""
+        """Return the median deviation of the last points; a lasting new level is normal."""
         return float(np.median(self.residuals[-count:])) if len(self.residuals) >= count else 0.0
 
 
@@ -249,12 +249,12 @@ def _centred(trend: _Trend, season: str, keys: Keys, times: Floats, values: Floa
 
 
 def _small_sample(points: float) -> float:
-    """Return by how much residuals are too small because their centre was made of themselves."""
+    """Return the correction of residuals whose centre was computed from the same values."""
     return 1 / (1 - 1.2 / points) if points > 2 else 2.5
 
 
 def _is_repeated(keys: Keys, days: Keys) -> bool:
-    """Tell whether there are several seasons, and each was seen on days enough."""
+    """Return whether there are several seasons, each seen on enough days."""
     seen = np.unique(np.stack([keys, days]), axis=1)[0]
     counts = np.unique(seen, return_counts=True)[1]
     return len(counts) > 1 and bool(counts.min() >= _SEASON_DAYS)

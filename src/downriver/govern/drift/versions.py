@@ -1,8 +1,8 @@
-"""Which version of a schema or claim holds now, and which one held before.
+"""The current version of a schema or claim, and the version before it.
 
-Only the first and last time that each version was seen are known. Two versions may be alive at
-once: two jobs that write a table differently, or a reader that names only the columns it reads.
-What any living version has is not gone.
+Only the first and last time of each version are known. Two versions may be in use at the same time:
+two jobs that write a table differently, or a reader that names only the columns it reads. A column
+of any version in use is not dropped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class VersionChange(NamedTuple):
-    """From what was normal to what holds now; `alive` are all versions seen since that began."""
+    """The change from the baseline to now; `alive` are the versions seen since it began."""
 
     before: FacetVersion
     now: FacetVersion
@@ -27,9 +27,9 @@ class VersionChange(NamedTuple):
 
 
 def find_version_change(versions: Iterable[FacetVersion], settled_at: int) -> VersionChange | None:
-    """Return how a thing differs from what was normal at a time, None when it does not.
+    """Return the change since the baseline, None when there is none.
 
-    Normal is the version that was seen last among those known by then, else the first of all.
+    The baseline is the last seen of the versions known at `settled_at`, else the first version.
     """
     known = sorted(versions, key=lambda v: (v.span.first, v.digest))
     if len(known) < 2:
@@ -45,7 +45,7 @@ def find_version_change(versions: Iterable[FacetVersion], settled_at: int) -> Ve
 
 
 def merge_bodies(versions: Iterable[FacetVersion]) -> list[FacetVersion]:
-    """Return versions, each body once: one thing under two names tells the same twice."""
+    """Return versions, each body once; a dataset with two names has the same body twice."""
     found: dict[bytes, FacetVersion] = {}
     for version in versions:
         known = found.get(version.digest)
@@ -55,7 +55,7 @@ def merge_bodies(versions: Iterable[FacetVersion]) -> list[FacetVersion]:
 
 
 def began_at_event(turn: VersionChange, holds: Iterable[bool]) -> EventRef:
-    """Return the event since which something holds; `holds` tells it of each of `between`."""
+    """Return the event since which a condition holds; `holds` has its value for each version."""
     since: Span = turn.now.span
     for version, held in reversed(list(zip(turn.between, holds, strict=True))):
         if not held:

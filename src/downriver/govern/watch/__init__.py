@@ -1,4 +1,4 @@
-"""The monitor: what drifted since it last looked, recorded once and told to those concerned."""
+"""The monitor: finds drift since its last check, records findings and sends alerts."""
 
 from downriver.govern.watch.config import WatchConfig, parse_watch, read_watch
 from downriver.govern.watch.delivery import AlertDispatcher, try_channels

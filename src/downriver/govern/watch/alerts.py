@@ -1,4 +1,4 @@
-"""An alert, and how it reads: as a line, as JSON, in Slack and in a mail."""
+"""Alerts, rendered as a line, as JSON, for Slack and as a mail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from downriver.model.findings import Finding, FindingKind, Severity
 
 _MARKS = {Severity.INFO: "ℹ️", Severity.WARNING: "⚠️", Severity.CRITICAL: "🔥"}
-_SLACK_SHOWN = 20  # a message holds 50 blocks, and nobody reads more
+_SLACK_SHOWN = 20  # a message can have at most 50 blocks
 _SUBJECT = 120
 _AFFECTED_SHOWN = 5
 
@@ -21,7 +21,7 @@ ALERT_EVENTS: tuple[AlertEvent, ...] = ("opened", "changed", "resolved")
 
 
 class Alert(msgspec.Struct, kw_only=True, frozen=True):
-    """News of a finding: it was opened, it changed, or it is resolved."""
+    """A finding was opened, changed or resolved."""
 
     event: AlertEvent
     at: str
@@ -29,12 +29,12 @@ class Alert(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def sample_alert(at: str) -> Alert:
-    """Return an alert that says it is only a try."""
+    """Return a sample alert."""
     finding = Finding(
         kind=FindingKind.ROW_COUNT_SHIFT,
         entity="dataset:example:orders",
         severity=Severity.INFO,
-        message="this is a try of `downriver watch try`, nothing is wrong",
+        message="test alert of `downriver watch try`; there is no problem",
         first_seen=at,
         opened_at=at,
         changed_at=at,
@@ -46,7 +46,7 @@ AlertSender: TypeAlias = Callable[[Sequence[Alert]], None]
 
 
 class AlertNotSentError(Exception):
-    """A channel could not be told now; it may be later."""
+    """An alert could not be sent; it is tried again later."""
 
 
 def render_line(alert: Alert) -> str:
@@ -73,12 +73,12 @@ def _concerned(finding: Finding) -> str:
 
 
 def render_webhook(alerts: Sequence[Alert]) -> bytes:
-    """Return what a webhook is sent."""
+    """Return the body for a webhook."""
     return msgspec.json.encode({"source": "downriver", "alerts": alerts})
 
 
 def render_slack(alerts: Sequence[Alert]) -> bytes:
-    """Return what Slack is sent: a line to be notified by, and a block an alert."""
+    """Return the body for Slack: a line for the notification, and one block per alert."""
     blocks = [_slack_block(alert) for alert in alerts[:_SLACK_SHOWN]]
     if len(alerts) > _SLACK_SHOWN:
         rest = f"… and {len(alerts) - _SLACK_SHOWN} more: `downriver watch findings`"
@@ -98,14 +98,14 @@ def _slack_block(alert: Alert) -> dict[str, Any]:
 
 
 def _slack_text(text: str) -> str:
-    """Return text that Slack takes for text: no mention, link or markup hides in a name."""
+    """Return escaped text, so that a name cannot contain a mention, link or markup."""
     for plain, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         text = text.replace(plain, escaped)
     return text
 
 
 def summarise(alerts: Sequence[Alert]) -> str:
-    """Return what a batch of alerts is about, in one line."""
+    """Return a summary of a batch of alerts in one line."""
     counts = Counter(alert.event for alert in alerts)
     told = ", ".join(f"{counts[event]} {event}" for event in ALERT_EVENTS if counts[event])
     first = max(alerts, key=lambda alert: (alert.event != "resolved", alert.finding.severity.rank))

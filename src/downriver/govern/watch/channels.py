@@ -1,4 +1,4 @@
-"""How alerts leave the house. A sender raises `NotToldError`, and says nothing secret in it."""
+"""Sends alerts. A sender raises `AlertNotSentError`, whose text contains no secret."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from downriver.govern.watch.config import (
 
 
 def open_channel(channel: AnyChannel, field: str) -> AlertSender:
-    """Return what sends alerts to a channel; its secrets are read now, so that a typo shows now."""
+    """Return the sender of a channel; secrets are read now, so that a typo is found at once."""
     match channel:
         case FileChannel():
             return _File(channel)
@@ -62,7 +62,7 @@ class _File:
     def __call__(self, alerts: Sequence[Alert]) -> None:
         lines = b"".join(msgspec.json.encode(alert) + b"\n" for alert in alerts)
         try:
-            # One write, in append mode: two monitors do not tear each other's lines.
+            # One write in append mode, so that the lines of two monitors do not mix.
             descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
             try:
                 os.write(descriptor, lines)
@@ -74,21 +74,21 @@ class _File:
 
 
 class _StayHere(urllib.request.HTTPRedirectHandler):
-    """A post that is redirected would arrive as something else: it is not told."""
+    """Rejects redirects, because a redirected POST becomes a GET."""
 
     def redirect_request(self, *arguments: Any) -> None:
         """Follow no redirect."""
 
 
 class _Post:
-    """Posts through the proxies that the environment names, as other programs do."""
+    """Sends a POST request, through the proxies of the environment."""
 
     def __init__(
         self, url: str, timeout: float, render: Callable[[Sequence[Alert]], bytes]
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise InvalidRequestError("url", "is no http:// or https:// URL")
+            raise InvalidRequestError("url", "is not an http:// or https:// URL")
         self._url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
         self._headers = {"Content-Type": "application/json", "User-Agent": "downriver"}
         if parts.username:
@@ -125,18 +125,18 @@ class _Mail:
             raise AlertNotSentError(_reason(exc)) from None  # a server may echo what it was sent
 
     def _connect(self) -> smtplib.SMTP:
-        told = self._channel
-        if told.tls == "tls":
+        channel = self._channel
+        if channel.tls == "tls":
             context = ssl.create_default_context()
             server: smtplib.SMTP = smtplib.SMTP_SSL(
-                told.host, told.port, timeout=told.timeout_seconds, context=context
+                channel.host, channel.port, timeout=channel.timeout_seconds, context=context
             )
         else:
-            server = smtplib.SMTP(told.host, told.port, timeout=told.timeout_seconds)
-        if told.tls == "starttls":
+            server = smtplib.SMTP(channel.host, channel.port, timeout=channel.timeout_seconds)
+        if channel.tls == "starttls":
             server.starttls(context=ssl.create_default_context())
-        if told.username:
-            server.login(told.username, self._password)
+        if channel.username:
+            server.login(channel.username, self._password)
         return server
 
     def _message(self, alerts: Sequence[Alert]) -> EmailMessage:
@@ -150,10 +150,10 @@ class _Mail:
 
 
 def _reason(exc: Exception) -> str:
-    """Say what went wrong without the words of anyone who may repeat a secret."""
+    """Return the reason of a failure without text that may contain a secret."""
     if isinstance(exc, urllib.error.URLError) and isinstance(exc.reason, Exception):
         return _reason(exc.reason)
     if isinstance(exc, smtplib.SMTPResponseException):
         return f"{type(exc).__name__} {exc.smtp_code}"
-    said = exc.strerror if isinstance(exc, OSError) else None
-    return f"{type(exc).__name__}: {said}" if said else type(exc).__name__
+    reason = exc.strerror if isinstance(exc, OSError) else None
+    return f"{type(exc).__name__}: {reason}" if reason else type(exc).__name__

@@ -1,4 +1,4 @@
-"""The `watch` section of downriver.yml: what counts as drift, and who is told when."""
+"""The `watch` section of downriver.yml: limits of drift, schedules and alert channels."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 class AlertChannel(
     msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_field="type"
 ):
-    """What every channel has: a name, and what it is told of."""
+    """The fields of every channel: a name and a filter."""
 
     name: str = ""
     min_severity: Severity = Severity.INFO
@@ -40,7 +40,7 @@ class AlertChannel(
     owners: list[str] = []
 
     def wants(self, finding: Finding) -> bool:
-        """Tell whether a finding is for this channel."""
+        """Return whether a finding matches the filter of this channel."""
         return (
             finding.severity.rank >= self.min_severity.rank
             and any(fnmatchcase(finding.entity, pattern) for pattern in self.entities or ("*",))
@@ -49,7 +49,7 @@ class AlertChannel(
 
 
 class FileChannel(AlertChannel, tag="file", kw_only=True, frozen=True):
-    """One JSON object a line, appended to a file."""
+    """Appends one JSON object per line to a file."""
 
     path: str
 
@@ -62,7 +62,7 @@ class WebhookChannel(AlertChannel, tag="webhook", kw_only=True, frozen=True):
 
 
 class SlackChannel(AlertChannel, tag="slack", kw_only=True, frozen=True):
-    """A message to an incoming webhook of Slack, or of what speaks like it."""
+    """A message to an incoming webhook of Slack, or of a compatible service."""
 
     url: str
     timeout_seconds: Annotated[float, Meta(gt=0)] = 10.0
@@ -85,7 +85,7 @@ AnyChannel: TypeAlias = FileChannel | WebhookChannel | SlackChannel | EmailChann
 
 
 class QuietHours(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """When nobody is told: alerts wait until it is over. `unless` is told at once all the same."""
+    """Hours in which alerts are delayed, except those of severity `unless` or worse."""
 
     start: str = msgspec.field(name="from")
     end: str = msgspec.field(name="to")
@@ -94,7 +94,7 @@ class QuietHours(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_field
     unless: Severity | None = None
 
     def over_at(self, now: int, severity: Severity) -> int:
-        """Return when an alert of this moment may be told: now, or when quiet is over."""
+        """Return when an alert may be sent: now, or at the end of the quiet hours."""
         if self.unless is not None and severity.rank >= self.unless.rank:
             return now
         moment = dt.datetime.fromtimestamp(now / _SECOND, parse_zone(self.timezone, "timezone"))
@@ -105,7 +105,7 @@ class QuietHours(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_field
             moment += dt.timedelta(minutes=1)
             if not self._is_quiet(moment):
                 return int(moment.timestamp() * _SECOND)
-        return now  # every minute of the week is quiet: that can only be a mistake
+        return now  # every minute of the week is quiet, which is a mistake
 
     def _is_quiet(self, moment: dt.datetime) -> bool:
         if _WEEK[moment.weekday()] in self.whole_days:
@@ -116,20 +116,20 @@ class QuietHours(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_field
 
 
 class IgnoreRule(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Findings that are of no interest: of these entities, of these kinds (all, if none)."""
+    """Findings to ignore, by entity and kind (all kinds if none is given)."""
 
     entity: str = "*"
     kinds: list[FindingKind] = []
 
     def covers(self, finding: Finding) -> bool:
-        """Tell whether a finding is of no interest."""
+        """Return whether a finding is ignored."""
         return fnmatchcase(finding.entity, self.entity) and (
             not self.kinds or finding.kind in self.kinds
         )
 
 
 class WatchConfig(DriftLimits, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Everything about the monitor."""
+    """The configuration of the monitor."""
 
     every: str = "30s"
     schedules: dict[str, str] = msgspec.field(default_factory=dict)
@@ -141,18 +141,18 @@ class WatchConfig(DriftLimits, kw_only=True, frozen=True, forbid_unknown_fields=
 
     @property
     def period(self) -> float:
-        """Return how many seconds lie between two looks."""
+        """Return the number of seconds between two checks."""
         return (parse_period(self.every) or 0) / _SECOND
 
     def parsed_schedules(self) -> dict[str, JobSchedule]:
-        """Return the schedules that were told, by the pattern of the jobs they are for."""
+        """Return the configured schedules by job pattern."""
         return {
             pattern: parse_schedule(text, f"watch.schedules.{pattern}", self.timezone)
             for pattern, text in self.schedules.items()
         }
 
     def named_channels(self) -> dict[str, AnyChannel]:
-        """Return the channels by name: their own, or type and place in the list."""
+        """Return the channels by name; the default name is the type and the position."""
         return {
             channel.name or f"{type(channel).__struct_config__.tag}-{place}": channel
             for place, channel in enumerate(self.channels, 1)
@@ -160,7 +160,7 @@ class WatchConfig(DriftLimits, kw_only=True, frozen=True, forbid_unknown_fields=
 
 
 def parse_watch(value: Any, field: str = "watch") -> WatchConfig:
-    """Return the section as it was written; what it leaves out is as in the default one."""
+    """Return the parsed section; missing fields have their defaults."""
     try:
         watch: WatchConfig = msgspec.convert({} if value is None else value, WatchConfig)
     except msgspec.ValidationError as exc:
@@ -170,7 +170,7 @@ def parse_watch(value: Any, field: str = "watch") -> WatchConfig:
 
 
 def read_watch(path: Path | None) -> WatchConfig:
-    """Return the section of a file, else of `downriver.yml` here, else the default one."""
+    """Return the section of a file, else of `downriver.yml` here, else the defaults."""
     if path is None:
         path = Path(POLICY_FILE)
         if not path.exists():
@@ -184,7 +184,7 @@ def read_watch(path: Path | None) -> WatchConfig:
 def _check(watch: WatchConfig, field: str) -> None:
     if parse_period(watch.every) is None:
         raise InvalidRequestError(
-            f"{field}.every", f"{watch.every!r} is no period such as 30s or 5m"
+            f"{field}.every", f"{watch.every!r} is not a period such as 30s or 5m"
         )
     parse_zone(watch.timezone, f"{field}.timezone")
     watch.parsed_schedules()
@@ -199,7 +199,7 @@ def _check(watch: WatchConfig, field: str) -> None:
 def _check_quiet(quiet: QuietHours, field: str) -> None:
     for name, text in (("from", quiet.start), ("to", quiet.end)):
         if not _CLOCK.fullmatch(text):
-            raise InvalidRequestError(f"{field}.{name}", f"{text!r} is no time such as 22:00")
+            raise InvalidRequestError(f"{field}.{name}", f"{text!r} is not a time such as 22:00")
     parse_zone(quiet.timezone, f"{field}.timezone")
 
 
@@ -209,12 +209,12 @@ def _check_channel(channel: AnyChannel, field: str) -> None:
         if text is not None and not _REFERENCE.fullmatch(text):
             raise InvalidRequestError(
                 f"{field}.{name}",
-                "is a secret: write ${NAME} and set the environment variable of that name",
+                "is a secret: write ${NAME} and set the environment variable NAME",
             )
 
 
 def read_secret(text: str, field: str) -> str:
-    """Return the secret that `${NAME}` stands for."""
+    """Return the value of the environment variable in `${NAME}`."""
     found = _REFERENCE.fullmatch(text)
     value = os.environ.get(found[1], "") if found else ""
     if found is None or not value:

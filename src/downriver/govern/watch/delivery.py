@@ -1,4 +1,4 @@
-"""Bringing alerts to their channels, each at its own pace: a dead one holds up nobody else."""
+"""Delivers queued alerts to their channels; the channels are independent."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ log = logging.getLogger("downriver")
 
 _SECOND = 1_000_000
 _AT_ONCE = 100
-_LEASE = 300 * _SECOND  # longer than any send may take
+_LEASE = 300 * _SECOND  # longer than any attempt takes
 _FIRST_WAIT, _LONGEST_WAIT = 15 * _SECOND, 900 * _SECOND
-_LOOK = 5.0  # seconds, when nothing wakes a courier
+_LOOK = 5.0  # seconds between two checks of the queue
 
 
 class AlertDispatcher:
-    """One thread a channel, working off the queue that the store keeps."""
+    """One thread per channel, which sends the alerts in its queue in the store."""
 
     def __init__(self, store: Store, watch: WatchConfig, clock: Callable[[], int]) -> None:
         self._store = store
@@ -39,29 +39,29 @@ class AlertDispatcher:
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """Work until stopped."""
+        """Start the threads."""
         for name, sender in self._senders.items():
             thread = threading.Thread(
-                target=self._work, args=(name, sender), name=f"courier {name}", daemon=True
+                target=self._work, args=(name, sender), name=f"downriver-alerts-{name}", daemon=True
             )
             thread.start()
             self._threads.append(thread)
 
     def wake(self) -> None:
-        """Say that there is something to tell."""
+        """Wake the threads: there are new alerts."""
         self._woken.set()
 
     def stop(self, timeout: float) -> None:
-        """Finish what is being sent; what waits, waits in the store."""
+        """Finish the current attempts; other alerts stay in the store."""
         self._stopped.set()
         self._woken.set()
         for thread in self._threads:
             thread.join(timeout)
 
-    def tell_all(self) -> None:
-        """Try every channel once, all at the same time, and return when all have been tried."""
+    def send_all(self) -> None:
+        """Send to every channel once, in parallel, and return when all are done."""
         threads = [
-            threading.Thread(target=self._tell_due, args=(name, sender), daemon=True)
+            threading.Thread(target=self._send_due, args=(name, sender), daemon=True)
             for name, sender in self._senders.items()
         ]
         for thread in threads:
@@ -71,19 +71,19 @@ class AlertDispatcher:
 
     def _work(self, name: str, sender: AlertSender) -> None:
         while not self._stopped.is_set():
-            self._tell_due(name, sender)
+            self._send_due(name, sender)
             self._woken.wait(_LOOK)
             self._woken.clear()
 
-    def _tell_due(self, name: str, sender: AlertSender) -> None:
+    def _send_due(self, name: str, sender: AlertSender) -> None:
         try:
-            while self._tell_some(name, sender) and not self._stopped.is_set():
+            while self._send_batch(name, sender) and not self._stopped.is_set():
                 pass
         except StoreError as exc:
-            log.warning("channel %s: %s; its alerts wait", name, exc.message)
+            log.warning("channel %s: %s; its alerts stay queued", name, exc.message)
 
-    def _tell_some(self, name: str, sender: AlertSender) -> bool:
-        """Tell a batch; return whether there may be more to tell now."""
+    def _send_batch(self, name: str, sender: AlertSender) -> bool:
+        """Send a batch; return whether there may be more alerts due."""
         now = self._clock()
         with self._store.ledger() as ledger:
             claimed = ledger.claim(name, now, now + _LEASE, _AT_ONCE)
@@ -101,13 +101,13 @@ class AlertDispatcher:
     def _put_off(self, name: str, alerts: Sequence[QueuedAlert], reason: str) -> None:
         tries = max(alert.attempts for alert in alerts)
         wait = min(_FIRST_WAIT * 2 ** min(tries, 10), _LONGEST_WAIT)
-        log.warning("channel %s: %s; %d alerts wait for another try", name, reason, len(alerts))
+        log.warning("channel %s: %s; %d alerts are sent again later", name, reason, len(alerts))
         with self._store.ledger() as ledger:
             ledger.postpone(alerts, self._clock() + wait, reason)
 
 
 def try_channels(watch: WatchConfig, alert: Alert) -> dict[str, str | None]:
-    """Send one alert to every channel, past all queues; return why each could not be told."""
+    """Send one alert directly to every channel; return the reason for each failure."""
     tried: dict[str, str | None] = {}
     for name, sender in _open_all(watch).items():
         try:
@@ -120,7 +120,7 @@ def try_channels(watch: WatchConfig, alert: Alert) -> dict[str, str | None]:
 
 
 def _open_all(watch: WatchConfig) -> dict[str, AlertSender]:
-    from downriver.govern.watch.channels import open_channel  # mail and TLS take long to load
+    from downriver.govern.watch.channels import open_channel  # mail and TLS are slow to import
 
     return {
         name: open_channel(channel, f"watch.channels[{place}]")

@@ -40,7 +40,7 @@ _STATE = "monitor"
 
 
 class MonitorRound(msgspec.Struct, kw_only=True):
-    """What one look found: the news, and how much was looked at."""
+    """The result of one check: new, changed and resolved findings."""
 
     at: str
     inspected: int
@@ -50,19 +50,19 @@ class MonitorRound(msgspec.Struct, kw_only=True):
 
     @classmethod
     def of(cls, alerts: list[Alert], at: str, inspected: int) -> MonitorRound:
-        """Return the round that these alerts are the news of."""
+        """Return the round of these alerts."""
         told = {event: [a.finding for a in alerts if a.event == event] for event in ALERT_EVENTS}
         return cls(at=at, inspected=inspected, **told)
 
     def alerts(self) -> Iterator[Alert]:
-        """Yield the news as alerts, resolved ones last."""
+        """Yield the alerts, resolved findings last."""
         for event in ALERT_EVENTS:
             for finding in getattr(self, event):
                 yield Alert(event=event, at=self.at, finding=finding)
 
 
 class _Progress(msgspec.Struct):
-    """How far a monitor has come: the last log entry, of which generation, with which settings."""
+    """The progress of a monitor: last log entry, generation and settings."""
 
     generation: int = 0
     seq: int = 0
@@ -100,7 +100,7 @@ class Monitor:
             ledger.keep(_STATE, msgspec.json.encode(progress))
         return MonitorRound.of(news.alerts, render_time(now), len(nodes))
 
-    # What to look at
+    # Which nodes to check
 
     def _to_inspect(self, view: CatalogSnapshot, now: int) -> tuple[_Progress, list[int]]:
         reader, identities = view.reader, view.graph.nodes.identities
@@ -109,7 +109,7 @@ class Monitor:
         state = reader.state()
         progress = _Progress(state.generation, state.seq, self._settings)
         fresh = (before.generation, before.settings) != (state.generation, self._settings)
-        if self._generation != state.generation:  # numbers of nodes mean something else now
+        if self._generation != state.generation:  # the ids of nodes have changed
             self._generation, self._due = state.generation, None
         if fresh or not before.seq:
             self._due = {}
@@ -120,7 +120,7 @@ class Monitor:
         return progress, sorted({identities.canonical(node) for node in nodes})
 
     def _jobs_due(self, reader: CatalogReader, now: int) -> set[int]:
-        """Return the jobs that may be late by now: all of them when this process first looks."""
+        """Return the jobs that may be late now; at the first check, all jobs."""
         if self._due is None:
             self._due = {}
             return set(reader.history.nodes_of_kind(1))
@@ -141,7 +141,7 @@ class Monitor:
             if found is not None:
                 yield found.node
 
-    # What is found
+    # Findings
 
     def _inspect(self, nodes: list[int], now: int, news: FindingRecorder) -> None:
         entities: set[str] = set()
@@ -174,7 +174,7 @@ class Monitor:
 
 
 def _named_in(raw: bytes) -> set[NodeId]:
-    """Return the jobs and datasets that an event is about."""
+    """Return the jobs and datasets of an event."""
     try:
         facts = fold(parse_event(raw))
     except InvalidEventError:
@@ -184,25 +184,25 @@ def _named_in(raw: bytes) -> set[NodeId]:
 
 log = logging.getLogger("downriver")
 
-_PATIENCE = 10.0  # seconds for what is being sent when the monitor is stopped
+_PATIENCE = 10.0  # seconds for running attempts when the monitor stops
 
 
 def run_monitor(
     look: Callable[[], MonitorRound],
     tell: Callable[[MonitorRound], None],
-    couriers: AlertDispatcher,
+    dispatcher: AlertDispatcher,
     stopped: threading.Event,
     period: float,
 ) -> None:
-    """Look every `period` seconds; a store or lake that is not there for a while is waited for."""
-    couriers.start()
+    """Check every `period` seconds; try again when the store or lake is not available."""
+    dispatcher.start()
     try:
         while not stopped.is_set():
             try:
                 tell(look())
-                couriers.wake()
+                dispatcher.wake()
             except (StoreError, LakeError) as exc:
-                log.warning("%s; looking again in %g s", exc.message, period)
+                log.warning("%s; next check in %g s", exc.message, period)
             stopped.wait(period)
     finally:
-        couriers.stop(_PATIENCE)
+        dispatcher.stop(_PATIENCE)

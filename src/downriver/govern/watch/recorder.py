@@ -31,24 +31,24 @@ _SETTLES = frozenset(
     }
 )
 _OVER = {
-    FindingKind.ROW_COUNT_SHIFT: "the figures are ordinary again",
-    FindingKind.NULL_RATE_SHIFT: "the figures are ordinary again",
-    FindingKind.DISTRIBUTION_SHIFT: "the figures are ordinary again",
+    FindingKind.ROW_COUNT_SHIFT: "the values are normal again",
+    FindingKind.NULL_RATE_SHIFT: "the values are normal again",
+    FindingKind.DISTRIBUTION_SHIFT: "the values are normal again",
     FindingKind.QUALITY_FAILED: "the check passes again",
     FindingKind.RUN_FAILED: "a later run completed",
-    FindingKind.RUN_LATE: "a run has begun",
+    FindingKind.RUN_LATE: "a run has started",
 }
 
 
 def explain_resolution(finding: Finding, now: int, limits: DriftLimits) -> str:
-    """Say why a finding that was open is none now."""
+    """Return why an open finding is resolved."""
     age = now - parse_time(finding.first_seen, "first_seen")
     if finding.kind in _SETTLES:
         if age >= limits.settle_days * DAY:
-            return f"it has held for {limits.settle_days:g} days and is normal now"
-        return "it is as it was before"
+            return f"unchanged for {limits.settle_days:g} days, so it is the new baseline"
+        return "the change was undone"
     if age >= limits.lateness.give_up_days * DAY:
-        return "nothing has been heard of it for long"
+        return "no events for a long time"
     return _OVER[finding.kind]
 
 
@@ -68,7 +68,7 @@ class FindingRecorder:
     def compare(
         self, ledger: FindingsTransaction, entities: set[str], found: Mapping[str, Finding]
     ) -> None:
-        """Record what differs from the open findings of these entities, and queue alerts."""
+        """Record the differences to the open findings of these entities, and queue alerts."""
         known = ledger.of_entities(sorted(entities))
         for id_, finding in found.items():
             before = known.get(id_)
@@ -97,7 +97,7 @@ class FindingRecorder:
         self._tell(ledger, "resolved", before)
 
     def _keep(self, ledger: FindingsTransaction, before: Finding, finding: Finding) -> None:
-        """Record what is no news: more evidence, another count, a longer list downstream."""
+        """Record changes without an alert: more evidence, another count of affected entities."""
         finding.revision, finding.opened_at = before.revision, before.opened_at
         finding.changed_at = before.changed_at
         if finding != before:

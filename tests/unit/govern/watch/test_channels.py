@@ -38,9 +38,9 @@ def lineage(tmp_path: Path) -> Iterator[Lineage]:
 def tell(lineage: Lineage, section: dict, now: int = NOW) -> AlertDispatcher:
     watch = parse_watch(section)
     lineage.govern.monitor(watch).look(now)
-    couriers = AlertDispatcher(lineage.store, watch, lambda: now)
-    couriers.tell_all()
-    return couriers
+    dispatcher = AlertDispatcher(lineage.store, watch, lambda: now)
+    dispatcher.send_all()
+    return dispatcher
 
 
 def waiting(lineage: Lineage) -> dict[str, int]:
@@ -112,11 +112,11 @@ def test_a_dead_channel_keeps_its_alerts_and_holds_up_nobody(
     assert "s3cret" not in caplog.text + repr(lineage.govern.waiting_alerts())
     with running_hook(port) as hook:
         watch = parse_watch({"channels": channels})
-        AlertDispatcher(lineage.store, watch, lambda: NOW + 1_000_000).tell_all()
+        AlertDispatcher(lineage.store, watch, lambda: NOW + 1_000_000).send_all()
         assert hook.posts == []  # a moment later: not yet
-        AlertDispatcher(lineage.store, watch, lambda: NOW + HOUR).tell_all()
+        AlertDispatcher(lineage.store, watch, lambda: NOW + HOUR).send_all()
         assert [len(body["alerts"]) for _, body in hook.posts] == [3]
-        AlertDispatcher(lineage.store, watch, lambda: NOW + 2 * HOUR).tell_all()
+        AlertDispatcher(lineage.store, watch, lambda: NOW + 2 * HOUR).send_all()
         assert len(hook.posts) == 1
     assert waiting(lineage) == {}
     assert len(path.read_text().splitlines()) == 3
@@ -132,24 +132,26 @@ def test_a_server_that_refuses_or_hangs_is_tried_again(
         tell(lineage, section)
         assert lineage.govern.waiting_alerts()[0].error == "answered 503"
         hook.status = 302
-        AlertDispatcher(lineage.store, parse_watch(section), lambda: NOW + HOUR).tell_all()
+        AlertDispatcher(lineage.store, parse_watch(section), lambda: NOW + HOUR).send_all()
         assert lineage.govern.waiting_alerts()[0].error == "answered 302"
         hook.status, hook.delay = 200, 1.0
         started = time.monotonic()
-        AlertDispatcher(lineage.store, parse_watch(section), lambda: NOW + 2 * HOUR).tell_all()
+        AlertDispatcher(lineage.store, parse_watch(section), lambda: NOW + 2 * HOUR).send_all()
         assert time.monotonic() - started < 0.9
         assert lineage.govern.waiting_alerts()[0].attempts == 3
 
 
-def test_a_courier_that_died_while_sending_is_replaced(lineage: Lineage, tmp_path: Path) -> None:
+def test_alerts_of_a_process_that_died_while_sending_are_sent_by_another(
+    lineage: Lineage, tmp_path: Path
+) -> None:
     path = tmp_path / "alerts.jsonl"
     watch = parse_watch({"channels": [{"type": "file", "path": str(path)}]})
     lineage.govern.monitor(watch).look(NOW)
     with lineage.store.ledger() as ledger:  # claimed, and never heard of again
         assert len(ledger.claim("file-1", NOW, NOW + HOUR, 100)) == 3
-    AlertDispatcher(lineage.store, watch, lambda: NOW).tell_all()
+    AlertDispatcher(lineage.store, watch, lambda: NOW).send_all()
     assert not path.exists()
-    AlertDispatcher(lineage.store, watch, lambda: NOW + HOUR).tell_all()
+    AlertDispatcher(lineage.store, watch, lambda: NOW + HOUR).send_all()
     assert len(path.read_text().splitlines()) == 3
 
 
@@ -164,9 +166,9 @@ def test_in_quiet_hours_alerts_wait_and_none_is_lost(lineage: Lineage, tmp_path:
     assert told == ["critical", "critical"]
     assert waiting(lineage) == {"file-1": 1}
     watch = parse_watch(section)
-    AlertDispatcher(lineage.store, watch, lambda: NOW + HOUR).tell_all()
+    AlertDispatcher(lineage.store, watch, lambda: NOW + HOUR).send_all()
     assert waiting(lineage) == {"file-1": 1}
-    AlertDispatcher(lineage.store, watch, lambda: NOW + 3 * HOUR).tell_all()
+    AlertDispatcher(lineage.store, watch, lambda: NOW + 3 * HOUR).send_all()
     assert waiting(lineage) == {}
     assert len(path.read_text().splitlines()) == 3
 
@@ -197,14 +199,14 @@ def test_a_channel_is_told_only_what_it_wants(lineage: Lineage, tmp_path: Path) 
 def test_couriers_work_in_the_background_until_stopped(lineage: Lineage, tmp_path: Path) -> None:
     path = tmp_path / "alerts.jsonl"
     watch = parse_watch({"channels": [{"type": "file", "path": str(path)}]})
-    couriers = AlertDispatcher(lineage.store, watch, lambda: NOW)
-    couriers.start()
+    dispatcher = AlertDispatcher(lineage.store, watch, lambda: NOW)
+    dispatcher.start()
     lineage.govern.monitor(watch).look(NOW)
-    couriers.wake()
+    dispatcher.wake()
     deadline = time.monotonic() + 10
     while not path.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
-    couriers.stop(5)
+    dispatcher.stop(5)
     assert len(path.read_text().splitlines()) == 3
 
 

@@ -80,8 +80,8 @@ def test_everything_is_told_once_then_changed_then_resolved(tmp_path: Path) -> N
     assert news(after) == {"resolved": ["column_retyped", "row_count_shift", "run_failed"]}
     reasons = {f.kind.value: f.resolution for f in after.resolved}
     assert reasons == {
-        "column_retyped": "it is as it was before",
-        "row_count_shift": "the figures are ordinary again",
+        "column_retyped": "the change was undone",
+        "row_count_shift": "the values are normal again",
         "run_failed": "a later run completed",
     }
 
