@@ -25,6 +25,7 @@ from downriver.impact.propagate import propagate_changes
 from downriver.impact.report.impact_answer import answer_impact
 from downriver.impact.simulate.catalog import SimulationCatalog
 from downriver.impact.simulate.delta import ResolvedChange
+from downriver.impact.simulate.job_script import ScriptCache
 
 __all__ = [
     "NO_CHANGES",
@@ -36,6 +37,7 @@ __all__ = [
     "LocatedChange",
     "Policy",
     "ResolvedChange",
+    "ScriptCache",
     "SimulationCatalog",
     "SourceFiles",
     "SourceFolder",

@@ -9,6 +9,7 @@ from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.impact import (
     NO_CHANGES,
     ResolvedChange,
+    ScriptCache,
     SimulationCatalog,
     SourceFolder,
     answer_impact,
@@ -48,6 +49,7 @@ class ImpactApi:
     def __init__(self, session: StoreSession) -> None:
         self._session = session
         self._trace = TraceApi(session)
+        self._scripts = ScriptCache()
         self._idle_catalogs: list[tuple[StoreState, SimulationCatalog]] = []
 
     def __call__(self, changes: Sequence[Change]) -> Impact:
@@ -175,9 +177,9 @@ class ImpactApi:
         try:
             state, catalog = self._idle_catalogs.pop()
         except IndexError:
-            state, catalog = view.graph.state, SimulationCatalog(view.graph)
+            state, catalog = view.graph.state, SimulationCatalog(view.graph, self._scripts)
         if state != view.graph.state:
-            catalog = SimulationCatalog(view.graph, catalog)
+            catalog = SimulationCatalog(view.graph, self._scripts)
         catalog.reader = view.reader
         yield catalog
         # Not after an exception: what it holds may be incomplete.

@@ -114,9 +114,8 @@ class _Comparing:
         """A job that only runs a query is compared as SQL is."""
         if now is None or process.script is None or not (job.sql and now.sql):
             return False
-        dialect = process.script.dialect_name
-        dialect = "" if dialect == "dialect" else dialect
-        scripts = [JobScript(text, dialect or None) for text in (job.sql, now.sql)]
+        dialect = process.script.named_dialect
+        scripts = [JobScript(text, dialect) for text in (job.sql, now.sql)]
         self.found.queries.append(QueryEdit(process._replace(path=now.path), *scripts))
         return True
 

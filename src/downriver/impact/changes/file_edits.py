@@ -141,8 +141,7 @@ def _take_code(code: CodeEdits, found: FileEdits) -> None:
 
 def _take(pair: FilePair, process: Process, found: FileEdits) -> None:
     """Compare the code of a job; what it alters besides filling its tables is a change as well."""
-    dialect = process.script.dialect_name if process.script is not None else ""
-    named = None if dialect in ("", "dialect") else dialect
+    named = process.script.named_dialect if process.script is not None else None
     base, head = (JobScript(text or "", named) for text in (pair.base, pair.head))
     found.by_process[process.key] = ScriptEdit(
         process._replace(path=pair.path, code=None), base, head

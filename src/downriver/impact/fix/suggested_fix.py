@@ -175,7 +175,7 @@ class _Fixing:
         if text == edit.head.sql:
             self._lost.setdefault(effect.consumer, "no one place in its file is the right one")
             return False
-        head = JobScript(text, _dialect(edit.head))
+        head = JobScript(text, edit.head.named_dialect)
         self._edits[process.key] = edit._replace(head=head)
         self._lost.pop(effect.consumer, None)
         return True
@@ -184,7 +184,7 @@ class _Fixing:
         text = self._read(process)
         if text is None or process.script is None:
             return None
-        script = JobScript(text, _dialect(process.script))
+        script = JobScript(text, process.script.named_dialect)
         return ScriptEdit(process._replace(code=None), script, script)
 
     def _replacements(self, edit: ScriptEdit) -> Iterator[TextEdit]:
@@ -192,7 +192,7 @@ class _Fixing:
         process = edit.process._replace(script=edit.head)
         tables = BoundTables(process, self._world, deltas)
         reading = edit.head.read(tables)
-        for problem in reading.problems.values():
+        for problem in reading.problems():
             renamed = self._renamed(problem.name, process, deltas)
             if problem.kind != "missing_column" or problem.node is None or renamed is None:
                 continue
@@ -302,10 +302,6 @@ class _Fixing:
 
 def _is_mendable(effect: Effect) -> bool:
     return effect.outcome in (Outcome.FAILS, Outcome.LOSES, Outcome.CHANGES)
-
-
-def _dialect(script: JobScript) -> str | None:
-    return None if script.dialect_name == "dialect" else script.dialect_name
 
 
 def _reads_table(node: exp.Expression, reading: BoundScript, dataset: int) -> bool:

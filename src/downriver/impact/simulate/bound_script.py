@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from downriver.capture.sql.script import RESULT
 from downriver.impact.simulate.delta import CatalogColumn, shape_of
-from downriver.impact.simulate.job_script import RESULT, ScriptOutput, TableShape
+from downriver.impact.simulate.job_script import ScriptOutput, TableShape
 from downriver.model.verdicts import Reference
 
 if TYPE_CHECKING:
@@ -166,12 +167,12 @@ class BoundScript:
         self.found: ScriptReading = process.script.read(self.tables)
         self._types_checked = False
         self.lookups: dict[tuple[int, str], list[ColumnLookup]] = defaultdict(list)
-        for lookup in self.found.heard.lookups:
+        for lookup in self.found.names.lookups:
             for table, column in lookup.bases:
                 node = self.tables.node(table)
                 if node is not None:
                     self.lookups[(node, column.casefold())].append(lookup)
-        starred = (self.tables.node(table) for table in self.found.heard.starred)
+        starred = (self.tables.node(table) for table in self.found.names.starred)
         self.starred = {node for node in starred if node is not None}
         named = (self.tables.node(table) for table in self.found.inputs)
         self.inputs = {node for node in named if node is not None}
@@ -200,13 +201,13 @@ class BoundScript:
     def check_types(self) -> None:
         """Note what is wrong with types already, so that only what is new counts."""
         if not self._types_checked:
-            self.found.heard.check_types(self.script.nodes)
+            self.found.types.check_types(self.script.nodes)
             self._types_checked = True
 
     @property
     def understood(self) -> bool:
         """True when every statement could be read."""
-        return bool(self.script.statements) and not self.found.heard.unread
+        return bool(self.script.trees) and not self.found.names.unread
 
 
 def type_text(kind: ColumnType) -> str:

@@ -15,7 +15,7 @@ from downriver.impact.labels import read_job_type, read_owners, read_string, rea
 from downriver.impact.simulate.bound_script import BoundScript
 from downriver.impact.simulate.delta import CatalogColumn
 from downriver.impact.simulate.edge_simulation import ColumnEdgeLoader, JobColumnEdge
-from downriver.impact.simulate.job_script import JobScript
+from downriver.impact.simulate.job_script import JobScript, ScriptCache
 from downriver.model.answers import BlindSpot
 from downriver.model.facts import EdgeKind
 from downriver.model.ids import DatasetId
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from downriver.store import CatalogReader
 
 _INCREMENTAL = re.compile(r"materialized\s*[=:]\s*['\"]incremental['\"]|is_incremental\s*\(")
-
-
-_SCRIPTS_KEPT = 50_000
 
 
 class CatalogDataset(NamedTuple):
@@ -79,12 +76,14 @@ class ConsumerSummary(NamedTuple):
 
 
 class SimulationCatalog:
-    """One state of a store. Set `reader` to an open view of that state before asking."""
+    """The catalog at one state of a store. One question uses it at a time.
 
-    def __init__(self, graph: GraphSnapshot, before: SimulationCatalog | None = None) -> None:
+    `reader` is an open view of that state; the owner sets it for each question.
+    """
+
+    def __init__(self, graph: GraphSnapshot, scripts: ScriptCache) -> None:
         self._graph = graph
-        # Parsed SQL outlives the state of a store: most of it is the same in the next one.
-        self._scripts: dict[tuple[str, str], JobScript] = before._scripts if before else {}
+        self._scripts = scripts
         self.reader: CatalogReader | None = None
         self._datasets: dict[int, CatalogDataset] = {}
         self._fields: dict[int, tuple[CatalogColumn, ...] | None] = {}
@@ -266,7 +265,7 @@ class SimulationCatalog:
             self._read.nodes.by_ids([job])[job],
             self._ends(job, leaving=False),
             self._ends(job, leaving=True),
-            self._script(sql, dialect) if sql else None,
+            self._scripts.get(sql, dialect) if sql else None,
             code,
             (code.path if code is not None else "")
             or read_string(facets.get("sourceCodeLocation"), "path"),
@@ -275,14 +274,6 @@ class SimulationCatalog:
             read_tags(facets.get("tags"))[0],
             bool(_INCREMENTAL.search(raw)),
         )
-
-    def _script(self, sql: str, dialect: str) -> JobScript:
-        known = self._scripts.get((sql, dialect))
-        if known is None:
-            if len(self._scripts) >= _SCRIPTS_KEPT:
-                self._scripts.clear()
-            known = self._scripts[(sql, dialect)] = JobScript(sql, dialect or None)
-        return known
 
     def _ends(self, job: int, *, leaving: bool) -> tuple[int, ...]:
         kind = EdgeKind.WRITES if leaving else EdgeKind.READS

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from typing_extensions import assert_never
 
 from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.impact.simulate.column_types import compare_types
@@ -31,11 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from downriver.impact.simulate.catalog import SimulationCatalog
-
-
-def assert_never(value: NoReturn) -> NoReturn:
-    """Fail: the type checker proves that no value gets here (Python 3.10 has no such function)."""
-    raise AssertionError(f"unhandled: {value!r}")
 
 
 Trail = tuple[str, ...]  # the columns that lead from the change to here

@@ -1,44 +1,46 @@
-"""The SQL of one job, parsed once, and read under any schemas: what resolves, what comes out."""
+"""The SQL of one job: parsed once, and read under any table schemas."""
 
 from __future__ import annotations
 
 from functools import cached_property
+from threading import Lock
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sqlglot import exp
 
-from downriver.capture.sql.catalog import TemporaryTables
-from downriver.capture.sql.limits import Budget, OverLimitError, SqlLimits
+from downriver.capture.sql.limits import Budget, SqlLimits
 from downriver.capture.sql.query.names import DialectNames
-from downriver.capture.sql.query.walker import QueryWalker
+from downriver.capture.sql.script import RESULT, Script
 from downriver.capture.sql.script_parser import ScriptParser
-from downriver.capture.sql.statements.context import StatementContext
-from downriver.capture.sql.statements.dispatch import read_statement
 from downriver.capture.sql.templates.jinja import Template, is_template, render_template
 from downriver.capture.sql.text.dialect import get_dialect, guess_dialect
 from downriver.columns.dependencies import NOTHING, Deps, TableName
 from downriver.columns.relations import Column, Relation, Star
-from downriver.impact.simulate.column_types import CHECKED
-from downriver.impact.simulate.resolution import ResolutionRecorder, SqlProblem
+from downriver.impact.simulate.column_types import CHECKED, UNKNOWN
+from downriver.impact.simulate.resolution import ResolutionRecorder
+from downriver.impact.simulate.script_types import ScriptTypes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sqlglot.dialects.dialect import Dialect
 
+    from downriver.capture.sql.catalog import TemporaryTables
+    from downriver.capture.sql.listener import ScriptFault, StatementReading
     from downriver.capture.sql.statements.context import StatementEffect, TableWrite
+    from downriver.capture.sql.text.parse import ScriptStatement
     from downriver.impact.simulate.column_types import ColumnType
+    from downriver.impact.simulate.resolution import SqlProblem
 
-RESULT: TableName = ("",)  # what a query returns: a dbt model's table, a dashboard's numbers
 _REPLACING = frozenset({"CREATE TABLE AS", "CREATE VIEW", "SELECT INTO", "CLONE", "SELECT"})
-_FAULTS = (AttributeError, IndexError, KeyError, TypeError, ValueError, AssertionError)
-_LIMITS = SqlLimits(seconds=10**9)  # a script is kept and read again: only the steps are limited
+_LIMITS = SqlLimits(seconds=10**9)  # a script is cached and read again: only steps are limited
+_SCRIPTS_KEPT = 50_000
 _FEWER_VALUES_ALLOWED = frozenset({"postgres", "redshift", "sqlite"})
 
 
 class TableShape(NamedTuple):
-    """The columns a table has at one moment; an open one has others too, except those `without`."""
+    """The columns of a table. An `open` one has other columns too, except those in `without`."""
 
     columns: Sequence[str] = ()
     types: Mapping[str, str] = MappingProxyType({})
@@ -49,10 +51,10 @@ class TableShape(NamedTuple):
 
 
 class TableSchemas(Protocol):
-    """Tells the shape of tables, as SQL names them."""
+    """The shapes of tables, by their names in SQL."""
 
     def shape(self, table: TableName) -> TableShape:
-        """Return what is known of a table."""
+        """Return what is known about a table."""
 
 
 class ScriptColumn(NamedTuple):
@@ -79,38 +81,38 @@ class ScriptOutput(NamedTuple):
 
 
 class ScriptReading(NamedTuple):
-    """What a script says under some schemas."""
+    """The names, types and outputs of a script under some schemas."""
 
-    heard: ResolutionRecorder
+    names: ResolutionRecorder
+    types: ScriptTypes
     outputs: list[ScriptOutput]
     inputs: frozenset[TableName]
 
-    def under(self, tables: TableSchemas) -> ScriptReading:
-        """Return what the script says when only types are different: nothing resolves anew."""
-        heard = self.heard.under(tables)
+    def with_types(self, types: ScriptTypes) -> ScriptReading:
+        """Return the same reading with other types of columns: every name means the same."""
         outputs = [
             output._replace(
-                columns=[c._replace(type=heard.type_of_deps(c.deps)) for c in output.columns]
+                columns=[c._replace(type=types.type_of_deps(c.deps)) for c in output.columns]
             )
             for output in self.outputs
         ]
-        return ScriptReading(heard, outputs, self.inputs)
+        return ScriptReading(self.names, types, outputs, self.inputs)
 
-    @property
-    def problems(self) -> dict[tuple[str, int], SqlProblem]:
-        """What would end in an error."""
-        return self.heard.problems
+    def problems(self) -> Iterator[SqlProblem]:
+        """Yield what would end in an error."""
+        yield from self.names.problems
+        yield from self.types.problems
 
-
-class ParsedStatement(NamedTuple):
-    """A parsed statement and the first line it stands on."""
-
-    tree: exp.Expression
-    line: int
+    def has_problem(self, problem: SqlProblem) -> bool:
+        """Tell whether this reading has the same problem at the same place."""
+        return problem in self.names.problems or problem in self.types.problems
 
 
 class JobScript:
-    """One job's SQL. `unread` says which statements could not be parsed."""
+    """The SQL of one job. It does not change after it was parsed, so that threads can share it.
+
+    `unread` describes the statements that could not be parsed.
+    """
 
     def __init__(self, sql: str, dialect: str | None) -> None:
         budget = Budget(SqlLimits())
@@ -122,145 +124,147 @@ class JobScript:
             texts = rendered.texts
             self.unread += [spot.message for spot in rendered.blind_spots]
         self.texts = texts
-        name = dialect or guess_dialect(texts[-1])
-        self.dialect: Dialect = get_dialect(name)
-        self.dialect_name = type(self.dialect).__name__.lower()
-        self._scripts = [list(self._parse(text, budget)) for text in texts]
+        self.dialect: Dialect = get_dialect(dialect or guess_dialect(texts[-1]))
+        self._names = DialectNames(self.dialect)
+        self.dialect_name = self._names.dialect_name
+        self._variables: set[str] = set()
+        self._scripts = [self._parse(text, budget) for text in texts]
+
+    def _parse(self, text: str, budget: Budget) -> list[ScriptStatement]:
+        parser = ScriptParser(self.dialect, budget)
+        statements = list(parser.read(text))
+        for statement in statements:
+            for spot in statement.blind_spots:
+                self.unread.append(f"line {spot.line or statement.line}: {spot.message}")
+        self._variables |= set(parser.variables)
+        return statements
 
     @property
-    def statements(self) -> list[ParsedStatement]:
-        """Every statement, of each way the template can be rendered."""
-        return [statement for script in self._scripts for statement in script]
+    def named_dialect(self) -> str | None:
+        """The name of the dialect, None for the general one."""
+        return None if self.dialect_name == "dialect" else self.dialect_name
 
-    def _parse(self, text: str, budget: Budget) -> Iterable[ParsedStatement]:
-        reader = ScriptParser(self.dialect, budget)
-        for parsed in reader.read(text):
-            for spot in parsed.blind_spots:
-                self.unread.append(f"line {spot.line or parsed.line}: {spot.message}")
-            if parsed.tree is not None:
-                yield ParsedStatement(parsed.tree, parsed.line)
-        self._variables = set(reader.variables)
+    @cached_property
+    def trees(self) -> list[exp.Expression]:
+        """Every parsed statement, of each way the template can be rendered."""
+        statements = (statement for script in self._scripts for statement in script)
+        return [statement.tree for statement in statements if statement.tree is not None]
 
     def read(self, tables: TableSchemas, *, typed: bool = True) -> ScriptReading:
-        """Read every statement in order, under these schemas; types cost time of their own."""
-        heard = ResolutionRecorder(self.dialect, tables, typed=typed)
-        outputs: list[ScriptOutput] = []
-        inputs: set[TableName] = set()
-        for script in self._scripts:
-            reading = _Reading(self, tables, heard)
-            for statement in script:
-                outputs += reading.statement(statement.tree)
-            inputs |= reading.inputs
-        return ScriptReading(heard, outputs, frozenset(inputs))
+        """Read every statement under these schemas. Without `typed`, outputs have no types."""
+        names = _JobReader(self.dialect_name, tables, typed=typed)
+        for statements in self._scripts:
+            reader = _ReaderTables(tables, names)
+            variables = self._variables
+            Script(self._names, reader, Budget(_LIMITS), names, variables=variables).read(
+                statements
+            )
+        return ScriptReading(names, names.types, names.outputs, frozenset(names.inputs))
 
-    @property
-    def variables(self) -> set[str]:
-        """Names that are no columns."""
-        return self._variables
+    def types_under(self, reading: ScriptReading, tables: TableSchemas) -> ScriptTypes:
+        """Return the types of a reading under other schemas."""
+        return ScriptTypes(reading.names, tables, self.dialect_name)
 
     @cached_property
     def nodes(self) -> list[exp.Expression]:
-        """Every part of every statement that cares for the types it is given."""
-        return [
-            node
-            for statement in self.statements
-            for node in statement.tree.walk()
-            if isinstance(node, CHECKED)
-        ]
+        """Every expression whose operands must have certain types."""
+        return [node for tree in self.trees for node in tree.walk() if isinstance(node, CHECKED)]
 
     @cached_property
-    def plain(self) -> bool:
-        """True of one statement with one SELECT over tables, and nothing inside it."""
-        if len(self.statements) != 1:
+    def is_plain(self) -> bool:
+        """Whether the script is one SELECT over tables without subqueries."""
+        if len(self.trees) != 1:
             return False
-        tree = self.statements[0].tree
+        (tree,) = self.trees
         return (
             sum(1 for _ in tree.find_all(exp.Query)) == 1
             and tree.find(exp.Lateral, exp.Unnest, exp.Pivot, exp.Lambda, exp.Columns) is None
             and not any(join.args.get("method") for join in tree.find_all(exp.Join))
         )
 
-    @cached_property
-    def pass_(self) -> _Pass:
-        """What walks the statements; kept, for it has learned how names are spelled."""
-        return _Pass(self)
+
+class ScriptCache:
+    """Parsed SQL by text and dialect. Questions of all threads and store states share it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._scripts: dict[tuple[str, str], JobScript] = {}
+
+    def get(self, sql: str, dialect: str) -> JobScript:
+        """Return a script; two threads may parse the same text at once."""
+        key = (sql, dialect)
+        known = self._scripts.get(key)
+        if known is None:
+            known = JobScript(sql, dialect or None)
+            with self._lock:
+                if len(self._scripts) >= _SCRIPTS_KEPT:
+                    self._scripts.clear()
+                known = self._scripts.setdefault(key, known)
+        return known
 
 
-class _Pass:
-    """A walker over one script's statements, for whatever reading is under way."""
+class _ReaderTables:
+    """The tables of one reading: those of the schemas, and those that the script replaces."""
 
-    def __init__(self, script: JobScript) -> None:
-        self._reading: _Reading | None = None
-        self.views = _Views()
-        self._budget = Budget(_LIMITS)
-        self.walker = QueryWalker(
-            DialectNames(script.dialect), self._columns_of, self.views.get, self._budget
-        )
-        self.walker.variables = script.variables
-
-    def begin(
-        self, reading: _Reading, views: tuple[dict[TableName, Relation], TableSchemas]
-    ) -> QueryWalker:
-        """Forget the statement before, and walk for this reading."""
-        self._reading = reading
-        self.views.begin(*views)
-        self._budget.renew()
-        self.walker.inputs = {}
-        self.walker.blind_spots = []
-        return self.walker
-
-    def _columns_of(self, table: TableName) -> Sequence[str] | None:
-        assert self._reading is not None  # noqa: S101
-        return self._reading.columns_of(table)
-
-
-class _Reading:
-    """One pass over a script: what earlier statements made, later ones use."""
-
-    def __init__(self, script: JobScript, tables: TableSchemas, heard: ResolutionRecorder) -> None:
-        self._script = script
+    def __init__(self, tables: TableSchemas, reader: _JobReader) -> None:
         self._tables = tables
-        self._heard = heard
-        self._temporary = TemporaryTables(script.dialect)
-        self.inputs: set[TableName] = set()
-
-    def statement(self, tree: exp.Expression) -> list[ScriptOutput]:
-        walker = self._script.pass_.begin(self, (self._temporary.relations, self._tables))
-        walker.listener = self._heard
-        context = StatementContext(walker, self.columns_of, self._temporary.relations)
-        try:
-            effect = read_statement(tree, context)
-        except (RecursionError, OverLimitError, *_FAULTS):
-            self._heard.unread = True
-            return []
-        if effect is None:
-            return []
-        self.inputs.update(walker.inputs)
-        self.inputs.update(self._script.pass_.views.opened)
-        self._check_writes(tree, effect)
-        return self._outputs(effect)
+        self._reader = reader
 
     def columns_of(self, table: TableName) -> Sequence[str] | None:
         """Return the columns of a table, None when they are not all known."""
         shape = self._tables.shape(table)
         if shape.gone:
-            self._heard.missing_table(table)
+            self._reader.missing_table(table)
             return None
         return None if shape.open else shape.columns
 
-    def _outputs(self, effect: StatementEffect) -> list[ScriptOutput]:
-        written = list(effect.written)
-        if effect.result is not None:
-            written.append(_as_written(effect.result))
-        if effect.lifecycle is not None:
-            return []
-        kept = self._temporary.keep(effect, written)
-        replaces = effect.kind in _REPLACING
-        for one in kept if replaces and effect.result is None else ():
-            # Later statements of the script see through what it makes itself.
-            self._temporary.relations[one.table] = Relation(list(one.columns), dict(one.rows))
-        is_view = effect.kind == "CREATE VIEW"
-        return [self._output(one, replaces, is_view) for one in map(self._named_once, kept)]
+    def find_relation(self, table: TableName) -> Relation | None:
+        """Return an open table of which some columns are known not to exist."""
+        shape = self._tables.shape(table)
+        if shape.open and shape.without:
+            self._reader.inputs.add(table)
+            return Relation([Star(table, shape.without)], NOTHING)
+        return None
+
+    def apply(
+        self, effect: StatementEffect, writes: Sequence[TableWrite], temporary: TemporaryTables
+    ) -> None:
+        """Let later statements read through the tables that this one replaces."""
+        if effect.kind in _REPLACING and effect.result is None and effect.lifecycle is None:
+            for write in writes:
+                relation = Relation(list(write.columns), dict(write.rows))
+                temporary.relations[write.table] = relation
+
+
+class _JobReader(ResolutionRecorder):
+    """Collects the outputs of a script, and the writes that a database would reject."""
+
+    def __init__(self, dialect_name: str, tables: TableSchemas, *, typed: bool) -> None:
+        super().__init__(dialect_name)
+        self._tables = tables
+        self._typed = typed
+        self.types = ScriptTypes(self, tables, dialect_name)
+        self.outputs: list[ScriptOutput] = []
+        self.inputs: set[TableName] = set()
+
+    def fault(self, statement: ScriptStatement, fault: ScriptFault) -> None:
+        """Record that a statement could not be read."""
+        self.unread = True
+
+    def statement(self, reading: StatementReading) -> None:
+        """Record the inputs and outputs of a statement."""
+        effect, tree = reading.effect, reading.statement.tree
+        if effect is None or tree is None:
+            return
+        self.inputs.update(reading.inputs)
+        if effect.kind in ("INSERT", "UPDATE", "MERGE"):
+            self._check_writes(tree, effect, reading.lasting_writes)
+        if effect.lifecycle is None:
+            replaces, is_view = effect.kind in _REPLACING, effect.kind == "CREATE VIEW"
+            self.outputs += [
+                self._output(self._named_once(write), replaces, is_view)
+                for write in reading.lasting_writes
+            ]
 
     def _named_once(self, written: TableWrite) -> TableWrite:
         """Two columns of one name: DuckDB numbers the later ones, others refuse."""
@@ -274,15 +278,13 @@ class _Reading:
                     item = item.with_name(f"{item.name}_{seen[name]}")
             columns.append(item)
         twice = [name for name, count in seen.items() if count]
-        if twice and written.table != RESULT and self._script.dialect_name != "duckdb":
-            self._heard.problems.setdefault(
-                ("duplicate", hash(twice[0])), SqlProblem("duplicate", None, twice[0])
-            )
+        if twice and written.table != RESULT and self._dialect_name != "duckdb":
+            self.problems.add("duplicate", None, twice[0])
         return written._replace(columns=columns)
 
     def _output(self, written: TableWrite, replaces: bool, is_view: bool) -> ScriptOutput:
         columns = [
-            ScriptColumn(item.name, item.deps, self._heard.type_of_column(item))
+            ScriptColumn(item.name, item.deps, self._type_of(item))
             for item in written.columns
             if isinstance(item, Column)
         ]
@@ -291,19 +293,20 @@ class _Reading:
             written.table, columns, written.rows, bool(stars), replaces, stars, is_view
         )
 
-    # What a database refuses to write
+    def _type_of(self, column: Column) -> ColumnType:
+        return self.types.type_of_column(column) if self._typed else UNKNOWN
 
-    def _check_writes(self, tree: exp.Expression, effect: StatementEffect) -> None:
-        if effect.kind not in ("INSERT", "UPDATE", "MERGE"):
-            return
-        for written in effect.written:
-            if written.table in self._temporary.relations:
-                continue
-            shape = self._tables.shape(written.table)
+    # Writes that a database would reject
+
+    def _check_writes(
+        self, tree: exp.Expression, effect: StatementEffect, writes: Sequence[TableWrite]
+    ) -> None:
+        for write in writes:
+            shape = self._tables.shape(write.table)
             if shape.gone:
-                self._heard.missing_table(written.table)
+                self.missing_table(write.table)
             elif not shape.open:
-                self._check_target(tree, effect, written, shape)
+                self._check_target(tree, effect, write, shape)
 
     def _check_target(
         self, tree: exp.Expression, effect: StatementEffect, written: TableWrite, shape: TableShape
@@ -316,48 +319,22 @@ class _Reading:
         if by_position:
             if not is_open and not self._fits(len(names), len(shape.columns)):
                 message = f"{len(names)} columns for the {len(shape.columns)} of the table"
-                self._heard.problem("arity", tree, message)
+                self.problems.add("arity", tree, message)
             return
         if listed and not is_open and len(names) != len(tree.this.expressions):
-            self._heard.problem("arity", tree, f"{len(names)} values for the columns listed")
+            self.problems.add("arity", tree, f"{len(names)} values for the columns listed")
         for name in names:
             if name.casefold() not in known:
-                self._heard.problem("missing_column", _written_node(tree, name), name)
+                self.problems.add("missing_column", _written_node(tree, name), name)
         filled = {name.casefold() for name in names}
         if effect.kind == "INSERT" and not is_open:
             for column in sorted(shape.required - filled):
-                self._heard.problem("required", tree, column)
+                self.problems.add("required", tree, column)
 
     def _fits(self, given: int, wanted: int) -> bool:
-        if self._script.dialect_name in _FEWER_VALUES_ALLOWED:
+        if self._dialect_name in _FEWER_VALUES_ALLOWED:
             return given <= wanted
         return given == wanted
-
-
-class _Views(dict[TableName, Relation]):
-    """Tables that are seen through, and open ones of which some columns are known to be gone."""
-
-    def begin(self, temporary: dict[TableName, Relation], tables: TableSchemas) -> None:
-        """Look at these tables from now on."""
-        self._temporary = temporary
-        self._tables = tables
-        self.opened: set[TableName] = set()
-
-    def get(self, table: TableName, default: object = None) -> Relation | None:  # type: ignore[override]
-        relation = self._temporary.get(table)
-        if relation is not None:
-            return relation
-        shape = self._tables.shape(table)
-        if shape.open and shape.without:
-            self.opened.add(table)
-            return Relation([Star(table, shape.without)], NOTHING)
-        return None
-
-
-def _as_written(result: Relation) -> TableWrite:
-    from downriver.capture.sql.statements.context import TableWrite
-
-    return TableWrite(RESULT, result.items, result.rows)
 
 
 def _written_node(tree: exp.Expression, name: str) -> exp.Expression:

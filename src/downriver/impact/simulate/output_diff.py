@@ -37,7 +37,7 @@ class QueryNormalForm:
     """The columns of each output as expressions over base tables, and what decides its rows."""
 
     def __init__(self, script: JobScript, reading: ScriptReading, renamed: Renamed) -> None:
-        self._heard = reading.heard
+        self._names = reading.names
         self._renamed = renamed
         self._constants = dict(_constants(script))
         self._rows = tuple(sorted(self._conditions(script)))
@@ -50,7 +50,7 @@ class QueryNormalForm:
     def columns(self, output: ScriptOutput) -> dict[str, str]:
         """Return what each column of an output is computed by."""
         return {
-            name: self._heard.told(column.deps, self.tell, self._renamed)
+            name: self._names.told(column.deps, self.tell, self._renamed)
             if column.deps
             else self._constants.get(name, "")
             for column in output.columns
@@ -58,8 +58,8 @@ class QueryNormalForm:
         }
 
     def _conditions(self, script: JobScript) -> Iterator[str]:
-        for statement in script.statements:
-            for node in statement.tree.walk():
+        for tree in script.trees:
+            for node in tree.walk():
                 yield from self._condition(node)
 
     def _condition(self, node: exp.Expression) -> Iterator[str]:
@@ -79,7 +79,7 @@ class QueryNormalForm:
                 if clause is None or (part == "order" and not node.args.get("limit")):
                     continue
                 yield f"{part} {self.tell(clause)}"
-        elif isinstance(node, exp.Table) and self._heard.is_base(str(node.name)):
+        elif isinstance(node, exp.Table) and self._names.is_base(str(node.name)):
             yield f"FROM {node.name.casefold()}"
 
     def tell(self, node: object, depth: int = 0) -> str:
@@ -91,7 +91,7 @@ class QueryNormalForm:
         if depth > _DEEPEST:
             return str(node.sql()).casefold()
         if isinstance(node, exp.Column):
-            return self._heard.told_column(
+            return self._names.told_column(
                 node, lambda inner: self.tell(inner, depth + 1), self._renamed
             )
         if isinstance(node, exp.Literal):
@@ -112,8 +112,8 @@ class QueryNormalForm:
 
 def _constants(script: JobScript) -> Iterator[tuple[str, str]]:
     """Yield the columns that depend on nothing, which dependencies cannot tell apart."""
-    for statement in script.statements:
-        for select in statement.tree.find_all(exp.Select):
+    for tree in script.trees:
+        for select in tree.find_all(exp.Select):
             for item in select.expressions:
                 if item.find(exp.Column) is None:
                     yield str(item.alias_or_name).casefold(), item.unalias().sql().casefold()
@@ -316,7 +316,7 @@ class OutputComparison:
         )
         if rows is not None:
             delta.rows = rows.trail
-        elif after.heard.natural != self._reading.found.heard.natural:
+        elif after.names.natural != self._reading.found.names.natural:
             delta.rows = self._influence.any_trail(node, "")
         return delta
 

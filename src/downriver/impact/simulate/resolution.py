@@ -1,8 +1,7 @@
-"""What a walk over SQL looks up, kept: references, what does not resolve, and types."""
+"""The names that a reading of SQL looks up: what they mean, and which do not resolve."""
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
@@ -10,25 +9,13 @@ from sqlglot import exp
 from downriver.capture.sql.listener import ScriptListener
 from downriver.columns.dependencies import NOTHING, DependencyKind, Deps, TableName
 from downriver.columns.relations import Column, Star
-from downriver.impact.simulate.column_types import (
-    UNKNOWN,
-    ColumnType,
-    check_call,
-    check_joined,
-    common_type,
-    literal_type,
-    parse_type,
-    result_type,
-)
+from downriver.impact.simulate.identity_map import IdentityMap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from sqlglot.dialects.dialect import Dialect
+    from collections.abc import Callable, Iterator, Sequence
 
     from downriver.capture.sql.query.scope import QueryScope
     from downriver.columns.relations import Relation
-    from downriver.impact.simulate.job_script import TableSchemas
 
 
 _ALIASES_IN_WHERE = frozenset({"duckdb", "snowflake", "clickhouse", "teradata", "sqlite"})
@@ -50,30 +37,58 @@ class ColumnLookup(NamedTuple):
     bases: tuple[tuple[TableName, str], ...]
 
 
+class SqlProblems:
+    """What a database would reject in one script, each place once for each kind."""
+
+    def __init__(self) -> None:
+        self._found: list[SqlProblem] = []
+        self._places: dict[str, IdentityMap[exp.Expression, SqlProblem]] = {}
+        self._names: set[tuple[str, str]] = set()  # of problems without a place
+
+    def __iter__(self) -> Iterator[SqlProblem]:
+        return iter(self._found)
+
+    def __contains__(self, problem: SqlProblem) -> bool:
+        if problem.node is None:
+            return (problem.kind, problem.name) in self._names
+        return problem.node in self._places.get(problem.kind, IdentityMap())
+
+    def add(self, kind: str, node: exp.Expression | None, name: str) -> None:
+        """Add a problem, unless it is known at this place."""
+        problem = SqlProblem(kind, node, name)
+        if problem in self:
+            return
+        self._found.append(problem)
+        if node is None:
+            self._names.add((kind, name))
+        else:
+            self._places.setdefault(kind, IdentityMap())[node] = problem
+
+
 class ResolutionRecorder(ScriptListener):
-    """Keeps what one reading of a script says."""
+    """Records the names that one reading of a script looks up, and those that do not resolve."""
 
     trusts_schemas = True
 
-    def __init__(self, dialect: Dialect, tables: TableSchemas, *, typed: bool) -> None:
-        self._typed = typed
-        self._dialect_name = type(dialect).__name__.lower()
-        self._tables = tables
+    def __init__(self, dialect_name: str) -> None:
+        self._dialect_name = dialect_name
         self.lookups: list[ColumnLookup] = []
-        self.problems: dict[tuple[str, int], SqlProblem] = {}
-        self.plain_names: set[str] = set()  # that no table name stands before
+        self.problems = SqlProblems()
+        self.plain_names: set[str] = set()  # of columns without a table name
         self.starred: set[TableName] = set()
         self.unread = False
-        self.natural: dict[int, tuple[str, ...]] = {}  # the columns each NATURAL JOIN is by
-        self._joined: list[tuple[exp.Expression, Column, Column]] = []  # by USING and NATURAL
-        # A column's dependencies are one object wherever the column goes: it tells who it is.
-        self._nodes: dict[int, exp.Expression] = {}
-        self._types: dict[int, ColumnType] = {}
-        self._found: dict[int, Column] = {}
-        self._united: dict[int, list[Column]] = {}
-        self._alive: list[Deps] = []
+        self.natural: list[tuple[str, ...]] = []  # the columns of each NATURAL JOIN
+        self.joined: list[tuple[exp.Expression, Column, Column]] = []  # by USING and NATURAL
+        # The dependencies of a column are one object wherever the column is used.
+        self.nodes: IdentityMap[Deps, exp.Expression] = IdentityMap()
+        self.branches: IdentityMap[Deps, list[Column]] = IdentityMap()
+        self._found: IdentityMap[exp.Expression, Column] = IdentityMap()
 
-    # What the walk tells
+    def find(self, node: exp.Expression) -> Column | None:
+        """Return the column that a reference means."""
+        return self._found.get(node)
+
+    # Names, while a statement is read
 
     def column(self, node: exp.Expression, scope: QueryScope, found: Column | None) -> None:
         """Keep a lookup, and note when it finds nothing or too much."""
@@ -82,11 +97,11 @@ class ResolutionRecorder(ScriptListener):
         if len(parts) == 1:
             self.plain_names.add(name.casefold())
             if _is_ambiguous(name, scope):
-                self.problem("ambiguous", node, name)
+                self.problems.add("ambiguous", node, name)
         if found is None or self._is_alias_too_early(node, name, scope):
-            self.problem("missing_column", node, name)
+            self.problems.add("missing_column", node, name)
             return
-        self._found[id(node)] = found
+        self._found[node] = found
         bases = tuple(
             (table, column)
             for (table, column, kind, _) in found.deps
@@ -115,9 +130,9 @@ class ResolutionRecorder(ScriptListener):
         left = [column for side in before if (column := side.find(text)) is not None]
         right = joined.find(text)
         if not left or right is None:
-            self.problem("missing_column", name, text)
+            self.problems.add("missing_column", name, text)
         elif left:
-            self._joined.append((name, left[0], right))
+            self.joined.append((name, left[0], right))
         for column in [*left, *([right] if right is not None else [])]:
             bases = tuple(
                 (t, c) for (t, c, kind, _) in column.deps if kind == DependencyKind.IDENTITY
@@ -132,14 +147,14 @@ class ResolutionRecorder(ScriptListener):
         joined: Relation,
     ) -> None:
         """A NATURAL JOIN is by whatever columns both sides have."""
-        self.natural[id(join)] = tuple(sorted(names))
+        self.natural.append(tuple(sorted(names)))
         if not names and not joined.open and not any(side.open for side in before):
-            self.problem("natural", join, "no column is left to join on")
+            self.problems.add("natural", join, "no column is left to join on")
         for name in names:
             left = next((c for side in before if (c := side.find(name)) is not None), None)
             right = joined.find(name)
             if left is not None and right is not None:
-                self._joined.append((join, left, right))
+                self.joined.append((join, left, right))
         for side in (*before, joined):
             for column in side.columns:
                 self.starred.update(table for table, _, _, _ in column.deps)
@@ -179,13 +194,12 @@ class ResolutionRecorder(ScriptListener):
         elif not is_open or any(
             isinstance(i, Star) and name.casefold() in i.dropped for i in items
         ):
-            self.problem("missing_column", inner, name)
+            self.problems.add("missing_column", inner, name)
 
     def computed(self, node: exp.Expression, column: Column) -> None:
         """Remember what a column is computed by, for its type."""
         if column.deps is not NOTHING and column.deps:
-            self._nodes[id(column.deps)] = node
-            self._alive.append(column.deps)
+            self.nodes[column.deps] = node
 
     def united(self, node: exp.Expression, branches: Sequence[Relation], result: Relation) -> None:
         """The branches of a set operation have as many columns as each other."""
@@ -193,23 +207,15 @@ class ResolutionRecorder(ScriptListener):
             return
         counts = {len(branch.items) for branch in branches}
         if len(counts) > 1:
-            self.problem("arity", node, "queries with different numbers of columns")
+            self.problems.add("arity", node, "queries with different numbers of columns")
             return
         for at, item in enumerate(result.items):
             if isinstance(item, Column) and item.deps:
-                self._united[id(item.deps)] = [branch.columns[at] for branch in branches]
-                self._alive.append(item.deps)
+                self.branches[item.deps] = [branch.columns[at] for branch in branches]
 
     def missing_table(self, table: TableName) -> None:
-        """A table is named that is gone."""
-        name = ".".join(table)
-        self.problems.setdefault(
-            ("missing_table", hash(table)), SqlProblem("missing_table", None, name)
-        )
-
-    def problem(self, kind: str, node: exp.Expression, name: str) -> None:
-        """Note something a database would refuse."""
-        self.problems.setdefault((kind, id(node)), SqlProblem(kind, node, name))
+        """Record a reference to a table that does not exist."""
+        self.problems.add("missing_table", None, ".".join(table))
 
     # Meaning
 
@@ -228,7 +234,7 @@ class ResolutionRecorder(ScriptListener):
         renamed: Callable[[TableName, str], str],
     ) -> str:
         """Return what a column is made of, as text."""
-        found = self._found.get(id(node))
+        found = self._found.get(node)
         if found is None:
             return f"?{str(node.name).casefold()}"
         return self.told(found.deps, tell, renamed)
@@ -240,84 +246,12 @@ class ResolutionRecorder(ScriptListener):
         renamed: Callable[[TableName, str], str],
     ) -> str:
         """Return what has these dependencies: an expression, or the base columns themselves."""
-        node = self._nodes.get(id(deps))
+        node = self.nodes.get(deps)
         if node is not None:
             return tell(node)
         return " | ".join(
             sorted(f"{'.'.join(t)}.{renamed(t, c)}:{int(k)}".casefold() for t, c, k, _ in deps)
         )
-
-    # Types
-
-    def under(self, tables: TableSchemas) -> ResolutionRecorder:
-        """Return the same with tables whose columns have other types, and no other names."""
-        other = copy(self)
-        other._tables = tables
-        other._typed = True
-        other._types = {}
-        other.problems = dict(self.problems)
-        return other
-
-    def type_of_column(self, column: Column) -> ColumnType:
-        """Return a column's type as far as it is known."""
-        return self.type_of_deps(column.deps) if self._typed else UNKNOWN
-
-    def type_of_deps(self, deps: Deps) -> ColumnType:
-        """Return the type of the column that has these dependencies."""
-        key = id(deps)
-        known = self._types.get(key)
-        if known is not None:
-            return known
-        found = self._find_type(key, deps)
-        if deps:
-            self._types[key] = found
-        return found
-
-    def _find_type(self, key: int, deps: Deps) -> ColumnType:
-        branches = self._united.get(key)
-        if branches is not None:
-            return common_type([self.type_of_column(column) for column in branches])
-        node = self._nodes.get(key)
-        return self.type_of(node) if node is not None else self._base_type(deps)
-
-    def _base_type(self, deps: Deps) -> ColumnType:
-        types = []
-        for table, column, kind, _ in deps:
-            if kind != DependencyKind.IDENTITY:
-                return UNKNOWN
-            text = self._tables.shape(table).types.get(column.casefold(), "")
-            types.append(parse_type(text))
-        return common_type(types)
-
-    def type_of(self, node: exp.Expression) -> ColumnType:
-        """Return the type of an expression, noting what has no meaning for the types it has."""
-        if isinstance(node, exp.Column):
-            found = self._found.get(id(node))
-            return UNKNOWN if found is None else self.type_of_column(found)
-        literal = literal_type(node)
-        if literal is not None:
-            return literal
-        if isinstance(node, (exp.Alias, exp.Paren, exp.Distinct, exp.Ordered)) and node.this:
-            return self.type_of(node.this)
-        return result_type(node, self.type_of)
-
-    def check_types(self, nodes: Sequence[exp.Expression]) -> None:
-        """Note every operator and function that is given a type it cannot take."""
-        for node in nodes:
-            complaint = check_call(node, self.type_of, self._dialect_name)
-            if complaint:
-                self.problem("type", node, complaint)
-        self.check_joins()
-
-    def check_joins(self) -> None:
-        """Note where USING and NATURAL compare columns that cannot be compared."""
-        for node, left, right in self._joined:
-            types = self.type_of_column(left), self.type_of_column(right)
-            # Columns that USING names held what can be compared. NATURAL takes what it finds.
-            by_chance = isinstance(node, exp.Join)
-            complaint = check_joined(*types, "" if by_chance else self._dialect_name)
-            if complaint:
-                self.problem("type", node, complaint)
 
 
 def _is_ambiguous(name: str, scope: QueryScope) -> bool:

@@ -23,7 +23,7 @@ from downriver.impact.simulate.output_diff import (
     describe_delta,
     first_trail,
 )
-from downriver.impact.simulate.resolution import SqlProblem
+from downriver.impact.simulate.resolution import SqlProblem, SqlProblems
 from downriver.model.verdicts import Outcome
 
 if TYPE_CHECKING:
@@ -113,20 +113,19 @@ class _Simulation:
 
         In one plain SELECT over tables that are all known, a name means a column of one of them.
         """
-        if not self._script.plain or any(
+        if not self._script.is_plain or any(
             self._reading.tables.shape(table).open for table in self._reading.found.inputs
         ):
             return []
-        found: dict[int, SqlProblem] = {}
+        found = SqlProblems()
         for node in self._reading.inputs:
             delta = self._deltas.get(node)
             for column in delta.columns(*ABSENT) if delta is not None else ():
                 if self._has_elsewhere(column, node):
                     return []
                 for lookup in self._reading.lookups.get((node, column), ()):
-                    problem = SqlProblem("missing_column", lookup.node, lookup.name)
-                    found.setdefault(id(lookup.node), problem)
-        return list(found.values())
+                    found.add("missing_column", lookup.node, lookup.name)
+        return list(found)
 
     def _has_elsewhere(self, column: str, but: int) -> bool:
         tables = self._reading.tables
@@ -138,11 +137,11 @@ class _Simulation:
 
     def _new_problems(self, after: ScriptReading) -> list[SqlProblem]:
         """Return what does not work any more; what never did says more of us than of the SQL."""
-        known = self._reading.found.problems
+        before = self._reading.found
         if self._head is None:
-            return [problem for key, problem in after.problems.items() if key not in known]
-        names = {(problem.kind, problem.name) for problem in known.values()}
-        return [p for p in after.problems.values() if (p.kind, p.name) not in names]
+            return [problem for problem in after.problems() if not before.has_problem(problem)]
+        names = {(problem.kind, problem.name) for problem in before.problems()}
+        return [p for p in after.problems() if (p.kind, p.name) not in names]
 
     # What every reader of a dataset receives, whatever its columns
 
@@ -204,7 +203,7 @@ class _Simulation:
             return True
         if any((node, column) in self._reading.used for column, _ in delta.touches):
             return True
-        plain = self._reading.found.heard.plain_names
+        plain = self._reading.found.names.plain_names
         appeared = [touch.to for touch in delta.columns(DeltaKind.RENAMED).values()]
         appeared += delta.columns(DeltaKind.ADDED)
         return any(name.casefold() in plain for name in appeared)
@@ -217,15 +216,16 @@ class _Simulation:
         retyped = DeltaKind.RETYPED in kinds
         same_names = not kinds.intersection(_RENAMING) and all(d.gone is None for d in near)
         if retyped and same_names and self._head is None:
-            after = self._reading.found.under(tables)
+            found = self._reading.found
+            after = found.with_types(self._script.types_under(found, tables))
         else:
-            by_nature = bool(self._reading.found.heard.natural)
+            by_nature = bool(self._reading.found.names.natural)
             after = self._script.read(tables, typed=retyped or by_nature or self._head is not None)
         if retyped:
             self._reading.check_types()
-            after.heard.check_types(self._script.nodes)
-        if not retyped and after.heard.natural != self._reading.found.heard.natural:
-            after.heard.check_joins()
+            after.types.check_types(self._script.nodes)
+        if not retyped and after.names.natural != self._reading.found.names.natural:
+            after.types.check_joins()
         return after
 
     # It fails, or loses what it reads
@@ -241,8 +241,8 @@ class _Simulation:
     def _references(self, problem: SqlProblem) -> Iterator[Reference]:
         if problem.kind == "missing_table":
             wanted = problem.name.rpartition(".")[2].casefold()
-            for statement in self._script.statements:
-                for table in statement.tree.find_all(exp.Table):
+            for tree in self._script.trees:
+                for table in tree.find_all(exp.Table):
                     if str(table.name).casefold() == wanted:
                         yield locate_reference(self._process, table, problem.name, "")
             return

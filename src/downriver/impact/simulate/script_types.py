@@ -1,0 +1,99 @@
+"""The types of the columns and expressions of a script, under given table schemas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from downriver.columns.dependencies import DependencyKind, Deps
+from downriver.impact.simulate.column_types import (
+    UNKNOWN,
+    ColumnType,
+    check_call,
+    check_joined,
+    common_type,
+    literal_type,
+    parse_type,
+    result_type,
+)
+from downriver.impact.simulate.identity_map import IdentityMap
+from downriver.impact.simulate.resolution import SqlProblems
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from downriver.columns.relations import Column
+    from downriver.impact.simulate.job_script import TableSchemas
+    from downriver.impact.simulate.resolution import ResolutionRecorder
+
+
+class ScriptTypes:
+    """Types of what a script reads and computes. `names` says what each reference means."""
+
+    def __init__(self, names: ResolutionRecorder, tables: TableSchemas, dialect_name: str) -> None:
+        self._names = names
+        self._tables = tables
+        self._dialect_name = dialect_name
+        self._types: IdentityMap[Deps, ColumnType] = IdentityMap()
+        self.problems = SqlProblems()
+
+    def type_of_column(self, column: Column) -> ColumnType:
+        """Return a column's type as far as it is known."""
+        return self.type_of_deps(column.deps)
+
+    def type_of_deps(self, deps: Deps) -> ColumnType:
+        """Return the type of the column that has these dependencies."""
+        known = self._types.get(deps)
+        if known is not None:
+            return known
+        found = self._find_type(deps)
+        if deps:
+            self._types[deps] = found
+        return found
+
+    def _find_type(self, deps: Deps) -> ColumnType:
+        branches = self._names.branches.get(deps)
+        if branches is not None:
+            return common_type([self.type_of_column(column) for column in branches])
+        node = self._names.nodes.get(deps)
+        return self.type_of(node) if node is not None else self._base_type(deps)
+
+    def _base_type(self, deps: Deps) -> ColumnType:
+        types = []
+        for table, column, kind, _ in deps:
+            if kind != DependencyKind.IDENTITY:
+                return UNKNOWN
+            text = self._tables.shape(table).types.get(column.casefold(), "")
+            types.append(parse_type(text))
+        return common_type(types)
+
+    def type_of(self, node: exp.Expression) -> ColumnType:
+        """Return the type of an expression."""
+        if isinstance(node, exp.Column):
+            found = self._names.find(node)
+            return UNKNOWN if found is None else self.type_of_column(found)
+        literal = literal_type(node)
+        if literal is not None:
+            return literal
+        if isinstance(node, (exp.Alias, exp.Paren, exp.Distinct, exp.Ordered)) and node.this:
+            return self.type_of(node.this)
+        return result_type(node, self.type_of)
+
+    def check_types(self, nodes: Sequence[exp.Expression]) -> None:
+        """Note every operator and function that is given a type it cannot take."""
+        for node in nodes:
+            complaint = check_call(node, self.type_of, self._dialect_name)
+            if complaint:
+                self.problems.add("type", node, complaint)
+        self.check_joins()
+
+    def check_joins(self) -> None:
+        """Note where USING and NATURAL compare columns that cannot be compared."""
+        for node, left, right in self._names.joined:
+            types = self.type_of_column(left), self.type_of_column(right)
+            # Columns that USING names held what can be compared. NATURAL takes what it finds.
+            by_chance = isinstance(node, exp.Join)
+            complaint = check_joined(*types, "" if by_chance else self._dialect_name)
+            if complaint:
+                self.problems.add("type", node, complaint)
