@@ -77,7 +77,7 @@ def test_the_action_stops_a_pull_request_that_breaks_someone(checkout: Path) -> 
     (checkout / "stg.sql").write_text(BASE.replace("id, amount", "id"))
     code, printed, written = run_action(checkout)
     assert code == 1
-    assert "::error file=mart.sql,title=mart,line=1::mart: no longer finds amount" in printed
+    assert "::error file=mart.sql,title=mart,line=1::mart: cannot resolve amount" in printed
     assert written["GITHUB_STEP_SUMMARY"].startswith("## ⛔ BLOCKED")
     assert written["GITHUB_OUTPUT"] == "exit-code=1\n"
 

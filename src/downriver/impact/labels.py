@@ -1,4 +1,4 @@
-"""What facets say of a dataset or job besides lineage: its tags, its owners, what kind it is."""
+"""Tags, owners and type of a dataset or job, from its facets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _decoded(body: bytes | None) -> dict[str, Any]:
 
 
 def read_string(body: bytes | None, key: str) -> str:
-    """Return one text of a facet, nothing when it has none."""
+    """Return a string of a facet, empty when there is none."""
     value = _decoded(body).get(key)
     return value if isinstance(value, str) else ""
 
@@ -67,7 +67,7 @@ _JOB_TYPES = {
 
 
 def read_job_type(body: bytes | None) -> str:
-    """Return the word a job goes by among assets, from who runs it and what it is there."""
+    """Return the asset type of a job, from its integration and job type."""
     integration = read_string(body, "integration").upper()
     kind = read_string(body, "jobType").upper()
     known = _JOB_TYPES.get((integration, kind))

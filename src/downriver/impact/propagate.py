@@ -35,7 +35,7 @@ _MANY = 50  # waiting at once: from here on, finding the order costs less than l
 
 
 class Worklist:
-    """Processes that wait, each once. Few are taken by hops, many in the order data flows."""
+    """The processes to evaluate, each once: few by hops, many in the order data flows."""
 
     def __init__(self, world: SimulationCatalog) -> None:
         self._world = world
@@ -47,7 +47,7 @@ class Worklist:
         return bool(self._heap)
 
     def add(self, key: int, hops: int) -> None:
-        """Let a process wait, if it does not yet."""
+        """Add a process, unless it is in the list."""
         if key in self._waiting:
             return
         self._waiting.add(key)
@@ -91,7 +91,7 @@ def _finished_last_first(world: SimulationCatalog, starts: Iterable[int]) -> lis
     return finished[::-1]
 
 
-_MOST_VISITS = 6  # of one process: data that goes in circles comes to rest before
+_MOST_VISITS = 6  # of one process: cycles reach a fixed point before
 
 _SEVERITIES = {
     Outcome.FAILS: EffectSeverity.BREAKING,
@@ -111,7 +111,7 @@ def propagate_changes(
     rewritten: Mapping[int, Process] | None = None,
     unread: Sequence[Unread] = (),
 ) -> Impact:
-    """Return what changes do to everyone downstream of them, and to those who write there.
+    """Return the effects of changes on all processes downstream, and on writers of what changes.
 
     `edits` are processes whose SQL is to change, by key: what they fill then differs is found out.
     `rewritten` are processes as their new code has them; what that changes is among the changes.
@@ -143,9 +143,9 @@ class Propagation:
         self._hops: dict[int, int] = dict.fromkeys(self._deltas, 0)  # of datasets
         self._depth: dict[int, int] = {}  # of processes
         self._results: dict[int, ProcessResult] = {}
-        self._writers: dict[int, ProcessResult] = {}  # of those who write what changes
+        self._writers: dict[int, ProcessResult] = {}  # of writers of what changes
         self._filled: dict[tuple[int, int], Delta] = {}  # by process and dataset
-        self._ask_writers()
+        self._simulate_writers()
         self._spread()
         self._results = {**self._writers, **self._results}
 
@@ -155,9 +155,9 @@ class Propagation:
         return self._deltas
 
     def impact(self) -> Impact:
-        """Return what there is to tell of it."""
-        self._blame_givers()
-        effects = [self._effect(key, result) for key, result in self._hurt()]
+        """Return the effects, and how complete they are."""
+        self._mark_breaking_writers()
+        effects = [self._effect(key, result) for key, result in self._affected()]
         effects.sort(key=_by_weight)
         spots = self._blind_spots()
         changes = [change.change for change in self._changes] + self._found_changes()
@@ -231,7 +231,7 @@ class Propagation:
         return result
 
     def _wake(self, node: int, waiting: Worklist, but: int = 0) -> None:
-        """Let everyone look again who reads a dataset, except a job that reads what it fills."""
+        """Queue the readers of a dataset, except a job that reads what it fills."""
         hops = self._hops[node] + 1
         for key in self._world.consumers(node):
             if key == but:
@@ -270,9 +270,9 @@ class Propagation:
         self._hops[node] = min(self._hops.get(node, hops), hops)
         return known is None or not merged.same_as(known)
 
-    # Those who write where something changes
+    # Writers of changed datasets
 
-    def _ask_writers(self) -> None:
+    def _simulate_writers(self) -> None:
         for node, delta in self._proposal.deltas.items():
             for key in self._world.writers(node):
                 if not _concerns_writers(delta) or key in self._rewritten:
@@ -295,15 +295,15 @@ class Propagation:
                     self._stop_renewing(node, result)
 
     def _stop_renewing(self, node: int, result: ProcessResult) -> None:
-        """Who reads what a failed job fills gets old data."""
+        """Mark a dataset as stale, since a writer of it fails."""
         delta = self._deltas[node] = Delta()
         delta.merge(self._proposal.deltas[node])
         delta.stale = result.trail
 
-    # Who only passes on what others then miss
+    # Processes that run, but break their readers
 
-    def _blame_givers(self) -> None:
-        """A job that runs, but loses a column that others read, breaks them: say so there too."""
+    def _mark_breaking_writers(self) -> None:
+        """Mark jobs that run, but no longer output a column that a reader needs."""
         self._breaking: dict[int, str] = {}
         for key, result in self._results.items():
             if result.outcome is not Outcome.CHANGES:
@@ -314,7 +314,7 @@ class Propagation:
                 if missing and hurt:
                     reader = self._world.card(hurt[0]).name
                     columns = ", ".join(missing)
-                    self._breaking[key] = f"passes on the loss of {columns}, and breaks {reader}"
+                    self._breaking[key] = f"no longer outputs {columns}, which breaks {reader}"
 
     def _broken_readers(self, node: int) -> Iterable[int]:
         for key in self._world.consumers(node):
@@ -322,9 +322,9 @@ class Propagation:
             if result is not None and result.outcome in (Outcome.FAILS, Outcome.LOSES):
                 yield key
 
-    # Telling
+    # Results
 
-    def _hurt(self) -> Iterable[tuple[int, ProcessResult]]:
+    def _affected(self) -> Iterable[tuple[int, ProcessResult]]:
         for key, result in self._results.items():
             is_the_change = key in self._edits and result.outcome is Outcome.CHANGES
             if result.outcome is not Outcome.UNTOUCHED and not is_the_change:
@@ -384,9 +384,9 @@ class Propagation:
             BlindSpot(
                 kind="no_column_lineage",
                 entity=str(self._world.process(key).id),
-                message="reads what is hurt, but which columns it uses is unknown",
+                message="reads an affected dataset; the columns that it uses are unknown",
             )
-            for key, result in self._hurt()
+            for key, result in self._affected()
             if result.basis == "table_edges" and result.outcome is not Outcome.DEPRECATED
         ]
         return [*self._proposal.blind_spots, *stated, *unread, *weak]

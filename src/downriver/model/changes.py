@@ -1,4 +1,4 @@
-"""What someone wants to change: one struct a kind of change, closed as a union.
+"""Changes to datasets: one struct for each kind of change, closed as a union.
 
 On the wire a change is an object with a `type`, as in
 `{"type": "column_rename", "from": "order_total", "to": "total_amount"}`. `dataset` names what is
@@ -13,13 +13,13 @@ import msgspec
 
 
 class _Change(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """What every change has: the dataset it is made to, as people write it."""
+    """The part that all changes share: the dataset, as people write it."""
 
     dataset: str = ""
 
 
 class ColumnRename(_Change, kw_only=True, frozen=True, tag="column_rename"):
-    """A column gets another name."""
+    """Rename a column."""
 
     column: str = msgspec.field(name="from")
     to: str
@@ -29,7 +29,7 @@ class ColumnRename(_Change, kw_only=True, frozen=True, tag="column_rename"):
 
 
 class ColumnDrop(_Change, kw_only=True, frozen=True, tag="column_drop"):
-    """A column goes."""
+    """Drop a column."""
 
     column: str
 
@@ -38,7 +38,7 @@ class ColumnDrop(_Change, kw_only=True, frozen=True, tag="column_drop"):
 
 
 class ColumnAdd(_Change, kw_only=True, frozen=True, tag="column_add"):
-    """A column comes; `required` means NOT NULL without a default, so writers must fill it."""
+    """Add a column. `required` means NOT NULL without a default, so writers must fill it."""
 
     column: str
     data_type: str = ""
@@ -49,7 +49,7 @@ class ColumnAdd(_Change, kw_only=True, frozen=True, tag="column_add"):
 
 
 class TypeChange(_Change, kw_only=True, frozen=True, tag="type_change"):
-    """A column gets another type; the old one is taken from the catalog where it is not given."""
+    """Change the type of a column. The default for the old type is that of the catalog."""
 
     column: str
     to: str
@@ -60,7 +60,7 @@ class TypeChange(_Change, kw_only=True, frozen=True, tag="type_change"):
 
 
 class NullabilityChange(_Change, kw_only=True, frozen=True, tag="nullability_change"):
-    """A column may be null from now on, or may no longer be."""
+    """Allow NULL in a column, or forbid it."""
 
     column: str
     nullable: bool
@@ -70,7 +70,7 @@ class NullabilityChange(_Change, kw_only=True, frozen=True, tag="nullability_cha
 
 
 class TableRename(_Change, kw_only=True, frozen=True, tag="table_rename"):
-    """A dataset gets another name."""
+    """Rename a dataset."""
 
     to: str
 
@@ -79,14 +79,14 @@ class TableRename(_Change, kw_only=True, frozen=True, tag="table_rename"):
 
 
 class TableDrop(_Change, kw_only=True, frozen=True, tag="table_drop"):
-    """A dataset goes."""
+    """Drop a dataset."""
 
     def __str__(self) -> str:
         return f"drop {self.dataset}"
 
 
 class Deprecation(_Change, kw_only=True, frozen=True, tag="deprecation"):
-    """A dataset, or one of its columns, is to go later: who still uses it?"""
+    """Deprecate a dataset or column: list the consumers that still use it."""
 
     column: str = ""
 
@@ -95,7 +95,7 @@ class Deprecation(_Change, kw_only=True, frozen=True, tag="deprecation"):
 
 
 class LogicChange(_Change, kw_only=True, frozen=True, tag="logic_change"):
-    """Values are computed in another way; without `columns` all of them, or the choice of rows."""
+    """Change how values are computed. Without `columns`: all values, or which rows there are."""
 
     columns: list[str] = []
 
@@ -104,7 +104,7 @@ class LogicChange(_Change, kw_only=True, frozen=True, tag="logic_change"):
 
 
 class SchemaChange(_Change, kw_only=True, frozen=True, tag="schema_change"):
-    """Columns are to change, and no one says yet which or how: everyone who reads them may fail."""
+    """Change columns without saying which or how: every consumer may fail."""
 
     def __str__(self) -> str:
         return f"change the schema of {self.dataset}"
@@ -130,12 +130,12 @@ CHANGE_TYPES = (
 
 
 def change_type(change: Change) -> str:
-    """Return the word by which a change goes on the wire."""
+    """Return the type of a change in JSON."""
     return str(change.__struct_config__.tag)
 
 
 def with_dataset(change: Change, dataset: str) -> Change:
-    """Return the same change made to a dataset named in full."""
+    """Return the same change with another name of the dataset."""
     return msgspec.structs.replace(change, dataset=dataset)
 
 

@@ -15,7 +15,7 @@ Basis = Literal["simulated", "column_edges", "table_edges"]
 
 
 class EffectSeverity(str, Enum):
-    """How much a consumer is hurt."""
+    """How badly a change affects a consumer."""
 
     BREAKING = "breaking"
     WARNING = "warning"
@@ -26,16 +26,16 @@ class Outcome(str, Enum):
     """What happens to a consumer, the worst first."""
 
     FAILS = "fails"  # it ends in an error
-    LOSES = "loses_column"  # a job before it fails, and with it goes a column this one reads
-    MAY_FAIL = "may_fail"  # it reads the dataset, and no one knows which columns
-    CHANGES = "changes"  # it runs, and its values or its columns become others
-    STALE = "stale"  # it runs, on data that a failed job no longer renews
-    DEPRECATED = "deprecated"  # it still uses what is to go
+    LOSES = "loses_column"  # an upstream job fails, so a column that this one reads is missing
+    MAY_FAIL = "may_fail"  # it reads the dataset; the columns that it uses are unknown
+    CHANGES = "changes"  # it runs, and its values or columns change
+    STALE = "stale"  # it runs on data that a failed job no longer updates
+    DEPRECATED = "deprecated"  # it still uses what is deprecated
     UNTOUCHED = "untouched"
 
 
 class Reference(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """One place in a consumer's code that names what changes."""
+    """One place in the code of a consumer that names what changes."""
 
     dataset: str
     column: str
@@ -47,7 +47,7 @@ class Reference(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
 
 class Effect(msgspec.Struct, kw_only=True):
-    """What the changes do to one consumer, and the evidence.
+    """The effect of the changes on one consumer, with its evidence.
 
     `hops` counts the jobs from the change to this one; `path` leads through the columns.
     """
@@ -91,7 +91,7 @@ class Impact(msgspec.Struct, kw_only=True, dict=True):
     unread: list[Unread] = []
 
     def name_of(self, entity: str) -> str:
-        """Return what people call a consumer or a target; both namespaces and names hold colons."""
+        """Return the short name of a consumer or target."""
         return self._names.get(entity, entity)
 
     @cached_property
@@ -101,17 +101,17 @@ class Impact(msgspec.Struct, kw_only=True, dict=True):
 
     @property
     def breaking(self) -> list[Effect]:
-        """The effects that stop something."""
+        """The effects that break a consumer."""
         return [effect for effect in self.effects if effect.severity is EffectSeverity.BREAKING]
 
     @property
     def warnings(self) -> list[Effect]:
-        """The effects that someone should know of."""
+        """The effects that change a consumer without breaking it."""
         return [effect for effect in self.effects if effect.severity is EffectSeverity.WARNING]
 
 
 class Decision(str, Enum):
-    """What a gate says."""
+    """The decision of the gate."""
 
     APPROVED = "APPROVED"
     CAUTION = "CAUTION"
@@ -119,7 +119,7 @@ class Decision(str, Enum):
 
 
 class Risk(str, Enum):
-    """How much is at stake."""
+    """The risk of a change."""
 
     LOW = "LOW"
     MEDIUM = "MEDIUM"
@@ -127,7 +127,7 @@ class Risk(str, Enum):
 
 
 class RuleFinding(msgspec.Struct, kw_only=True):
-    """What one rule of the policy found; `waived` says who let it pass and why."""
+    """The result of one rule of the policy. `waived` names the author and reason of a waiver."""
 
     rule: str
     decision: Decision
@@ -138,7 +138,7 @@ class RuleFinding(msgspec.Struct, kw_only=True):
 
 
 class Verdict(msgspec.Struct, kw_only=True):
-    """The decision about changes, which rule made it, and what to do next."""
+    """The decision about changes, the rule that made it, and what to do next."""
 
     decision: Decision
     risk: Risk
@@ -152,7 +152,7 @@ class Verdict(msgspec.Struct, kw_only=True):
 
 
 class ImpactRequest(MappingStruct, kw_only=True, omit_defaults=True):
-    """A change someone thinks of. `changes` says it in full, in place of the other fields."""
+    """A proposed change. `changes` lists changes in full, in place of the other fields."""
 
     entity_id: str
     change_type: str = "schema_change"
@@ -165,7 +165,7 @@ class ImpactRequest(MappingStruct, kw_only=True, omit_defaults=True):
 
 
 class AffectedEntity(MappingStruct, kw_only=True):
-    """Who is hurt, how, and by which way. `depth` counts the steps from the change."""
+    """An affected consumer. `depth` counts the steps from the change."""
 
     entity_id: str
     id: str
@@ -182,7 +182,7 @@ class AffectedEntity(MappingStruct, kw_only=True):
 
 
 class ImpactAnswer(MappingStruct, kw_only=True):
-    """What a change does to everyone downstream, and what the policy says of it."""
+    """The effects of a change on all consumers, and the decision of the policy."""
 
     entity_id: str
     change_type: str

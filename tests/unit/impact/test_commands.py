@@ -47,7 +47,7 @@ def test_impact_shows_who_breaks_and_where(folder: Path) -> None:
 def test_several_changes_are_one_question(folder: Path) -> None:
     options = ["raw.orders", "--rename", "total:sum", "--drop", "id"]
     done = downriver("impact", *options, cwd=folder)
-    assert "no longer finds total, id" in done.stdout
+    assert "cannot resolve total, id" in done.stdout
     assert "1 breaking, 0 warnings, 0 untouched" in done.stdout
 
 
@@ -186,7 +186,7 @@ def test_a_migration_is_judged(folder: Path) -> None:
     (folder / "m.sql").write_text("alter table raw.orders drop column total;")
     done = downriver("gate", "--ddl", "m.sql", "--dialect", "postgres", "--explain", cwd=folder)
     assert done.returncode == 1
-    assert "→ breaking_consumers: BLOCKED: It breaks stg.orders." in done.stdout
+    assert "→ breaking_consumers: BLOCKED: The change breaks stg.orders." in done.stdout
 
 
 def test_the_policy_of_the_working_directory_counts(folder: Path) -> None:

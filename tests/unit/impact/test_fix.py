@@ -142,7 +142,7 @@ def test_a_template_that_repeats_a_name_is_left_to_people(repo: Repository) -> N
     fix = repo.fix(RENAME)
     assert fix.patches == []
     assert not fix.verified
-    assert fix.to_decide[0].reason == "no one place in its file is the right one"
+    assert fix.to_decide[0].reason == "the place to edit in its file is ambiguous"
 
 
 def test_using_is_left_to_people(repo: Repository) -> None:
@@ -230,7 +230,7 @@ def test_the_command_prints_a_patch_that_applies(tmp_path: Path) -> None:
     done = downriver("fix", "t.a", "--rename-to", "b", "--plan", cwd=tmp_path)
     assert done.returncode == 0
     assert done.stdout.startswith("--- a/m.sql\n+++ b/m.sql\n")
-    assert "verified: with this patch no one downstream is affected" in done.stderr
+    assert "verified: with this patch no consumer downstream is affected" in done.stderr
     assert "contract: drop" in done.stderr
     found = json.loads(downriver("fix", "t.a", "--rename-to", "b", "--json", cwd=tmp_path).stdout)
     assert found["verified"]

@@ -50,7 +50,7 @@ def test_a_star_passes_a_rename_on_to_those_who_name_the_column(shop: Estate) ->
     assert sums.path == ["raw.orders.order_total", "stg.star.order_total"]
     star = effect_on(impact, "stg.star")
     assert star.severity is EffectSeverity.BREAKING
-    assert star.reason == "passes on the loss of order_total, and breaks mart.sums"
+    assert star.reason == "no longer outputs order_total, which breaks mart.sums"
 
 
 def test_who_reads_the_table_but_not_the_column_is_counted_and_not_listed(shop: Estate) -> None:
@@ -252,7 +252,7 @@ def test_a_required_column_breaks_writers_and_not_readers(estate: Estate) -> Non
         ("t", "breaking"),
         ("r", "warning"),
     ]
-    assert effect_on(impact, "t").reason == "does not fill b, which is required now"
+    assert effect_on(impact, "t").reason == "does not fill b, which is now required"
     assert effect_on(impact, "r").outcome.value == "stale"
 
 

@@ -78,4 +78,4 @@ def _tell(found: Fix) -> None:
     if len(found.to_decide) > _PLACES_SHOWN:
         err.print(f"[red]decide[/] … {len(found.to_decide) - _PLACES_SHOWN} more; see --json")
     if found.verified and found.patches:
-        err.print("[green]verified[/]: with this patch no one downstream is affected")
+        err.print("[green]verified[/]: with this patch no consumer downstream is affected")

@@ -1,4 +1,4 @@
-"""`downriver gate`: may this change ship? An exit code for CI, and a reason for people."""
+"""`downriver gate`: decides whether a change may ship, with an exit code for CI."""
 
 from __future__ import annotations
 
@@ -51,31 +51,37 @@ class VerdictFormat(str, Enum):
 
 def gate(
     changes: Annotated[
-        Path | None, typer.Option("--changes", help="A YAML or JSON file of changes.")
+        Path | None, typer.Option("--changes", help="Read changes from this YAML or JSON file.")
     ] = None,
     ddl: Annotated[
-        Path | None, typer.Option("--ddl", help="A migration: ALTER TABLE and DROP statements.")
+        Path | None, typer.Option("--ddl", help="Read changes from this SQL migration.")
     ] = None,
     dialect: Annotated[
-        str | None, typer.Option("--dialect", help="The dialect of the migration.")
+        str | None, typer.Option("--dialect", help="The SQL dialect of the migration.")
     ] = None,
     base: Annotated[
-        str | None, typer.Option("--base", help="The commit to compare this repository with.")
+        str | None,
+        typer.Option("--base", help="Compare this commit with --head or the working tree."),
     ] = None,
     head: Annotated[
-        str | None, typer.Option("--head", help="The commit to judge; default the working tree.")
+        str | None,
+        typer.Option("--head", help="The commit with the change. The default is the working tree."),
     ] = None,
     policy: Annotated[
-        Path | None, typer.Option("--policy", help="The policy; default downriver.yml if there.")
+        Path | None,
+        typer.Option(
+            "--policy", help="The policy file. The default is downriver.yml, if it exists."
+        ),
     ] = None,
     output: Annotated[
-        VerdictFormat, typer.Option("--format", help="How to print it.")
+        VerdictFormat, typer.Option("--format", help="The format of the verdict.")
     ] = VerdictFormat.TEXT,
     summary: Annotated[
-        Path | None, typer.Option("--summary", help="Write it as Markdown to this file too.")
+        Path | None,
+        typer.Option("--summary", help="Also write the verdict as Markdown to this file."),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say what each rule of the policy found.")
+        bool, typer.Option("--explain", help="Show the result of each rule of the policy.")
     ] = False,
     allow_caution: Annotated[
         bool, typer.Option("--allow-caution", help="Exit with 0 on CAUTION too.")
@@ -86,7 +92,7 @@ def gate(
     if sum(given is not None for given in (changes, ddl, base)) != 1:
         raise InvalidRequestError("gate", "give exactly one of --changes, --ddl and --base")
     if head is not None and base is None:
-        raise InvalidRequestError("--head", "goes with --base")
+        raise InvalidRequestError("--head", "needs --base")
     try:
         rules = read_policy(policy)
         with Lineage.open(store, create=False) as lineage:
@@ -156,7 +162,7 @@ def _print(verdict: Verdict, output: VerdictFormat, explain: bool, patch: str) -
 
 
 def _cannot_decide(error: DownriverError, output: VerdictFormat) -> None:
-    """What cannot be decided is blocked: say so where people look for the decision."""
+    """Report that no decision is possible, which counts as blocked."""
     if output in (VerdictFormat.TEXT, VerdictFormat.MARKDOWN):
         sys.stdout.write(f"DECISION: BLOCKED\nREASON: cannot decide: {error.message}\n")
     elif output is VerdictFormat.GITHUB:

@@ -19,7 +19,7 @@ _FIRST_ROWS = ("limit(", "head(", "first(", "take(", "dropDuplicates(", "drop_du
 
 
 class WriteDefinition(NamedTuple):
-    """How one job fills one dataset; `open` says that it has columns that no one named."""
+    """How one job fills one dataset; `open`: it has other columns too."""
 
     columns: dict[str, str]  # as they are written, by case-folded name
     sources: dict[str, frozenset[tuple[str, ...]]]
@@ -70,7 +70,7 @@ def _sources(edges: Iterable[CodeEdge]) -> dict[str, frozenset[tuple[str, ...]]]
     found: dict[str, set[tuple[str, ...]]] = {}
     for edge in edges:
         if edge.subtype == "SORT":
-            continue  # told by the steps, where it matters
+            continue  # the steps cover it where the order matters
         told = (str(edge.source), edge.source_field.casefold(), edge.subtype, edge.expression)
         found.setdefault(edge.target_field.casefold(), set()).add(told)
     return {name: frozenset(made) for name, made in found.items()}

@@ -102,7 +102,7 @@ class _Comparing:
             self._unread(job.path, 0, UnreadReason.UNKNOWN_JOB, detail)
 
     def _heir(self, job: CodeJob) -> CodeJob | None:
-        """Return the new job that fills what one that is gone did: it has moved."""
+        """Return the new job with the outputs of a removed one: the job was moved."""
         heirs = [
             other
             for other in self._head.jobs
@@ -124,7 +124,7 @@ class _Comparing:
     def _compare_output(self, job: CodeJob, now: CodeJob | None, dataset: DatasetId) -> None:
         node = self._world.find_dataset(dataset)
         if node is None:
-            return  # no one has told of it, so no one reads it
+            return  # an unknown dataset has no known consumers
         name = self._world.dataset(node).id.name
         writer = self._writer_of(dataset, now)
         if writer is not None:
@@ -172,7 +172,7 @@ class _Comparing:
         for dataset, columns in declared_columns(job).items():
             node = self._world.find_dataset(dataset)
             if node is None or dataset not in after or self._world.writers(node):
-                continue  # a table that is no longer listed is no longer told of: it may be there
+                continue  # a table that is no longer listed may still exist
             gone, new = only_in(columns, after[dataset]), only_in(after[dataset], columns)
             renamed = dict(zip(gone, new, strict=True)) if len(gone) == len(new) == 1 else {}
             lost = [] if renamed else gone

@@ -154,7 +154,7 @@ class _Side:
         return False
 
     def _edited_calls(self, pairs: Sequence[FilePair]) -> set[str]:
-        """Return the macros of edited files, what reads edited settings, and who calls those."""
+        """Return edited macros, functions that read edited settings, and macros that call them."""
         texts = [f"{p.base or ''} {p.head or ''}" for p in pairs if p.path in self.macro_files]
         found = {name for text in texts for name in _MACRO.findall(text)}
         for pair in pairs:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def compare_seed(pair: FilePair, world: SimulationCatalog) -> Iterator[ResolvedChange]:
-    """Yield what an edited seed changes; a new one feeds no one."""
+    """Yield the changes of an edited seed; a new one has no consumers."""
     nodes = world.nodes_named(PurePosixPath(pair.path).stem)
     for node in {world.canonical(n) for n, name in nodes.items() if isinstance(name, DatasetId)}:
         if pair.base is not None:

@@ -176,13 +176,13 @@ def _in_template(template: str, rendered: str, written: str, start: int) -> Text
     places = [match.start() for match in pattern.finditer(template)]
     before = [match.start() for match in pattern.finditer(rendered)]
     if len(places) != len(before) or start not in before:
-        return None  # the template repeats or computes it: no one place is the right one
+        return None  # the template repeats or computes it: the place is ambiguous
     at = places[before.index(start)]
     return TextEdit(at, at + len(written), "")
 
 
 def patch_yaml(text: str, table: str, old: str, new: str) -> str:
-    """Return a YAML file in which a column of one model or source goes by another name."""
+    """Return a YAML file in which a column of one model or source is renamed."""
     try:
         documents = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
     except yaml.YAMLError:

@@ -52,7 +52,7 @@ def _steps(change: ColumnRename, impact: Impact) -> Iterator[str]:
         by_hops.setdefault(effect.hops, []).append(f"{effect.name}{owners}")
     for hops in sorted(by_hops):
         yield f"migrate: {', '.join(by_hops[hops])}"
-    yield f"check: `downriver impact {table}.{old} --drop` must list no one"
+    yield f"check: `downriver impact {table}.{old} --drop` must list no consumer"
     yield f"contract: drop {table}.{old}"
 
 
@@ -60,7 +60,7 @@ _ROUNDS = 6  # a patch may bring to light the next place, behind a star
 
 
 class FilePatch(msgspec.Struct, kw_only=True):
-    """An edit of one file. It is `verified` when its job was simulated and is no longer hurt."""
+    """An edit of one file. It is `verified` when the simulated job is no longer affected."""
 
     path: str
     consumer: str
@@ -69,7 +69,7 @@ class FilePatch(msgspec.Struct, kw_only=True):
 
 
 class ManualStep(msgspec.Struct, kw_only=True):
-    """A place that a person must look at, and why."""
+    """A place that needs a decision, and why."""
 
     consumer: str
     reason: str
@@ -117,7 +117,7 @@ class _Fixing:
         self._lost: dict[str, str] = {}  # consumer -> why it cannot be patched
 
     def fix(self) -> Fix:
-        after = self._mend()
+        after = self._patch_all()
         other = [*self._python_patches(), *self._yaml_patches()]
         hurt = {effect.consumer for effect in after.effects}
         patches = [
@@ -148,8 +148,8 @@ class _Fixing:
 
     # SQL
 
-    def _mend(self) -> Impact:
-        """Patch who breaks, look again who breaks then, until no more can be patched."""
+    def _patch_all(self) -> Impact:
+        """Patch broken consumers and simulate again, until no more can be patched."""
         found = self._before
         for _ in range(_ROUNDS):
             if not self._patch_round(found):
@@ -161,7 +161,7 @@ class _Fixing:
         patched = False
         for effect in impact.effects:
             process = self._process_of(effect)
-            if process is None or process.script is None or not _is_mendable(effect):
+            if process is None or process.script is None or not _is_patchable(effect):
                 continue
             patched |= self._patch_sql(effect, process)
         return patched
@@ -173,7 +173,7 @@ class _Fixing:
             return False
         text = apply_edits(edit.head.sql, self._replacements(edit))
         if text == edit.head.sql:
-            self._lost.setdefault(effect.consumer, "no one place in its file is the right one")
+            self._lost.setdefault(effect.consumer, "the place to edit in its file is ambiguous")
             return False
         head = JobScript(text, edit.head.named_dialect)
         self._edits[process.key] = edit._replace(head=head)
@@ -300,7 +300,7 @@ class _Fixing:
                 yield ManualStep(consumer=effect.consumer, reason=reason, reference=reference)
 
 
-def _is_mendable(effect: Effect) -> bool:
+def _is_patchable(effect: Effect) -> bool:
     return effect.outcome in (Outcome.FAILS, Outcome.LOSES, Outcome.CHANGES)
 
 

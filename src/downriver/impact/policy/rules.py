@@ -24,7 +24,7 @@ _SECTIONS = frozenset({"gate", "watch"})  # what one file may hold
 
 
 class Waiver(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Lets one finding pass until a day: who says so, and why.
+    """Waives one finding until a date, with author and reason.
 
     `consumer`, `dataset` and `path` may have wildcards. `path` is of files that were not read.
     """
@@ -48,7 +48,7 @@ class Waiver(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
 
 
 class Policy(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True):
-    """Every threshold a rule looks at; the defaults stop what breaks and question the rest."""
+    """The settings of the rules. By default, what breaks is BLOCKED and the rest is CAUTION."""
 
     breaking: Decision = Decision.BLOCKED
     unknown_consumers: Decision = Decision.BLOCKED
@@ -70,7 +70,7 @@ class Policy(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
 
 
 def parse_policy(value: Any, field: str = "policy") -> Policy:
-    """Return a policy; what it leaves out is as in the default one."""
+    """Return a policy; missing settings have their defaults."""
     if value is None:
         return Policy()
     if isinstance(value, dict):
@@ -87,7 +87,7 @@ def parse_policy(value: Any, field: str = "policy") -> Policy:
 
 
 def _gate_section(value: dict[str, Any]) -> dict[str, Any]:
-    """Return what a policy file says of the gate: under `gate`, or beside other sections."""
+    """Return the section of the gate: under `gate`, or the whole file."""
     if "gate" in value and set(value) <= _SECTIONS:
         return value["gate"] or {}
     return {key: part for key, part in value.items() if key != "watch"}
@@ -121,12 +121,12 @@ _LOSS = frozenset({"column_rename", "column_drop", "table_rename", "table_drop"}
 
 
 def breaking_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
-    """It breaks {names}."""
+    """The change breaks {names}."""
     return _about(impact.breaking, policy.breaking, Risk.HIGH)
 
 
 def unproven_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
-    """It may break {names}: which columns are used there is unknown."""
+    """The change may break {names}: the columns that they use are unknown."""
     unproven = [e for e in impact.effects if e.outcome is Outcome.MAY_FAIL]
     return _about(unproven, policy.unknown_consumers, Risk.HIGH)
 
@@ -144,13 +144,13 @@ def unread_files(impact: Impact, policy: Policy) -> RuleMatch | None:
 
 
 def certified_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
-    """It changes what is certified: {names}."""
+    """The change affects certified consumers: {names}."""
     hurt = [e for e in impact.effects if e.certified and e.outcome is not Outcome.DEPRECATED]
     return _about(hurt, policy.certified, Risk.HIGH)
 
 
 def protected_data(impact: Impact, policy: Policy) -> RuleMatch | None:
-    """It touches data under protection: {names}."""
+    """The change affects protected data: {names}."""
     held = [(tag, target) for tag in impact.target_tags for target in impact.targets]
     held += [(tag, effect.consumer) for effect in impact.effects for tag in effect.tags]
     asked = [
@@ -163,19 +163,19 @@ def protected_data(impact: Impact, policy: Policy) -> RuleMatch | None:
 
 
 def active_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
-    """It is still read by {names}."""
+    """Still used by {names}."""
     using = [e for e in impact.effects if e.outcome is Outcome.DEPRECATED]
     return _about(using, policy.deprecation, Risk.MEDIUM)
 
 
 def changed_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
-    """Other values, other columns or old data reach {names}."""
+    """Values, columns or freshness change for {names}."""
     mild = (Outcome.CHANGES, Outcome.STALE)
     return _about([e for e in impact.warnings if e.outcome in mild], policy.warnings, Risk.MEDIUM)
 
 
 def blast_radius(impact: Impact, policy: Policy) -> RuleMatch | None:
-    """It affects {total} consumers, more than the {max_affected} that may be without a look."""
+    """The change affects {total} consumers; the policy allows {max_affected} without a review."""
     if len(impact.effects) <= policy.max_affected:
         return None
     entities = [effect.consumer for effect in impact.effects]
@@ -183,7 +183,7 @@ def blast_radius(impact: Impact, policy: Policy) -> RuleMatch | None:
 
 
 def lineage_coverage(impact: Impact, policy: Policy) -> RuleMatch | None:
-    """Of {total} consumers too few have their logic known: the answer rests on guesses."""
+    """The logic of too few of the {total} affected consumers is known (min_coverage)."""
     if policy.min_coverage <= 0 or not impact.effects:
         return None
     known = [effect for effect in impact.effects if effect.basis != "table_edges"]
@@ -194,7 +194,7 @@ def lineage_coverage(impact: Impact, policy: Policy) -> RuleMatch | None:
 
 
 def blind_spots(impact: Impact, policy: Policy) -> RuleMatch | None:
-    """The answer is not complete: no one could see through {names}."""
+    """Lineage of {names} is incomplete."""
     loses = _LOSS.intersection(impact.change_types)
     if not impact.blind_spots or not loses:
         return None

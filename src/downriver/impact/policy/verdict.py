@@ -1,4 +1,4 @@
-"""`decide(impact, policy) -> Verdict`: every rule is asked, the strictest answer counts."""
+"""`decide(impact, policy) -> Verdict`: runs every rule; the strictest decision counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEPS_SHOWN = 3
 
 
 def decide(impact: Impact, policy: Policy | None = None, today: dt.date | None = None) -> Verdict:
-    """Return the verdict on changes with this impact, which rule made it, and what to do next."""
+    """Return the verdict on an impact, the rule that decided, and what to do next."""
     policy = policy or Policy()
     today = today or dt.datetime.now(dt.timezone.utc).date()
     impact = _without_retired(impact, policy, today)
@@ -45,7 +45,7 @@ def decide(impact: Impact, policy: Policy | None = None, today: dt.date | None =
 
 
 def _without_retired(impact: Impact, policy: Policy, today: dt.date) -> Impact:
-    """Leave out consumers that no one has seen for so long that they are taken to be gone."""
+    """Leave out consumers without a run for so long that they count as retired."""
     limit = today - dt.timedelta(days=policy.stale_consumer_days)
     kept = [e for e in impact.effects if e.last_run is None or e.last_run[:10] >= str(limit)]
     gone = len(impact.effects) - len(kept)
@@ -102,27 +102,27 @@ def _reason(finding: RuleFinding | None, impact: Impact) -> str:
     if impact.unread:
         return "A waiver covers the files that could not be read."
     if not impact.changes:
-        return "Nothing changes in meaning."
+        return "No change in meaning was found."
     if impact.untouched:
-        return f"Of {impact.untouched} that read it, no one is affected."
-    return "No one reads it."
+        return f"None of the {impact.untouched} consumers is affected."
+    return "The dataset has no consumers."
 
 
 _MIGRATE = (
-    "Keep the old name next to the new one, move the consumers one by one, then let the old name "
-    "go; `downriver fix` writes the steps."
+    "Keep the old name beside the new one, migrate the consumers, then drop the old name; "
+    "`downriver fix --plan` lists the steps."
 )
 _BY_TYPE = {
     "column_rename": _MIGRATE,
-    "column_drop": "Take the column out of the consumers listed first, then drop it.",
-    "column_add": "Let the writers listed fill the new column first, or give it a default.",
-    "type_change": "Cast to the old type in the consumers listed, or change them along with it.",
-    "nullability_change": "Let the writers listed fill the column first.",
+    "column_drop": "Remove the column from the listed consumers first, then drop it.",
+    "column_add": "Change the listed writers to fill the new column first, or give it a default.",
+    "type_change": "Cast to the old type in the listed consumers, or change them too.",
+    "nullability_change": "Change the listed writers to fill the column first.",
     "table_rename": "Keep a view under the old name until every consumer reads the new one.",
-    "table_drop": "Move the consumers listed to another dataset first.",
-    "deprecation": "Confirm that the consumers listed have moved before it goes.",
-    "logic_change": "Tell the owners of the consumers listed that their values will change.",
-    "schema_change": "Say which columns change and how: then it is known who of these breaks.",
+    "table_drop": "Move the listed consumers to another dataset first.",
+    "deprecation": "Confirm that the listed consumers no longer use it before you remove it.",
+    "logic_change": "Tell the owners of the listed consumers that their values will change.",
+    "schema_change": "Specify which columns change and how, to see which of these consumers break.",
 }
 
 
@@ -133,7 +133,7 @@ def _recommendation(decision: Decision, decided: RuleFinding | None, impact: Imp
         return _next_steps([u for u in impact.unread if u.path in decided.entities])
     kinds = [kind for kind in _BY_TYPE if kind in impact.change_types]
     if decision is Decision.CAUTION and "deprecation" not in kinds:
-        return "Tell the owners, and look at the consumers listed after the change."
+        return "Tell the owners, and check the listed consumers after the change."
     return " ".join(_BY_TYPE[kind] for kind in kinds)
 
 

@@ -69,8 +69,8 @@ _MEANINGS = {
     Outcome.LOSES: "A consumer loses a column it reads",
     Outcome.MAY_FAIL: "A consumer may fail",
     Outcome.CHANGES: "A consumer's values or columns change",
-    Outcome.STALE: "A consumer receives old data",
-    Outcome.DEPRECATED: "A consumer uses what is to go",
+    Outcome.STALE: "A consumer reads data that is no longer updated",
+    Outcome.DEPRECATED: "A consumer uses what is deprecated",
 }
 
 

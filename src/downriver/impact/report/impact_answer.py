@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def answer_impact(request: ImpactRequest, verdict: Verdict, namespace: str) -> ImpactAnswer:
-    """Return what a verdict says, with counts and everyone who is hurt."""
+    """Return a verdict with counts and all affected consumers."""
     impact = verdict.impact
     affected = [_affected(effect, namespace) for effect in impact.effects]
     return ImpactAnswer(

@@ -53,7 +53,7 @@ def _fenced(patch: str) -> str:
 
 
 def _graph(verdict: Verdict) -> str:
-    """Draw who is hurt, from what changes to them, nearest first."""
+    """Draw the affected consumers downstream of what changes, nearest first."""
     impact = verdict.impact
     shown = sorted(impact.effects, key=lambda effect: effect.hops)[:_MOST_NODES]
     ids: dict[str, str] = {}
@@ -129,7 +129,7 @@ def _unread(unread: Unread) -> str:
 
 def _completeness(verdict: Verdict) -> str:
     impact = verdict.impact
-    told = f"{verdict.affected} affected · {impact.untouched} read it and are not affected"
+    told = f"{verdict.affected} affected · {impact.untouched} other consumers not affected"
     if impact.complete:
         return f"<sub>{told} · the answer is complete</sub>"
     spots = "; ".join(f"{spot.entity}: {spot.message}" for spot in impact.blind_spots[:5])

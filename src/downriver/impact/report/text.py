@@ -1,4 +1,4 @@
-"""A verdict as plain text: the decision first, then who is affected and where."""
+"""A verdict as plain text: the decision, then the affected consumers with their places."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def describe_unread(unread: Unread) -> str:
 def _completeness(verdict: Verdict) -> Iterator[str]:
     impact = verdict.impact
     state = "complete" if impact.complete else "incomplete"
-    untouched = f"{impact.untouched} more read it and are not affected"
+    untouched = f"{impact.untouched} other consumers not affected"
     yield f"{state} · {verdict.affected} affected, {untouched}"
     for unread in impact.unread[:_UNREAD_SHOWN]:
         yield f"  ! {describe_unread(unread)}"
@@ -80,9 +80,9 @@ def _completeness(verdict: Verdict) -> Iterator[str]:
 
 
 def render_explanation(verdict: Verdict) -> str:
-    """Return every rule that had something to say, the one that decided marked."""
+    """Return every rule that matched; the one that decided is marked."""
     if not verdict.findings:
-        return "EXPLANATION: no rule had anything to say\n"
+        return "EXPLANATION: no rule matched\n"
     lines = ["EXPLANATION:"]
     lines += [_explained(finding, verdict.decided_by) for finding in verdict.findings]
     return "\n".join(lines) + "\n"

@@ -185,7 +185,7 @@ class BoundScript:
                         self.used.add((node, column.casefold()))
 
     def output_node(self, output: ScriptOutput) -> int | None:
-        """Return the dataset an output goes to: the one a query's result is kept in, if any."""
+        """Return the dataset that an output writes, None when it is unknown."""
         if output.table == RESULT:
             outputs = self.process.outputs
             return outputs[0] if len(outputs) == 1 else None

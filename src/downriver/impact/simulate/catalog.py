@@ -1,7 +1,6 @@
-"""The catalog as a simulation needs it: datasets with their columns, and who reads and writes them.
+"""The catalog as a simulation needs it: datasets with their columns, readers and writers.
 
-Everything is loaded when it is first asked for and then kept, so that many changes can be asked
-about one after another.
+Everything is loaded on first use and kept for later questions about the same state.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _INCREMENTAL = re.compile(r"materialized\s*[=:]\s*['\"]incremental['\"]|is_incre
 
 
 class CatalogDataset(NamedTuple):
-    """A dataset under the name that speaks for it."""
+    """A dataset under its canonical name."""
 
     node: int
     id: DatasetId
@@ -47,7 +46,7 @@ class CatalogDataset(NamedTuple):
 
 
 class Process(NamedTuple):
-    """What carries data on: a job, or a derivation that names none (`key` is then below zero)."""
+    """A job, or a derivation without a job (`key` is then the negative number of its dataset)."""
 
     key: int
     id: NodeId
@@ -64,7 +63,7 @@ class Process(NamedTuple):
 
 
 class ConsumerSummary(NamedTuple):
-    """What answers tell of a process, whatever happens to it."""
+    """What answers show about a process."""
 
     consumer: str
     name: str
@@ -105,7 +104,7 @@ class SimulationCatalog:
     # Datasets
 
     def canonical(self, node: int) -> int:
-        """Return the number that stands for a dataset under all its names."""
+        """Return the number of a dataset, the same for all its names."""
         return self._graph.nodes.identities.canonical(node)
 
     def dataset(self, node: int) -> CatalogDataset:
@@ -136,7 +135,7 @@ class SimulationCatalog:
         return found
 
     def fields(self, node: int) -> tuple[CatalogColumn, ...] | None:
-        """Return a dataset's columns: as its schema says, else as the SQL that fills it does."""
+        """Return the columns of a dataset: from its schema, else from the SQL that fills it."""
         if node not in self._fields:
             self._fields[node] = self._stated_fields(node) or self._computed_fields(node)
         return self._fields[node]
@@ -161,25 +160,25 @@ class SimulationCatalog:
         return None
 
     def column_name(self, node: int, column: str) -> str:
-        """Return a column of a dataset as people write it."""
+        """Return a column as `dataset.column`."""
         if node not in self._spelled:
             self._spelled[node] = {f.name.casefold(): f.name for f in self.fields(node) or ()}
         spelled = self._spelled[node].get(column.casefold(), column)
         return f"{self.dataset(node).id.name}.{spelled}"
 
     def known_columns(self, node: int) -> list[str]:
-        """Return the columns that a schema, an edge or a query has told of."""
+        """Return the columns that a schema, an edge or a query names."""
         names = [field.name for field in self.fields(node) or ()]
         for same in self._graph.nodes.identities.group(node):
             names += self._read.columns.list_names(same)
         return list(dict.fromkeys(names))
 
     def nodes_named(self, name: str) -> dict[int, NodeId]:
-        """Return every dataset and job whose name ends so."""
+        """Return every dataset and job whose name ends in this name."""
         return self._read.nodes.named(name)
 
     def find_dataset(self, dataset: DatasetId) -> int | None:
-        """Return the number of a dataset, None when no event has told of it."""
+        """Return the number of a dataset, None when it is unknown."""
         number = self._read.nodes.find(dataset)
         return None if number is None else self.canonical(number)
 
@@ -232,7 +231,7 @@ class SimulationCatalog:
         )
 
     def process(self, key: int) -> Process:
-        """Return who carries data on, with the code it does so by."""
+        """Return a process with its code."""
         known = self._processes.get(key)
         if known is None:
             loaded = self._load_job(key) if key > 0 else self._load_derivation(-key)
@@ -240,7 +239,7 @@ class SimulationCatalog:
         return known
 
     def _load_derivation(self, node: int) -> Process:
-        """A dataset that was said to derive from others, with no word of a job."""
+        """Return a dataset that derives from others without a job."""
         inputs = [
             self.canonical(far)
             for kind, via, far in self._edges(node, leaving=False)
@@ -283,7 +282,7 @@ class SimulationCatalog:
         return tuple(dict.fromkeys(found))
 
     def shown_id(self, process: Process) -> NodeId:
-        """A query and the one dataset it alone makes are one thing, known by the dataset's name."""
+        """Return the id to show: the dataset's, where a query is its only writer."""
         if process.type in ("dbt_model", "sql") and len(process.outputs) == 1:
             (node,) = process.outputs
             if self.writers(node) == (process.key,):
@@ -291,25 +290,25 @@ class SimulationCatalog:
         return process.id
 
     def shown_as(self, process: Process) -> str:
-        """Return the id by which answers call a process."""
+        """Return the id of a process in answers."""
         return str(self.shown_id(process))
 
     def find_process(self, shown: str) -> Process | None:
-        """Return the process that answers call so, of those that were looked at."""
+        """Return the process with this id in answers, among those that were loaded."""
         for process in self._processes.values():
             if self.shown_as(process) == shown:
                 return process
         return None
 
     def reading(self, process: Process) -> BoundScript | None:
-        """Return what a process's SQL says today, None when it has none."""
+        """Return the SQL of a process under the present schemas, None when it has none."""
         if process.key not in self._readings:
             script = process.script
             self._readings[process.key] = None if script is None else BoundScript(process, self)
         return self._readings[process.key]
 
     def bind(self, process: Process, table: tuple[str, ...]) -> int | None:
-        """Return the dataset that a process's SQL calls by this name, if that is clear."""
+        """Return the dataset that the SQL of a process means by a name, None when ambiguous."""
         wanted = tuple(part.casefold() for part in table)
         candidates = dict.fromkeys([*process.inputs, *process.outputs])
         fitting = [node for node in candidates if self._is_called(node, wanted)]
@@ -321,13 +320,13 @@ class SimulationCatalog:
     # Column edges
 
     def derives(self, process: Process, source: int) -> list[JobColumnEdge]:
-        """Return how the columns of one input feed a process's outputs, as was last told."""
+        """Return the latest column edges from one input to the outputs of a process."""
         if process.declared is not None:
             return process.declared.get(source, [])
         return self._column_edges.of(process.key, source, self._read)
 
     def card(self, process: Process) -> ConsumerSummary:
-        """Return who a process is, to people."""
+        """Return what answers show about a process."""
         known = self._cards.get(process.key)
         if known is None:
             known = self._cards[process.key] = self._write_card(process)
@@ -349,7 +348,7 @@ class SimulationCatalog:
         )
 
     def _last_run(self, process: Process) -> str | None:
-        """Return when a process last ran, or was last told of."""
+        """Return when a process last ran, or was last seen in an event."""
         if process.key < 0:
             return None
         runs = self._read.runs.latest(process.key, 1)
@@ -357,7 +356,7 @@ class SimulationCatalog:
         return render_time(at)
 
     def stated_spots(self, jobs: list[int]) -> list[BlindSpot]:
-        """Return what jobs have said themselves that could not be seen of them."""
+        """Return the blind spots that events of these jobs state."""
         unknown = [job for job in jobs if job not in self._stated]
         if unknown:
             self._stated.update({job: [] for job in unknown})

@@ -38,10 +38,10 @@ Trail = tuple[str, ...]  # the columns that lead from the change to here
 
 
 class DeltaKind(str, Enum):
-    """What has become of a column."""
+    """How a column differs."""
 
-    LOST = "lost"  # it is no longer there
-    RENAMED = "renamed"  # it is there under another name
+    LOST = "lost"  # it does not exist any more
+    RENAMED = "renamed"  # it has another name
     UNAVAILABLE = "unavailable"  # the job that fills it fails, because of what is lost upstream
     RETYPED = "retyped"
     CHANGED = "changed"  # other values than before
@@ -56,24 +56,25 @@ VALUES = (DeltaKind.RETYPED, DeltaKind.CHANGED, DeltaKind.NULLABLE)
 
 
 class ColumnDelta(NamedTuple):
-    """What happened to a column: its new name or type, and the way that led here."""
+    """The difference of one column: its new name or type, and the trail from the change."""
 
     to: str = ""
     trail: Trail = ()
 
 
 class CatalogColumn(NamedTuple):
-    """A column as the catalog knows it."""
+    """A column of the catalog."""
 
     name: str
     type: str = ""
 
 
 class Delta(msgspec.Struct):
-    """Everything that is different about one dataset; columns go by their case-folded names.
+    """All differences of one dataset. Column names are case-folded.
 
-    The trails say: it is `gone`; its `rows` are others; it is `stale`, because who fills it fails;
-    it `may` be hurt, but no one knows which columns carry that here; it is `deprecated`.
+    The trails lead to the change that caused each state: the dataset is `gone`; its `rows` change;
+    it is `stale`, because its writer fails; it `may` be affected, in unknown columns; it is
+    `deprecated`.
     """
 
     touches: dict[tuple[str, DeltaKind], ColumnDelta] = {}
@@ -119,7 +120,7 @@ class Delta(msgspec.Struct):
                 self.mark(name, getattr(other, name))
 
     def same_as(self, other: Delta) -> bool:
-        """Tell whether readers would notice a difference between two states; trails are no news."""
+        """Tell whether two deltas are equal, apart from their trails."""
         return self._state() == other._state()
 
     def _state(self) -> tuple[object, ...]:
@@ -186,7 +187,7 @@ class ProcessResult(msgspec.Struct):
     def worsen(
         self, outcome: Outcome, reason: str, trail: Trail, basis: Basis | None = None
     ) -> None:
-        """Note something that happens; of several the worst is told."""
+        """Record an outcome; the worst one is kept."""
         if _ORDER[outcome] < _ORDER[self.outcome]:
             self.outcome, self.reason, self.trail = outcome, reason, trail
             self.basis = basis or self.basis
@@ -220,7 +221,7 @@ class InitialDeltas(NamedTuple):
 
 
 def initial_deltas(changes: Sequence[ResolvedChange], world: SimulationCatalog) -> InitialDeltas:
-    """Return the state of each changed dataset; a column that no one knows is an error."""
+    """Return the delta of each changed dataset. An unknown column is an error."""
     deltas: dict[int, Delta] = {}
     spots: list[BlindSpot] = []
     for change, node in changes:
@@ -235,7 +236,7 @@ def _unknown_schema(world: SimulationCatalog, node: int) -> BlindSpot:
     return BlindSpot(
         kind="no_schema",
         entity=str(world.dataset(node).id),
-        message="its columns are not all known: no event has told its schema",
+        message="schema unknown: no event contained a schema facet",
     )
 
 

@@ -39,14 +39,14 @@ class JobColumnEdge(NamedTuple):
 
 
 class ColumnEdgeLoader:
-    """Loads the column edges of a process when they are first asked for."""
+    """Loads the column edges of a process on first use."""
 
     def __init__(self, graph: GraphSnapshot) -> None:
         self._graph = graph
         self._known: dict[tuple[int, int], list[JobColumnEdge]] = {}
 
     def of(self, process: int, source: int, reader: CatalogReader) -> list[JobColumnEdge]:
-        """Return how one input feeds a process, by its key, as was last told."""
+        """Return the latest column edges from one input to a process."""
         key = (process, source)
         if key not in self._known:
             self._known[key] = self._load(process, source, reader)
@@ -78,7 +78,7 @@ class ColumnEdgeLoader:
 
 
 def _current_claims(claims: list[int], datasets: list[int], reader: CatalogReader) -> set[int]:
-    """Of what a job has said about one dataset, only what it said last still counts."""
+    """Only the latest claim of a job about a dataset counts."""
     spans = reader.evidence.claims(set(claims))
     latest: dict[int, int] = {}
     for claim, dataset in zip(claims, datasets, strict=True):
@@ -93,7 +93,7 @@ def _current_claims(claims: list[int], datasets: list[int], reader: CatalogReade
 def simulate_reader(
     process: Process, world: SimulationCatalog, deltas: Mapping[int, Delta]
 ) -> ProcessResult:
-    """Return what happens to a process of which only edges, or references in code, are known."""
+    """Return the effect on a process of which only edges or code references are known."""
     weighing = _EdgeSimulation(process, world)
     for node in process.inputs:
         delta = deltas.get(node)
@@ -109,11 +109,11 @@ class _EdgeSimulation:
         self.result = ProcessResult(basis="column_edges")
 
     def receive(self, node: int, delta: Delta) -> None:
-        """Take in what happened to one input."""
+        """Apply the delta of one input."""
         use = _InputUse(self._process, self._world, node)
         basis: Basis = "column_edges" if use.known else "table_edges"
         if delta.gone is not None:
-            reason = f"reads {use.name}, which is no longer there"
+            reason = f"reads {use.name}, which no longer exists"
             self.result.worsen(Outcome.FAILS, reason, delta.gone, basis)
             self.result.refer(use.references(EVERY_FIELD, ""))
             self._fail_outputs(use, delta.gone, ())
@@ -126,10 +126,10 @@ class _EdgeSimulation:
 
     def _receive_whole(self, use: _InputUse, delta: Delta, basis: Basis) -> None:
         told: tuple[tuple[Trail | None, Outcome, str, str], ...] = (
-            (delta.may, Outcome.MAY_FAIL, "may", "which may be hurt"),
-            (delta.rows, Outcome.CHANGES, "rows", "which has other rows"),
-            (delta.stale, Outcome.STALE, "stale", "which is no longer renewed"),
-            (delta.deprecated, Outcome.DEPRECATED, "deprecated", "which is to go"),
+            (delta.may, Outcome.MAY_FAIL, "may", "which may be affected"),
+            (delta.rows, Outcome.CHANGES, "rows", "whose rows change"),
+            (delta.stale, Outcome.STALE, "stale", "which is no longer updated"),
+            (delta.deprecated, Outcome.DEPRECATED, "deprecated", "which is deprecated"),
         )
         for trail, outcome, name, words in told:
             if trail is None:
@@ -140,7 +140,7 @@ class _EdgeSimulation:
                 self.result.output(output).mark(name, trail)
 
     def _guess(self, use: _InputUse, column: str, kind: DeltaKind, touch: ColumnDelta) -> None:
-        """No one knows which columns it uses: say what may be."""
+        """Assume the worst, since the columns that it uses are unknown."""
         if kind in MISSING:
             reason = f"reads {use.name}; whether it uses {column} is unknown"
             self.result.worsen(Outcome.MAY_FAIL, reason, touch.trail, "table_edges")
@@ -170,7 +170,7 @@ class _EdgeSimulation:
             self.result.worsen(outcome, f"uses {use.name}.{column}, {_GONE[kind]}", trail)
             self._fail_outputs(use, trail, fed)
             return
-        reason = f"takes {use.name}.{column} along, {_WORDS[kind]}"
+        reason = f"copies {use.name}.{column}, {_WORDS[kind]}"
         self.result.worsen(Outcome.CHANGES, reason, trail)
         if not fed:
             self._pass_on(use, column, kind, touch)
@@ -186,8 +186,8 @@ class _EdgeSimulation:
         delta.put(derives.target, DeltaKind.CHANGED, ColumnDelta("", extend_trail(trail, step)))
 
     def _pass_on(self, use: _InputUse, column: str, kind: DeltaKind, touch: ColumnDelta) -> None:
-        """All columns are taken over as they are: the same happens to the output."""
-        self.result.worsen(Outcome.CHANGES, f"takes every column of {use.name} along", touch.trail)
+        """Apply the same delta to an output that copies all columns."""
+        self.result.worsen(Outcome.CHANGES, f"copies every column of {use.name}", touch.trail)
         for output in use.copies:
             step = self._world.column_name(output, column)
             delta = self.result.output(output)
@@ -209,14 +209,14 @@ class _EdgeSimulation:
 
 
 _GONE = {
-    DeltaKind.LOST: "which is no longer there",
-    DeltaKind.RENAMED: "which has another name now",
-    DeltaKind.UNAVAILABLE: "which its job can no longer fill",
+    DeltaKind.LOST: "which no longer exists",
+    DeltaKind.RENAMED: "which was renamed",
+    DeltaKind.UNAVAILABLE: "which its job no longer produces",
 }
 _WORDS = {
     **_GONE,
-    DeltaKind.RETYPED: "which has another type",
-    DeltaKind.CHANGED: "which has other values",
+    DeltaKind.RETYPED: "whose type changes",
+    DeltaKind.CHANGED: "whose values change",
     DeltaKind.NULLABLE: "which may be null",
 }
 
@@ -282,7 +282,7 @@ def _names(reference: CodeReference, namespace: str, names: tuple[str, ...]) -> 
 def simulate_writer(
     process: Process, world: SimulationCatalog, node: int, delta: Delta
 ) -> ProcessResult:
-    """Return what happens to a process that fills a dataset which is changed under its hands."""
+    """Return the effect on a process that writes a changed dataset."""
     result = ProcessResult(basis="column_edges")
     name = world.dataset(node).id.name
     filled = {
@@ -292,9 +292,9 @@ def simulate_writer(
         if derives.output == node
     }
     basis: Basis = "column_edges" if filled else "table_edges"
-    # A derivation that names no job goes with its dataset.
+    # A derivation without a job is dropped with its dataset.
     if delta.gone is not None and process.key > 0:
-        result.worsen(Outcome.FAILS, f"writes {name}, which is no longer there", delta.gone, basis)
+        result.worsen(Outcome.FAILS, f"writes {name}, which no longer exists", delta.gone, basis)
     for column, touch in delta.columns(DeltaKind.REQUIRED).items():
         if column in filled or EVERY_FIELD in filled:
             continue

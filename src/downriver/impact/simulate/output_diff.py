@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Renamed = Callable[[TableName, str], str]
 
-# the name a base column goes by after the changes
+# the name of a base column after the changes
 
 _STEERING = ("where", "having", "qualify", "distinct", "limit", "offset", "order")
 _DEEPEST = 40  # expressions inside expressions through which names are followed
@@ -131,7 +131,7 @@ class ChangedDependencies:
         self._deltas = deltas
 
     def new_name(self, table: TableName, column: str) -> str:
-        """Return the name a base column goes by after the changes."""
+        """Return the name of a base column after the changes."""
         node = self._reading.tables.node(table)
         delta = self._deltas.get(node) if node is not None else None
         touch = delta.find(column, DeltaKind.RENAMED) if delta is not None else None

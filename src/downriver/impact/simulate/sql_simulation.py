@@ -1,4 +1,4 @@
-"""SQL under changed schemas: does it still resolve, and what becomes of what it fills?"""
+"""Simulates SQL under changed schemas: whether names resolve, and how its outputs differ."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 _RESHAPING = frozenset({*ABSENT, DeltaKind.ADDED, DeltaKind.RETYPED, DeltaKind.REQUIRED})
 _RENAMING = _RESHAPING - {DeltaKind.RETYPED}
 _WHY = {
-    "missing_column": "no longer finds {name}",
-    "ambiguous": "names {name}, which two of its tables have now",
-    "missing_table": "reads {name}, which is gone or no longer works",
-    "arity": "no longer fits: {name}",
-    "required": "does not fill {name}, which is required now",
-    "natural": "joins by what both sides have, and {name}",
-    "duplicate": "has two columns called {name} now",
-    "type": "no longer makes sense for the new type: {name}",
+    "missing_column": "cannot resolve {name}",
+    "ambiguous": "uses {name}, which is ambiguous: two of its tables have it",
+    "missing_table": "reads {name}, which no longer exists or fails",
+    "arity": "has the wrong number of columns: {name}",
+    "required": "does not fill {name}, which is now required",
+    "natural": "uses NATURAL JOIN, and {name}",
+    "duplicate": "has two columns named {name} now",
+    "type": "is not valid for the new type: {name}",
 }
 
 
@@ -55,7 +55,7 @@ def simulate_script(
     deltas: Mapping[int, Delta],
     head: JobScript | None = None,
 ) -> ProcessResult:
-    """Return what happens to a process whose SQL is known, when its tables are changed so.
+    """Return the effect on a process with known SQL of these deltas of its tables.
 
     `head` is the SQL it will have by then, where that is to change too.
     """
@@ -136,7 +136,7 @@ class _Simulation:
         )
 
     def _new_problems(self, after: ScriptReading) -> list[SqlProblem]:
-        """Return what does not work any more; what never did says more of us than of the SQL."""
+        """Return the problems that the change causes. Earlier ones show limits of this reader."""
         before = self._reading.found
         if self._head is None:
             return [problem for problem in after.problems() if not before.has_problem(problem)]
@@ -154,12 +154,12 @@ class _Simulation:
             if delta.may is not None:
                 self._result.worsen(
                     Outcome.MAY_FAIL,
-                    f"reads {name}, which may be hurt: no one knows which columns fill it",
+                    f"reads {name}, which may be affected: its column lineage is unknown",
                     delta.may,
                     "table_edges",
                 )
             if delta.stale is not None:
-                reason = f"reads {name}, which is no longer renewed"
+                reason = f"reads {name}, which is no longer updated"
                 self._result.worsen(Outcome.STALE, reason, delta.stale)
             if delta.deprecated is not None:
                 self._result.worsen(Outcome.DEPRECATED, f"uses {name}", delta.deprecated)
@@ -291,14 +291,14 @@ class _Simulation:
         return ()
 
     def _lose(self) -> None:
-        """Columns that a failed job no longer fills are as good as gone for those who name them."""
+        """Treat columns that a failed job no longer fills as missing for their readers."""
         for node in self._reading.inputs:
             delta = self._deltas.get(node)
             for column, touch in delta.columns(DeltaKind.UNAVAILABLE).items() if delta else ():
                 lookups = self._reading.lookups.get((node, column), ())
                 dataset = self._world.dataset(node).id
                 if lookups or node in self._reading.starred:
-                    reason = f"reads {dataset.name}.{column}, which its job can no longer fill"
+                    reason = f"reads {dataset.name}.{column}, which its job no longer produces"
                     self._result.worsen(Outcome.LOSES, reason, touch.trail)
                 self._result.refer(
                     [
@@ -341,7 +341,7 @@ class _Simulation:
     def _stop_incremental(self, delta: Delta) -> None:
         """A table that is added to keeps its columns: a query that lost one no longer fits."""
         (column, touch), *_ = delta.columns(*ABSENT).items()
-        reason = f"adds to a table that has {column}, and no longer has it to give"
+        reason = f"writes to a table that has {column}, which its query no longer outputs"
         self._result.worsen(Outcome.FAILS, reason, touch.trail)
 
     # Telling
