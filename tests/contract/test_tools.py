@@ -106,7 +106,7 @@ def test_a_patch_is_written_for_the_local_files(context, repo):
 
 
 def test_a_patch_needs_a_code_folder(context):
-    with pytest.raises(InvalidRequestError, match="no code is known here"):
+    with pytest.raises(InvalidRequestError, match="no code is available"):
         use(context._replace(root=None), "suggest_fix", CHANGE)
     found = context.tracker.sync.suggest_fix("orders.amount", to="total", root="no such folder")
     assert found["patches"] == []
