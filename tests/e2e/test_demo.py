@@ -155,7 +155,7 @@ def test_a_failed_pipeline_is_an_error_that_names_the_stage(tmp_path: Path) -> N
     example.write_text(
         f"print('clean', flush=True)\nraise SystemExit('no such column: plan\\n{stack}')\n"
     )
-    with pytest.raises(DownriverError, match=r"failed at 'clean'(.|\n)*no such column: plan"):
+    with pytest.raises(DownriverError, match=r"failed in stage 'clean'(.|\n)*no such column: plan"):
         run_pipeline(example, tmp_path / "lake", str(tmp_path), tmp_path / "log" / "pipeline.log")
 
 
