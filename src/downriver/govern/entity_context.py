@@ -9,11 +9,11 @@ import numpy as np
 
 from downriver.graph import FOREVER, Entity, Question, trace
 from downriver.graph.names.resolution import find_entity
-from downriver.impact.labels import read_owners, read_tags
 from downriver.model.answers import Direction
 from downriver.model.facts import EdgeKind
 from downriver.model.findings import Affected, FindingKind, Severity
 from downriver.model.ids import ColumnId, DatasetId
+from downriver.openlineage.facets.description import parse_owners, parse_tags
 
 if TYPE_CHECKING:
     from downriver.graph import GraphSnapshot
@@ -141,8 +141,8 @@ class EntityContext:
             facets: dict[str, bytes] = {}
             for name in self._graph.nodes.identities.group(node):
                 facets = {**facets, **self._reader.facets.of(name)}
-            tags, _ = read_tags(facets.get("tags"))
+            tags, _ = parse_tags(facets.get("tags"))
             self._labels[node] = OwnersAndTags(
-                list(read_owners(facets.get("ownership"))), sorted(tags)
+                list(parse_owners(facets.get("ownership"))), sorted(tags)
             )
         return self._labels[node]

@@ -16,7 +16,7 @@ from downriver.govern.drift.series import DAY
 from downriver.govern.tags import reach_of_tag
 from downriver.graph.answers.readers import find_readers
 from downriver.graph.index.edges import FOREVER
-from downriver.impact.labels import read_owners, read_string
+from downriver.impact.labels import read_string
 from downriver.model.facts import EdgeKind, RunState
 from downriver.model.governance import (
     BlastRadius,
@@ -26,6 +26,7 @@ from downriver.model.governance import (
     Kpis,
     Share,
 )
+from downriver.openlineage.facets.description import parse_owners
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def measure_kpis(view: KpiInputs) -> Kpis:
         column_coverage=_column_coverage(view, flow),
         schema_coverage=Share.of(len(names.having("schema")), len(names.datasets)),
         owner_coverage=Share.of(
-            len(names.having("ownership", lambda body: bool(read_owners(body)))),
+            len(names.having("ownership", lambda body: bool(parse_owners(body)))),
             len(names.datasets),
         ),
         documentation_coverage=Share.of(

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.graph import FOREVER, Entity, Question, trace
 from downriver.graph.answers.view import limit_blind_spots
-from downriver.impact.labels import read_tags
 from downriver.model.answers import Direction
 from downriver.model.governance import TaggedColumn, TagReach
 from downriver.model.ids import ColumnId, DatasetId
+from downriver.openlineage.facets.description import parse_tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -101,7 +101,7 @@ def find_tagged(graph: GraphSnapshot, reader: CatalogReader, tag: str) -> Tagged
         dataset = names[node]
         if not isinstance(dataset, DatasetId):
             continue
-        whole, by_column = read_tags(body)
+        whole, by_column = parse_tags(body)
         if tag in whole:
             datasets[graph.nodes.identities.canonical(node)] = dataset
         for field in sorted(field for field, tags in by_column.items() if tag in tags):

@@ -11,7 +11,7 @@ from downriver.graph.answers.entity_lists import list_derivations, relate
 from downriver.graph.answers.job_runs import last_filled, list_last_runs, writers_of_all
 from downriver.graph.names.assets import Assets
 from downriver.graph.names.entity_ids import entity_id
-from downriver.impact.labels import read_owners, read_string, read_tags
+from downriver.impact.labels import read_string
 from downriver.model.answers import Direction
 from downriver.model.flows import (
     ColumnDerivation,
@@ -24,6 +24,7 @@ from downriver.model.flows import (
 from downriver.model.governance import Diagnosis
 from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId, JobId
 from downriver.openlineage.facets.custom import parse_flows
+from downriver.openlineage.facets.description import parse_owners, parse_tags
 from downriver.openlineage.wire import render_time
 from downriver.service.limits import MOST_RELATED
 from downriver.service.session import now
@@ -104,7 +105,7 @@ class EntityApi:
         for name in identities.group(number):
             facets.update(view.reader.facets.of(name))
         summary = _summary(node, number, Assets(view.reader, identities))
-        tags, _ = read_tags(facets.get("tags"))
+        tags, _ = parse_tags(facets.get("tags"))
         span = view.reader.nodes.span(number)
         names = identities.group(number)
         jobs = [node] if isinstance(node, JobId) else writers_of_all(view.reader, names)
@@ -123,7 +124,7 @@ class EntityApi:
                 for name in identities.group(number)
                 for column in view.reader.facets.schema(name)
             ],
-            owners=list(read_owners(facets.get("ownership"))),
+            owners=list(parse_owners(facets.get("ownership"))),
             tags=sorted(tags),
             aliases=[str(alias) for alias in display.aliases],
             upstream=near.upstream,

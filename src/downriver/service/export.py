@@ -11,10 +11,10 @@ from downriver.graph import trace
 from downriver.graph.answers.entity_lists import list_derivations
 from downriver.graph.answers.job_runs import list_last_runs
 from downriver.graph.names.resolution import find_entity
-from downriver.impact.labels import read_tags
 from downriver.model.answers import Direction
 from downriver.model.flows import ExportAnswer
 from downriver.model.ids import ColumnId, DatasetId, JobId
+from downriver.openlineage.facets.description import parse_tags
 from downriver.service.limits import MOST_EXPORTED
 from downriver.service.trace import TraceApi, parse_question
 
@@ -119,7 +119,7 @@ class ExportApi:
         if node.kind == "job":
             return self._if_broken([JobId(node.namespace, node.name)], reader)
         number = reader.nodes.get(DatasetId(node.namespace, node.name))
-        whole, by_column = read_tags(reader.facets.of(number).get("tags"))
+        whole, by_column = parse_tags(reader.facets.of(number).get("tags"))
         tags = whole if node.field is None else by_column.get(node.field.casefold(), frozenset())
         writers = [job for job in reader.nodes.writers_of(number) if isinstance(job, JobId)]
         broken = [] if node.kind == "column" else self._if_broken(writers, reader)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from downriver.impact.labels import read_job_type, read_owners, read_string, read_tags
+from downriver.impact.labels import read_job_type, read_string
 from downriver.impact.simulate.bound_script import BoundScript
 from downriver.impact.simulate.delta import CatalogColumn
 from downriver.impact.simulate.edge_simulation import ColumnEdgeLoader, JobColumnEdge
@@ -19,6 +19,7 @@ from downriver.model.answers import BlindSpot
 from downriver.model.facts import EdgeKind
 from downriver.model.ids import DatasetId
 from downriver.openlineage.facets.custom import CodeFacet, parse_blind_spots, parse_code
+from downriver.openlineage.facets.description import parse_owners, parse_tags
 from downriver.openlineage.facets.schema import schema_columns
 from downriver.openlineage.wire import render_time
 
@@ -117,14 +118,14 @@ class SimulationCatalog:
     def _load_dataset(self, node: int) -> CatalogDataset:
         spoken = self._graph.nodes.identities.display_names([node], self._read)[node]
         facets = self._facets_of(node)
-        tags, column_tags = read_tags(facets.get("tags"))
+        tags, column_tags = parse_tags(facets.get("tags"))
         return CatalogDataset(
             node,
             DatasetId(spoken.id.namespace, spoken.id.name),
             tuple(name.name for name in [spoken.id, *spoken.aliases]),
             tags,
             column_tags,
-            read_owners(facets.get("ownership")),
+            parse_owners(facets.get("ownership")),
             read_string(facets.get("datasetType"), "datasetType").lower(),
         )
 
@@ -269,8 +270,8 @@ class SimulationCatalog:
             (code.path if code is not None else "")
             or read_string(facets.get("sourceCodeLocation"), "path"),
             read_job_type(facets.get("jobType")),
-            read_owners(facets.get("ownership")),
-            read_tags(facets.get("tags"))[0],
+            parse_owners(facets.get("ownership")),
+            parse_tags(facets.get("tags"))[0],
             bool(_INCREMENTAL.search(raw)),
         )
 

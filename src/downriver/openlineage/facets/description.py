@@ -47,7 +47,7 @@ class Tags(NamedTuple):
     """Tags of a dataset or job as a whole, and of its columns by case-folded name."""
 
     whole: frozenset[str]
-    by_column: Mapping[str, frozenset[str]]
+    by_column: dict[str, frozenset[str]]
 
 
 def parse_description(body: bytes | None) -> str:

@@ -196,7 +196,7 @@ def test_a_channel_is_told_only_what_it_wants(lineage: Lineage, tmp_path: Path) 
     assert counts == [2, 2, 1]
 
 
-def test_couriers_work_in_the_background_until_stopped(lineage: Lineage, tmp_path: Path) -> None:
+def test_alerts_are_sent_in_the_background_until_stopped(lineage: Lineage, tmp_path: Path) -> None:
     path = tmp_path / "alerts.jsonl"
     watch = parse_watch({"channels": [{"type": "file", "path": str(path)}]})
     dispatcher = AlertDispatcher(lineage.store, watch, lambda: NOW)
