@@ -373,18 +373,18 @@ def test_concurrent_requests_read_the_keys_once(failure: Exception | None) -> No
                 raise failure
             return False
 
-    async def come(doorkeeper: AccessControl) -> None:
+    async def request(access: AccessControl) -> None:
         scope = {"type": "http", "headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 1)}
-        await doorkeeper.admit(Request(scope), KeyRole.WRITER)
+        await access.admit(Request(scope), KeyRole.WRITER)
 
-    async def all_come(doorkeeper: AccessControl) -> list[BaseException | None]:
-        return await asyncio.gather(*(come(doorkeeper) for _ in range(20)), return_exceptions=True)
+    async def all_requests(access: AccessControl) -> list[BaseException | None]:
+        return await asyncio.gather(*(request(access) for _ in range(20)), return_exceptions=True)
 
-    doorkeeper = AccessControl(cast("Lineage", Store()))
-    assert asyncio.run(all_come(doorkeeper)) == [failure] * 20
+    access = AccessControl(cast("Lineage", Store()))
+    assert asyncio.run(all_requests(access)) == [failure] * 20
     assert asked == ["once"]
-    if failure:  # and the next who come ask again
-        asyncio.run(all_come(doorkeeper))
+    if failure:  # the next requests read the keys again
+        asyncio.run(all_requests(access))
         assert asked == ["once", "once"]
 
 
