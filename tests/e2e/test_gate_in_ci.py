@@ -174,7 +174,7 @@ def test_python_and_dbt_of_two_commits_are_compared(
     git(of_many_kinds, "commit", "-qm", "one comment")
     done = gate(of_many_kinds, *options)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Nothing changes in meaning" in done.stdout
+    assert "No change in meaning was found" in done.stdout
 
 
 def test_an_edited_macro_changes_the_models_that_call_it(of_many_kinds: Path) -> None:
