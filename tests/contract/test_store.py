@@ -722,8 +722,8 @@ class TestLog:
             ("UPDATE log SET body = (SELECT body FROM log WHERE seq = 1) WHERE seq = 3", "body"),
             ("UPDATE log SET body = digest WHERE seq = 3", "body"),
             ("UPDATE log SET digest = chain WHERE seq = 3", "body"),
-            ("UPDATE log SET received_at = received_at + 1 WHERE seq = 3", "does not follow"),
-            ("UPDATE log SET chain = digest WHERE seq = 3", "does not follow"),
+            ("UPDATE log SET received_at = received_at + 1 WHERE seq = 3", "does not match"),
+            ("UPDATE log SET chain = digest WHERE seq = 3", "does not match"),
             ("DELETE FROM log WHERE seq = 3", "is missing"),
         ],
         ids=["other body", "damaged body", "digest", "received_at", "chain", "deleted"],
@@ -753,7 +753,7 @@ class TestLog:
         assert verified(store).ok
         result = verified(store, expected=(6, head))
         assert (result.ok, result.altered_seq) == (False, 5)
-        assert "cut" in result.reason
+        assert "truncated" in result.reason
 
     def test_a_log_rewritten_as_a_whole_is_told_by_a_head_noted_elsewhere(self, store, tmp_path):
         store.append(some_events(6))

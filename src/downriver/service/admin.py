@@ -61,7 +61,7 @@ class AdminApi:
             projected = reader.state().seq
         if found.ok and found.entries < projected:  # the catalog remembers what the log lost
             found.ok, found.altered_seq = False, found.entries + 1
-            found.reason = "is missing: the log was cut"
+            found.reason = "is missing: the log was truncated"
         return found
 
     def rebuild(self, progress: Callable[[int, int], None] = lambda done, total: None) -> int:
