@@ -72,7 +72,9 @@ RequiredOption = Annotated[
 ]
 TypeOption = Annotated[
     str | None,
-    typer.Option("--type", help="Change the type of the column. With --add: the type to add."),
+    typer.Option(
+        "--type", help="Change the type of the column. With --add: the type of the new column."
+    ),
 ]
 RetypeOption = Annotated[
     list[str] | None,

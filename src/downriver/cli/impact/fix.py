@@ -42,12 +42,15 @@ def fix(
         Path, typer.Option("--root", help="The folder that the paths of the files are relative to.")
     ] = Path(),
     plan: Annotated[
-        bool, typer.Option("--plan", help="List the steps that make the change without a break.")
+        bool, typer.Option("--plan", help="Show the steps of a change without downtime.")
     ] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Write a patch for the consumers that a change breaks. What needs a decision is on stderr."""
+    """Write a patch for the consumers that a change breaks.
+
+    Places that a person must decide about are listed on standard error.
+    """
     options = ChangeOptions(
         columns=tuple(columns or ()),
         rename_to=rename_to,
