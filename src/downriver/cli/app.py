@@ -261,5 +261,5 @@ def run() -> None:
     except DownriverError as error:
         fail(error, as_json="--json" in sys.argv)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of the pipe is gone, so nobody can read an error message
+        sys.stderr.close()  # the pipe is closed, so no error message can be printed
         sys.exit(0)

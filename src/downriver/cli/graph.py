@@ -116,7 +116,7 @@ def graph(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead."),
+        typer.Option("--output", "-o", metavar="FILE", help="Write to this file, not to stdout."),
     ] = None,
     store: StoreOption = None,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`downriver incident`: what failed, since when, the likely causes, and who is affected."""
+"""`downriver incident`: failures of an entity, likely causes, and affected entities."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def incident(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Report what is wrong with an entity: failures, likely causes, and who is affected."""
+    """Report what is wrong with an entity: failures, likely causes, and affected entities."""
     with Lineage.open(store, create=False) as lineage:
         report = lineage.govern.incident_report(entity, at)
     if json:

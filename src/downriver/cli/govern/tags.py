@@ -29,7 +29,7 @@ def tags(
 ) -> None:
     """Show which columns a tag reaches along column edges.
 
-    Copies and computations carry the tag on. Masking stops it.
+    A tag propagates along copies and computations. Masking stops it.
     """
     with Lineage.open(store, create=False) as lineage:
         reach = lineage.govern.tag_reach(tag)

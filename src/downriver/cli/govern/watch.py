@@ -292,7 +292,7 @@ def _show_finding(finding: Finding, names: DisplayNames) -> None:
 
 
 class ChannelTest(msgspec.Struct, kw_only=True):
-    """Whether a channel accepted an alert. `error` says why not."""
+    """Whether a channel accepted an alert. `error` is the reason if it did not."""
 
     channel: str
     error: str | None

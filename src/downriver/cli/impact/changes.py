@@ -89,10 +89,11 @@ NullableOption = Annotated[
     typer.Option("--nullable/--not-null", help="Allow NULL in the column, or forbid it."),
 ]
 DeprecateOption = Annotated[
-    bool, typer.Option("--deprecate", help="Deprecate the dataset or column: list who uses it.")
+    bool, typer.Option("--deprecate", help="Deprecate the dataset or column: list its users.")
 ]
 LogicOption = Annotated[
-    bool, typer.Option("--logic", help="Change how the values of the dataset or column are made.")
+    bool,
+    typer.Option("--logic", help="Change how the values of the dataset or column are computed."),
 ]
 
 _DDL = re.compile(r"\s*(?:alter|drop|rename|truncate|create|exec|execute)\s+\S", re.IGNORECASE)

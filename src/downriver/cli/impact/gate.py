@@ -88,7 +88,10 @@ def gate(
     ] = False,
     store: StoreOption = None,
 ) -> None:
-    """Decide about a change: exit 0 APPROVED, 1 BLOCKED, 3 CAUTION, 2 when it cannot decide."""
+    """Decide by policy whether a change may ship.
+
+    Exit codes: 0 APPROVED, 1 BLOCKED, 3 CAUTION, 2 if no decision is possible.
+    """
     if sum(given is not None for given in (changes, ddl, base)) != 1:
         raise InvalidRequestError("gate", "give exactly one of --changes, --ddl and --base")
     if head is not None and base is None:

@@ -64,7 +64,7 @@ def impact(
     deprecate: DeprecateOption = False,
     logic: LogicOption = False,
     dialect: Annotated[
-        str | None, typer.Option("--dialect", help="The SQL dialect, where ENTITY is DDL.")
+        str | None, typer.Option("--dialect", help="The SQL dialect, if ENTITY is DDL.")
     ] = None,
     store: StoreOption = None,
     json: JsonOption = False,
