@@ -92,7 +92,7 @@ def test_a_database_of_another_program_is_not_changed(tmp_path: Path) -> None:
     before = other.read_bytes()
     for command in (("status",), ("ingest", "-")):
         done = downriver(*command, "--store", str(other), cwd=tmp_path)
-        assert (done.returncode, "something else" in done.stderr) == (2, True)
+        assert (done.returncode, "not a Downriver store" in done.stderr) == (2, True)
     assert other.read_bytes() == before
     (tmp_path / "empty.db").touch()
     assert downriver("status", "--store", "empty.db", cwd=tmp_path).returncode == 2

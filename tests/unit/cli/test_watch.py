@@ -165,5 +165,5 @@ def test_a_sample_alert_is_sent_to_every_channel(folder: Path) -> None:
     with running_hook() as hook:
         alive = downriver("watch", "try", "--json", cwd=folder, HOOK=hook.url)
         assert alive.returncode == 0
-        assert "a try of" in hook.posts[0][1]["alerts"][0]["finding"]["message"]
+        assert "test alert of" in hook.posts[0][1]["alerts"][0]["finding"]["message"]
     assert len((folder / "a.jsonl").read_text().splitlines()) == 2
