@@ -512,7 +512,7 @@ class TestRebuilding:
     def test_a_store_of_an_older_version_is_folded_again(
         self, version, location, opened, tmp_path, monkeypatch, caplog
     ):
-        monkeypatch.setattr("downriver.store.sql_store._TELL_EVERY", 0)
+        monkeypatch.setattr("downriver.store.sql_store._LOG_EVERY", 0)
         with closing(open_store(str(tmp_path / "of today"))) as today:
             today.append(some_events(30))
             catalog = dump(today)

@@ -174,13 +174,15 @@ class FailingStore:
 
 
 class _FailingReader:
-    def __init__(self, reader: CatalogReader) -> None:
-        self._reader = reader
+    def __init__(self, part: object) -> None:
+        self._part = part
 
     def __getattr__(self, name: str) -> object:
+        if name == "changes":
+            return _FailingReader(getattr(self._part, name))
         if name == "claims":  # read after the edges and the columns
             raise StoreError("the disk is gone")
-        return getattr(self._reader, name)
+        return getattr(self._part, name)
 
 
 @pytest.mark.parametrize("smallest_fold", [0, 2, 4096])

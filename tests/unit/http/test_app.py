@@ -7,6 +7,7 @@ import gzip
 import json
 import socket
 import threading
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -177,7 +178,7 @@ def test_overload_is_503_and_loses_nothing_that_was_accepted(
         threads[0].start()
         assert store.writing.wait(10)
         threads[1].start()
-        _wait_until(lambda: lineage.waiting == 1)
+        _wait_until(lambda: lineage.session.waiting == 1)
         refused = client.post("/api/v1/lineage", json=bodies[2])
         store.go.set()
         for thread in threads:
@@ -380,7 +381,7 @@ def test_concurrent_requests_read_the_keys_once(failure: Exception | None) -> No
     async def all_requests(access: AccessControl) -> list[BaseException | None]:
         return await asyncio.gather(*(request(access) for _ in range(20)), return_exceptions=True)
 
-    access = AccessControl(cast("Lineage", Store()))
+    access = AccessControl(cast("Lineage", SimpleNamespace(admin=Store())))
     assert asyncio.run(all_requests(access)) == [failure] * 20
     assert asked == ["once"]
     if failure:  # the next requests read the keys again

@@ -233,7 +233,7 @@ class TestRefused:
     def test_neither_a_job_nor_a_dataset(self):
         error = refused(b'{"eventTime": "2026-01-01T00:00:00Z", "inputs": []}')
         assert error.field == "job"
-        assert "no job and no dataset" in error.reason
+        assert "no job, run or dataset" in error.reason
 
     def test_a_run_of_no_job(self):
         event = dataset_event("orders") | {"run": {"runId": "r"}}

@@ -317,7 +317,7 @@ class TestConnections:
             "SELECT count(*) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         ).fetchall()
-        assert count <= 8 + 1  # and the writer, which migrated
+        assert count <= 16 + 1  # and the writer, which migrated
 
     def test_closing_leaves_no_connection_and_no_thread(self, admin, postgres_database):
         store = open_store(postgres_database)

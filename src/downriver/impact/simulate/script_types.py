@@ -47,9 +47,12 @@ class ScriptTypes:
         known = self._types.get(deps)
         if known is not None:
             return known
+        if not deps:
+            return self._find_type(deps)
+        # A recursive query refers to itself: its own type is unknown while it is computed.
+        self._types[deps] = UNKNOWN
         found = self._find_type(deps)
-        if deps:
-            self._types[deps] = found
+        self._types[deps] = found
         return found
 
     def _find_type(self, deps: Deps) -> ColumnType:
