@@ -529,7 +529,7 @@ class TestRebuilding:
                 connection.execute(insert, msgspec.structs.astuple(entry))
             connection.execute("UPDATE meta SET projected = 30")
         again = opened()
-        assert "folded 30 of 30 events" in caplog.text
+        assert "30 of 30 events done" in caplog.text
         assert dump(again) == catalog
         assert verified(again).ok
         again.append(some_events(31))
