@@ -18,5 +18,5 @@ def test_spark_connect_refuses_streams_with_an_explanation(tmp_path):
     remote = SparkSession.__new__(SparkSession)  # none is asked anything
     assert is_connected(remote)
     lake = Lake(str(tmp_path), remote)
-    with pytest.raises(LakeError, match=r"spark-submit.*Ingesting files, building and queries"):
+    with pytest.raises(LakeError, match=r"spark-submit.*Ingesting files, builds and queries"):
         run_stream(lake, ["x"], StreamSchedule(), Event(), build=True)
