@@ -18,7 +18,7 @@ READ_TIMEOUT = 60.0
 WRITE_TIMEOUT = (
     10.0  # short, because the caller may be a running job; on a timeout the event is spooled
 )
-_FAILED = 400
+_REDIRECT, _FAILED = 300, 400
 
 
 class _Failure(msgspec.Struct):
@@ -63,6 +63,9 @@ class Connection:
 
     def _send(self, method: str, path: str, body: bytes | None, kind: type[T], timeout: float) -> T:
         status, answer = self._request(method, self._parts.path + path, body, timeout)
+        if _REDIRECT <= status < _FAILED:
+            reason = f"it answered {status}; set DOWNRIVER_URL to the server's own address"
+            raise errors.ServerUnreachableError(self._url, reason)
         if status >= _FAILED:
             raise _error_of(self._url, status, answer)
         try:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from downriver.capture.emit import Emitter, HttpSender, Spool, guarded
-from downriver.capture.emit.http_sender import NotDeliveredError
+from downriver.capture.emit.http_sender import Endpoint, NotDeliveredError
 from downriver.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -144,6 +144,9 @@ def test_an_internal_error_is_logged_once_as_a_warning(caplog: pytest.LogCapture
     assert levels == ["WARNING", "DEBUG", "DEBUG"]
 
 
+ENDPOINT = "/base/api/v1/lineage"
+
+
 class Collector(HTTPServer):
     """A collector that answers with the statuses it is given."""
 
@@ -152,6 +155,8 @@ class Collector(HTTPServer):
         self.statuses: list[int] = []
         self.events: list[object] = []
         self.keys: set[str | None] = set()
+        self.redirects: dict[str, tuple[int, str]] = {}  # path -> status, Location
+        self.paths: list[str] = []
 
     @property
     def url(self) -> str:
@@ -166,9 +171,16 @@ class Answering(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self.headers["Content-Encoding"] == "gzip":
             body = gzip.decompress(body)
+        self.server.paths.append(self.path)
+        if self.path in self.server.redirects:
+            status, location = self.server.redirects[self.path]
+            self.send_response(status)
+            self.send_header("Location", location)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         self.server.events.append(json.loads(body))
         self.server.keys.add(self.headers["Authorization"])
-        assert self.path == "/base/api/v1/lineage"
         status = self.server.statuses.pop(0) if self.server.statuses else 201
         self.send_response(status)
         self.send_header("Content-Length", "0")
@@ -193,6 +205,7 @@ def test_events_are_posted_with_the_key_and_compressed_when_large(collector: Col
         send([b'{"n": 1}', json.dumps({"n": "x" * 5000}).encode()])
     assert collector.events == [{"n": 1}, {"n": "x" * 5000}]
     assert collector.keys == {"Bearer secret"}
+    assert set(collector.paths) == {ENDPOINT}
 
 
 def test_a_busy_collector_is_tried_again_later(collector: Collector) -> None:
@@ -212,6 +225,92 @@ def test_a_rejected_event_is_not_sent_again(
         send([b'{"n": 1}', b'{"n": 2}'])
     assert collector.events == [{"n": 1}, {"n": 2}]
     assert "rejected an event (422)" in caplog.text
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_redirect_that_keeps_the_method_is_followed(collector: Collector, status: int) -> None:
+    collector.redirects = {ENDPOINT: (status, "/moved"), "/moved": (status, "/moved/again?x=1")}
+    with closing(HttpSender(collector.url, "secret")) as send:
+        send([b'{"n": 1}', b'{"n": 2}'])
+    assert collector.events == [{"n": 1}, {"n": 2}]
+    assert collector.keys == {"Bearer secret"}
+    tried_once = [ENDPOINT, "/moved", "/moved/again?x=1"]
+    again = ["/moved/again?x=1"] if status == 308 else tried_once  # 308 is permanent
+    assert collector.paths == tried_once + again
+
+
+@pytest.mark.parametrize(
+    ("status", "location"),
+    [
+        (301, "/moved"),
+        (302, "/moved"),
+        (303, "/moved"),
+        (304, "/moved"),
+        (300, ""),
+        (307, ""),
+        (308, "mailto:somebody"),
+        (302, "https://elsewhere.example/api/v1/lineage"),
+    ],
+)
+def test_another_redirect_is_not_taken_for_a_delivery(
+    collector: Collector, status: int, location: str
+) -> None:
+    collector.redirects = {ENDPOINT: (status, location)}
+    with (
+        closing(HttpSender(collector.url)) as send,
+        pytest.raises(NotDeliveredError, match=f"answered {status}.*set DOWNRIVER_URL"),
+    ):
+        send([b"{}"])
+    assert collector.events == []
+
+
+def test_a_loop_of_redirects_ends(collector: Collector) -> None:
+    collector.redirects = {ENDPOINT: (307, ENDPOINT)}
+    with (
+        closing(HttpSender(collector.url)) as send,
+        pytest.raises(NotDeliveredError, match="answered 307"),
+    ):
+        send([b"{}"])
+    assert 1 < len(collector.paths) < 10
+
+
+def test_the_key_is_not_sent_to_another_host(collector: Collector) -> None:
+    collector.redirects = {
+        ENDPOINT: (307, f"http://localhost:{collector.server_port}/elsewhere"),
+    }
+    with closing(HttpSender(collector.url, "secret")) as send:
+        send([b'{"n": 1}'])
+    assert collector.events == [{"n": 1}]
+    assert collector.keys == {None}
+
+
+@pytest.mark.parametrize(
+    ("configured", "location", "followed"),
+    [
+        ("http://lineage.example", "https://lineage.example/api/v1/lineage", True),
+        ("http://lineage.example:5000", "https://lineage.example/x", True),
+        ("http://lineage.example", "https://other.example/api/v1/lineage", False),
+        ("https://lineage.example", "http://lineage.example/api/v1/lineage", False),
+    ],
+)
+def test_a_301_is_followed_only_to_https_of_the_same_host(
+    configured: str, location: str, followed: bool
+) -> None:
+    endpoint = Endpoint.of(configured)
+    assert endpoint is not None
+    assert (endpoint.redirected(301, location) is not None) == followed
+
+
+def test_redirected_events_are_spooled(collector: Collector, spool: Spool) -> None:
+    collector.redirects = {ENDPOINT: (302, "/login")}
+    with closing(HttpSender(collector.url)) as send:
+        emitter = Emitter(send, spool)
+        emitter.emit(b'{"n": 1}', b'{"n": 2}')
+        assert emitter.flush()
+        assert spool.state().events == 2
+        collector.redirects = {}
+        assert spool.drain(send) == 2
+    assert collector.events == [{"n": 1}, {"n": 2}]
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "localhost:5000", ""])

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 from tests.server import free_port, serving
@@ -41,12 +43,40 @@ def silent_server():
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
+class Redirecting(BaseHTTPRequestHandler):
+    """Answers each request as a login page would: with a redirect."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(302)
+        self.send_header("Location", "/login")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *args):
+        del args
+
+
+@pytest.fixture
+def redirecting_server():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
 def spooled(folder):
     return [
         json.loads(line)
         for path in (folder / "spool").glob("*.jsonl")
         for line in path.read_bytes().splitlines()
     ]
+
+
+def test_a_server_that_redirects_does_not_lose_a_flow(here, redirecting_server):
+    tracker = lineage_sync(redirecting_server)
+    assert tracker.register_flow("table:a", "table:b")["status"] == "spooled"
+    assert len(spooled(here)) == 1
 
 
 def test_a_dead_server_does_not_affect_a_tracked_function(here, dead_server):
