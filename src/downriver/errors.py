@@ -11,6 +11,7 @@ DownriverError
 │   ├── StoreNotFoundError     there is no store here yet
 │   ├── StoreVersionError      a newer version of Downriver wrote the store
 │   └── StoreBusyError         the write queue is full; try again (transient)
+├── SpoolFullError             there is no room for unsent events; they were dropped
 ├── ServerError                a Downriver server gave an unexpected response
 │   └── ServerUnreachableError no response from the address; try again (transient)
 ├── LakeError                  the lake cannot be used
@@ -134,6 +135,18 @@ class StoreBusyError(StoreError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"{reason}; try again in a moment")
+
+
+class SpoolFullError(DownriverError):
+    """The folder of unsent events has reached its largest size. The events were dropped."""
+
+    retriable = True
+
+    def __init__(self, folder: str, dropped: int, limit_mb: int) -> None:
+        super().__init__(
+            f"{dropped} events were dropped, because the spool {folder} is at its limit of"
+            f" {limit_mb} MB; send it with `downriver spool flush`, or raise DOWNRIVER_SPOOL_MB"
+        )
 
 
 class ServerError(DownriverError):

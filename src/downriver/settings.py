@@ -52,6 +52,11 @@ SPOOL = Setting(
     "",
     "The folder for events that could not be sent yet. Default: spool/ beside the store.",
 )
+SPOOL_MB = Setting(
+    "DOWNRIVER_SPOOL_MB",
+    "1024",
+    "The largest size of that folder in MB. Events beyond it are dropped and counted.",
+)
 JOB = Setting(
     "DOWNRIVER_JOB",
     "",
@@ -75,6 +80,7 @@ SETTINGS = (
     URL,
     API_KEY,
     SPOOL,
+    SPOOL_MB,
     JOB,
     NAMESPACE,
     LAKE,

@@ -16,7 +16,7 @@ import pytest
 
 from downriver.capture.emit import Emitter, HttpSender, Spool, guarded
 from downriver.capture.emit.http_sender import Endpoint, NotDeliveredError
-from downriver.errors import InvalidRequestError
+from downriver.errors import InvalidRequestError, SpoolFullError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -142,6 +142,20 @@ def test_an_internal_error_is_logged_once_as_a_warning(caplog: pytest.LogCapture
             raise ZeroDivisionError
     levels = [record.levelname for record in caplog.records]
     assert levels == ["WARNING", "DEBUG", "DEBUG"]
+
+
+def test_a_full_spool_drops_further_events_and_counts_them(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOWNRIVER_SPOOL_MB", "1")
+    spool.add([b"x" * 2**19])
+    with pytest.raises(SpoolFullError, match=r"2 events were dropped.*downriver spool flush"):
+        spool.add([b"y" * 2**19, b"z"])
+    assert spool.state() == (1, 1, 2**19 + 1, 2)
+    taken: list[object] = []
+    spool.drain(taken.extend)
+    spool.add([b"y" * 2**19])  # there is room again
+    assert spool.state() == (1, 1, 2**19 + 1, 2)
 
 
 ENDPOINT = "/base/api/v1/lineage"

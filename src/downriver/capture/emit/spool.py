@@ -10,6 +10,8 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from downriver import settings
+from downriver.errors import SpoolFullError
 from downriver.fork_safety import renew_in_child
 from downriver.openlineage.wire import raw_bytes
 
@@ -20,15 +22,17 @@ if TYPE_CHECKING:
 
 _BATCH = 200
 _TAKEN = ".sending"
+_DROPPED = "dropped"  # the file with the numbers of events that found no room
 _ABANDONED_AFTER = 600.0  # seconds; the process that took the file has died
 
 
 class SpoolState(NamedTuple):
-    """How many files, events and bytes a spool holds."""
+    """How many files, events and bytes a spool holds, and how many events it had no room for."""
 
     files: int
     events: int
     size: int
+    dropped: int
 
 
 class Spool:
@@ -45,13 +49,19 @@ class Spool:
         self._lock = threading.Lock()
 
     def add(self, events: Sequence[Event | bytes]) -> None:
-        """Store events; they are on disk when this returns."""
+        """Store events; they are on disk when this returns. Raise if the spool is full."""
+        lines = [raw_bytes(event) + b"\n" for event in events]
+        limit_mb = settings.read_number(settings.SPOOL_MB)
         with self._lock:
+            if self._size() + sum(map(len, lines)) > limit_mb * 2**20:
+                with (self.folder / _DROPPED).open("a") as file:
+                    file.write(f"{len(lines)}\n")
+                raise SpoolFullError(str(self.folder), len(lines), limit_mb)
             if self._file is None or not self._file.exists():
                 self.folder.mkdir(parents=True, exist_ok=True)
                 self._file = self.folder / f"{os.getpid()}-{uuid.uuid4().hex}.jsonl"
             with self._file.open("ab") as file:
-                file.writelines(raw_bytes(event) + b"\n" for event in events)
+                file.writelines(lines)
                 file.flush()
                 os.fsync(file.fileno())
 
@@ -78,12 +88,24 @@ class Spool:
         return sent
 
     def state(self) -> SpoolState:
-        """Return how many files, events and bytes there are."""
+        """Return how many files, events and bytes there are, and how many events were dropped."""
         files = [path for path in self._files() if path.exists()]
         bodies = [path.read_bytes() for path in files]
-        return SpoolState(
-            len(files), sum(body.count(b"\n") for body in bodies), sum(map(len, bodies))
-        )
+        events = sum(body.count(b"\n") for body in bodies)
+        return SpoolState(len(files), events, sum(map(len, bodies)), self._dropped())
+
+    def _size(self) -> int:
+        size = 0
+        for path in self._files():
+            with contextlib.suppress(FileNotFoundError):  # another process sent it
+                size += path.stat().st_size
+        return size
+
+    def _dropped(self) -> int:
+        try:
+            return sum(map(int, (self.folder / _DROPPED).read_text("ascii").split()))
+        except FileNotFoundError:
+            return 0
 
     def _files(self) -> list[Path]:
         if not self.folder.is_dir():

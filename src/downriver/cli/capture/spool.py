@@ -27,6 +27,8 @@ def status(json: JsonOption = False) -> None:
         print_json({"folder": str(spool.folder), **state._asdict()})
         return
     out.print(f"{state.events:,} events spooled in {spool.folder}, {state.size:,} bytes")
+    if state.dropped:
+        out.print(f"{state.dropped:,} events were dropped, because the spool was full")
 
 
 def flush(to: ToOption = None, json: JsonOption = False) -> None:
