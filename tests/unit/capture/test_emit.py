@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from downriver.capture.emit import Emitter, HttpSender, Spool, guarded
-from downriver.capture.emit.http_sender import Endpoint, NotDeliveredError
+from downriver.capture.emit.http_sender import CollectorEndpoint, NotDeliveredError
 from downriver.errors import InvalidRequestError, SpoolFullError
 
 if TYPE_CHECKING:
@@ -310,7 +310,7 @@ def test_the_key_is_not_sent_to_another_host(collector: Collector) -> None:
 def test_a_301_is_followed_only_to_https_of_the_same_host(
     configured: str, location: str, followed: bool
 ) -> None:
-    endpoint = Endpoint.of(configured)
+    endpoint = CollectorEndpoint.of(configured)
     assert endpoint is not None
     assert (endpoint.redirected(301, location) is not None) == followed
 

@@ -31,7 +31,7 @@ class NotDeliveredError(Exception):
     """The collector could not accept an event now; sending it again may succeed."""
 
 
-class Endpoint(NamedTuple):
+class CollectorEndpoint(NamedTuple):
     """Where events are posted."""
 
     secure: bool
@@ -39,7 +39,7 @@ class Endpoint(NamedTuple):
     path: str
 
     @classmethod
-    def of(cls, url: str) -> Endpoint | None:
+    def of(cls, url: str) -> CollectorEndpoint | None:
         """Return the endpoint of a URL, or None if it is no URL of HTTP."""
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
@@ -57,13 +57,13 @@ class Endpoint(NamedTuple):
         """The host without its port, in lower case."""
         return urlsplit(self.url).hostname
 
-    def redirected(self, status: int, location: str) -> Endpoint | None:
+    def redirected(self, status: int, location: str) -> CollectorEndpoint | None:
         """Return where a redirect leads, or None if the event must not be posted there.
 
         A browser repeats a 301 or 302 as GET, so those are followed only where they lead to
         HTTPS on the same host. No redirect from HTTPS to HTTP is followed.
         """
-        target = Endpoint.of(urljoin(self.url, location)) if location else None
+        target = CollectorEndpoint.of(urljoin(self.url, location)) if location else None
         if target is None or (self.secure and not target.secure):
             return None
         if status in _KEEPS_METHOD:
@@ -71,7 +71,7 @@ class Endpoint(NamedTuple):
         same_host_by_https = target.secure and target.hostname == self.hostname
         return target if status in _MAY_CHANGE_METHOD and same_host_by_https else None
 
-    def may_have_key_of(self, configured: Endpoint) -> bool:
+    def may_have_key_of(self, configured: CollectorEndpoint) -> bool:
         """Whether the key for the configured collector is also sent here."""
         same_name = self.hostname == configured.hostname
         return self.host == configured.host or (same_name and self.secure)
@@ -87,7 +87,7 @@ class HttpSender:
     """Posts events to the collector at `url`, one by one, over one kept connection."""
 
     def __init__(self, url: str, key: str = "", *, timeout: float = 5.0) -> None:
-        endpoint = Endpoint.of(url)
+        endpoint = CollectorEndpoint.of(url)
         if endpoint is None:
             raise InvalidRequestError("DOWNRIVER_URL", f"{url!r} is not an http:// or https:// URL")
         self._timeout = timeout
@@ -146,7 +146,7 @@ class HttpSender:
             self._move(configured)
         return response
 
-    def _move(self, endpoint: Endpoint) -> None:
+    def _move(self, endpoint: CollectorEndpoint) -> None:
         """Post to another endpoint from now on."""
         if endpoint[:2] != self._endpoint[:2]:
             self.close()
