@@ -1,14 +1,18 @@
-"""`python -m bench [ingest] [trace] [durability] [concurrency] [--quick] [--markdown FILE]`."""
+"""`python -m bench [ingest] [trace] [durability] [concurrency] [--quick] [--markdown FILE]`.
+
+`python -m bench silence FOLDER...` is `python -m bench.silence FOLDER...`.
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
 
-from bench import concurrency, durability, ingest, trace
+from bench import concurrency, durability, ingest, silence, trace
 from bench.report import Table, print_table, render_markdown
 
 if TYPE_CHECKING:
@@ -34,6 +38,9 @@ _WIDEST = 150  # rather broken by the terminal than squeezed into a pipe's 80
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["silence"]:
+        silence.run(sys.argv[2:])
+        return
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(BENCHMARKS)}")
     parser.add_argument("--quick", action="store_true", help="smaller, in two minutes")
