@@ -755,6 +755,24 @@ class TestLog:
         assert (result.ok, result.altered_seq) == (False, 5)
         assert "truncated" in result.reason
 
+    def test_nothing_is_appended_to_a_log_that_was_cut(self, location, store):
+        store.append(some_events(6))
+        tamper(location, "DELETE FROM log WHERE seq > 4")
+        for use in (
+            lambda: store.append(some_events(8)),
+            lambda: store.rebuild(lambda done, total: None),
+            store.check,
+        ):
+            with pytest.raises(StoreError, match=r"ends at entry 4.*made from 6.*audit verify"):
+                use()
+        assert len(logged(store)) == 4
+
+    def test_a_cut_log_is_seen_although_the_catalog_was_set_back(self, location, store):
+        store.append(some_events(6))
+        tamper(location, "DELETE FROM log WHERE seq > 4", "UPDATE meta SET projected = 4")
+        with pytest.raises(StoreError, match="ends at entry 4"):
+            store.append(some_events(8))
+
     def test_a_log_rewritten_as_a_whole_is_told_by_a_head_noted_elsewhere(self, store, tmp_path):
         store.append(some_events(6))
         head = bytes.fromhex(verified(store).head)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from anyio import CapacityLimiter
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
@@ -17,7 +18,7 @@ from downriver.http import errors, marquez, openlineage
 from downriver.http.auth import AccessControl
 from downriver.http.mcp import McpEndpoint
 from downriver.http.openapi import render_openapi
-from downriver.http.request import AppContext, json_response
+from downriver.http.request import AppContext, context_of, json_response
 from downriver.http.v1 import assets, flows, governance, impact, queries
 from downriver.impact import Fix
 from downriver.model.answers import Paths, Trace
@@ -64,6 +65,12 @@ class Endpoint(NamedTuple):
 
 async def get_health(request: Request) -> Response:
     """Return `{"status": "ok"}` when the server is running."""
+    return json_response(Health("ok"))
+
+
+async def get_readiness(request: Request) -> Response:
+    """Return `{"status": "ok"}` when the store can keep events, else 503 and the reason."""
+    await run_in_threadpool(context_of(request).lineage.admin.check_ready)
     return json_response(Health("ok"))
 
 
@@ -269,6 +276,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint("GET", "/v1/status", queries.get_status, KeyRole.READER, {200: Status}),
     Endpoint("GET", "/healthz", get_health, None, {200: Health}),
+    Endpoint("GET", "/readyz", get_readiness, None, {200: Health, 503: _ERROR}),
     Endpoint("GET", "/openapi.json", get_openapi, None, {200: dict}),
 )
 

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from downriver import errors
+from downriver.http.request import context_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -62,10 +63,12 @@ async def answer_downriver_error(request: Request, error: Exception) -> Response
     """Return the response for a Downriver error."""
     assert isinstance(error, errors.DownriverError)  # noqa: S101
     status = status_of(type(error))
+    body = error_body(error)
+    body.detail = body.detail.replace(context_of(request).lineage.admin.store_url, "the store")
     headers = {"Retry-After": "1"} if status == 503 else {}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return _json(error_body(error), status, headers)
+    return _json(body, status, headers)
 
 
 async def answer_http_error(request: Request, error: Exception) -> Response:

@@ -106,12 +106,17 @@ async def _inflated(request: Request, limit: int) -> bytes:
     parts: list[bytes] = []
     remaining = limit + 1
     try:
-        async for part in request.stream():
-            piece = inflater.decompress(part, remaining)
-            remaining -= len(piece)
-            parts.append(piece)
-            if remaining <= 0:
-                raise EventTooLargeError(limit)
+        async for received in request.stream():
+            part = received
+            while part:
+                if inflater.eof:  # a gzip file may consist of several members
+                    inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
+                piece = inflater.decompress(part, remaining)
+                remaining -= len(piece)
+                parts.append(piece)
+                if remaining <= 0:
+                    raise EventTooLargeError(limit)
+                part = inflater.unused_data
     except zlib.error as exc:
         raise InvalidEventError("", f"the body is not valid gzip: {exc}") from exc
     if not inflater.eof:

@@ -38,6 +38,11 @@ class AdminApi:
     def __init__(self, session: StoreSession) -> None:
         self._session = session
 
+    @property
+    def store_url(self) -> str:
+        """Where the store is: a path, or a URL without its password."""
+        return self._session.store.url
+
     def status(self) -> Status:
         """Return the state and size of the store."""
         with self._session.store.reader() as reader:
@@ -49,6 +54,10 @@ class AdminApi:
                 last_received=None if received is None else render_time(received),
             )
 
+    def check_ready(self) -> None:
+        """Raise if the store cannot keep events now."""
+        self._session.store.check()
+
     def verify(
         self,
         *,
@@ -58,8 +67,8 @@ class AdminApi:
         """Recompute the log's hash chain and name the first entry that was altered."""
         with self._session.store.reader() as reader:
             found = verify_chain(reader.log.entries(), expected=expected, progress=progress)
-            projected = reader.state().seq
-        if found.ok and found.entries < projected:  # the catalog remembers what the log lost
+            _, known = reader.log_lengths()
+        if found.ok and found.entries < known:  # the catalog still has what the log lost
             found.ok, found.altered_seq = False, found.entries + 1
             found.reason = "is missing: the log was truncated"
         return found

@@ -81,6 +81,9 @@ class Store(Protocol):
     def state(self) -> StoreState:
         """Return the current state, including the writes of other processes."""
 
+    def check(self) -> None:
+        """Raise if events could not be stored now, or would not survive."""
+
     def reader(self) -> AbstractContextManager[CatalogReader]:
         """Open a consistent view of the catalog and the log."""
 

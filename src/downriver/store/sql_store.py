@@ -64,9 +64,9 @@ log = logging.getLogger("downriver")
 
 _REBUILD_BATCH = 1000
 _LOG_EVERY = 5.0  # seconds
-# The state of the catalog, and the head of the log.
+# The state of the catalog with the newest log entry that it knows, and the head of the log.
 _STATE = """
-    SELECT generation, projected, seq, chain FROM meta
+    SELECT generation, projected, coalesce((SELECT max(seq) FROM changes), 0), seq, chain FROM meta
     LEFT JOIN (SELECT seq, chain FROM log ORDER BY seq DESC LIMIT 1) AS head ON 1 = 1
 """
 
@@ -81,6 +81,7 @@ class SqlStore(ABC):
         self._projection = Projection()
         self._generation = self._projected = 0
         self._head = (0, GENESIS)  # of the log, in the current write transaction
+        self._newest_known = 0  # the newest log entry that the catalog knows, likewise
         self._write_lock = threading.Lock()
         self._per_thread = threading.local()
         renew_in_child(self)
@@ -145,6 +146,7 @@ class SqlStore(ABC):
             return []
         clock = _Clock()
         with self._writing() as tx:
+            self._require_whole_log()
             receipts, new, head = self._append_log(tx, events)
             self.times.append += clock.lap()
             if new:
@@ -159,9 +161,15 @@ class SqlStore(ABC):
     def rebuild(self, progress: Callable[[int, int], None]) -> int:
         """Drop the projections and fold the log again; calls `progress(done, total)`."""
         with self._writing() as tx:
+            self._require_whole_log()
             total, state = self._fold_again(tx, progress)
         self._committed(state)
         return total
+
+    def check(self) -> None:
+        """Raise if events could not be stored now, or would not survive."""
+        with self.reader() as reader:
+            require_whole_log(self.url, *reader.log_lengths())
 
     def _fold_again(
         self, tx: SqlTransaction, progress: Callable[[int, int], None]
@@ -221,10 +229,14 @@ class SqlStore(ABC):
                 yield tx
             undo.pop_all()
 
+    def _require_whole_log(self) -> None:
+        require_whole_log(self.url, self._head[0], self._newest_known)
+
     def _keep_up(
-        self, generation: int, projected: int, seq: int | None, chain: bytes | None
+        self, generation: int, projected: int, changed: int, seq: int | None, chain: bytes | None
     ) -> None:
         self._head = (seq, bytes(chain)) if seq and chain else (0, GENESIS)
+        self._newest_known = max(projected, changed)
         if generation != self._generation:
             self._projection.forget()
         elif projected != self._projected:
@@ -265,6 +277,16 @@ class SqlStore(ABC):
         self._projection.apply(tx, merged, last_seq)
         tx.execute("UPDATE meta SET projected = ?", (last_seq,))
         self._projected = last_seq
+
+
+def require_whole_log(url: str, entries: int, known: int) -> None:
+    """Raise if the catalog knows more entries than the log has: new ones would hide the loss."""
+    if known > entries:
+        raise StoreError(
+            f"{url}: the log ends at entry {entries}, but the catalog was made from {known}: "
+            "entries were removed. Nothing was stored. Restore the store from a backup; "
+            "`downriver audit verify` names the first entry that is missing"
+        )
 
 
 class _Clock:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 import uuid
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from downriver.errors import StoreBusyError, StoreError
 from downriver.fork_safety import ForkGate, keep_inherited
@@ -42,6 +43,18 @@ _SETTINGS = (
 )
 
 
+_FileId: TypeAlias = tuple[int, int]
+
+
+def _file_id(path: str) -> _FileId | None:
+    """Return what tells a file from every other one that exists, or None if there is no file."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class SqliteStore(SqlStore):
     """A store in a SQLite file. Several processes can use it; their writes are serialised."""
 
@@ -52,6 +65,8 @@ class SqliteStore(SqlStore):
         self._closed = False
         self._writer: sqlite3.Connection | None = None
         self._idle: list[sqlite3.Connection] = []  # for reading; taken and returned
+        self._wal = f"{path}-wal"
+        self._files: dict[str, _FileId] = {}  # the files that the connections have open
         with _inside_sqlite, _translated(self.url):
             self._make_folder()
             with ExitStack() as undo:
@@ -94,6 +109,7 @@ class SqliteStore(SqlStore):
                 tx = _SqliteTransaction(writer)
                 yield tx, tx.rows(first)[0]
                 writer.execute("COMMIT")
+                self._check_files()  # a commit into a deleted file is lost: do not acknowledge it
             finally:
                 if writer.in_transaction:  # a full disk may have rolled it back
                     writer.execute("ROLLBACK")
@@ -107,6 +123,7 @@ class SqliteStore(SqlStore):
         """Reset in a forked process."""
         keep_inherited(self._writer, self._idle)
         super().renew()
+        self._files.pop(self._wal, None)  # removed when the parent closes the last connection
         self._writer = None
         self._idle = []
 
@@ -130,10 +147,28 @@ class SqliteStore(SqlStore):
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError(f"{self.url} is closed")
+        self._check_files()
+
+    def _check_files(self) -> None:
+        """Raise if another file, or none, has taken the place of an open one.
+
+        SQLite goes on writing into files that were deleted or replaced, and what it writes there
+        is lost. The write-ahead log is created by the first write and then kept.
+        """
+        for path in (self.url, self._wal):
+            found = _file_id(path)
+            opened = self._files.setdefault(path, found) if found else self._files.get(path)
+            if found != opened:
+                what = "replaced" if found else "deleted"
+                raise StoreError(
+                    f"{path}: the file was {what} while it was in use. Nothing more is stored; put "
+                    "it back or restore a backup, and start the process again"
+                )
 
     def _make_folder(self) -> None:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._path.touch(mode=0o600)  # SQLite gives its other files the same mode
         except OSError as exc:
             raise StoreError(f"{self.url}: {exc.strerror or exc}") from exc
 
@@ -202,6 +237,9 @@ class MemoryStore(SqliteStore):
 
     def _make_folder(self) -> None:
         """There is none."""
+
+    def _check_files(self) -> None:
+        """There are none."""
 
     def _log_ahead(self) -> None:
         """Memory needs no write-ahead log."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import shutil
 import socket
+import stat
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
@@ -25,7 +28,6 @@ from downriver.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from downriver.store import Receipt
     from downriver.store.port import PreparedEvent
@@ -78,6 +80,14 @@ def test_an_event_is_created_and_the_same_event_again_is_too(
 def test_gzip_is_understood(client: TestClient, lineage: Lineage) -> None:
     body = gzip.compress(json.dumps(run_event("clean", ["raw"], ["orders"])).encode())
     answer = client.post("/api/v1/lineage", content=body, headers={"Content-Encoding": "gzip"})
+    assert answer.status_code == 201
+    assert lineage.admin.status().counts.datasets == 2
+
+
+def test_gzip_of_several_members_is_read_whole(client: TestClient, lineage: Lineage) -> None:
+    body = json.dumps(run_event("clean", ["raw"], ["orders"])).encode()
+    members = b"".join(gzip.compress(body[at : at + 40]) for at in range(0, len(body), 40))
+    answer = client.post("/api/v1/lineage", content=members, headers={"Content-Encoding": "gzip"})
     assert answer.status_code == 201
     assert lineage.admin.status().counts.datasets == 2
 
@@ -195,6 +205,48 @@ def _wait_until(condition) -> None:
             return
         threading.Event().wait(0.01)
     raise AssertionError("it never happened")
+
+
+@pytest.fixture
+def file_store(tmp_path: Path) -> Iterator[Lineage]:
+    with Lineage.open(str(tmp_path / "store")) as opened:
+        opened.ingest([json.dumps(run_event("clean", ["raw"], ["orders"])).encode()])
+        yield opened
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_an_event_is_not_acknowledged_when_the_files_are_gone(
+    file_store: Lineage, suffix: str, replaced: bool
+) -> None:
+    client = TestClient(build_app(file_store))
+    assert client.get("/readyz").json() == {"status": "ok"}
+    location = file_store.admin.store_url
+    path = Path(location + suffix)
+    kept = path.rename(path.with_name("kept"))
+    if replaced:
+        shutil.copy(kept, path)
+    written = client.post("/api/v1/lineage", json=run_event("more", ["orders"], ["report"]))
+    ready = client.get("/readyz")
+    assert [written.status_code, ready.status_code] == [503, 503]
+    assert ("replaced" if replaced else "deleted") in ready.json()["detail"]
+    assert location not in ready.text + written.text  # no path of the server
+    path.unlink(missing_ok=True)
+    kept.rename(path)
+    assert client.get("/readyz").status_code == 200
+    assert client.post("/api/v1/lineage", json=run_event("b", ["c"], ["d"])).status_code == 201
+
+
+def test_a_store_can_be_read_by_its_owner_only(file_store: Lineage) -> None:
+    path = Path(file_store.admin.store_url)
+    files = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    assert set(files.values()) == {0o600}, files
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_the_status_shows_no_path(file_store: Lineage) -> None:
+    answer = TestClient(build_app(file_store)).get("/v1/status")
+    assert answer.json()["store"] == "sqlite"
 
 
 def test_unknown_paths_and_methods_have_the_same_error_shape(client: TestClient) -> None:

@@ -58,8 +58,9 @@ class Spool:
                     file.write(f"{len(lines)}\n")
                 raise SpoolFullError(str(self.folder), len(lines), limit_mb)
             if self._file is None or not self._file.exists():
-                self.folder.mkdir(parents=True, exist_ok=True)
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._file = self.folder / f"{os.getpid()}-{uuid.uuid4().hex}.jsonl"
+                self._file.touch(mode=0o600)
             with self._file.open("ab") as file:
                 file.writelines(lines)
                 file.flush()

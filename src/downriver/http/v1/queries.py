@@ -128,5 +128,7 @@ async def get_export(request: Request) -> Response:
 
 
 async def get_status(request: Request) -> Response:
-    """Return where the store is and how much it holds."""
-    return json_response(await run_in_threadpool(context_of(request).lineage.admin.status))
+    """Return the kind of the store and how much it holds."""
+    status = await run_in_threadpool(context_of(request).lineage.admin.status)
+    status.store = "postgresql" if status.store.startswith("postgresql:") else "sqlite"
+    return json_response(status)

@@ -98,6 +98,16 @@ class CatalogReader:
         generation, seq = self._queries.rows("SELECT generation, projected FROM meta")[0]
         return StoreState(generation, seq)
 
+    def log_lengths(self) -> tuple[int, int]:
+        """Return the last entry of the log, and the newest entry that the catalog knows."""
+        sql = """
+            SELECT coalesce((SELECT max(seq) FROM log), 0), projected,
+                   coalesce((SELECT max(seq) FROM changes), 0)
+            FROM meta
+        """
+        last, projected, changed = self._queries.rows(sql)[0]
+        return last, max(projected, changed)
+
     def is_behind(self) -> bool:
         """Return whether the log has entries that are not in the catalog yet."""
         sql = "SELECT projected < coalesce((SELECT max(seq) FROM log), 0) FROM meta"
