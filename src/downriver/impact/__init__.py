@@ -23,12 +23,13 @@ from downriver.impact.policy.rules import Policy, parse_policy, read_policy
 from downriver.impact.policy.verdict import decide
 from downriver.impact.propagate import propagate_changes
 from downriver.impact.report.impact_answer import answer_impact
-from downriver.impact.simulate.catalog import SimulationCatalog
+from downriver.impact.simulate.catalog import CatalogCache, SimulationCatalog
 from downriver.impact.simulate.delta import ResolvedChange
 from downriver.impact.simulate.job_script import ScriptCache
 
 __all__ = [
     "NO_CHANGES",
+    "CatalogCache",
     "ChangedFiles",
     "CommitTrees",
     "FileEdits",

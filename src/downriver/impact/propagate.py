@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
+from itertools import count
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,6 +19,7 @@ from downriver.impact.simulate.delta import (
     initial_deltas,
 )
 from downriver.impact.simulate.edge_simulation import simulate_reader, simulate_writer
+from downriver.impact.simulate.process import Job
 from downriver.impact.simulate.sql_simulation import simulate_script
 from downriver.model.answers import BlindSpot
 from downriver.model.changes import change_type
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from downriver.impact.changes.file_edits import ScriptEdit
-    from downriver.impact.simulate.catalog import Process, SimulationCatalog
+    from downriver.impact.simulate.bound_script import BoundScript
+    from downriver.impact.simulate.catalog import SimulationCatalog
+    from downriver.impact.simulate.process import JobKey, Process, ProcessKey
     from downriver.model.changes import Change
     from downriver.model.unread import Unread
 
@@ -39,40 +43,43 @@ class Worklist:
 
     def __init__(self, world: SimulationCatalog) -> None:
         self._world = world
-        self._heap: list[tuple[int, int]] = []
-        self._waiting: set[int] = set()
-        self._ranks: dict[int, int] = {}
+        self._heap: list[tuple[int, int, ProcessKey]] = []
+        self._waiting: dict[ProcessKey, int] = {}  # in the order in which they were added
+        self._ranks: dict[ProcessKey, int] = {}
+        self._added = count()
 
     def __bool__(self) -> bool:
         return bool(self._heap)
 
-    def add(self, key: int, hops: int) -> None:
+    def add(self, key: ProcessKey, hops: int) -> None:
         """Add a process, unless it is in the list."""
         if key in self._waiting:
             return
-        self._waiting.add(key)
-        heapq.heappush(self._heap, (self._ranks.get(key, hops), key))
+        number = self._waiting[key] = next(self._added)
+        heapq.heappush(self._heap, (self._ranks.get(key, hops), number, key))
         if len(self._heap) > _MANY and not self._ranks:
             self._order()
 
-    def pop(self) -> int:
+    def pop(self) -> ProcessKey:
         """Return the next process."""
-        _, key = heapq.heappop(self._heap)
-        self._waiting.remove(key)
+        *_, key = heapq.heappop(self._heap)
+        del self._waiting[key]
         return key
 
     def _order(self) -> None:
         """Rank all that can be reached from here, each behind those it reads from."""
         last_first = _finished_last_first(self._world, self._waiting)
         self._ranks = {key: rank for rank, key in enumerate(last_first)}
-        self._heap = [(self._ranks[key], key) for key in self._waiting]
+        self._heap = [(self._ranks[key], number, key) for key, number in self._waiting.items()]
         heapq.heapify(self._heap)
 
 
-def _finished_last_first(world: SimulationCatalog, starts: Iterable[int]) -> list[int]:
+def _finished_last_first(
+    world: SimulationCatalog, starts: Iterable[ProcessKey]
+) -> list[ProcessKey]:
     """Walk downstream in depth. What is finished later is upstream of what was before it."""
-    finished: list[int] = []
-    seen: set[int] = set()
+    finished: list[ProcessKey] = []
+    seen: set[ProcessKey] = set()
     for start in starts:
         if start in seen:
             continue
@@ -107,8 +114,8 @@ _SEVERITIES = {
 def propagate_changes(
     changes: Sequence[ResolvedChange],
     world: SimulationCatalog,
-    edits: Mapping[int, ScriptEdit] | None = None,
-    rewritten: Mapping[int, Process] | None = None,
+    edits: Mapping[JobKey, ScriptEdit] | None = None,
+    rewritten: Mapping[JobKey, Job] | None = None,
     unread: Sequence[Unread] = (),
 ) -> Impact:
     """Return the effects of changes on all processes downstream, and on writers of what changes.
@@ -130,21 +137,23 @@ class Propagation:
         self,
         changes: Sequence[ResolvedChange],
         world: SimulationCatalog,
-        edits: Mapping[int, ScriptEdit],
-        rewritten: Mapping[int, Process] | None = None,
+        edits: Mapping[JobKey, ScriptEdit],
+        rewritten: Mapping[JobKey, Job] | None = None,
     ) -> None:
-        self._rewritten = rewritten or {}
+        self._rewritten: Mapping[ProcessKey, Job] = dict((rewritten or {}).items())
         self._changes = changes
         self._world = world
-        self._edits = edits
-        self._before = {key: edit.reading(world) for key, edit in edits.items()}
+        self._edits: Mapping[ProcessKey, ScriptEdit] = dict(edits.items())
+        self._before: Mapping[ProcessKey, BoundScript] = {
+            key: edit.reading(world) for key, edit in edits.items()
+        }
         self._proposal = initial_deltas(changes, world)
         self._deltas: dict[int, Delta] = dict(self._proposal.deltas)
         self._hops: dict[int, int] = dict.fromkeys(self._deltas, 0)  # of datasets
-        self._depth: dict[int, int] = {}  # of processes
-        self._results: dict[int, ProcessResult] = {}
-        self._writers: dict[int, ProcessResult] = {}  # of writers of what changes
-        self._filled: dict[tuple[int, int], Delta] = {}  # by process and dataset
+        self._depth: dict[ProcessKey, int] = {}  # of processes
+        self._results: dict[ProcessKey, ProcessResult] = {}
+        self._writers: dict[ProcessKey, ProcessResult] = {}  # of writers of what changes
+        self._filled: dict[tuple[ProcessKey, int], Delta] = {}  # by process and dataset
         self._simulate_writers()
         self._spread()
         self._results = {**self._writers, **self._results}
@@ -200,7 +209,7 @@ class Propagation:
 
     def _spread(self) -> None:
         waiting = Worklist(self._world)
-        visits: Counter[int] = Counter()
+        visits: Counter[ProcessKey] = Counter()
         for node in self._deltas:
             self._wake(node, waiting)
         for key in (*self._edits, *self._rewritten):
@@ -218,10 +227,10 @@ class Propagation:
                 if self._fill(key, node, delta):
                     self._wake(node, waiting, but=key)
 
-    def _process(self, key: int) -> Process:
+    def _process(self, key: ProcessKey) -> Process:
         return self._rewritten.get(key) or self._world.process(key)
 
-    def _worse(self, key: int, result: ProcessResult) -> ProcessResult:
+    def _worse(self, key: ProcessKey, result: ProcessResult) -> ProcessResult:
         """Return the worse of what happens to a process as a reader and as a writer."""
         writer = self._writers.get(key)
         if writer is None:
@@ -230,7 +239,7 @@ class Propagation:
         result.refer(writer.references)
         return result
 
-    def _wake(self, node: int, waiting: Worklist, but: int = 0) -> None:
+    def _wake(self, node: int, waiting: Worklist, but: ProcessKey | None = None) -> None:
         """Queue the readers of a dataset, except a job that reads what it fills."""
         hops = self._hops[node] + 1
         for key in self._world.consumers(node):
@@ -254,7 +263,7 @@ class Propagation:
         """Tell whether the SQL names every changed input: else part of the logic is elsewhere."""
         return all(node in inputs for node in process.inputs if node in self._deltas)
 
-    def _fill(self, key: int, node: int, delta: Delta) -> bool:
+    def _fill(self, key: ProcessKey, node: int, delta: Delta) -> bool:
         """Take in what a process does to a dataset; True when that is news."""
         self._filled[(key, node)] = delta
         merged = Delta()
@@ -304,7 +313,7 @@ class Propagation:
 
     def _mark_breaking_writers(self) -> None:
         """Mark jobs that run, but no longer output a column that a reader needs."""
-        self._breaking: dict[int, str] = {}
+        self._breaking: dict[ProcessKey, str] = {}
         for key, result in self._results.items():
             if result.outcome is not Outcome.CHANGES:
                 continue
@@ -312,11 +321,11 @@ class Propagation:
                 missing = delta.columns(*ABSENT)
                 hurt = [self._world.process(k) for k in self._broken_readers(node)]
                 if missing and hurt:
-                    reader = self._world.card(hurt[0]).name
+                    reader = self._world.summary(hurt[0]).name
                     columns = ", ".join(missing)
                     self._breaking[key] = f"no longer outputs {columns}, which breaks {reader}"
 
-    def _broken_readers(self, node: int) -> Iterable[int]:
+    def _broken_readers(self, node: int) -> Iterable[ProcessKey]:
         for key in self._world.consumers(node):
             result = self._results.get(key)
             if result is not None and result.outcome in (Outcome.FAILS, Outcome.LOSES):
@@ -324,15 +333,15 @@ class Propagation:
 
     # Results
 
-    def _affected(self) -> Iterable[tuple[int, ProcessResult]]:
+    def _affected(self) -> Iterable[tuple[ProcessKey, ProcessResult]]:
         for key, result in self._results.items():
             is_the_change = key in self._edits and result.outcome is Outcome.CHANGES
             if result.outcome is not Outcome.UNTOUCHED and not is_the_change:
                 yield key, result
 
-    def _effect(self, key: int, result: ProcessResult) -> Effect:
+    def _effect(self, key: ProcessKey, result: ProcessResult) -> Effect:
         process = self._process(key)
-        card = self._world.card(process)
+        card = self._world.summary(process)
         severity, reason = _SEVERITIES[result.outcome], result.reason
         if key in self._breaking:
             severity, reason = EffectSeverity.BREAKING, self._breaking[key]
@@ -371,14 +380,15 @@ class Propagation:
         return found
 
     def _blind_spots(self) -> list[BlindSpot]:
-        jobs = [key for key in self._results if key > 0]
+        processes = [self._world.process(key) for key in self._results]
+        jobs = [process for process in processes if isinstance(process, Job)]
         stated = self._world.stated_spots(jobs)
         said = {spot.entity for spot in stated}
         unread = [
-            BlindSpot(kind="unread_sql", entity=str(process.id), message=message)
-            for process in map(self._world.process, jobs)
-            if process.script is not None and str(process.id) not in said
-            for message in process.script.unread[:3]
+            BlindSpot(kind="unread_sql", entity=str(job.id), message=message)
+            for job in jobs
+            if job.script is not None and str(job.id) not in said
+            for message in job.script.unread[:3]
         ]
         weak = [
             BlindSpot(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.impact import (
     NO_CHANGES,
+    CatalogCache,
     ResolvedChange,
     ScriptCache,
     SimulationCatalog,
@@ -31,16 +31,13 @@ from downriver.service.session import now
 from downriver.service.trace import TraceApi
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from downriver.graph import CatalogSnapshot
     from downriver.impact import CommitTrees, FilePair, Fix, LocatedChange, Policy, SourceFiles
     from downriver.model.verdicts import Impact, ImpactAnswer, ImpactRequest, Verdict
     from downriver.service.session import StoreSession
     from downriver.store import StoreState
-
-
-_MOST_IDLE = 4
 
 
 class ImpactApi:
@@ -50,14 +47,13 @@ class ImpactApi:
         self._session = session
         self._trace = TraceApi(session)
         self._scripts = ScriptCache()
-        self._idle_catalogs: list[tuple[StoreState, SimulationCatalog]] = []
+        self._cache: tuple[StoreState | None, CatalogCache] = (None, CatalogCache(self._scripts))
 
     def __call__(self, changes: Sequence[Change]) -> Impact:
         """Return the effects of changes on consumers and on the jobs that write the table."""
         with self._session.reading() as view:
             proposed = [ResolvedChange(*self._resolved(change, view)) for change in changes]
-            with self._simulation(view) as catalog:
-                return propagate_changes(proposed, catalog)
+            return propagate_changes(proposed, self._simulation(view))
 
     def analyze(self, request: ImpactRequest, policy: Policy | None = None) -> ImpactAnswer:
         """Return the effects of a requested change, and the verdict of the policy."""
@@ -77,7 +73,8 @@ class ImpactApi:
         `trees` hold the files around them, as they are in either commit. `unread` are files of the
         change that have no text.
         """
-        with self._session.reading() as view, self._simulation(view) as catalog:
+        with self._session.reading() as view:
+            catalog = self._simulation(view)
             names = scan_catalog(view, DEFAULT_NAMESPACE)
             edits = find_edits(
                 pairs,
@@ -98,11 +95,11 @@ class ImpactApi:
         ddl = read_ddl(sql, dialect, path=path)
         if not (ddl.changes or ddl.unread or ddl.replaced):
             raise InvalidRequestError("ddl", NO_CHANGES)
-        with self._session.reading() as view, self._simulation(view) as catalog:
+        with self._session.reading() as view:
             changes = [located.change for located in ddl.changes]
             proposed = [ResolvedChange(*self._resolved(change, view)) for change in changes]
             proposed += self._resolve_located([], ddl.replaced, view, [])
-            return propagate_changes(proposed, catalog, unread=ddl.unread)
+            return propagate_changes(proposed, self._simulation(view), unread=ddl.unread)
 
     def _resolve_located(
         self,
@@ -132,8 +129,7 @@ class ImpactApi:
         """Write a patch of these files for the consumers that changes break."""
         with self._session.reading() as view:
             proposed = [ResolvedChange(*self._resolved(change, view)) for change in changes]
-            with self._simulation(view) as catalog:
-                return write_fix(proposed, catalog, code)
+            return write_fix(proposed, self._simulation(view), code)
 
     def suggest_fix(self, request: ImpactRequest, code: SourceFiles | None = None) -> Fix:
         """Write the patch for a change described in a few words, to these files or our own."""
@@ -171,18 +167,10 @@ class ImpactApi:
         named = with_dataset(change, entity.id.name)
         return named, view.graph.nodes.identities.canonical(entity.node)
 
-    @contextmanager
-    def _simulation(self, view: CatalogSnapshot) -> Iterator[SimulationCatalog]:
-        """Lend a catalog to one question. What it has parsed is kept for the questions after it."""
-        try:
-            state, catalog = self._idle_catalogs.pop()
-        except IndexError:
-            state, catalog = view.graph.state, SimulationCatalog(view.graph, self._scripts)
+    def _simulation(self, view: CatalogSnapshot) -> SimulationCatalog:
+        """Return the catalog for one question; questions about one state share what they load."""
+        state, cache = self._cache
         if state != view.graph.state:
-            catalog = SimulationCatalog(view.graph, self._scripts)
-        catalog.reader = view.reader
-        yield catalog
-        # Not after an exception: what it holds may be incomplete.
-        catalog.reader = None
-        if len(self._idle_catalogs) < _MOST_IDLE:
-            self._idle_catalogs.append((view.graph.state, catalog))
+            cache = CatalogCache(self._scripts)
+            self._cache = (view.graph.state, cache)
+        return SimulationCatalog(view.graph, view.reader, cache)

@@ -13,8 +13,8 @@ from downriver.impact.changes.code_diff import (
     write_definition,
 )
 from downriver.impact.simulate.delta import ResolvedChange
-from downriver.impact.simulate.edge_simulation import JobColumnEdge
 from downriver.impact.simulate.job_script import JobScript
+from downriver.impact.simulate.process import JobColumnEdge
 from downriver.model.changes import (
     Change,
     ColumnAdd,
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from downriver.capture.code import CodeJob
     from downriver.capture.scan import ScanResult
-    from downriver.impact.simulate.catalog import Process, SimulationCatalog
+    from downriver.impact.simulate.catalog import SimulationCatalog
+    from downriver.impact.simulate.process import Job, JobKey
     from downriver.model.ids import DatasetId
 
 
@@ -50,7 +51,7 @@ _PROPERTIES = ("PROPERTIES", "TEST")  # what dbt's property files are read into
 class QueryEdit(NamedTuple):
     """A query in a job's code, before and after."""
 
-    process: Process
+    process: Job
     base: JobScript
     head: JobScript
 
@@ -59,7 +60,7 @@ class CodeEdits(NamedTuple):
     """What edited code comes to: changes, jobs with their new code, and what is not known."""
 
     changes: list[ResolvedChange]
-    rewritten: dict[int, Process]
+    rewritten: dict[JobKey, Job]
     queries: list[QueryEdit]
     unread: list[Unread]
 
@@ -80,13 +81,13 @@ class _Comparing:
         self._world = world
         self._now = {job.id: job for job in head.jobs}
         self._known = {job.id for job in base.jobs}
-        self._edited = {p.key for job in base.jobs if (p := find_process(job, world)) is not None}
+        self._edited = {p.key for job in base.jobs if (p := find_job(job, world)) is not None}
         self.found = CodeEdits([], {}, [], [])
 
     def compare(self, job: CodeJob) -> None:
         """Find what becomes of one job and of what it fills."""
         now = self._now.get(job.id) or self._heir(job)
-        process = find_process(job, self._world)
+        process = find_job(job, self._world)
         if now is not None and is_same_work(job, now):
             return
         if process is not None and self._is_query(job, now, process):
@@ -110,7 +111,7 @@ class _Comparing:
         ]
         return heirs[0] if len(heirs) == 1 else None
 
-    def _is_query(self, job: CodeJob, now: CodeJob | None, process: Process) -> bool:
+    def _is_query(self, job: CodeJob, now: CodeJob | None, process: Job) -> bool:
         """A job that only runs a query is compared as SQL is."""
         if now is None or process.script is None or not (job.sql and now.sql):
             return False
@@ -182,7 +183,7 @@ class _Comparing:
 
     # Who it is
 
-    def _rewrite(self, process: Process, now: CodeJob | None) -> Process:
+    def _rewrite(self, process: Job, now: CodeJob | None) -> Job:
         """Return a process as its new code has it."""
         if now is None:
             return process._replace(inputs=(), outputs=(), script=None, code=None, declared={})
@@ -237,10 +238,10 @@ def only_in(one: Iterable[str], other: Iterable[str]) -> list[str]:
     return [name for name in dict.fromkeys(one) if name.casefold() not in there]
 
 
-def find_process(job: CodeJob, world: SimulationCatalog) -> Process | None:
-    """Return the process of the catalog whose code a job was read from."""
+def find_job(job: CodeJob, world: SimulationCatalog) -> Job | None:
+    """Return the job of the catalog whose code a job was read from."""
     candidates = [
-        (node, world.process(number))
+        (node, world.job(number))
         for number, node in world.nodes_named(short_name(job.id.name)).items()
         if isinstance(node, JobId)
     ]

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from downriver.impact.changes.commits import FilePair
     from downriver.impact.changes.edited_code import CodeReader, EditedCode
-    from downriver.impact.simulate.catalog import Process, SimulationCatalog
+    from downriver.impact.simulate.catalog import SimulationCatalog
+    from downriver.impact.simulate.process import Job, JobKey
 
 
 def compare_seed(pair: FilePair, world: SimulationCatalog) -> Iterator[ResolvedChange]:
@@ -74,13 +75,13 @@ def _rows(text: str) -> list[str]:
 class ScriptEdit(NamedTuple):
     """A process's SQL before and after."""
 
-    process: Process
+    process: Job
     base: JobScript
     head: JobScript
 
     def reading(self, world: SimulationCatalog) -> BoundScript:
         """Return what the SQL says before the edit."""
-        return BoundScript(self.process._replace(script=self.base), world)
+        return BoundScript(self.process._replace(script=self.base), self.base, world)
 
 
 class FileEdits(NamedTuple):
@@ -89,12 +90,12 @@ class FileEdits(NamedTuple):
     `replaced` are tables that a file creates again: a change only where the catalog has them.
     """
 
-    by_process: dict[int, ScriptEdit]
+    by_process: dict[JobKey, ScriptEdit]
     changes: list[LocatedChange]
     replaced: list[LocatedChange]
     unread: list[Unread]
     proposed: list[ResolvedChange]
-    rewritten: dict[int, Process]
+    rewritten: dict[JobKey, Job]
 
 
 def find_edits(pairs: Iterable[FilePair], world: SimulationCatalog, read: CodeReader) -> FileEdits:
@@ -106,7 +107,7 @@ def find_edits(pairs: Iterable[FilePair], world: SimulationCatalog, read: CodeRe
     code = read(pairs)
     found = FileEdits({}, [], [], list(code.unread), [], {})
     for pair, old_path in _with_moves(code.queries):
-        process = next(_processes(old_path, world), None)
+        process = next(_jobs(old_path, world), None)
         if process is not None:
             _take(pair, process, found)
         else:
@@ -139,7 +140,7 @@ def _take_code(code: CodeEdits, found: FileEdits) -> None:
     found.unread.extend(code.unread)
 
 
-def _take(pair: FilePair, process: Process, found: FileEdits) -> None:
+def _take(pair: FilePair, process: Job, found: FileEdits) -> None:
     """Compare the code of a job; what it alters besides filling its tables is a change as well."""
     named = process.script.named_dialect if process.script is not None else None
     base, head = (JobScript(text or "", named) for text in (pair.base, pair.head))
@@ -244,9 +245,9 @@ def _check_yaml(pair: FilePair, code: EditedCode, found: FileEdits) -> None:
         found.unread.append(Unread(path=pair.path, line=line, reason=reason, detail=detail))
 
 
-def _processes(path: str, world: SimulationCatalog) -> Iterator[Process]:
+def _jobs(path: str, world: SimulationCatalog) -> Iterator[Job]:
     candidates = [
-        world.process(number)
+        world.job(number)
         for number, node in world.nodes_named(PurePosixPath(path).stem).items()
         if isinstance(node, JobId)
     ]

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from downriver.impact.fix.source_files import SourceFiles, TextEdit
-    from downriver.impact.simulate.catalog import Process, SimulationCatalog
+    from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.delta import ResolvedChange
+    from downriver.impact.simulate.process import Job, JobKey
     from downriver.model.changes import Change
     from downriver.model.verdicts import Effect
 
@@ -113,7 +114,7 @@ class _Fixing:
         self._code = code
         self._absent: set[str] = set()
         self._before = propagate_changes(changes, world)
-        self._edits: dict[int, ScriptEdit] = {}
+        self._edits: dict[JobKey, ScriptEdit] = {}
         self._lost: dict[str, str] = {}  # consumer -> why it cannot be patched
 
     def fix(self) -> Fix:
@@ -140,7 +141,7 @@ class _Fixing:
             absent=sorted(self._absent),
         )
 
-    def _read(self, process: Process) -> str | None:
+    def _read(self, process: Job) -> str | None:
         text = self._code.read(process.path) if process.path else None
         if text is None and process.path:
             self._absent.add(process.path)
@@ -160,13 +161,13 @@ class _Fixing:
     def _patch_round(self, impact: Impact) -> bool:
         patched = False
         for effect in impact.effects:
-            process = self._process_of(effect)
+            process = self._job_of(effect)
             if process is None or process.script is None or not _is_patchable(effect):
                 continue
             patched |= self._patch_sql(effect, process)
         return patched
 
-    def _patch_sql(self, effect: Effect, process: Process) -> bool:
+    def _patch_sql(self, effect: Effect, process: Job) -> bool:
         edit = self._edits.get(process.key) or self._open(process)
         if edit is None:
             self._lost[effect.consumer] = f"its file {process.path or ''!r} is not here"
@@ -180,7 +181,7 @@ class _Fixing:
         self._lost.pop(effect.consumer, None)
         return True
 
-    def _open(self, process: Process) -> ScriptEdit | None:
+    def _open(self, process: Job) -> ScriptEdit | None:
         text = self._read(process)
         if text is None or process.script is None:
             return None
@@ -202,7 +203,7 @@ class _Fixing:
             yield from rename_edits(edit.head, problem.node, renamed)
         yield from self._casts(process)
 
-    def _renamed(self, name: str, process: Process, deltas: dict[int, Delta]) -> str | None:
+    def _renamed(self, name: str, process: Job, deltas: dict[int, Delta]) -> str | None:
         for node in (*process.inputs, *process.outputs):
             delta = deltas.get(node)
             touch = delta.find(name, DeltaKind.RENAMED) if delta is not None else None
@@ -210,11 +211,11 @@ class _Fixing:
                 return touch.to
         return None
 
-    def _casts(self, process: Process) -> Iterator[TextEdit]:
+    def _casts(self, process: Job) -> Iterator[TextEdit]:
         script = process.script
         if script is None:
             return
-        reading = BoundScript(process, self._world)
+        reading = BoundScript(process, script, self._world)
         for node in process.inputs:
             delta = self._proposed.get(node)
             for column in delta.columns(DeltaKind.RETYPED) if delta is not None else ():
@@ -239,10 +240,10 @@ class _Fixing:
         """Return the state of every dataset, with the patches made so far."""
         return Propagation(self._changes, self._world, self._edits).deltas
 
-    def _process_of(self, effect: Effect) -> Process | None:
-        return self._world.find_process(effect.consumer)
+    def _job_of(self, effect: Effect) -> Job | None:
+        return self._world.find_job(effect.consumer)
 
-    def _consumer(self, process: Process) -> str:
+    def _consumer(self, process: Job) -> str:
         return self._world.shown_as(process)
 
     # Other files
@@ -252,13 +253,13 @@ class _Fixing:
             if not isinstance(change.change, ColumnRename):
                 continue
             for effect in self._before.effects:
-                process = self._process_of(effect)
+                process = self._job_of(effect)
                 if process is None or process.script is not None or effect.hops > 1:
                     continue
                 yield from self._python_patch(effect, process, change.change)
 
     def _python_patch(
-        self, effect: Effect, process: Process, change: ColumnRename
+        self, effect: Effect, process: Job, change: ColumnRename
     ) -> Iterator[FilePatch]:
         before = self._read(process)
         if before is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
 
@@ -14,14 +15,15 @@ from downriver.impact.simulate.job_script import ScriptOutput, TableShape
 from downriver.model.verdicts import Reference
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from downriver.columns.dependencies import TableName
-    from downriver.impact.simulate.catalog import Process, SimulationCatalog
+    from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.column_types import ColumnType
     from downriver.impact.simulate.delta import Delta
-    from downriver.impact.simulate.job_script import ScriptReading
-    from downriver.impact.simulate.resolution import ColumnLookup
+    from downriver.impact.simulate.job_script import JobScript, ScriptReading
+    from downriver.impact.simulate.process import Job
+    from downriver.impact.simulate.resolution import ColumnLookup, SqlProblem, SqlProblems
 
 _CLAUSES: tuple[tuple[type[exp.Expression], str], ...] = (
     (exp.Where, "filter"),
@@ -60,9 +62,7 @@ def identifier_of(node: exp.Expression) -> exp.Expression:
     return next((i for i in node.find_all(exp.Identifier) if "line" in i.meta), node)
 
 
-def locate_reference(
-    process: Process, node: exp.Expression, dataset: str, column: str
-) -> Reference:
+def locate_reference(process: Job, node: exp.Expression, dataset: str, column: str) -> Reference:
     """Return the place of a node in the file its SQL came from, as far as that is known."""
     script = process.script
     name = identifier_of(node)
@@ -80,9 +80,7 @@ def locate_reference(
     )
 
 
-def _in_file(
-    process: Process, texts: list[str], name: exp.Expression, line: int
-) -> tuple[str, int]:
+def _in_file(process: Job, texts: list[str], name: exp.Expression, line: int) -> tuple[str, int]:
     start = int(name.meta.get("start", 0))
     source = texts[-1] if len(texts) == 1 else _text_with(texts, name, start)
     raw = process.code.raw if process.code is not None else ""
@@ -116,21 +114,24 @@ def _matching_line(rendered: str, original: str, name: str, start: int) -> int |
 
 
 class BoundTables:
-    """The shapes of the tables a process names, after what happened to their datasets."""
+    """The shapes of the tables a process names, after what happened to their datasets.
+
+    `before` has the shapes of the same tables before that. Tables keep their names, and those that
+    nothing happened to keep their shapes.
+    """
 
     def __init__(
         self,
-        process: Process,
+        process: Job,
         world: SimulationCatalog,
         deltas: Mapping[int, Delta],
-        before: BoundTables | None = None,
+        before: PresentTables | None = None,
     ) -> None:
         self._process = process
         self._world = world
         self._deltas = deltas
-        # What the tables are called does not change, nor the shape of those nothing happened to.
         self._before = before
-        self._nodes: dict[TableName, int | None] = {} if before is None else before._nodes
+        self._nodes: dict[TableName, int | None] = {} if before is None else dict(before.nodes)
         self._shapes: dict[TableName, TableShape] = {}
 
     def node(self, table: TableName) -> int | None:
@@ -151,38 +152,60 @@ class BoundTables:
         if node is None:
             return TableShape(open=True)
         delta = self._deltas.get(node)
-        if delta is None and self._before is not None:
-            return self._before.shape(table)
+        if delta is None and self._before is not None and table in self._before.shapes:
+            return self._before.shapes[table]
         return shape_of(self._world.fields(node), delta)
+
+    def present(self) -> PresentTables:
+        """Return what was looked up so far."""
+        return PresentTables(dict(self._nodes), dict(self._shapes))
+
+
+class PresentTables(NamedTuple):
+    """The tables that a process names, as they are in the catalog."""
+
+    nodes: dict[TableName, int | None]
+    shapes: dict[TableName, TableShape]
+
+    def node(self, table: TableName) -> int | None:
+        """Return the dataset a table is, None for one that the process does not name."""
+        return self.nodes.get(table)
+
+    def shape(self, table: TableName) -> TableShape:
+        """Return the columns of a table."""
+        return self.shapes.get(table) or TableShape(open=True)
 
 
 class BoundScript:
-    """A process's SQL read under the schemas of today, indexed by dataset and column."""
+    """A process's SQL read under the schemas of today, indexed by dataset and column.
 
-    def __init__(self, process: Process, world: SimulationCatalog) -> None:
-        assert process.script is not None  # noqa: S101
+    It does not change after it was read, so that threads can share it.
+    """
+
+    def __init__(self, process: Job, script: JobScript, world: SimulationCatalog) -> None:
         self.process = process
-        self.script = process.script
-        self.tables = BoundTables(process, world, {})
-        self.found: ScriptReading = process.script.read(self.tables)
-        self._types_checked = False
+        self.script = script
+        tables = BoundTables(process, world, {})
+        self.found: ScriptReading = script.read(tables)
         self.lookups: dict[tuple[int, str], list[ColumnLookup]] = defaultdict(list)
         for lookup in self.found.names.lookups:
             for table, column in lookup.bases:
-                node = self.tables.node(table)
+                node = tables.node(table)
                 if node is not None:
                     self.lookups[(node, column.casefold())].append(lookup)
-        starred = (self.tables.node(table) for table in self.found.names.starred)
+        starred = (tables.node(table) for table in self.found.names.starred)
         self.starred = {node for node in starred if node is not None}
-        named = (self.tables.node(table) for table in self.found.inputs)
+        named = (tables.node(table) for table in self.found.inputs)
         self.inputs = {node for node in named if node is not None}
         self.used = {(node, column) for node, column in self.lookups}
         for output in self.found.outputs:
             for deps in (output.rows, *(column.deps for column in output.columns)):
                 for table, column, _, _ in deps:
-                    node = self.tables.node(table)
+                    node = tables.node(table)
                     if node is not None:
                         self.used.add((node, column.casefold()))
+            tables.node(output.table)
+        self.tables = tables.present()
 
     def output_node(self, output: ScriptOutput) -> int | None:
         """Return the dataset that an output writes, None when it is unknown."""
@@ -198,11 +221,23 @@ class BoundScript:
                 return tuple(CatalogColumn(c.name, type_text(c.type)) for c in output.columns)
         return None
 
-    def check_types(self) -> None:
-        """Note what is wrong with types already, so that only what is new counts."""
-        if not self._types_checked:
-            self.found.types.check_types(self.script.nodes)
-            self._types_checked = True
+    @cached_property
+    def type_problems(self) -> SqlProblems:
+        """What is wrong with types already, so that only what is new counts."""
+        types = self.script.types_under(self.found, self.tables)
+        types.check_types(self.script.nodes)
+        return types.problems
+
+    def problems(self) -> Iterator[SqlProblem]:
+        """Yield what is wrong with the SQL of today. It shows limits of this reader."""
+        yield from self.found.names.problems
+        yield from self.type_problems
+
+    def has_problem(self, problem: SqlProblem) -> bool:
+        """Tell whether the SQL of today has the same problem at the same place."""
+        if problem.kind == "type":
+            return problem in self.type_problems
+        return problem in self.found.names.problems
 
     @property
     def understood(self) -> bool:

@@ -1,7 +1,4 @@
-"""The catalog as a simulation needs it: datasets with their columns, readers and writers.
-
-Everything is loaded on first use and kept for later questions about the same state.
-"""
+"""The catalog as a simulation needs it: datasets with their columns, readers and writers."""
 
 from __future__ import annotations
 
@@ -9,24 +6,25 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from typing_extensions import assert_never
 
 from downriver.impact.labels import read_job_type, read_string
 from downriver.impact.simulate.bound_script import BoundScript
+from downriver.impact.simulate.column_edges import load_column_edges
 from downriver.impact.simulate.delta import CatalogColumn
-from downriver.impact.simulate.edge_simulation import ColumnEdgeLoader, JobColumnEdge
-from downriver.impact.simulate.job_script import JobScript, ScriptCache
+from downriver.impact.simulate.process import DerivationKey, Job, JobKey, TableDerivation
 from downriver.model.answers import BlindSpot
 from downriver.model.facts import EdgeKind
 from downriver.model.ids import DatasetId
-from downriver.openlineage.facets.custom import CodeFacet, parse_blind_spots, parse_code
+from downriver.openlineage.facets.custom import parse_blind_spots, parse_code
 from downriver.openlineage.facets.description import parse_owners, parse_tags
 from downriver.openlineage.facets.schema import schema_columns
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from downriver.graph import GraphSnapshot
+    from downriver.impact.simulate.job_script import ScriptCache
+    from downriver.impact.simulate.process import JobColumnEdge, Process, ProcessKey
     from downriver.model.ids import NodeId
     from downriver.openlineage.facets.custom import BlindSpotEntry
     from downriver.store import CatalogReader
@@ -46,23 +44,6 @@ class CatalogDataset(NamedTuple):
     type: str
 
 
-class Process(NamedTuple):
-    """A job, or a derivation without a job (`key` is then the negative number of its dataset)."""
-
-    key: int
-    id: NodeId
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    script: JobScript | None
-    code: CodeFacet | None
-    path: str
-    type: str
-    owners: tuple[str, ...]
-    tags: frozenset[str]
-    incremental: bool
-    declared: Mapping[int, list[JobColumnEdge]] | None = None  # by input, where code says it anew
-
-
 class ConsumerSummary(NamedTuple):
     """What answers show about a process."""
 
@@ -75,32 +56,34 @@ class ConsumerSummary(NamedTuple):
     last_run: str | None
 
 
-class SimulationCatalog:
-    """The catalog at one state of a store. One question uses it at a time.
+class CatalogCache:
+    """What questions have loaded of one state of a store: values that do not change.
 
-    `reader` is an open view of that state; the owner sets it for each question.
+    Threads share it. Two of them may load the same value at once; either one is kept.
     """
 
-    def __init__(self, graph: GraphSnapshot, scripts: ScriptCache) -> None:
-        self._graph = graph
-        self._scripts = scripts
-        self.reader: CatalogReader | None = None
-        self._datasets: dict[int, CatalogDataset] = {}
-        self._fields: dict[int, tuple[CatalogColumn, ...] | None] = {}
-        self._processes: dict[int, Process] = {}
-        self._consumers: dict[int, tuple[int, ...]] = {}
-        self._writers: dict[int, tuple[int, ...]] = {}
-        self._readings: dict[int, BoundScript | None] = {}
-        self._column_edges = ColumnEdgeLoader(graph)
-        self._computing: set[int] = set()
-        self._cards: dict[int, ConsumerSummary] = {}
-        self._spelled: dict[int, dict[str, str]] = {}
-        self._stated: dict[int, list[BlindSpot]] = {}
+    def __init__(self, scripts: ScriptCache) -> None:
+        self.scripts = scripts
+        self.datasets: dict[int, CatalogDataset] = {}
+        self.fields: dict[int, tuple[CatalogColumn, ...] | None] = {}
+        self.column_names: dict[int, dict[str, str]] = {}
+        self.jobs: dict[JobKey, Job] = {}
+        self.consumers: dict[int, tuple[ProcessKey, ...]] = {}
+        self.writers: dict[int, tuple[ProcessKey, ...]] = {}
+        self.readings: dict[JobKey, BoundScript] = {}
+        self.column_edges: dict[tuple[ProcessKey, int], list[JobColumnEdge]] = {}
+        self.summaries: dict[ProcessKey, ConsumerSummary] = {}
+        self.blind_spots: dict[int, list[BlindSpot]] = {}
 
-    @property
-    def _read(self) -> CatalogReader:
-        assert self.reader is not None  # noqa: S101
-        return self.reader
+
+class SimulationCatalog:
+    """The catalog that one question reads, through the view of the store that it has open."""
+
+    def __init__(self, graph: GraphSnapshot, reader: CatalogReader, cache: CatalogCache) -> None:
+        self._graph = graph
+        self._read = reader
+        self._cache = cache
+        self._computing: set[int] = set()
 
     # Datasets
 
@@ -110,9 +93,9 @@ class SimulationCatalog:
 
     def dataset(self, node: int) -> CatalogDataset:
         """Return a dataset with its tags and owners."""
-        known = self._datasets.get(node)
+        known = self._cache.datasets.get(node)
         if known is None:
-            known = self._datasets[node] = self._load_dataset(node)
+            known = self._cache.datasets[node] = self._load_dataset(node)
         return known
 
     def _load_dataset(self, node: int) -> CatalogDataset:
@@ -137,9 +120,9 @@ class SimulationCatalog:
 
     def fields(self, node: int) -> tuple[CatalogColumn, ...] | None:
         """Return the columns of a dataset: from its schema, else from the SQL that fills it."""
-        if node not in self._fields:
-            self._fields[node] = self._stated_fields(node) or self._computed_fields(node)
-        return self._fields[node]
+        if node not in self._cache.fields:
+            self._cache.fields[node] = self._stated_fields(node) or self._computed_fields(node)
+        return self._cache.fields[node]
 
     def _stated_fields(self, node: int) -> tuple[CatalogColumn, ...] | None:
         body = self._facets_of(node).get("schema")
@@ -162,9 +145,11 @@ class SimulationCatalog:
 
     def column_name(self, node: int, column: str) -> str:
         """Return a column as `dataset.column`."""
-        if node not in self._spelled:
-            self._spelled[node] = {f.name.casefold(): f.name for f in self.fields(node) or ()}
-        spelled = self._spelled[node].get(column.casefold(), column)
+        if node not in self._cache.column_names:
+            self._cache.column_names[node] = {
+                f.name.casefold(): f.name for f in self.fields(node) or ()
+            }
+        spelled = self._cache.column_names[node].get(column.casefold(), column)
         return f"{self.dataset(node).id.name}.{spelled}"
 
     def known_columns(self, node: int) -> list[str]:
@@ -185,41 +170,46 @@ class SimulationCatalog:
 
     # Who reads and writes
 
-    def consumers(self, node: int) -> tuple[int, ...]:
+    def consumers(self, node: int) -> tuple[ProcessKey, ...]:
         """Return the keys of the processes that read a dataset."""
-        if node not in self._consumers:
-            found = [
-                self._key(kind, via, far)
+        if node not in self._cache.consumers:
+            keys = [
+                JobKey(far) if kind == EdgeKind.READS else self._derivation_key(via, far)
                 for kind, via, far in self._edges(node, leaving=True)
                 if kind in (EdgeKind.READS, EdgeKind.DERIVES)
             ]
-            self._consumers[node] = tuple(dict.fromkeys(found))
-        return self._consumers[node]
+            self._cache.consumers[node] = tuple(dict.fromkeys(keys))
+        return self._cache.consumers[node]
 
-    def writers(self, node: int) -> tuple[int, ...]:
+    def writers(self, node: int) -> tuple[ProcessKey, ...]:
         """Return the keys of the processes that write a dataset."""
-        if node not in self._writers:
-            found = [
-                far if kind == EdgeKind.WRITES else (via or -node)
+        if node not in self._cache.writers:
+            keys = [
+                JobKey(far) if kind == EdgeKind.WRITES else self._derivation_key(via, node)
                 for kind, via, far in self._edges(node, leaving=False)
                 if kind in (EdgeKind.WRITES, EdgeKind.DERIVES)
             ]
-            self._writers[node] = tuple(dict.fromkeys(found))
-        return self._writers[node]
+            self._cache.writers[node] = tuple(dict.fromkeys(keys))
+        return self._cache.writers[node]
 
-    def readers_after(self, key: int) -> list[int]:
+    def readers_after(self, key: ProcessKey) -> list[ProcessKey]:
         """Return the keys of the processes that read what a process writes."""
-        written = self._ends(key, leaving=True) if key > 0 else (-key,)
+        match key:
+            case JobKey(job=job):
+                written = self._ends(job, leaving=True)
+            case DerivationKey(dataset=dataset):
+                written = (dataset,)
+            case _:
+                assert_never(key)
         return [reader for node in written for reader in self.consumers(node)]
 
-    def _key(self, kind: int, via: int, far: int) -> int:
-        if kind == EdgeKind.READS:
-            return far
-        return via or -self.canonical(far)
+    def _derivation_key(self, via: int, dataset: int) -> ProcessKey:
+        """Return the job that a derived edge names, else the derivation itself."""
+        return JobKey(via) if via else DerivationKey(self.canonical(dataset))
 
     def _edges(self, node: int, *, leaving: bool) -> list[tuple[int, int, int]]:
         flow = self._graph.nodes.flow
-        names = np.array(self._graph.nodes.identities.group(abs(node)), np.int32)
+        names = np.array(self._graph.nodes.identities.group(node), np.int32)
         edges = (flow.ends.leaving if leaving else flow.ends.entering).of(names)
         far = (flow.ends.target if leaving else flow.ends.source)[edges]
         return list(
@@ -231,15 +221,25 @@ class SimulationCatalog:
             )
         )
 
-    def process(self, key: int) -> Process:
+    def process(self, key: ProcessKey) -> Process:
         """Return a process with its code."""
-        known = self._processes.get(key)
+        match key:
+            case JobKey(job=number):
+                return self.job(number)
+            case DerivationKey(dataset=node):
+                return self._derivation(node)
+            case _:
+                assert_never(key)
+
+    def job(self, number: int) -> Job:
+        """Return a job with its code, by its number in the catalog."""
+        key = JobKey(number)
+        known = self._cache.jobs.get(key)
         if known is None:
-            loaded = self._load_job(key) if key > 0 else self._load_derivation(-key)
-            known = self._processes[key] = loaded
+            known = self._cache.jobs[key] = self._load_job(key)
         return known
 
-    def _load_derivation(self, node: int) -> Process:
+    def _derivation(self, node: int) -> TableDerivation:
         """Return a dataset that derives from others without a job."""
         inputs = [
             self.canonical(far)
@@ -247,12 +247,18 @@ class SimulationCatalog:
             if kind == EdgeKind.DERIVES and not via
         ]
         dataset = self.dataset(node)
-        return Process(
-            -node, dataset.id, tuple(dict.fromkeys(inputs)), (node,), None, None, "",
-            dataset.type or "table", dataset.owners, dataset.tags, False,
-        )  # fmt: skip
+        return TableDerivation(
+            DerivationKey(node),
+            dataset.id,
+            tuple(dict.fromkeys(inputs)),
+            node,
+            dataset.type or "table",
+            dataset.owners,
+            dataset.tags,
+        )
 
-    def _load_job(self, job: int) -> Process:
+    def _load_job(self, key: JobKey) -> Job:
+        job = key.job
         facets = self._read.facets.of(job)
         code = parse_code(facets)
         sql, dialect = (
@@ -260,12 +266,12 @@ class SimulationCatalog:
             read_string(facets.get("sql"), "dialect"),
         )
         raw = (code.raw if code is not None else "") or sql
-        return Process(
-            job,
+        return Job(
+            key,
             self._read.nodes.by_ids([job])[job],
             self._ends(job, leaving=False),
             self._ends(job, leaving=True),
-            self._scripts.get(sql, dialect) if sql else None,
+            self._cache.scripts.get(sql, dialect) if sql else None,
             code,
             (code.path if code is not None else "")
             or read_string(facets.get("sourceCodeLocation"), "path"),
@@ -294,19 +300,21 @@ class SimulationCatalog:
         """Return the id of a process in answers."""
         return str(self.shown_id(process))
 
-    def find_process(self, shown: str) -> Process | None:
-        """Return the process with this id in answers, among those that were loaded."""
-        for process in self._processes.values():
-            if self.shown_as(process) == shown:
-                return process
+    def find_job(self, shown: str) -> Job | None:
+        """Return the job with this id in answers, among those that were loaded."""
+        for job in list(self._cache.jobs.values()):
+            if self.shown_as(job) == shown:
+                return job
         return None
 
     def reading(self, process: Process) -> BoundScript | None:
         """Return the SQL of a process under the present schemas, None when it has none."""
-        if process.key not in self._readings:
-            script = process.script
-            self._readings[process.key] = None if script is None else BoundScript(process, self)
-        return self._readings[process.key]
+        if not isinstance(process, Job) or process.script is None:
+            return None
+        known = self._cache.readings.get(process.key)
+        if known is None:
+            known = self._cache.readings[process.key] = BoundScript(process, process.script, self)
+        return known
 
     def bind(self, process: Process, table: tuple[str, ...]) -> int | None:
         """Return the dataset that the SQL of a process means by a name, None when ambiguous."""
@@ -322,18 +330,25 @@ class SimulationCatalog:
 
     def derives(self, process: Process, source: int) -> list[JobColumnEdge]:
         """Return the latest column edges from one input to the outputs of a process."""
-        if process.declared is not None:
+        if isinstance(process, Job) and process.declared is not None:
             return process.declared.get(source, [])
-        return self._column_edges.of(process.key, source, self._read)
-
-    def card(self, process: Process) -> ConsumerSummary:
-        """Return what answers show about a process."""
-        known = self._cards.get(process.key)
+        place = (process.key, source)
+        known = self._cache.column_edges.get(place)
         if known is None:
-            known = self._cards[process.key] = self._write_card(process)
+            known = load_column_edges(process.key, source, self._graph, self._read)
+            self._cache.column_edges[place] = known
         return known
 
-    def _write_card(self, process: Process) -> ConsumerSummary:
+    # What answers show
+
+    def summary(self, process: Process) -> ConsumerSummary:
+        """Return what answers show about a process."""
+        known = self._cache.summaries.get(process.key)
+        if known is None:
+            known = self._cache.summaries[process.key] = self._summarize(process)
+        return known
+
+    def _summarize(self, process: Process) -> ConsumerSummary:
         outputs = [self.dataset(node) for node in process.outputs]
         shown = self.shown_id(process)
         owners = [*process.owners, *(owner for dataset in outputs for owner in dataset.owners)]
@@ -349,22 +364,26 @@ class SimulationCatalog:
         )
 
     def _last_run(self, process: Process) -> str | None:
-        """Return when a process last ran, or was last seen in an event."""
-        if process.key < 0:
+        """Return when a job last ran, or was last seen in an event."""
+        if not isinstance(process, Job):
             return None
-        runs = self._read.runs.latest(process.key, 1)
-        at = runs[0].last_at if runs else self._read.nodes.span(process.key).last.at
+        job = process.key.job
+        runs = self._read.runs.latest(job, 1)
+        at = runs[0].last_at if runs else self._read.nodes.span(job).last.at
         return render_time(at)
 
-    def stated_spots(self, jobs: list[int]) -> list[BlindSpot]:
+    def stated_spots(self, jobs: list[Job]) -> list[BlindSpot]:
         """Return the blind spots that events of these jobs state."""
-        unknown = [job for job in jobs if job not in self._stated]
+        names = {job.key.job: str(job.id) for job in jobs}
+        known = self._cache.blind_spots
+        unknown = [number for number in names if number not in known]
         if unknown:
-            self._stated.update({job: [] for job in unknown})
-            for job, body in self._read.facets.blind_spots(unknown).items():
-                name = str(self.process(job).id)
-                self._stated[job] = [_stated(name, spot) for spot in parse_blind_spots(body)]
-        return [spot for job in jobs for spot in self._stated[job]]
+            stated = self._read.facets.blind_spots(unknown)
+            for number in unknown:
+                body = stated.get(number)
+                spots = parse_blind_spots(body) if body is not None else []
+                known[number] = [_stated(names[number], spot) for spot in spots]
+        return [spot for number in names for spot in known[number]]
 
 
 def _stated(entity: str, spot: BlindSpotEntry) -> BlindSpot:

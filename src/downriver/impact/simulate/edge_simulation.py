@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from downriver.graph.index.column_graph import INDIRECT
 from downriver.impact.simulate.delta import (
     ABSENT,
     MISSING,
@@ -16,78 +13,17 @@ from downriver.impact.simulate.delta import (
     ProcessResult,
     extend_trail,
 )
+from downriver.impact.simulate.process import Job, code_path
 from downriver.model.ids import EVERY_FIELD
 from downriver.model.verdicts import Basis, Outcome, Reference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from downriver.graph import GraphSnapshot
-    from downriver.impact.simulate.catalog import Process, SimulationCatalog
+    from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.delta import Trail
+    from downriver.impact.simulate.process import JobColumnEdge, Process
     from downriver.openlineage.facets.custom import CodeReference
-    from downriver.store import CatalogReader
-
-
-class JobColumnEdge(NamedTuple):
-    """One column edge of a job: an input's field feeds an output's field."""
-
-    field: str
-    output: int
-    target: str
-    direct: bool
-
-
-class ColumnEdgeLoader:
-    """Loads the column edges of a process on first use."""
-
-    def __init__(self, graph: GraphSnapshot) -> None:
-        self._graph = graph
-        self._known: dict[tuple[int, int], list[JobColumnEdge]] = {}
-
-    def of(self, process: int, source: int, reader: CatalogReader) -> list[JobColumnEdge]:
-        """Return the latest column edges from one input to a process."""
-        key = (process, source)
-        if key not in self._known:
-            self._known[key] = self._load(process, source, reader)
-        return self._known[key]
-
-    def _load(self, process: int, source: int, reader: CatalogReader) -> list[JobColumnEdge]:
-        columns = self._graph.columns
-        identities = self._graph.nodes.identities
-        datasets = identities.group(source)
-        ids = np.concatenate([columns.of(dataset) for dataset in datasets])
-        if not len(ids):
-            return []
-        edges = columns.flow.leaving.of(ids.astype(np.int32))
-        claims = columns.claim[edges]
-        mine = columns.claim_job[claims] == max(process, 0)
-        edges, claims = edges[mine], claims[mine]
-        froms = columns.flow.source[edges].tolist()
-        tos = columns.flow.target[edges].tolist()
-        current = _current_claims(claims.tolist(), columns.dataset[tos].tolist(), reader)
-        ranks = columns.rank[edges].tolist()
-        names = reader.columns.by_ids(columns.places({*froms, *tos}))
-        found = []
-        for claim, one, other, rank in zip(claims.tolist(), froms, tos, ranks, strict=True):
-            dataset, target = names[other]
-            output = identities.canonical(dataset)
-            if claim in current and (process > 0 or output == -process):
-                found.append(JobColumnEdge(names[one][1], output, target, rank < INDIRECT))
-        return found
-
-
-def _current_claims(claims: list[int], datasets: list[int], reader: CatalogReader) -> set[int]:
-    """Only the latest claim of a job about a dataset counts."""
-    spans = reader.evidence.claims(set(claims))
-    latest: dict[int, int] = {}
-    for claim, dataset in zip(claims, datasets, strict=True):
-        latest[dataset] = max(latest.get(dataset, 0), spans[claim].last.at)
-    return {
-        claim
-        for claim, dataset in zip(claims, datasets, strict=True)
-        if spans[claim].last.at == latest[dataset]
-    }
 
 
 def simulate_reader(
@@ -228,7 +164,7 @@ class _InputUse:
         self._process = process
         self._dataset = world.dataset(node)
         self._derives = world.derives(process, node)
-        code = process.code
+        code = process.code if isinstance(process, Job) else None
         self._references = [
             reference
             for reference in (code.references or () if code is not None else ())
@@ -254,7 +190,7 @@ class _InputUse:
                 dataset=str(self._dataset.id),
                 column=shown,
                 clause=found.clause,
-                path=self._process.path,
+                path=code_path(self._process),
                 line=found.line,
                 text=found.text,
                 conditional=found.conditional,
@@ -265,7 +201,9 @@ class _InputUse:
 
     def reference(self, column: str) -> Reference:
         """Return a reference without a place, known by an edge alone."""
-        return Reference(dataset=str(self._dataset.id), column=column, path=self._process.path)
+        return Reference(
+            dataset=str(self._dataset.id), column=column, path=code_path(self._process)
+        )
 
 
 def _names(reference: CodeReference, namespace: str, names: tuple[str, ...]) -> bool:
@@ -293,7 +231,7 @@ def simulate_writer(
     }
     basis: Basis = "column_edges" if filled else "table_edges"
     # A derivation without a job is dropped with its dataset.
-    if delta.gone is not None and process.key > 0:
+    if delta.gone is not None and isinstance(process, Job):
         result.worsen(Outcome.FAILS, f"writes {name}, which no longer exists", delta.gone, basis)
     for column, touch in delta.columns(DeltaKind.REQUIRED).items():
         if column in filled or EVERY_FIELD in filled:

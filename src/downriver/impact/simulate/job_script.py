@@ -103,10 +103,6 @@ class ScriptReading(NamedTuple):
         yield from self.names.problems
         yield from self.types.problems
 
-    def has_problem(self, problem: SqlProblem) -> bool:
-        """Tell whether this reading has the same problem at the same place."""
-        return problem in self.names.problems or problem in self.types.problems
-
 
 class JobScript:
     """The SQL of one job. It does not change after it was parsed, so that threads can share it.

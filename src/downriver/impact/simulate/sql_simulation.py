@@ -137,10 +137,9 @@ class _Simulation:
 
     def _new_problems(self, after: ScriptReading) -> list[SqlProblem]:
         """Return the problems that the change causes. Earlier ones show limits of this reader."""
-        before = self._reading.found
         if self._head is None:
-            return [problem for problem in after.problems() if not before.has_problem(problem)]
-        names = {(problem.kind, problem.name) for problem in before.problems()}
+            return [p for p in after.problems() if not self._reading.has_problem(p)]
+        names = {(problem.kind, problem.name) for problem in self._reading.problems()}
         return [p for p in after.problems() if (p.kind, p.name) not in names]
 
     # What every reader of a dataset receives, whatever its columns
@@ -222,7 +221,6 @@ class _Simulation:
             by_nature = bool(self._reading.found.names.natural)
             after = self._script.read(tables, typed=retyped or by_nature or self._head is not None)
         if retyped:
-            self._reading.check_types()
             after.types.check_types(self._script.nodes)
         if not retyped and after.names.natural != self._reading.found.names.natural:
             after.types.check_joins()

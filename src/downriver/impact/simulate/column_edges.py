@@ -1,0 +1,60 @@
+"""Loads the column edges of one process from the graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from downriver.graph.index.column_graph import INDIRECT
+from downriver.impact.simulate.process import DerivationKey, JobColumnEdge, JobKey
+
+if TYPE_CHECKING:
+    from downriver.graph import GraphSnapshot
+    from downriver.impact.simulate.process import ProcessKey
+    from downriver.store import CatalogReader
+
+_NO_JOB = 0  # of a claim that names no job
+
+
+def load_column_edges(
+    process: ProcessKey, source: int, graph: GraphSnapshot, reader: CatalogReader
+) -> list[JobColumnEdge]:
+    """Return the latest column edges from one input to the outputs of a process."""
+    columns = graph.columns
+    identities = graph.nodes.identities
+    ids = np.concatenate([columns.of(dataset) for dataset in identities.group(source)])
+    if not len(ids):
+        return []
+    edges = columns.flow.leaving.of(ids.astype(np.int32))
+    claims = columns.claim[edges]
+    job = process.job if isinstance(process, JobKey) else _NO_JOB
+    of_process = columns.claim_job[claims] == job
+    edges, claims = edges[of_process], claims[of_process]
+    sources = columns.flow.source[edges].tolist()
+    targets = columns.flow.target[edges].tolist()
+    current = _current_claims(claims.tolist(), columns.dataset[targets].tolist(), reader)
+    ranks = columns.rank[edges].tolist()
+    names = reader.columns.by_ids(columns.places({*sources, *targets}))
+    loaded = []
+    for claim, start, end, rank in zip(claims.tolist(), sources, targets, ranks, strict=True):
+        dataset, target = names[end]
+        output = identities.canonical(dataset)
+        if isinstance(process, DerivationKey) and output != process.dataset:
+            continue
+        if claim in current:
+            loaded.append(JobColumnEdge(names[start][1], output, target, rank < INDIRECT))
+    return loaded
+
+
+def _current_claims(claims: list[int], datasets: list[int], reader: CatalogReader) -> set[int]:
+    """Return the latest claims of a job about each dataset: only these count."""
+    spans = reader.evidence.claims(set(claims))
+    latest: dict[int, int] = {}
+    for claim, dataset in zip(claims, datasets, strict=True):
+        latest[dataset] = max(latest.get(dataset, 0), spans[claim].last.at)
+    return {
+        claim
+        for claim, dataset in zip(claims, datasets, strict=True)
+        if spans[claim].last.at == latest[dataset]
+    }

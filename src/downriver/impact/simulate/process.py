@@ -1,0 +1,83 @@
+"""What fills datasets: a job with its code, or a derivation that was declared without a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from downriver.impact.simulate.job_script import JobScript
+    from downriver.model.ids import NodeId
+    from downriver.openlineage.facets.custom import CodeFacet
+
+
+class JobKey(msgspec.Struct, frozen=True):
+    """Identifies a job by its number in the catalog."""
+
+    job: int
+
+
+class DerivationKey(msgspec.Struct, frozen=True):
+    """Identifies a derivation by the number of the dataset that it fills."""
+
+    dataset: int
+
+
+ProcessKey: TypeAlias = JobKey | DerivationKey
+
+
+class JobColumnEdge(NamedTuple):
+    """One column edge of a process: an input's field feeds an output's field."""
+
+    field: str
+    output: int
+    target: str
+    direct: bool
+
+
+class Job(NamedTuple):
+    """A job with its inputs, its outputs and its code.
+
+    `declared` replaces the catalog's column edges by those of edited code, by input.
+    """
+
+    key: JobKey
+    id: NodeId
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    script: JobScript | None
+    code: CodeFacet | None
+    path: str
+    type: str
+    owners: tuple[str, ...]
+    tags: frozenset[str]
+    incremental: bool
+    declared: Mapping[int, list[JobColumnEdge]] | None = None
+
+
+class TableDerivation(NamedTuple):
+    """A dataset that derives from others, without a job that is known to fill it."""
+
+    key: DerivationKey
+    id: NodeId
+    inputs: tuple[int, ...]
+    output: int
+    type: str
+    owners: tuple[str, ...]
+    tags: frozenset[str]
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The one dataset that it fills."""
+        return (self.output,)
+
+
+Process: TypeAlias = Job | TableDerivation
+
+
+def code_path(process: Process) -> str:
+    """Return the file of a process's code, "" when it is unknown."""
+    return process.path if isinstance(process, Job) else ""
