@@ -9,6 +9,7 @@ import msgspec
 from downriver.capture.sql.limits import Budget, SqlLimits
 from downriver.capture.sql.templates.jinja import render_template
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage.facets.custom import BuildFacet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,6 +133,7 @@ class CodeJob(msgspec.Struct, kw_only=True):
     references: list[ColumnReference] = []
     spots: list[CodeBlindSpot] = []
     written: list[OutputShape] = []
+    build: BuildFacet | None = None
 
     def add_input(self, dataset: DatasetId) -> None:
         """Add an input unless it is there already."""

@@ -23,11 +23,13 @@ from downriver.openlineage.facets.column_lineage import (
 )
 from downriver.openlineage.facets.custom import (
     BLIND_SPOTS,
+    BUILD,
     CODE,
     BlindSpotEntry,
     CodeFacet,
     CodeReference,
     render_blind_spots,
+    render_build,
     render_code,
 )
 from downriver.openlineage.facets.description import (
@@ -126,6 +128,8 @@ def _job_facets(job: CodeJob) -> Facets:
     }
     if job.path:
         facets[SOURCE_CODE_LOCATION] = render_source_code_location(job.path)
+    if job.build is not None:
+        facets[BUILD] = render_build(job.build)
     if job.sql:
         facets[SQL] = render_sql(job.sql, job.dialect)
     if job.description:

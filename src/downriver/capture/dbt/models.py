@@ -18,6 +18,7 @@ from downriver.capture.code import (
     find_references,
     set_query,
 )
+from downriver.capture.code.dbt_build import build_settings
 from downriver.capture.code.dbt_resources import text, texts
 from downriver.capture.dbt.artifacts import Artifacts
 from downriver.capture.dbt.nodes import DbtNode, catalog_columns
@@ -107,6 +108,7 @@ class DbtModels:
             description=node.description,
             owners=node.owners,
             tags=node.tags,
+            build=build_settings([node.config], _as_entry(node)),
         )
 
     def _read_opaque(self, node: DbtNode, job: CodeJob, reason: str) -> None:
@@ -233,6 +235,11 @@ class DbtModels:
                 )
                 for name in names
             ]
+
+
+def _as_entry(node: DbtNode) -> dict[str, object]:
+    """Return the columns of a node as property files list them."""
+    return {"columns": [{"name": c.name, "data_type": c.type} for c in node.columns]}
 
 
 def _called(nodes: Mapping[str, DbtNode]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from downriver.capture.code import CodeJob, ColumnReference, DatasetNote, DocumentedColumn
+from downriver.capture.code.dbt_build import build_settings, inline_config, project_config
 from downriver.capture.code.dbt_resources import (
     entries,
     find_resource,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from downriver.capture.code.job import Clause
     from downriver.capture.scan.repository import Repository
+    from downriver.openlineage.facets.custom import BuildFacet
 
 _FOLDERS = {
     "model": ("model-paths", "source-paths", "models"),
@@ -51,6 +53,8 @@ class DbtProject(msgspec.Struct, kw_only=True):
     macros: tuple[str, ...] = ()
     names: dict[str, str] = {}
     models: list[str] = []
+    configs: dict[str, Any] = {}  # by kind, as dbt_project.yml has them
+    properties: dict[str, dict[str, Any]] = {}  # of models and snapshots, by name
 
     def kind_of(self, path: str) -> str | None:
         """Return the kind of a file: model, snapshot, test, analysis or macro, else None."""
@@ -60,6 +64,22 @@ class DbtProject(msgspec.Struct, kw_only=True):
                 if inside.is_relative_to(PurePosixPath(self.root) / folder):
                     return kind
         return None
+
+    def build_of(self, path: str, name: str, sql: str) -> BuildFacet:
+        """Return how a model or snapshot is built."""
+        kind = self.kind_of(path) or "model"
+        entry = self.properties.get(name, {})
+        of_project = project_config(self.configs.get(kind), self.name, self._subfolders(path, kind))
+        return build_settings([inline_config(sql), mapping(entry.get("config")), of_project], entry)
+
+    def _subfolders(self, path: str, kind: str) -> list[str]:
+        """Return the folders between the folder of a kind and a file, and the file's name."""
+        inside = PurePosixPath(path)
+        for folder in self.folders.get(kind, ()):
+            root = PurePosixPath(self.root) / folder
+            if inside.is_relative_to(root):
+                return list(inside.relative_to(root).with_suffix("").parts)
+        return []
 
     def template(self, this: str) -> Template:
         """Return the names, variables and macros for a template; `this` is its table."""
@@ -106,6 +126,7 @@ def _read_project(repository: Repository, path: str) -> DbtProject | None:
         name=str(content.get("name", "")),
         folders=folders,
         variables={str(k): v for k, v in known.items() if not isinstance(v, dict)},
+        configs={"model": content.get("models"), "snapshot": content.get("snapshots")},
     )
 
 
@@ -124,7 +145,9 @@ def _read_names(project: DbtProject, repository: Repository, files: list[str]) -
             if name != table:
                 project.names[name] = table
         elif suffix in (".yml", ".yaml") and kind is not None:
-            project.names.update(_source_names(repository.read(path) or ""))
+            content = _load_properties(repository.read(path) or "")
+            project.names.update(_source_names(content))
+            project.properties.update(_model_entries(content))
     project.macros = tuple(macros)
 
 
@@ -136,13 +159,25 @@ def model_names(path: str, sql: str) -> tuple[str, str]:
     return name, alias[1] if alias else name
 
 
-def _source_names(text: str) -> dict[str, str]:
+def _load_properties(text: str) -> dict[str, Any]:
     try:
-        content = load_yaml(text)
+        return mapping(load_yaml(text))
     except YamlError:
-        return {}
+        return {}  # reported when the file itself is read
+
+
+def _model_entries(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {
+        str(entry["name"]): entry
+        for kind in ("models", "snapshots")
+        for entry in entries(content.get(kind))
+        if text(entry.get("name"))
+    }
+
+
+def _source_names(content: dict[str, Any]) -> dict[str, str]:
     tables: dict[str, str] = {}
-    for source in entries(mapping(content).get("sources")):
+    for source in entries(content.get("sources")):
         tables.update(source_tables(source))
     return tables
 

@@ -47,6 +47,8 @@ class SqlFiles:
         """Return the job of a model, snapshot, test or analysis of a dbt project."""
         name, table = model_names(path, text)
         job = self._job(path, name, "DBT", kind.upper())
+        if kind in _OWN_DATA:
+            job.build = project.build_of(path, name, text)
         template = project.template(table)
         lineage = parse_sql_lineage(
             text, dialect=self._dialect, schema=self._schema, template=template

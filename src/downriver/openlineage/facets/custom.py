@@ -1,4 +1,4 @@
-"""The facets that Downriver defines itself: code, blind spots, assets, flows, waivers."""
+"""The facets that Downriver defines itself: code, builds, blind spots, assets, flows, waivers."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from downriver.model.ids import NodeId
 
 CODE = "downriver_code"
+BUILD = "downriver_build"
 BLIND_SPOTS = "downriver_blindSpots"
 ASSET = "downriver_asset"
 FLOW_PREFIX = "downriver_flow_"
@@ -46,6 +47,21 @@ class CodeFacet(msgspec.Struct):
     line: int = 0
     references: list[CodeReference] | None = None
     raw: str = ""
+
+
+class ContractColumn(msgspec.Struct, frozen=True):
+    """A column that a contract promises."""
+
+    name: str = ""
+    type: str = ""
+
+
+class BuildFacet(msgspec.Struct, rename="camel", frozen=True):
+    """How a job builds its table. `contract` is None when the columns are not enforced."""
+
+    materialized: str = ""
+    on_schema_change: str = ""
+    contract: list[ContractColumn] | None = None
 
 
 class BlindSpotEntry(msgspec.Struct):
@@ -106,6 +122,17 @@ def render_code(code: CodeFacet) -> msgspec.Raw:
     if not code.raw:
         del content["raw"]
     return render_facet("DownriverCode", "1-0-0", **content)
+
+
+def parse_build(facets: Mapping[str, bytes]) -> BuildFacet | None:
+    """Return the build facet among the facets of a job, if there is one."""
+    body = facets.get(BUILD)
+    return None if body is None else parse_facet(body, BuildFacet)
+
+
+def render_build(build: BuildFacet) -> msgspec.Raw:
+    """Return the facet with how a job builds its table."""
+    return render_facet("DownriverBuild", "1-0-0", **msgspec.to_builtins(build))
 
 
 def parse_blind_spots(body: bytes) -> list[BlindSpotEntry]:
