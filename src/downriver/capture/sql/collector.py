@@ -8,18 +8,22 @@ from downriver.capture.sql.catalog import CurrentSchema
 from downriver.capture.sql.listener import ScriptFault, ScriptListener, StatementReading
 from downriver.capture.sql.result import ColumnEdge, ColumnRef, SqlBlindSpot, StatementLineage
 from downriver.capture.sql.script import RESULT
-from downriver.capture.sql.text.parse import scan_tables
+from downriver.capture.sql.text.mentions import scan_tables
 from downriver.capture.sql.text.tokens import tokenize_leniently
+from downriver.capture.sql.unaccounted_names import ScriptAccount
 from downriver.columns import Certainty, Column, DependencyKind, Star
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
+    from sqlglot import exp
     from sqlglot.dialects.dialect import Dialect
 
+    from downriver.capture.sql.query.scope import QueryScope
     from downriver.capture.sql.statements.context import StatementEffect, TableWrite
     from downriver.capture.sql.text.parse import ScriptStatement
-    from downriver.columns import Deps, TableName
+    from downriver.columns import Deps, Item, TableName
 
     TableText = Callable[[TableName], str]
 
@@ -29,15 +33,38 @@ _RESOLUTIONS: dict[int, Literal["exact", "inferred", "ambiguous"]] = {
     Certainty.INFERRED: "inferred",
     Certainty.AMBIGUOUS: "ambiguous",
 }
+_STAR_PARTS = ("except_", "rename", "replace")
 
 
 class LineageCollector(ScriptListener):
     """Collects the lineage of statements, in order."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, variables: AbstractSet[str]) -> None:
         self.statements: list[StatementLineage] = []
         self._dialect = dialect
+        self._variables = variables
         self._current = CurrentSchema(dialect)
+        self._account = ScriptAccount(dialect)
+
+    def table(self, name: TableName) -> None:
+        """Account for a table that a FROM clause names."""
+        self._account.table(name)
+
+    def column(self, node: exp.Expression, scope: QueryScope, found: Column | None) -> None:
+        """Account for a column that an expression names."""
+        names = (str(part.name).casefold() for part in node.parts)
+        account = self._account
+        (account.unresolved if found is None else account.columns).update(names)
+
+    def star(self, star: exp.Expression, items: Sequence[Item]) -> None:
+        """Account for the columns that a star leaves out or renames."""
+        for part in _STAR_PARTS:
+            names = (str(node.name).casefold() for node in star.args.get(part) or ())
+            self._account.columns.update(names)
+
+    def finish(self) -> None:
+        """Account for the last statement."""
+        self._account.close(self._variables)
 
     def statement(self, reading: StatementReading) -> None:
         """Add the lineage of a statement."""
@@ -49,9 +76,11 @@ class LineageCollector(ScriptListener):
         ]
         if reading.effect is not None:
             self._fill(lineage, reading.effect, reading)
+        self._account.statement(reading, lineage, self._variables)
 
     def fault(self, statement: ScriptStatement, fault: ScriptFault) -> None:
         """Add the tables of a statement that could not be read."""
+        self._account.discard()
         self._scan(self._begin(statement), statement.sql, fault)
 
     def too_large(self, beginning: str) -> None:

@@ -96,16 +96,17 @@ def _read(
 def _read_script(
     sql: str, dialect: Dialect, schema: Schema, budget: Budget
 ) -> list[StatementLineage]:
-    collector = LineageCollector(dialect)
+    parser = ScriptParser(dialect, budget)
+    collector = LineageCollector(dialect, parser.variables)
     limit = budget.limits.characters
     if len(sql) > limit:
         collector.too_large(sql[:limit])
         return collector.statements
-    parser = ScriptParser(dialect, budget)
     script = Script(
         DialectNames(dialect), KnownColumns(schema), budget, collector, variables=parser.variables
     )
     script.read(parser.read(sql))
+    collector.finish()
     return collector.statements
 
 

@@ -57,6 +57,9 @@ class ScriptListener:
 
     # Names, while a statement is read
 
+    def table(self, name: TableName) -> None:
+        """Receive a name in a FROM clause: a table, a CTE, or an array of an earlier row."""
+
     def column(self, node: exp.Expression, scope: QueryScope, found: Column | None) -> None:
         """Receive a column reference; `found` is None when the column does not exist."""
 

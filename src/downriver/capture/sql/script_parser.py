@@ -13,12 +13,8 @@ from downriver.capture.sql.procedures.control_flow import list_pieces
 from downriver.capture.sql.procedures.pieces import CodePiece, PieceRole, word_at
 from downriver.capture.sql.result import SqlBlindSpot
 from downriver.capture.sql.statements.token_shapes import find_effect, find_export
-from downriver.capture.sql.text.parse import (
-    ScriptStatement,
-    StatementParser,
-    is_statement,
-    scan_tables,
-)
+from downriver.capture.sql.text.mentions import list_tables, scan_tables
+from downriver.capture.sql.text.parse import ScriptStatement, StatementParser, is_statement
 from downriver.capture.sql.text.rewrite import RewriteContext, rewrite_tokens
 from downriver.capture.sql.text.split import replace_delimiters, split_by_keyword, split_statements
 from downriver.capture.sql.text.tokens import (
@@ -97,13 +93,22 @@ class ScriptParser:
                     part, sql, "too_large", "the time limit was reached before this statement"
                 )
                 continue
+            found_any = False
             for piece in list_pieces(part, routine):
                 routine = piece.routine
                 self._routines.add(routine.casefold())
                 self.variables.update(piece.variables)
                 self._procedural |= bool(routine) or word(part[0]) in _BLOCKS
                 for parsed in self._piece(piece, sql):
-                    yield parsed._replace(routine=parsed.routine or routine)
+                    found_any = True
+                    yield parsed._replace(
+                        routine=parsed.routine or routine, part=parsed.part or part
+                    )
+            if not found_any and list_tables(part, self._dialect):
+                # Control flow only, or so it seems: the tables that it names are accounted for.
+                yield ScriptStatement(
+                    source_text(part, sql), part[0].line, kind=word(part[0]), part=part
+                )
 
     def _piece(self, piece: CodePiece, sql: str) -> Iterator[ScriptStatement]:
         tokens = list(piece.tokens)
@@ -150,7 +155,7 @@ class ScriptParser:
         rewritten = rewrite_tokens(tokens, place)
         parsed = self._parser.parse(rewritten, sql)
         if isinstance(parsed, ScriptStatement) and is_statement(parsed.tree):
-            yield parsed._replace(sql=source_text(tokens, sql))
+            yield parsed._replace(sql=source_text(tokens, sql), tokens=tokens)
         else:
             yield from self._without_tree(rewritten, sql, parsed)
 
@@ -313,7 +318,9 @@ def _shifted(parsed: ScriptStatement, lines: int) -> ScriptStatement:
         SqlBlindSpot(spot.kind, spot.message, spot.line + lines, spot.column)
         for spot in parsed.blind_spots
     )
-    return parsed._replace(line=parsed.line + lines, blind_spots=spots)
+    return parsed._replace(
+        line=parsed.line + lines, blind_spots=spots, lines_before=parsed.lines_before + lines
+    )
 
 
 def _names_no_table(tokens: Sequence[Token]) -> bool:

@@ -62,8 +62,10 @@ def _step_at(tokens: Sequence[Token], at: int) -> ControlStep | None:
 
 def _end(tokens: Sequence[Token], at: int) -> Generator[CodePiece, None, int]:
     yield from ()
+    line = tokens[at].line
     at += 1
-    while word_at(tokens, at) in _AFTER_END:
+    # In T-SQL a block may end before `IF …` on another line, without a semicolon.
+    while word_at(tokens, at) in _AFTER_END and tokens[at].line == line:
         at += 1
     # The rest is a label or `$$ LANGUAGE …`, unless a statement or a block begins.
     return at if word_at(tokens, at) in VERBS | _CONTROL.keys() else len(tokens)

@@ -149,6 +149,7 @@ def _is_bracketed_value(tokens: Sequence[Token], at: int) -> bool:
 
 def rule_action(tokens: Sequence[Token], at: int) -> Generator[CodePiece, None, int]:
     """Continue at the action of a Postgres rule: `ON INSERT TO t DO ALSO …`."""
-    yield from ()
+    table = find_word(tokens, at, {"TO"}) + 1
+    yield CodePiece(PieceRole.TRIGGER, tokens[table:])
     at = find_word(tokens, at, {"DO"}) + 1
     return at + 1 if word_at(tokens, at) in ("ALSO", "INSTEAD") else at

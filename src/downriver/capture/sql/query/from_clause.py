@@ -128,6 +128,7 @@ class FromTranslator:
             relation = self._walker.functions.function(node.this, scope)
         else:
             name = self._walker.table_name(node)
+            self._walker.listener.table(name)
             cte = scope.find_cte(name[0]) if len(name) == 1 else None
             relation = cte if cte is not None else self.table_or_field(name, scope)
         return self._walker.pivoted(node, relation, scope)

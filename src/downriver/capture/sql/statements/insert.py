@@ -50,7 +50,9 @@ def read_insert(node: exp.Expression, context: StatementContext) -> StatementEff
     relation = context.walker.query(source, outer)
     items = _columns(node, target, names, relation, context)
     scope = _conflict_scope(node, target, items, context)
-    rows = merge_all([relation.rows, _conflict_keys(node, scope, context)])
+    # INSERT INTO t REPLACE WHERE day = …: the rows of t that remain depend on its own columns.
+    replaced = context.where(node, QueryScope.over(context.existing(target)))
+    rows = merge_all([relation.rows, _conflict_keys(node, scope, context), replaced])
     written = [TableWrite(target, items, rows)]
     written += _on_conflict(node, target, scope, context)
     written += read_output_into(node, context, Relation(items, rows), context.existing(target))

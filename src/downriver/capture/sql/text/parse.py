@@ -1,4 +1,4 @@
-"""Parses one statement with sqlglot within limits; finds table names when parsing fails."""
+"""Parses one statement with sqlglot within limits."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
 
 from downriver.capture.sql.result import SqlBlindSpot
-from downriver.capture.sql.text.tokens import check_nesting, name_at, source_text, tokenize, word
+from downriver.capture.sql.text.tokens import check_nesting, source_text, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlglot.dialects.dialect import Dialect
+    from sqlglot.tokens import Token
 
     from downriver.capture.sql.limits import Budget
     from downriver.capture.sql.statements.context import StatementEffect
@@ -29,6 +29,9 @@ class ScriptStatement(NamedTuple):
     It has a `tree`, or an `effect` if its tokens are enough to know it, or neither. `target` is the
     file that a query's result is written to. `row` is the name of the row in a loop over the query.
     `trigger` is the table of a trigger, whose body follows.
+
+    `tokens` are those of the statement, and `part` those of the text between semicolons that it was
+    found in. Both begin `lines_before` lines after the beginning of the script.
     """
 
     sql: str
@@ -43,6 +46,9 @@ class ScriptStatement(NamedTuple):
     routine: str = ""
     row: str = ""
     trigger: TableName | None = None
+    tokens: Sequence[Token] = ()
+    part: Sequence[Token] = ()
+    lines_before: int = 0
 
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # its warnings become blind spots
@@ -118,85 +124,3 @@ def _problem(exc: ParseError, line: int) -> SqlBlindSpot:
     if message.startswith("Maximum number of AST nodes"):
         return SqlBlindSpot("too_large", "the statement is too large to parse", line)
     return SqlBlindSpot("unparsed", message, first.get("line") or line, first.get("col") or 0)
-
-
-_READ_AFTER = frozenset({"FROM", "JOIN", "USING"})
-_WRITE_AFTER = frozenset({"INTO", "OVERWRITE", "UPDATE", "TABLE", "VIEW"})
-_WRITE_VERBS = frozenset({"INSERT", "UPDATE", "MERGE", "CREATE", "REPLACE", "COPY", "DELETE"})
-_SKIPPED = frozenset({"TABLE", "IF", "NOT", "EXISTS", "ONLY", "LATERAL", "AS"})
-_NOT_NAMES = frozenset(
-    {"SELECT", "VALUES", "SET", "WHERE", "ON", "GROUP", "ORDER", "LIMIT", "UNNEST", "FROM", "INTO"}
-)
-
-
-class ScannedTables(NamedTuple):
-    """The tables named in a statement."""
-
-    inputs: tuple[TableName, ...]
-    outputs: tuple[TableName, ...]
-
-
-def scan_tables(tokens: Sequence[Token], dialect: Dialect) -> ScannedTables:
-    """Return the names in the positions of tables, except CTEs and aliases."""
-    return _TableScan(tokens, dialect).run()
-
-
-class _TableScan:
-    def __init__(self, tokens: Sequence[Token], dialect: Dialect) -> None:
-        self._tokens = tokens
-        self._dialect = dialect
-        self._words = [word(token) for token in tokens]
-        self._ctes = {
-            str(tokens[at - 1].text).casefold()
-            for at in range(1, len(tokens) - 1)
-            if self._words[at] == "AS" and self._words[at + 1] == "("
-        }
-        self._verb = next((w for w in self._words if w in _WRITE_VERBS), "")
-
-    def run(self) -> ScannedTables:
-        inputs: dict[TableName, None] = {}
-        outputs: dict[TableName, None] = {}
-        aliases: dict[str, TableName] = {}
-        for at, here in enumerate(self._words):
-            reads = here in _READ_AFTER and not (self._verb == "DELETE" and not outputs)
-            writes = not reads and not outputs and self._writes(here)
-            if not (reads or writes):
-                continue
-            name, after = self._name_after(at)
-            if not name or (reads and self._is_cte(name)):
-                continue
-            (inputs if reads else outputs)[name] = None
-            alias = self._alias_at(after)
-            if alias:
-                aliases[alias] = name
-        written = tuple(aliases.get(".".join(name).casefold(), name) for name in outputs)
-        return ScannedTables(tuple(name for name in inputs if name not in written), written)
-
-    def _writes(self, here: str) -> bool:
-        return bool(here in _WRITE_AFTER and self._verb) or (
-            self._verb == "DELETE" and here == "FROM"
-        )
-
-    def _is_cte(self, name: TableName) -> bool:
-        return len(name) == 1 and name[0].casefold() in self._ctes
-
-    def _name_after(self, at: int) -> tuple[TableName, int]:
-        at += 1
-        while at < len(self._words) and self._words[at] in _SKIPPED:
-            at += 1
-        if at < len(self._words) and self._words[at] in _NOT_NAMES:
-            return (), at
-        name, after = name_at(self._tokens, at, self._dialect)
-        is_call = after < len(self._words) and self._words[after] == "("
-        # `INTO t (a, b)` names a table, `FROM f(a, b)` calls a function.
-        return ((), after) if is_call and self._words[at - 1] in _READ_AFTER else (name, after)
-
-    def _alias_at(self, at: int) -> str:
-        if at < len(self._words) and self._words[at] == "AS":
-            at += 1
-        if at < len(self._words) and self._tokens[at].token_type in (
-            TokenType.VAR,
-            TokenType.IDENTIFIER,
-        ):
-            return str(self._tokens[at].text).casefold()
-        return ""

@@ -50,6 +50,15 @@ def _replace_is_insert(
     return [_as(tokens[0], TokenType.INSERT, "INSERT"), *tokens[1:]]
 
 
+def _delete_from_table(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """Read `DELETE FROM TABLE t` of Hive as `DELETE FROM t`."""
+    if words[:3] != ["DELETE", "FROM", "TABLE"] or len(words) < 4 or words[3] in ("WHERE", "("):
+        return None
+    return [*tokens[:2], *tokens[3:]]
+
+
 def _snapshot_is_clone(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
@@ -300,6 +309,7 @@ def _as(token: Token, kind: TokenType, text: str) -> Token:
 
 _RULES: tuple[Callable[[list[Token], list[str], RewriteContext], list[Token] | None], ...] = (
     _replace_is_insert,
+    _delete_from_table,
     _snapshot_is_clone,
     _clone_of_now,
     _view_with_data,

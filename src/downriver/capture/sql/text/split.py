@@ -16,7 +16,7 @@ _DELIMITER = re.compile(r"^[ \t]*DELIMITER[ \t]+(\S+)[ \t]*$", re.IGNORECASE | r
 _MAX_DELIMITERS = 5
 VIEW_ATTRIBUTES = frozenset({"SCHEMABINDING", "ENCRYPTION", "VIEW_METADATA"})  # T-SQL's
 
-_QUERIES = frozenset({"SELECT", "VALUES"})
+_FILLS = frozenset({"SELECT", "VALUES", "DEFAULT", "EXEC", "EXECUTE"})
 _AFTER_NOTHING = frozenset(
     {
         "AS", "(", ",", ".", "=", "<", ">", "+", "-", "/", "%", "UNION", "ALL", "EXCEPT",
@@ -117,7 +117,7 @@ class _Place:
     def awaits_query(self) -> bool:
         """True while the statement is incomplete without a query."""
         if self.verb == "INSERT":
-            return not _QUERIES.intersection(self.seen) and "DEFAULT" not in self.seen
+            return not _FILLS.intersection(self.seen)
         return self.verb == "WITH" and not _VERBS.intersection(self.seen)
 
 
