@@ -72,6 +72,12 @@ LAKE = Setting(
     ".downriver/lake",
     "The lake: a directory, or a URL that Spark and Arrow can open, such as s3://….",
 )
+SCAN_TESTS = Setting(
+    "DOWNRIVER_SCAN_TESTS",
+    "",
+    "If set, a scan also reports data access that it cannot identify in unit tests: "
+    "`test_*.py`, `*_test.py` and `conftest.py`.",
+)
 SETTINGS = (
     STORE,
     MAX_EVENT_MB,
@@ -84,6 +90,7 @@ SETTINGS = (
     JOB,
     NAMESPACE,
     LAKE,
+    SCAN_TESTS,
 )
 
 

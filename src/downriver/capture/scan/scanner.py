@@ -119,6 +119,7 @@ class _Scan:
         self._feast = self._feast_project(files)
         self._files = frozenset(files)
         self._imported: set[str] = set()
+        self._followed: dict[str, set[range]] = {}  # lines of functions that other files call
 
     def read(self, files: list[str], progress: Callable[[int, int], None]) -> ScanResult:
         result = ScanResult(files=len(files))
@@ -135,12 +136,16 @@ class _Scan:
         """Tell whether a job is one of its own.
 
         A script that a task runs is part of the task. A module that others import, and that reads
-        and writes nothing itself, is part of them.
+        and writes nothing itself, is part of them: its blind spots are theirs, if they call the
+        functions that have them.
         """
         if job.kind != "SCRIPT":
             return True
-        is_helper = job.path in self._imported and not job.inputs and not job.outputs
-        return job.path not in run_by_tasks and not is_helper
+        if job.path in self._imported and not job.inputs and not job.outputs:
+            followed = self._followed.get(job.path, set())
+            job.spots = [s for s in job.spots if not any(s.line in lines for lines in followed)]
+            return bool(job.spots)
+        return job.path not in run_by_tasks
 
     def _dataset_for(self, table: str) -> DatasetId:
         """Return the dataset of a table name: a known one, a model of this repository, a new one.
@@ -243,6 +248,9 @@ class _Scan:
             columns_of=self._names.columns_of,
             read_file=read_file,
             find_module=imported,
+            note_followed=lambda place, first, last: self._followed.setdefault(place, set()).add(
+                range(first, last + 1)
+            ),
             project=self._feast,
         )
 

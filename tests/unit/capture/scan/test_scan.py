@@ -229,3 +229,13 @@ with DAG("weekly"):
     found = scan_text("dags/jobs.py", code, ScanCatalog(namespace="n"))
     tasks = [job.id.name for job in found.jobs if job.kind == "TASK"]
     assert tasks == ["daily.load.a", "weekly.b"]
+
+
+def test_unit_tests_are_accounted_for_when_the_setting_asks_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code = "import boto3\nboto3.client('s3').put_object(Bucket='b', Key='k', Body=b'')\n"
+    assert scan_text("tests/test_job.py", code, ScanCatalog(namespace="n")).jobs == []
+    monkeypatch.setenv("DOWNRIVER_SCAN_TESTS", "1")
+    found = scan_text("tests/test_job.py", code, ScanCatalog(namespace="n"))
+    assert [(s.kind, s.line) for job in found.jobs for s in job.spots] == [("unread_call", 2)]

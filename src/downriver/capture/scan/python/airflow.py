@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from downriver.capture.dataset_names import dataset_at
 from downriver.capture.scan.located_text import LocatedText
+from downriver.capture.scan.python.airflow_operators import (
+    has_data,
+    record_configuration,
+    record_transfer,
+)
 from downriver.capture.scan.python.frames.frame import Frame
 from downriver.capture.scan.python.interpreter.values import (
     UNKNOWN,
+    Class,
     Dag,
     Function,
     ImportedName,
@@ -30,7 +36,10 @@ if TYPE_CHECKING:
     from downriver.capture.scan.python.interpreter.values import Arguments
     from downriver.capture.scan.python.recorder import JobRecorder
 
-_QUERIES = ("sql", "query", "hql", "bql", "select_sql", "insert_sql", "configuration", "params_sql")
+_QUERIES = (
+    "sql", "query", "hql", "bql", "select_sql", "insert_sql", "configuration", "params_sql", "sqls",
+    "select_query", "statement", "statements", "preoperator", "mysql_preoperator", "source_sql",
+)  # fmt: skip
 _SQL_ARGUMENTS = ("sql", "hql", "bql")
 _EXTERNAL_OPERATORS = (
     "Bash", "Docker", "Kubernetes", "SparkSubmit", "Databricks", "Dataproc", "Emr", "Glue", "SSH",
@@ -140,31 +149,66 @@ class AirflowDags:
             name = args.get("dag_id", 0)
             named = str(name) if isinstance(name, str) else _stem(self._recorder.path)
             return self._dag(named, args, args.line)
-        if isinstance(args.get("task_id"), LocatedText) and target.last[:1].isupper():
-            return self._operator(run, target.last, args)
+        kind = target.name.removesuffix(".partial").rpartition(".")[2]
+        if isinstance(args.get("task_id"), LocatedText) and kind[:1].isupper():
+            return self._operator(run, kind, args)
         return None
 
     def _operator(self, run: Interpreter, kind: str, args: Arguments) -> Task:
         job = self._task(args.get("task_id"), args, args.line)
         with self._recorder.inside(job):
+            self._recorder.understand()
             self._follow_queries(run, args)
-            function = args.get("python_callable")
-            if isinstance(function, Function):
-                given, named = args.get("op_args"), args.get("op_kwargs")
-                run.call(
-                    function,
-                    given if isinstance(given, list) else [],
-                    {str(k): v for k, v in named.items()} if isinstance(named, dict) else {},
-                )
-            self._transfer(run, kind, args)
-            runs_external_code = any(word in kind for word in _EXTERNAL_OPERATORS)
-            if runs_external_code and not job.inputs and not job.outputs:
-                self._recorder.add_blind_spot(
-                    "runs_elsewhere",
-                    f"lineage of {kind} is unknown: it runs code outside of this file",
-                    args.line,
-                )
+            self._follow_callable(run, args.get("python_callable"), args)
+            record_transfer(self._recorder, kind, args)
+            record_configuration(self._recorder, args)
+            self._report_unread(kind, job, args)
         return Task(job.id)
+
+    def create_own(self, run: Interpreter, kind: Class, args: Arguments) -> Task:
+        """Follow an operator whose class is in the repository."""
+        job = self._task(args.get("task_id"), args, args.line)
+        with self._recorder.inside(job):
+            self._follow_queries(run, args)
+            instance = run.instantiate(kind, args.given, args.named)
+            for name, value in args.named.items():
+                instance.fields.setdefault(name, value)
+            execute = run.method(instance, "execute")
+            if execute is not None:
+                run.call(execute, (), {})
+            self._report_unread(kind.node.name, job, args)
+        return Task(job.id)
+
+    def _follow_callable(self, run: Interpreter, function: Value, args: Arguments) -> None:
+        if isinstance(function, Function):
+            given, named = args.get("op_args"), args.get("op_kwargs")
+            run.call(
+                function,
+                given if isinstance(given, list) else [],
+                {str(k): v for k, v in named.items()} if isinstance(named, dict) else {},
+            )
+        elif function is not None and not self._recorder.job.spots:
+            self._recorder.add_blind_spot(
+                "runs_elsewhere",
+                "the function of the task is not in the repository: its lineage is unknown",
+                args.line,
+            )
+
+    def _report_unread(self, kind: str, job: CodeJob, args: Arguments) -> None:
+        """Add a blind spot for an operator with data of which nothing is known."""
+        if job.inputs or job.outputs or job.spots or not has_data(kind):
+            return
+        if isinstance(args.get("python_callable"), Function):
+            return
+        if any(word in kind for word in _EXTERNAL_OPERATORS):
+            reason = "it runs code outside of this file"
+        elif any(args.get(name) is not None for name in _QUERIES):
+            return  # a query without tables
+        else:
+            reason = "its arguments name no dataset that is understood; declare inlets and outlets"
+        self._recorder.add_blind_spot(
+            "runs_elsewhere", f"lineage of {kind} is unknown: {reason}", args.line
+        )
 
     def _task(self, name: Value, args: Arguments, line: int) -> CodeJob:
         dag = args.get("dag")
@@ -207,22 +251,6 @@ class AirflowDags:
             return LocatedText(file.text, line, from_other_file=True)
         job.path, job.line = file.path, 1
         return LocatedText(file.text, 1)
-
-    def _transfer(self, run: Interpreter, kind: str, args: Arguments) -> None:
-        """Record the files and the table of an operator that loads files into a table."""
-        context = self._recorder.context
-        if kind.startswith(("S3To", "GCSTo")):
-            bucket = args.get("s3_bucket") or args.get("bucket")
-            keys = args.get("s3_key") or args.get("source_objects")
-            scheme = "s3" if kind.startswith("S3") else "gs"
-            for key in keys if isinstance(keys, list) else [keys]:
-                if isinstance(bucket, str) and isinstance(key, str):
-                    self._recorder.add_input(dataset_at(f"{scheme}://{bucket}/{key}"))
-            table = args.get("destination_project_dataset_table") or args.get("table")
-            schema = args.get("schema")
-            if isinstance(table, str):
-                full_name = f"{schema}.{table}" if isinstance(schema, str) else str(table)
-                self._recorder.add_output(context.dataset_for(full_name), None)
 
     def call_task(self, run: Interpreter, function: Function, args: Arguments) -> Task:
         """Follow a call of a function decorated with `@task`."""

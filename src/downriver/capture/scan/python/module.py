@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from downriver.capture.scan.python.interpreter.interpreter import Interpreter
+from downriver.capture.scan.python.io_calls import list_io_calls
 from downriver.capture.scan.python.recorder import FileContext, JobRecorder
+from downriver.capture.scan.python.unread_calls import is_test_file, report_unread_calls
+from downriver.settings import SCAN_TESTS, read_text
 
 if TYPE_CHECKING:
     from downriver.capture.code import CodeJob
 
 # A file without any of these words uses none of the supported libraries.
 _CONCERNS_DATA = re.compile(
-    r"spark|pandas|airflow|feast|delta|sql|select\s|insert\s|execute|cursor", re.IGNORECASE
+    r"spark|pandas|airflow|feast|delta|sql|select\s|insert\s|execute|cursor|boto3|google\.cloud"
+    r"|_object\(|upload|download|\bread_|\bwrite_|\bload_|\bsave_|\binsert_|\bcopy_|\bopen\(",
+    re.IGNORECASE,
 )
 
 
@@ -28,10 +33,14 @@ def read_module(path: str, source: str, context: FileContext) -> list[CodeJob]:
     writes data is left out.
     """
     tree = _parse(path, source)
-    if _CONCERNS_DATA.search(source) is None:
+    calls = list_io_calls(tree)
+    if not calls and not _CONCERNS_DATA.search(source) and not _imports_data_access(tree, context):
         return []
     recorder = JobRecorder(path, source, context)
-    Interpreter(recorder).run(tree)
+    interpreter = Interpreter(recorder)
+    interpreter.run(tree)
+    if not is_test_file(path) or read_text(SCAN_TESTS):
+        report_unread_calls(interpreter, tree, calls)
     for job in recorder.jobs:
         queries = recorder.queries.get(job.id, [])
         if job.id in recorder.framed:
@@ -54,6 +63,22 @@ def _parse(path: str, source: str) -> ast.Module:
             return ast.parse(source, filename=path)
         except ValueError as exc:  # null bytes, before Python 3.12
             raise SyntaxError(str(exc)) from exc
+
+
+def _imports_data_access(tree: ast.Module, context: FileContext) -> bool:
+    """Whether the module imports a file of the repository that may read or write data."""
+    for node in ast.walk(tree):
+        names: list[tuple[str, int]] = []
+        if isinstance(node, ast.ImportFrom):
+            names = [(node.module or "", node.level)]
+            names += [(f"{node.module or ''}.{p.name}".strip("."), node.level) for p in node.names]
+        elif isinstance(node, ast.Import):
+            names = [(part.name, 0) for part in node.names]
+        for name, level in names:
+            file = context.find_module(name, level)
+            if file is not None and _CONCERNS_DATA.search(file.text):
+                return True
+    return False
 
 
 def _has_lineage(job: CodeJob) -> bool:

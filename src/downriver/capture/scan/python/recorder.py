@@ -11,6 +11,7 @@ from downriver.capture.code import CodeBlindSpot, CodeJob, ColumnReference
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
+    import ast
     from collections.abc import Callable, Iterator
 
     from downriver.capture.code.job import Clause
@@ -28,13 +29,17 @@ class FileText(NamedTuple):
 
 
 class FileContext(msgspec.Struct, kw_only=True):
-    """The context of a file: ids and columns of tables, and other files of the repository."""
+    """The context of a file: ids and columns of tables, and other files of the repository.
+
+    `note_followed` gets the lines of each function of another file that the file calls.
+    """
 
     namespace: str
     dataset_for: Callable[[str], DatasetId]
     columns_of: Callable[[DatasetId], list[str] | None] = lambda dataset: None
     read_file: Callable[[str], FileText | None] = lambda path: None
     find_module: Callable[[str, int], FileText | None] = lambda name, level: None
+    note_followed: Callable[[str, int, int], None] = lambda path, first, last: None
     project: str = "feast"
     line_of: Callable[[int], int] = lambda line: line
 
@@ -52,6 +57,8 @@ class JobRecorder:
         self._guards: list[frozenset[str] | None] = []  # None stands for every column
         self._clauses: list[Clause] = ["select"]
         self._called_at: int | None = None  # set while code of another file is followed
+        self._calls: list[ast.Call] = []  # the innermost last
+        self._understood: set[ast.Call] = set()
         self.script = self.new_job(
             JobId(context.namespace, _script_name(path)), "PYTHON", "SCRIPT", 1
         )
@@ -103,14 +110,39 @@ class JobRecorder:
         finally:
             self._called_at = before
 
+    @property
+    def is_in_other_file(self) -> bool:
+        """Whether code of another file is followed."""
+        return self._called_at is not None
+
+    @contextmanager
+    def following(self, call: ast.Call) -> Iterator[None]:
+        """Record as part of a call."""
+        self._calls.append(call)
+        try:
+            yield
+        finally:
+            self._calls.pop()
+
+    def understand(self) -> None:
+        """Note that the lineage of the innermost call is recorded, or that it has none."""
+        if self._calls:
+            self._understood.add(self._calls[-1])
+
+    def is_understood(self, call: ast.Call) -> bool:
+        """Whether the lineage of a call is recorded, as datasets or as a blind spot."""
+        return call in self._understood
+
     # Records
 
     def add_input(self, dataset: DatasetId) -> None:
         """Record an input."""
+        self.understand()
         self.job.add_input(dataset)
 
     def add_output(self, dataset: DatasetId, frame: Frame | None) -> None:
         """Record an output that a frame is written to."""
+        self.understand()
         self.job.add_output(dataset)
         if frame is not None:
             self.framed.add(self.job.id)
@@ -153,6 +185,7 @@ class JobRecorder:
 
     def add_blind_spot(self, kind: str, message: str, line: int) -> None:
         """Record a part of the code whose lineage is unknown."""
+        self.understand()
         self.job.add_blind_spot(
             CodeBlindSpot(kind, message, self.context.line_of(self._called_at or line))
         )

@@ -42,6 +42,13 @@ _SQL = re.compile(
 _PROCEDURE = re.compile(
     _BEFORE_SQL + r"(?:call|exec|execute|do|begin|declare|rename)\s", re.IGNORECASE | re.DOTALL
 )
+_WITHOUT_DATA = re.compile(
+    _BEFORE_SQL
+    + r"(?:commit|rollback|savepoint|release|start|end|abort|set|reset|use|show|describe"
+    r"|desc|explain|vacuum|analyze|grant|revoke|pragma|lock|unlock|list|install|load|attach|detach"
+    r"|discard|refresh|checkpoint|kill|comment|msck|optimize|cluster|listen|notify)\b",
+    re.IGNORECASE | re.DOTALL,
+)
 # Template values of Airflow: a day, a time, the id of a run.
 _AIRFLOW_VALUE = re.compile(
     r"\{\{-?\s*(?:ds|ts|ds_nodash|ts_nodash\w*|yesterday_ds\w*|tomorrow_ds\w*|prev_ds\w*|next_ds\w*"
@@ -62,10 +69,16 @@ def looks_like_statement(text: str) -> bool:
     return looks_like_sql(text) or _PROCEDURE.match(text) is not None
 
 
+def is_without_data(text: str) -> bool:
+    """Whether a statement controls a session or a transaction and moves no data."""
+    return _WITHOUT_DATA.match(text) is not None
+
+
 def run_sql(
     run: Interpreter, text: LocatedText, *, dialect: str | None = None, library: str = "spark"
 ) -> Frame:
     """Record the inputs and outputs of a query and return its result as a frame."""
+    run.recorder.understand()
     readable = _PARAMETER.sub("NULL", _AIRFLOW_VALUE.sub("1970-01-01", text))
     lineage = parse_sql_lineage(
         readable, dialect=dialect, schema=lambda table: _columns_of(run, table)
@@ -96,6 +109,8 @@ def _is_view(run: Interpreter, table: str) -> bool:
 
 def _keep_text(run: Interpreter, text: LocatedText, readable: str, lineage: SqlLineage) -> None:
     job = run.recorder.job
+    if run.recorder.is_in_other_file:
+        text = LocatedText(text, text.line, from_other_file=True)
     run.recorder.queries.setdefault(job.id, []).append(text)
     job.sql = f"{job.sql};\n\n{readable}" if job.sql else readable
     job.dialect = lineage.dialect

@@ -60,6 +60,7 @@ def read_table(run: Interpreter, name: Value, line: int, library: str) -> Frame:
         return UNKNOWN_FRAME
     view = run.views.get(name.casefold())
     if view is not None:
+        run.recorder.understand()
         return view
     return read_dataset(run, dataset_of(run, name, is_path=False), library)
 
@@ -180,6 +181,7 @@ def _write(run: Interpreter, writer: SparkWriter, name: str, args: Arguments) ->
         table = first or writer.options.get("dbtable") or writer.options.get("table")
         return _write_table(run, writer, table, args.line)
     if writer.format == _USER_FUNCTION:
+        run.recorder.understand()
         return writer
     if name in ("save", "start") or name in _FILE_FORMATS:
         return _write_path(run, writer.frame, first or writer.options.get("path"), args.line)

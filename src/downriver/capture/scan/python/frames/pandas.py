@@ -24,8 +24,8 @@ from downriver.capture.scan.python.interpreter.values import (
     GroupedFrame,
     Value,
     clause_args,
-    line_of_call,
 )
+from downriver.capture.scan.python.io_calls import line_of_call
 from downriver.capture.scan.python.sql_text import looks_like_sql, run_sql
 from downriver.columns import NOTHING, DependencyKind, Deps, direct, merge_all
 

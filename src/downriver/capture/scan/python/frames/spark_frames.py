@@ -24,8 +24,8 @@ from downriver.capture.scan.python.interpreter.values import (
     SparkWriter,
     Value,
     clause_args,
-    line_of_call,
 )
+from downriver.capture.scan.python.io_calls import line_of_call
 from downriver.columns import DependencyKind, Deps, Star, merge_all
 
 if TYPE_CHECKING:

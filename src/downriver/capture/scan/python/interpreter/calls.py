@@ -31,10 +31,15 @@ from downriver.capture.scan.python.interpreter.values import (
     Task,
     Udf,
     Value,
-    line_of_call,
     read_args,
 )
-from downriver.capture.scan.python.sql_text import looks_like_sql, looks_like_statement, run_sql
+from downriver.capture.scan.python.io_calls import line_of_call
+from downriver.capture.scan.python.sql_text import (
+    is_without_data,
+    looks_like_sql,
+    looks_like_statement,
+    run_sql,
+)
 from downriver.columns import DependencyKind
 
 if TYPE_CHECKING:
@@ -46,6 +51,11 @@ if TYPE_CHECKING:
 
 def call(run: Interpreter, node: ast.Call) -> Value:
     """Return the value of a call, and record its inputs and outputs."""
+    with run.recorder.following(node):
+        return _call(run, node)
+
+
+def _call(run: Interpreter, node: ast.Call) -> Value:
     from downriver.capture.scan.python.interpreter.expressions import evaluate
 
     if isinstance(node.func, ast.Attribute):
@@ -59,6 +69,7 @@ def call(run: Interpreter, node: ast.Call) -> Value:
 def _callable(run: Interpreter, target: Value, node: ast.Call) -> Value:
     match target:
         case Function():
+            run.recorder.understand()  # the calls inside are listed for themselves
             args = read_args(run, node)
             run.line = args.line
             if run.airflow.is_task(target):
@@ -71,8 +82,13 @@ def _callable(run: Interpreter, target: Value, node: ast.Call) -> Value:
                 return run.airflow.run_dag(run, target, args.given, args.named)
             return run.call(target, args.given, args.named)
         case Class():
+            run.recorder.understand()
             args = read_args(run, node)
             run.line = args.line
+            if isinstance(args.get("task_id"), LocatedText) and run.method(
+                Object(target), "execute"
+            ):
+                return run.airflow.create_own(run, target, args)
             return run.instantiate(target, args.given, args.named)
         case ImportedName():
             return _call_imported(run, target, node)
@@ -98,6 +114,7 @@ def _method(run: Interpreter, base: Value, name: str, node: ast.Call) -> Value:
 def _on_object(run: Interpreter, base: Object, name: str, node: ast.Call) -> Value:
     method = run.method(base, name)
     if method is not None:
+        run.recorder.understand()
         args = read_args(run, node)
         run.line = args.line
         return run.call(method, args.given, args.named)
@@ -185,6 +202,8 @@ def _call_unknown(run: Interpreter, name: str, args: Arguments, node: ast.Call) 
         is_sql = looks_like_statement if name in _EXECUTES else looks_like_sql
         if isinstance(text, LocatedText) and is_sql(text):
             result = run_sql(run, text, library="pandas")
+        elif isinstance(text, LocatedText) and is_without_data(text):
+            run.recorder.understand()
         elif name in _EXECUTES and _is_hidden_query(text, node):
             run.recorder.add_blind_spot(
                 "dynamic_sql", "the query is only known at run time", args.line

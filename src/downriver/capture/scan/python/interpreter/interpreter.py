@@ -43,6 +43,7 @@ class Interpreter:
         self.line = 1  # of the current call
         self.returned: list[Value] = []
         self.derived: dict[ast.AST, Value] = {}  # frames and columns, by their expression
+        self.followed: dict[ast.AST, tuple[CodeJob, int]] = {}  # functions: their job, their call
         self._running: list[ast.AST] = []
         self._called: set[ast.AST] = set()
         self._steps = 0
@@ -95,9 +96,12 @@ class Interpreter:
         before, self.scope = self.scope, scope
         returned_before, self.returned = self.returned, []
         self._running.append(node)
+        self.followed[node] = (self.recorder.job, self.line)
         try:
             if not function.scope.path:
                 return self._body(node)
+            last = node.end_lineno or node.lineno
+            self.recorder.context.note_followed(function.scope.path, node.lineno, last)
             with self.recorder.called_from(self.line):
                 return self._body(node)
         finally:
@@ -217,6 +221,7 @@ class ImportedModules:
     """The files of the repository that one module imports. Each is read once."""
 
     def __init__(self) -> None:
+        self.trees: dict[str, ast.Module] = {}
         self._scopes: dict[str, NameScope | None] = {}
 
     def load(self, run: Interpreter, name: str, level: int) -> NameScope | None:
@@ -237,6 +242,7 @@ def _read(run: Interpreter, path: str, text: str) -> NameScope | None:
         tree = ast.parse(text, filename=path)
     except (SyntaxError, ValueError):
         return None  # reported when the file itself is read
+    run.modules.trees[path] = tree
     scope = NameScope(path=path)
     before, run.scope = run.scope, scope
     discarded = CodeJob(id=JobId("", path), integration="", kind="", path=path)

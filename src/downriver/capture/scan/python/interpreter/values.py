@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from downriver.capture.scan.python.io_calls import line_of_call
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -211,11 +213,6 @@ class Arguments(NamedTuple):
     def all(self) -> list[Value]:
         """Return every argument."""
         return [*self.given, *self.named.values()]
-
-
-def line_of_call(node: ast.Call) -> int:
-    """Return the line of a call: the line of its name, in a chain over several lines."""
-    return node.func.end_lineno or node.lineno
 
 
 def read_args(run: Interpreter, node: ast.Call) -> Arguments:

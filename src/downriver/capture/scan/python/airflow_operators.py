@@ -1,0 +1,205 @@
+"""Operators of Airflow providers: the datasets that their arguments name."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from downriver.capture.dataset_names import dataset_at
+from downriver.capture.scan.located_text import LocatedText
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from downriver.capture.scan.python.interpreter.values import Arguments, Value
+    from downriver.capture.scan.python.recorder import JobRecorder
+    from downriver.model.ids import DatasetId
+
+_NOTIFIES = "Slack|Teams|Discord|Telegram|Pager|Opsgenie|Mattermost|Email|Smtp|SendGrid|Chime"
+_MANAGED = (
+    r"Bucket|Cluster|Nodegroup|Instance|EmptyDataset|DeleteDataset|UpdateDataset|GetDataset"
+    r"|DatasetTables|Queue|Topic\b|Subscription|Domain|Endpoint|FargateProfile|Pod\b|Snapshot"
+    r"|Namespace|Repository|Notebook\b|Connection|Environment|Tags?\b|Policy|TagTemplate|Registry"
+    r"|UserGroup|Lake\b|Zone|Entry|Reservation|Workspace|AutoscalingPolicy|Warehouse|Crawler"
+    r"|StepFunction|Secret|JobFlow|Studio|Batch$|Tagging|Acl"
+)
+_WITHOUT_DATA = re.compile(
+    rf".*Sensor(?:Async)?|(?:{_NOTIFIES})\w*|\w*(?:Trigger|Branch|ShortCircuit)\w*"
+    r"|(?:Empty|Dummy|LatestOnly|Subdag|SubDag|HITL|ApprovalOperator|ExternalTaskMarker)\w*"
+    rf"|\w*(?:Create|Delete|Start|Stop|Terminate|Modify|Update|Resume|Pause|Reboot|Get|List|Wait"
+    rf"|Cancel|Describe|Patch|Undelete|Test|Restore|Set|Import)\w*(?:{_MANAGED})\w*"
+)
+
+
+def has_data(kind: str) -> bool:
+    """Whether an operator can read or write data. A sensor or a notification does not."""
+    return _WITHOUT_DATA.fullmatch(kind) is None
+
+
+class _Place(NamedTuple):
+    """The arguments that name data: a table, files at a URL, or a bucket and its keys."""
+
+    scheme: str  # empty for a table, `url` for whole URLs, `file` for local paths
+    names: tuple[str, ...]  # tables, URLs or keys: the first argument that is given
+    home: tuple[str, ...] = ()  # schema or bucket
+
+
+class _Transfer(NamedTuple):
+    """What an operator reads and what it writes."""
+
+    reads: tuple[_Place, ...]
+    writes: tuple[_Place, ...]
+
+
+def _table(*names: str, home: tuple[str, ...] = ("schema",)) -> _Place:
+    return _Place("", names, home)
+
+
+_S3_FILES = _Place("s3", ("s3_key", "s3_keys", "key", "keys", "prefix"),
+                   ("s3_bucket", "s3_bucket_name", "bucket_name", "bucket"))  # fmt: skip
+_GCS_FILES = _Place(
+    "gs",
+    ("source_objects", "source_object", "gcs_object", "object_name", "object", "filename",
+     "prefix"),
+    ("bucket", "source_bucket", "bucket_name", "gcs_bucket"),
+)  # fmt: skip
+_BIGQUERY = _table("destination_project_dataset_table", "destination_dataset_table", home=())
+_LOCAL = _Place("file", ("src", "filename", "file_path", "local_path", "path"))
+
+# The first pattern that matches an operator's name decides. What an operator queries with SQL is
+# read in any case.
+_TRANSFERS: tuple[tuple[re.Pattern[str], _Transfer], ...] = tuple(
+    (re.compile(rf"(?:{name})(?:Async)?(?:Operator)?"), _Transfer(reads, writes))
+    for name, reads, writes in (
+        (r"S3ToRedshift|S3ToRedshiftTransfer", (_S3_FILES,), (_table("table"),)),
+        (r"RedshiftToS3|RedshiftToS3Transfer", (_table("table"),), (_S3_FILES,)),
+        (r"S3ToSnowflake|CopyFromExternalStageToSnowflake", (_S3_FILES,), (_table("table"),)),
+        (r"S3ToSql|S3ToMySql|S3ToHive|S3ToDynamoDB|S3ToTeradata", (_S3_FILES,),
+         (_table("table", "mysql_table", "hive_table", "dynamodb_table_name", "teradata_table"),)),
+        (r"SqlToS3|MySQLToS3|HiveToDynamoDB|ExasolToS3|MongoToS3|GlacierToS3|SalesforceToS3", (),
+         (_S3_FILES,)),
+        (r"DynamoDBToS3", (_table("dynamodb_table_name", home=()),),
+         (_Place("s3", ("s3_key_prefix",), ("s3_bucket_name",)),)),
+        (r"S3CopyObject", (_Place("s3", ("source_bucket_key",), ("source_bucket_name",)),),
+         (_Place("s3", ("dest_bucket_key",), ("dest_bucket_name",)),)),
+        (r"S3FileTransform", (_Place("s3", ("source_s3_key",)),),
+         (_Place("s3", ("dest_s3_key",)),)),
+        (r"S3CreateObject", (), (_S3_FILES,)),
+        (r"LocalFilesystemToS3", (_LOCAL,), (_Place("s3", ("dest_key",), ("dest_bucket",)),)),
+        (r"(?:SFTP|FTP|HttpTo|Http|Imap\w*|GoogleApi|AzureBlobStorage)(?:To)?S3", (),
+         (_Place("s3", ("s3_key", "s3_destination_key", "dest_s3_key"), ("s3_bucket",)),)),
+        (r"S3ToGCS|S3ToGoogleCloudStorage", (_S3_FILES,), (_Place("url", ("dest_gcs",)),)),
+        (r"GCSToS3|GoogleCloudStorageToS3", (_GCS_FILES,), (_Place("url", ("dest_s3_key",)),)),
+        (r"GCSToBigQuery|GoogleCloudStorageToBigQuery|GoogleCloudStorageToBigQueryTransfer"
+         r"|BigQueryCreateExternalTable", (_GCS_FILES,), (_BIGQUERY,)),
+        (r"BigQueryToGCS|BigQueryToCloudStorage",
+         (_table("source_project_dataset_table", home=()),),
+         (_Place("url", ("destination_cloud_storage_uris",)),)),
+        (r"BigQueryToBigQuery", (_table("source_project_dataset_tables", home=()),), (_BIGQUERY,)),
+        (r"BigQueryTo(?:Sql|MySql|Postgres|MsSql)", (_table("dataset_table", home=()),),
+         (_table("target_table_name", "mysql_table", home=()),)),
+        (r"BigQueryExecuteQuery|BigQueryOperator", (), (_BIGQUERY,)),
+        (r"BigQueryGetData", (_table("table_id", home=("dataset_id",)),), ()),
+        (r"BigQuery(?:Upsert|Delete|CreateEmpty|Update)?Table(?:Schema)?|BigQueryCreateTable"
+         r"|BigQueryCreateEmptyTable|BigQueryCreateView", (),
+         (_table("deletion_dataset_table", "table_id", home=("dataset_id",)),)),
+        (r"GCSToGCS|GCSSynchronizeBuckets|GoogleCloudStorageToGoogleCloudStorage",
+         (_GCS_FILES,), (_Place("gs", ("destination_object",), ("destination_bucket",)),)),
+        (r"GCSToLocalFilesystem|GoogleCloudStorageDownload", (_GCS_FILES,), (_LOCAL,)),
+        (r"GCSFileTransform", (_GCS_FILES,),
+         (_Place("gs", ("destination_object",), ("destination_bucket",)),)),
+        (r"LocalFilesystemToGCS|FileToGoogleCloudStorage", (_LOCAL,),
+         (_Place("gs", ("dst", "destination"), ("bucket",)),)),
+        (r"SFTPToGCS", (_Place("file", ("source_path",)),),
+         (_Place("gs", ("destination_path",), ("destination_bucket",)),)),
+        (r"GCSToSFTP", (_GCS_FILES,), (_Place("file", ("destination_path",)),)),
+        (r"CassandraToGCS|\w+ToGCS|\w+ToGoogleCloudStorage", (),
+         (_Place("gs", ("filename", "object_name", "destination_object", "blob_name"),
+                 ("bucket", "bucket_name", "destination_bucket", "gcs_bucket")),)),
+        (r"(?:MySql|MsSql|Vertica|Oracle|S3)ToHive\w*", (), (_table("hive_table", home=()),)),
+        (r"(?:Hive|Presto|Trino|Vertica)ToMySql\w*", (), (_table("mysql_table", home=()),)),
+        (r"GenericTransfer", (), (_table("destination_table", home=()),)),
+        (r"OracleToOracle", (), (_table("destination_table", home=()),)),
+        (r"SQL(?:Column|Table|Value|Threshold)?(?:Interval)?Check|BigQuery(?:Column|Table)Check",
+         (_table("table", home=()),), ()),
+        (r"SQLInsertRows", (), (_table("table_name", "table"),)),
+        (r"SparkJDBC", (), ()),
+        (r"LoadFile|AstroLoadFile", (_Place("url", ("input_file",)),), ()),
+        (r"DatabricksCopyInto", (_Place("url", ("file_location",)),), (_table("table_name"),)),
+        (r"LocalFilesystemToWasb|LocalFilesystemToADLS", (_LOCAL,), ()),
+    )
+)  # fmt: skip
+
+
+def record_transfer(recorder: JobRecorder, kind: str, args: Arguments) -> None:
+    """Record the datasets that the arguments of an operator name."""
+    transfer = next((known for name, known in _TRANSFERS if name.fullmatch(kind)), None)
+    if transfer is None:
+        return
+    for place in transfer.reads:
+        for dataset in _datasets(recorder, place, args):
+            recorder.add_input(dataset)
+    for place in transfer.writes:
+        for dataset in _datasets(recorder, place, args):
+            recorder.add_output(dataset, None)
+
+
+def _datasets(recorder: JobRecorder, place: _Place, args: Arguments) -> Iterator[DatasetId]:
+    given = next((args.get(name) for name in place.names if args.get(name) is not None), None)
+    home = next((args.get(name) for name in place.home if args.get(name) is not None), None)
+    if given is None:
+        return
+    for name in given if isinstance(given, (list, tuple)) else [given]:
+        if not _is_known(name) or (home is not None and not _is_known(home)):
+            recorder.add_blind_spot(
+                "dynamic_path" if place.scheme else "dynamic_name",
+                f"the {'path' if place.scheme else 'table'} is only known at run time",
+                args.line,
+            )
+        elif not place.scheme:
+            table = str(name).replace(":", ".")
+            yield recorder.context.dataset_for(f"{home}.{table}" if home else table)
+        elif place.scheme in ("url", "file") or "://" in name:
+            yield dataset_at(str(name))
+        else:
+            yield dataset_at(f"{place.scheme}://{home}/{name}" if home else str(name))
+
+
+def _is_known(value: Value) -> bool:
+    return isinstance(value, LocatedText) and not value.is_dynamic and "{{" not in value
+
+
+def record_configuration(recorder: JobRecorder, args: Arguments) -> None:
+    """Record the load, copy or extract job of a `configuration` for BigQuery."""
+    configuration = args.get("configuration")
+    if not isinstance(configuration, dict):
+        return
+    for kind, section in configuration.items():
+        if not isinstance(section, dict):
+            continue
+        for key, value in section.items():
+            if key in ("destinationTable", "sourceTable", "sourceTables"):
+                for table in value if isinstance(value, list) else [value]:
+                    _record_table(recorder, table, args.line, is_output=key == "destinationTable")
+            elif key in ("sourceUris", "destinationUris"):
+                place = _Place("url", (key,))
+                uris = args._replace(named={key: value})
+                for dataset in _datasets(recorder, place, uris):
+                    if kind == "extract":
+                        recorder.add_output(dataset, None)
+                    else:
+                        recorder.add_input(dataset)
+
+
+def _record_table(recorder: JobRecorder, table: Value, line: int, *, is_output: bool) -> None:
+    parts = [table.get(k) for k in ("projectId", "datasetId", "tableId")] if (
+        isinstance(table, dict)
+    ) else [None]  # fmt: skip
+    if not _is_known(parts[-1]) or not all(_is_known(part) for part in parts if part is not None):
+        recorder.add_blind_spot("dynamic_name", "the table is only known at run time", line)
+        return
+    dataset = recorder.context.dataset_for(".".join(str(p) for p in parts if p is not None))
+    if is_output:
+        recorder.add_output(dataset, None)
+    else:
+        recorder.add_input(dataset)
