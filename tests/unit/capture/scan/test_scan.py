@@ -234,7 +234,7 @@ with DAG("weekly"):
 def test_unit_tests_are_accounted_for_when_the_setting_asks_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    code = "import boto3\nboto3.client('s3').put_object(Bucket='b', Key='k', Body=b'')\n"
+    code = "import boto3\nboto3.client('dynamodb').put_item(TableName='t', Item={})\n"
     assert scan_text("tests/test_job.py", code, ScanCatalog(namespace="n")).jobs == []
     monkeypatch.setenv("DOWNRIVER_SCAN_TESTS", "1")
     found = scan_text("tests/test_job.py", code, ScanCatalog(namespace="n"))

@@ -13,7 +13,6 @@ from downriver.capture.scan.python.interpreter.values import (
     UNKNOWN,
     DeltaMerge,
     SparkReader,
-    SparkSessionValue,
     SparkWriter,
     Value,
     clause_args,
@@ -255,11 +254,8 @@ def writer_method(run: Interpreter, writer: SparkWriter, name: str, node: ast.Ca
     return _write(run, writer, name, clause_args(run, node, "write"))
 
 
-def session_method(
-    run: Interpreter, session: SparkSessionValue, name: str, node: ast.Call
-) -> Value:
-    """Return the value of a method of a SparkSession."""
-    args = clause_args(run, node, "read")
+def session_method(run: Interpreter, name: str, args: Arguments) -> Value | None:
+    """Return the value of a method of a SparkSession; None if it returns no data."""
     first = args.get("", 0) if args.given else next(iter(args.named.values()), None)
     if name == "sql":
         if isinstance(first, LocatedText):
@@ -270,7 +266,7 @@ def session_method(
         return read_table(run, first, args.line, "spark")
     if name == "createDataFrame":
         return first if isinstance(first, Frame) else Frame()
-    return Frame() if name in ("range", "emptyDataFrame") else session
+    return Frame() if name in ("range", "emptyDataFrame") else None
 
 
 def delta_table(run: Interpreter, how: str, args: Arguments) -> Value:

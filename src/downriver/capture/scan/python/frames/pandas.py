@@ -288,6 +288,11 @@ def _apply(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     )
 
 
+SINKS = frozenset({
+    "to_sql", "to_gbq", "to_parquet", "to_csv", "to_json", "to_feather", "to_excel", "to_orc",
+    "to_pickle", "to_hdf", "to_stata", "to_xml",
+})  # fmt: skip
+
 METHODS: dict[str, Callable[[Interpreter, Frame, ast.Call], Value]] = {
     "assign": _assign,
     "rename": _rename,
@@ -309,6 +314,9 @@ METHODS: dict[str, Callable[[Interpreter, Frame, ast.Call], Value]] = {
     "to_excel": _to_file,
     "to_orc": _to_file,
     "to_pickle": _to_file,
+    "to_hdf": _to_file,
+    "to_stata": _to_file,
+    "to_xml": _to_file,
     "pivot_table": _pivot,
     "pivot": _pivot,
     "melt": _melt,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from downriver.capture.scan.located_text import LocatedText
+from downriver.capture.scan.python import library_io
 from downriver.capture.scan.python.frames import pandas
 from downriver.capture.scan.python.frames.columns import (
     condition_deps,
@@ -55,6 +56,9 @@ def frame_method(run: Interpreter, frame: Frame, name: str, node: ast.Call) -> V
     args = clause_args(run, node, "select")
     if name in _PASSING:
         return frame
+    moved = library_io.method(run, frame, name, args)
+    if moved is not None:
+        return moved
     for argument in args.all():
         if isinstance(argument, Function):
             run.recorder.add_blind_spot(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from downriver.capture.scan.located_text import RUNTIME_VALUE, LocatedText
 from downriver.capture.scan.python.frames.columns import column_of, combined, list_columns, resolved
-from downriver.capture.scan.python.frames.frame import Frame
+from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame
 from downriver.capture.scan.python.interpreter.interpreter import imported_value
 from downriver.capture.scan.python.interpreter.values import (
     UNKNOWN,
@@ -45,8 +45,6 @@ _NO_COLUMNS = frozenset(
 
 def attribute(run: Interpreter, base: Value, name: str, node: ast.expr) -> Value:
     """Return an attribute of a value."""
-    from downriver.capture.scan.python.interpreter.interpreter import is_session_name
-
     match base:
         case Frame():
             return _of_frame(run, base, name, node)
@@ -66,8 +64,8 @@ def attribute(run: Interpreter, base: Value, name: str, node: ast.expr) -> Value
             return base._replace(only=(name,))
         case ColumnNames():
             return base
-        case UnknownValue() if is_session_name(name):
-            return SparkSessionValue()
+        case UnknownValue():
+            return _of_unknown(name)
         case _:
             return UNKNOWN
 
@@ -88,8 +86,6 @@ def _of_frame(run: Interpreter, frame: Frame, name: str, node: ast.expr) -> Valu
 
 
 def _of_object(run: Interpreter, instance: Object, name: str) -> Value:
-    from downriver.capture.scan.python.interpreter.interpreter import is_session_name
-
     if name in instance.fields:
         return instance.fields[name]
     method = run.method(instance, name)
@@ -98,6 +94,17 @@ def _of_object(run: Interpreter, instance: Object, name: str) -> Value:
         return run.call(method, (), {}) if is_property else method
     if isinstance(instance.kind, Class) and name in instance.kind.scope.names:
         return instance.kind.scope.names[name]
+    return _of_unknown(name)
+
+
+def _of_unknown(name: str) -> Value:
+    """Return an attribute of an object of unknown type. `x.read.…` shows that `x` is a session."""
+    from downriver.capture.scan.python.interpreter.interpreter import is_session_name
+
+    if name in ("read", "readStream"):
+        return SparkReader()
+    if name in ("write", "writeStream"):
+        return SparkWriter(UNKNOWN_FRAME)
     return SparkSessionValue() if is_session_name(name) else UNKNOWN
 
 
@@ -174,6 +181,8 @@ def text_method(run: Interpreter, base: LocatedText, name: str, node: ast.Call) 
         return LocatedText(shown, args.line)
     if name == "read_text":
         return file_text(run, base)
+    if name == "open":  # a path
+        return Object(ImportedName("open"), (base, *args.given), args.named)
     if name in ("split", "splitlines") and known:
         return [LocatedText(part, base.line) for part in getattr(str(base), name)(*args.given)]
     return UNKNOWN

@@ -7,10 +7,10 @@ import re
 from typing import TYPE_CHECKING
 
 from downriver.capture.scan.located_text import RUNTIME_VALUE, LocatedText
-from downriver.capture.scan.python import feast, storage
+from downriver.capture.scan.python import feast, library_io, storage
 from downriver.capture.scan.python.frames import columns, groups, pandas, spark_frames
 from downriver.capture.scan.python.frames.columns import combined, list_columns
-from downriver.capture.scan.python.frames.frame import Frame
+from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame
 from downriver.capture.scan.python.interpreter import builtins
 from downriver.capture.scan.python.interpreter.builtins import attribute
 from downriver.capture.scan.python.interpreter.values import (
@@ -28,9 +28,11 @@ from downriver.capture.scan.python.interpreter.values import (
     SparkReader,
     SparkSessionValue,
     SparkWriter,
+    StoredObject,
     Task,
     Udf,
     Value,
+    clause_args,
     read_args,
 )
 from downriver.capture.scan.python.io_calls import line_of_call
@@ -125,7 +127,7 @@ def _on_object(run: Interpreter, base: Object, name: str, node: ast.Call) -> Val
             return builtins.file_text(run, path)
     if name in ("set_downstream", "set_upstream"):
         run.airflow.order(base, args.get("", 0), reverse=name == "set_upstream")
-    return _call_unknown(run, name, args, node)
+    return _call_unknown(run, name, args, node, base)
 
 
 def _on_function(run: Interpreter, base: Function, name: str, node: ast.Call) -> Value:
@@ -147,6 +149,19 @@ def _on_column(run: Interpreter, base: ColumnExpression, name: str, node: ast.Ca
     return columns.column_method(run, base, name, read_args(run, node))
 
 
+def _on_session(run: Interpreter, base: SparkSessionValue, name: str, node: ast.Call) -> Value:
+    args = clause_args(run, node, "read")
+    value = storage.session_method(run, name, args)
+    if value is not None:
+        return value
+    value = _call_unknown(run, name, args, node)
+    return base if value is UNKNOWN else value  # `SparkSession.builder.appName(…)`
+
+
+def _on_stored_object(run: Interpreter, base: StoredObject, name: str, node: ast.Call) -> Value:
+    return library_io.stored_object_method(run, base, name, read_args(run, node))
+
+
 def _on_columns(run: Interpreter, base: ColumnNames, name: str, node: ast.Call) -> Value:
     read_args(run, node)
     return base
@@ -157,8 +172,9 @@ _METHODS: tuple[tuple[type, Callable[[Interpreter, Value, str, ast.Call], Value]
     (GroupedFrame, groups.grouped_method),
     (SparkReader, storage.reader_method),
     (SparkWriter, storage.writer_method),
-    (SparkSessionValue, storage.session_method),
+    (SparkSessionValue, _on_session),
     (DeltaMerge, storage.merge_method),
+    (StoredObject, _on_stored_object),
     (ColumnExpression, _on_column),
     (ColumnNames, _on_columns),
     (Task, _on_task),
@@ -185,6 +201,11 @@ _DATABASE = re.compile(
     r"(?:$|[^a-z])|query|statement|stmt|ddl",
     re.IGNORECASE,
 )
+# `table` reads a table of a session or a connection.
+_HAS_TABLES = re.compile(
+    r"(?:^|[^a-z])(?:\w*spark\w*|sqlcontext|session|con|conn|connection|ibis|db)(?:\(.*\))?$",
+    re.IGNORECASE,
+)
 _SAME_TEXT = frozenset({
     "textwrap.dedent", "inspect.cleandoc", "sqlalchemy.text", "sqlalchemy.sql.text",
     "sqlalchemy.sql.expression.text", "str", "pathlib.Path", "pathlib.PurePath",
@@ -192,8 +213,22 @@ _SAME_TEXT = frozenset({
 })  # fmt: skip
 
 
-def _call_unknown(run: Interpreter, name: str, args: Arguments, node: ast.Call) -> Value:
-    """Follow a method of an unknown object that runs SQL."""
+def _call_unknown(
+    run: Interpreter, name: str, args: Arguments, node: ast.Call, base: Value = UNKNOWN
+) -> Value:
+    """Follow a method of an unknown object that reads or writes data, or runs SQL."""
+    value = library_io.method(run, base, name, args)
+    if value is not None:
+        return value
+    if name in pandas.SINKS:
+        return pandas.METHODS[name](run, UNKNOWN_FRAME, node)
+    if name == "writeTo":
+        return spark_frames.METHODS[name](run, UNKNOWN_FRAME, node)
+    if name == "table" and isinstance(node.func, ast.Attribute):
+        is_database = _HAS_TABLES.search(ast.unparse(node.func.value))
+        first = args.get("tableName", 0) or args.get("name")
+        if is_database and isinstance(first, LocatedText):
+            return storage.read_table(run, first, args.line, "spark")
     if name not in _RUNS_SQL:
         return UNKNOWN
     query = args.get("sql", 0) or args.get("query")
@@ -289,6 +324,7 @@ def _of_other_modules(run: Interpreter, target: ImportedName, args: Arguments) -
 _LIBRARIES: tuple[Callable[[Interpreter, ImportedName, Arguments], Value | None], ...] = (
     _of_spark,
     _of_pandas,
+    library_io.function,
     _of_texts,
     _of_feast,
     _of_airflow,

@@ -265,6 +265,19 @@ def _await(run: Interpreter, node: ast.Await) -> Value:
     return evaluate(run, node.value)
 
 
+def _yield(run: Interpreter, node: ast.Yield) -> Value:
+    if node.value is not None:
+        run.yielded.append(evaluate(run, node.value))
+    return UNKNOWN
+
+
+def _yield_from(run: Interpreter, node: ast.YieldFrom) -> Value:
+    items = evaluate(run, node.value)
+    is_list = isinstance(items, list | tuple) and not hasattr(items, "_fields")
+    run.yielded += items if is_list else [items]
+    return UNKNOWN
+
+
 def _walrus(run: Interpreter, node: ast.NamedExpr) -> Value:
     value = evaluate(run, node.value)
     run.scope.names[node.target.id] = value
@@ -297,5 +310,7 @@ _EXPRESSIONS: dict[type[ast.expr], Callable[[Interpreter, Any], Value]] = {
     ast.Lambda: _lambda,
     ast.Await: _await,
     ast.NamedExpr: _walrus,
+    ast.Yield: _yield,
+    ast.YieldFrom: _yield_from,
     ast.Slice: _slice,
 }

@@ -42,8 +42,10 @@ class Interpreter:
         self.modules = ImportedModules()
         self.line = 1  # of the current call
         self.returned: list[Value] = []
+        self.yielded: list[Value] = []
         self.derived: dict[ast.AST, Value] = {}  # frames and columns, by their expression
         self.followed: dict[ast.AST, tuple[CodeJob, int]] = {}  # functions: their job, their call
+        self.defined: list[tuple[Function, CodeJob]] = []  # functions with the job of their code
         self._running: list[ast.AST] = []
         self._called: set[ast.AST] = set()
         self._steps = 0
@@ -58,6 +60,11 @@ class Interpreter:
                 self.airflow.run_dag(self, function, (), {})
             else:
                 self.call(function, (), {})
+        while self.defined:  # functions inside functions: callbacks, closures
+            inner, job = self.defined.pop(0)
+            if inner.node not in self._called and not inner.scope.path:
+                with self.recorder.inside(job):
+                    self.call(inner, (), {})
 
     def step(self) -> bool:
         """Count a step; False once the limit is reached, which is recorded as a blind spot."""
@@ -74,13 +81,22 @@ class Interpreter:
             if isinstance(value, Function) and value.node not in self._called:
                 functions.append(value)
             elif isinstance(value, Class):
-                instance = Object(value)
-                functions += [
-                    Function(node, value.scope, instance)
-                    for node in value.node.body
-                    if isinstance(node, ast.FunctionDef) and node not in self._called
-                ]
+                functions += self._uncalled_methods(value)
         return functions
+
+    def _uncalled_methods(self, kind: Class) -> list[Function]:
+        """Return the methods of a class that nothing has called, of one new instance."""
+        methods = [
+            node
+            for node in kind.node.body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node not in self._called
+        ]
+        if not methods or kind.scope.path:
+            return []
+        instance = self.instantiate(kind, (), {})
+        return [
+            Function(node, kind.scope, instance) for node in methods if node not in self._called
+        ]
 
     # Calls
 
@@ -95,26 +111,33 @@ class Interpreter:
         scope = NameScope(function.scope, self._bound(function, args, options))
         before, self.scope = self.scope, scope
         returned_before, self.returned = self.returned, []
+        yielded_before, self.yielded = self.yielded, []
         self._running.append(node)
         self.followed[node] = (self.recorder.job, self.line)
         try:
             if not function.scope.path:
-                return self._body(node)
+                return self._body(function)
             last = node.end_lineno or node.lineno
             self.recorder.context.note_followed(function.scope.path, node.lineno, last)
             with self.recorder.called_from(self.line):
-                return self._body(node)
+                return self._body(function)
         finally:
             self._running.pop()
-            self.scope, self.returned = before, returned_before
+            self.scope, self.returned, self.yielded = before, returned_before, yielded_before
 
-    def _body(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Value:
+    def _body(self, function: Function) -> Value:
         from downriver.capture.scan.python.interpreter.expressions import evaluate
         from downriver.capture.scan.python.interpreter.statements import either, run_block
 
+        node = function.node
         if isinstance(node, ast.Lambda):
             return evaluate(self, node.body)
         run_block(self, node.body)
+        if self.yielded:
+            is_context = any(
+                "contextmanager" in name or "fixture" in name for name in function.decorators
+            )
+            return self.yielded[-1] if is_context else self.yielded
         if not self.returned:
             return None
         result = self.returned[0]

@@ -20,6 +20,9 @@ from downriver.capture.scan.python.interpreter.values import (
     Module,
     NameScope,
     Object,
+    SparkReader,
+    SparkSessionValue,
+    SparkWriter,
     Value,
 )
 
@@ -186,6 +189,8 @@ def _define(run: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> O
     decorators = tuple(_decorator_name(run, d) for d in node.decorator_list)
     function = Function(node, run.scope, None, decorators)
     run.scope.names[node.name] = run.airflow.keep_options(run, function)
+    if run.scope.outer is not None:
+        run.defined.append((function, run.recorder.job))
     return _CONTINUES
 
 
@@ -243,6 +248,10 @@ def either(first: Value, second: Value) -> Value:
         return first
     if isinstance(first, Frame) and isinstance(second, Frame):
         return first.merged(second)
+    if isinstance(first, SparkSessionValue) or isinstance(second, SparkSessionValue):
+        return SparkSessionValue()
+    if isinstance(first, (SparkReader, SparkWriter)) and type(first) is type(second):
+        return _either_settings(first, second)
     for known, unknown in ((first, second), (second, first)):
         if unknown is UNKNOWN or unknown is None:
             return known
@@ -250,13 +259,29 @@ def either(first: Value, second: Value) -> Value:
     return first if same else UNKNOWN
 
 
+def _either_settings(first: Value, second: Value) -> Value:
+    """Return a reader or writer with the settings of both branches, unknown if they differ."""
+    if first.format and second.format and first.format != second.format:
+        return UNKNOWN
+    merged = first._replace(
+        format=first.format or second.format, options={**first.options, **second.options}
+    )
+    if isinstance(first, SparkWriter):
+        return merged._replace(frame=first.frame.merged(second.frame))
+    return merged
+
+
 def _try(run: Interpreter, node: ast.Try) -> Outcome:
     caught = {name for handler in node.handlers if not _raises(handler) for name in _types(handler)}
     is_guard = bool(caught & _MISSING_COLUMN)
     with run.recorder.guarded(None) if is_guard else nullcontext():
         left = run_block(run, node.body)
+    tried = run.scope.names
     for handler in node.handlers:
-        run_block(run, handler.body)
+        run.scope.names = dict(tried)
+        if not run_block(run, handler.body):
+            tried = _either_names(tried, run.scope.names)
+    run.scope.names = tried
     if not left:
         left = run_block(run, node.orelse)
     return (run_block(run, node.finalbody) or (left and not node.handlers), frozenset())
@@ -341,6 +366,7 @@ _STATEMENTS: dict[type[ast.stmt], Callable[[Interpreter, Any], Outcome]] = {
     ast.ClassDef: _define_class,
     ast.If: _if,
     ast.Try: _try,
+    getattr(ast, "TryStar", ast.Try): _try,  # since Python 3.11
     ast.For: _for,
     ast.AsyncFor: _for,
     ast.While: _while,

@@ -80,6 +80,14 @@ class SparkWriter(NamedTuple):
     table: str = ""
 
 
+class StoredObject(NamedTuple):
+    """A bucket of object storage, or an object in it."""
+
+    scheme: str
+    bucket: str
+    key: Value = None
+
+
 class DeltaMerge(NamedTuple):
     """A Delta table, and the frame that is merged into it."""
 
