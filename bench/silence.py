@@ -7,8 +7,8 @@ Downriver scans the same folder once, as `downriver capture scan FOLDER` does. E
 - *in lineage*: an input, output or column edge of a job of that file has the name. Names compare
   without case and quotes, a shorter name with the last parts of a longer one. A written name needs
   an output. A name that the code computes is in lineage when a dataset of the file is left over
-  that no name in the file explains (one dataset for one such name), or when a column that is used
-  in the call is known.
+  that no name in the file explains (one dataset for one such expression), or when a column that is
+  used in the call is known.
 - *a blind spot*: a blind spot is at the name. One that says that a statement was not read covers
   the lines of that statement; any other covers only the call or the lines next to it, or the names
   in its message. A file is covered as a whole only when it is reported as unread. A call in a
@@ -16,8 +16,8 @@ Downriver scans the same folder once, as `downriver capture scan FOLDER` does. E
 - *silent* otherwise.
 
 Names in macros count when another file uses the macro; they are accounted for by any job of the
-folder. Names in YAML are accounted for by any job or dataset note of the folder; a source or model
-that YAML declares counts when a file refers to it or is it.
+folder. A source or model that YAML declares counts when a file refers to it or is it; any job or
+dataset note of the folder accounts for it.
 
 `--list` shows every silent name, `--json` prints all figures. `KIND=FOLDER` names the kind of a
 repository; by default it is guessed from the files. `--scans DIR` keeps the scans for the next run.
@@ -38,7 +38,7 @@ import msgspec
 from rich.console import Console
 from rich.progress import Progress
 
-from bench.crude.accounts import Captured, Outcome
+from bench.crude.accounts import DECLARATIONS, Captured, Outcome
 from bench.crude.python_calls import find_call_names, find_notebook_names
 from bench.crude.references import Reference
 from bench.crude.sql import find_sql_names
@@ -74,7 +74,6 @@ _SKIPPED = frozenset(
     {".git", "node_modules", ".venv", "venv", "__pycache__", "dbt_packages", "target"}
 )
 _SUMMARY = "Count names in code that a scan loses silently."
-_DECLARATIONS = frozenset({"yaml source", "yaml model", "yaml seed", "yaml snapshot"})
 MAX_BYTES = 20 * 2**20
 
 
@@ -194,7 +193,7 @@ def _used(
     found: list[Reference], names: dict[str, list[Reference]], texts: dict[str, str]
 ) -> list[Reference]:
     """Leave out tables that YAML declares but no file refers to, and models without a file."""
-    if not any(reference.position in _DECLARATIONS for reference in found):
+    if not any(reference.position in DECLARATIONS for reference in found):
         return found
     referred = {
         reference.name.rpartition(".")[2].casefold()
@@ -206,7 +205,7 @@ def _used(
     return [
         reference
         for reference in found
-        if reference.position not in _DECLARATIONS
+        if reference.position not in DECLARATIONS
         or reference.name.rpartition(".")[2].casefold() in referred
     ]
 

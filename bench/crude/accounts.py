@@ -25,6 +25,9 @@ _WHOLE_STATEMENT = frozenset(
 )
 
 
+DECLARATIONS = frozenset({"yaml source", "yaml model", "yaml seed", "yaml snapshot"})
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """A reference, and what accounts for it: `lineage`, `blind_spot` or `silent`."""
 
@@ -64,6 +67,8 @@ class Captured:
             self.inputs[path].add(_dataset(edge["source"]))
             self.outputs[path].add(_dataset(edge["target"]))
         self.declared.add(("", job["id"]["name"].casefold()))
+        if path.endswith((".yml", ".yaml")):
+            self.outputs[path].add(("", job["id"]["name"].casefold()))
         for used in job.get("references", []):
             self.used_lines[path].add(used["line"])
         for spot in job.get("spots", []):
@@ -84,6 +89,7 @@ class Captured:
     def account(self, references: list[Reference]) -> Iterator[Outcome]:
         """Yield what accounts for each reference of a file."""
         spare = self._spare(references)
+        self._taken: set[tuple[bool, str]] = set()
         for reference in references:
             if self._is_unused_macro(reference):
                 continue
@@ -103,7 +109,7 @@ class Captured:
         return any(self._is_named(reference, data) for data in self._candidates(reference))
 
     def _candidates(self, reference: Reference) -> Iterator[tuple[str, str]]:
-        if reference.path in self._macros or reference.position.startswith("yaml"):
+        if reference.path in self._macros or reference.position in DECLARATIONS:
             last = reference.name.rpartition(".")[2].casefold()
             for name in (last, *map(str.casefold, self._renamed.get(last, ()))):
                 yield from self._everywhere.get(name, ())
@@ -144,8 +150,12 @@ class Captured:
             line in lines for line in range(reference.start, reference.stop + 1)
         ):
             return True
+        key = (reference.written, reference.expression)
+        if reference.expression and key in self._taken:
+            return True
         if spare.get(reference.written, 0) > 0:
             spare[reference.written] -= 1
+            self._taken.add(key)
             return True
         return False
 
@@ -223,9 +233,9 @@ def _same_table(name: str, dataset: str, *, by_last: bool) -> bool:
 
 
 def _same_path(name: str, data: tuple[str, str]) -> bool:
-    bare = re.sub(r"^\w+://", "", name.casefold()).strip("./").rstrip("*/")
+    bare = re.sub(r"^\w+:/+|/\w+=[^/]*", "", name.casefold()).strip("./").rstrip("*/")
     pieces = [re.escape(piece) for piece in re.split(rf"[{HOLE}*]+", bare)]
-    whole = re.sub(r"^\w+://", "", "/".join(data))
+    whole = "/".join(data)
     if re.search(rf"(?:^|/){'.*'.join(pieces)}(?:/|$|\.)", whole):
         return True
     return _same_table(name, data[1], by_last=False)
@@ -255,9 +265,11 @@ def _callers(texts: dict[str, str]) -> dict[str, dict[str, set[int]]]:
     for path, text in code.items():
         for line, content in enumerate(text.split("\n"), 1):
             if not _DEFINITION.match(content):
-                for name in re.findall(r"\b(\w+)\s*\(", content):
-                    if name in defined:
-                        found[name][path].add(line)
+                for called, passed in re.findall(
+                    r"\b(\w+)\s*\(|\bpython_callable\s*=\s*(\w+)", content
+                ):
+                    if (called or passed) in defined:
+                        found[called or passed][path].add(line)
     return found
 
 

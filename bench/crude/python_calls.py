@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bench.crude.references import HOLE, Lines, Reference, blank, closing
-from bench.crude.sql import find_sql_names
+from bench.crude.sql import find_sql_names, text_of_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,7 @@ _READ_TABLES = (
     _call("Glue read", r"\bcreate_dynamic_frame(?:\.|_)from_catalog", "table_name", 1),
 )
 _WRITE_TABLES = (
-    _call("pandas to_sql", r"\.to_(?:sql|gbq)", 0, "name", "destination_table"),
+    _call("pandas to_sql", r"(?<!ibis)\.to_(?:sql|gbq)", 0, "name", "destination_table"),
     _call("pandas to_sql", r"\bwrite_(?:database|pandas)", "table_name", 1),
     _call("Spark write table", r"\.(?:saveAsTable|insertInto|writeTo|toTable)", 0, "tableName"),
     _call("Glue write", r"\bwrite_dynamic_frame(?:\.|_)from_catalog", "table_name", 2),
@@ -126,6 +126,9 @@ CALLS = (
     *(msgspec.structs.replace(call, is_path=False, is_sql=True) for call in _QUERIES),
 )
 
+_TEMPORARY_VIEW = re.compile(
+    r"\b(?:create(?:OrReplace)?(?:Global)?TempView|registerTempTable)\s*(?P<open>\()"
+)
 _OPERATOR = re.compile(r"\b(?P<name>\w+(?:Operator|Sensor))\s*(?P<open>\()")
 _OPERATOR_ARGUMENTS = {
     "query": "sql bql hql query",
@@ -143,6 +146,10 @@ _STRING = (
 _STRINGS = re.compile(_STRING, re.DOTALL)
 _TOKEN = re.compile(rf"(?P<string>{_STRING})|(?P<comment>#[^\n]*)", re.DOTALL)
 _DOCSTRING = re.compile(rf"^[ \t]*(?:{_STRING})[ \t]*$", re.DOTALL | re.MULTILINE)
+_CONCATENATION = (
+    rf"[\w.]*\s*\+?\s*(?:{_STRING})(?:[\s\\]*\+?[\s\\]*(?:{_STRING}|[\w.]+))*\s*\)?"
+    r"(?:\s*(?:%|\.format\().*)?"
+)
 _SET = (
     r"^[ \t]*{name}(?:\s*:\s*[\w\[\], .]+)?\s*=\s*\(?\s*(?P<value>(?:{string}\s*)+)\)?"
     r"\s*(?:#[^\n]*)?$"
@@ -156,7 +163,9 @@ _LOOKS_LIKE_SQL = re.compile(
 
 def find_call_names(path: str, text: str) -> list[Reference]:
     """Return the names in I/O positions of a Python text."""
-    return sorted(set(_PythonText(path, text).names()))
+    code = _PythonText(path, text)
+    views = set(code.temporary_views())
+    return sorted(name for name in set(code.names()) if name.name.casefold() not in views)
 
 
 def find_notebook_names(path: str, text: str) -> list[Reference]:
@@ -272,6 +281,12 @@ class _PythonText:
             if not _is_definition(self._source, match.start()):
                 yield from self._of_operator(match.start("open"))
 
+    def temporary_views(self) -> Iterator[str]:
+        """Yield the names of views that exist only in the session."""
+        for match in _TEMPORARY_VIEW.finditer(self._source):
+            for argument in _arguments(self._source, match.start("open"))[:1]:
+                yield from (text.casefold() for text, _ in self._texts_of(argument) if text)
+
     def _of_call(self, call: _Call, start: int, opened: int) -> Iterator[Reference]:
         by_key = {argument.key: argument for argument in _arguments(self._source, opened)}
         argument = next((by_key[key] for key in call.arguments if key in by_key), None)
@@ -297,11 +312,11 @@ class _PythonText:
     def _of_argument(
         self, call: _Call, argument: _Argument, span: tuple[int, int]
     ) -> Iterator[Reference]:
-        if argument.text.strip() in ("context", "self"):
+        if argument.text.strip() in ("context", "self", "None"):
             return  # the `execute` method of an Airflow operator
         for text, line in self._texts_of(argument):
             if text is None or not call.is_sql:
-                yield self._reference(call, (text or "").strip(), span)
+                yield self._reference(call, (text or "").strip(), span, argument.text.strip())
             elif _LOOKS_LIKE_SQL.match(text):
                 yield from self._of_sql(call, text, line, span)
             elif text.strip() and " " not in text and not text.endswith((".sql", ".hql")):
@@ -318,11 +333,16 @@ class _PythonText:
                 stop=max(span[1], inner.stop),
             )
 
-    def _reference(self, call: _Call, name: str, span: tuple[int, int]) -> Reference:
+    def _reference(
+        self, call: _Call, name: str, span: tuple[int, int], expression: str = ""
+    ) -> Reference:
+        if not call.is_path:
+            name = text_of_name(name)
         has_text = re.sub(rf"[{HOLE}./*\s]", "", name)
         return Reference(
             path=self._path, line=span[0], position=call.position, name=name if has_text else "",
             start=span[0], stop=span[1], written=call.written, is_path=call.is_path,
+            expression=expression,
         )  # fmt: skip
 
     def _texts_of(self, argument: _Argument) -> list[tuple[str | None, int]]:
@@ -332,32 +352,49 @@ class _PythonText:
         option = re.search(r"^\{.*?[\"'](?:paths?|dbtable)[\"']\s*:\s*(.*)", value, re.DOTALL)
         if option:
             value = re.match(rf"\[?\s*(?:{_STRING})?|", option[1], re.DOTALL)[0].lstrip("[ ")  # type: ignore[index]
-        if value.startswith("[") and re.fullmatch(
-            rf"\[(?:\s*{_STRING}\s*,?)+\s*\]", value, re.DOTALL
-        ):
-            return [(_literal(match[0]), line) for match in _STRINGS.finditer(value)]
-        if re.fullmatch(
-            rf"(?:\(\s*)?(?:{_STRING}\s*)+\)?(?:\s*(?:%|\.format\().*)?", value, re.DOTALL
-        ):
-            return [(_literal(value), line)]
+        if re.fullmatch(rf"\[(?:\s*{_STRING}\s*,?)+\s*\]", value, re.DOTALL):
+            return [(self._literal(match[0]), line) for match in _STRINGS.finditer(value)]
+        if re.fullmatch(rf"(?:\(\s*)?{_CONCATENATION}", value, re.DOTALL):
+            return [(self._literal(value), line)]
         if re.fullmatch(r"[A-Za-z_]\w*", value):
-            pattern = re.compile(_SET.format(name=value, string=_STRING), re.DOTALL | re.MULTILINE)
-            values = list(pattern.finditer(self._source))
-            if len(values) == 1:
-                return [(_literal(values[0]["value"]), self._lines.at(values[0].start("value")))]
+            nearest = self._nearest_value(value, argument.offset)
+            if nearest is not None:
+                return [(self._literal(nearest["value"]), self._lines.at(nearest.start("value")))]
         return [(None, line)]
 
+    def _nearest_value(self, name: str, offset: int) -> re.Match[str] | None:
+        """Return the last assignment of a text to a variable before an offset."""
+        pattern = re.compile(_SET.format(name=name, string=_STRING), re.DOTALL | re.MULTILINE)
+        values = list(pattern.finditer(self._source))
+        before = [match for match in values if match.start() < offset]
+        return before[-1] if before else values[0] if len(values) == 1 else None
 
-def _literal(value: str) -> str:
-    pieces = []
-    is_formatted = re.search(r"(?:%|\.format\().*$", _STRINGS.sub("", value), re.DOTALL) is not None
-    for match in _STRINGS.finditer(value):
-        prefix, body = re.match(r"([a-zA-Z]*)(.*)", match[0], re.DOTALL).groups()  # type: ignore[union-attr]
-        quote = 3 if body.startswith(('"""', "'''")) else 1
-        inner = body[quote:-quote]
-        if "f" in prefix.lower() or is_formatted:
-            inner = re.sub(
-                r"\{[^{}]*\}|%\(\w+\)s|%s", lambda hole: HOLE * max(1, len(hole[0])), inner
-            )
-        pieces.append(inner)
-    return "".join(pieces)
+    def _literal(self, value: str) -> str:
+        """Return the text of an expression: strings, and variables with one value, joined."""
+        pieces = []
+        around = _STRINGS.sub("", value)
+        is_formatted = re.search(r"%|\.format\(", around) is not None
+        for match in re.finditer(rf"(?P<string>{_STRING})|(?P<name>[\w.]+)", value, re.DOTALL):
+            if match["string"] is None:
+                pieces.append("" if is_formatted else self._fill(match["name"]))
+                continue
+            prefix, body = re.match(r"([a-zA-Z]*)(.*)", match[0], re.DOTALL).groups()  # type: ignore[union-attr]
+            quote = 3 if body.startswith(('"""', "'''")) else 1
+            inner = body[quote:-quote]
+            if "f" in prefix.lower():
+                inner = re.sub(r"\{([^{}]*)\}", lambda hole: self._fill(hole[1]), inner)
+            elif is_formatted:
+                inner = re.sub(r"\{[^{}]*\}|%\(\w+\)s|%s", HOLE, inner)
+            pieces.append(inner)
+            if is_formatted:
+                break
+        return "".join(pieces)
+
+    def _fill(self, expression: str) -> str:
+        """Return the value of a variable that the file sets once, else a hole."""
+        if re.fullmatch(r"[A-Za-z_]\w*", expression):
+            value = self._nearest_value(expression, 0)
+            inner = _STRINGS.fullmatch(value["value"].strip()) if value is not None else None
+            if inner is not None and not inner[0].lower().startswith("f"):
+                return inner[0].lstrip("rRbBuU").strip("\"'")
+        return HOLE

@@ -12,7 +12,7 @@ KNOWN_HOLE = "\ue001"  # stands for a template expression that is counted by its
 
 
 class Reference(msgspec.Struct, frozen=True, order=True, kw_only=True):
-    """A name in an I/O position. `name` is empty if the code computes it.
+    """A name in an I/O position. `name` is empty if the code computes it, by `expression`.
 
     `start` and `stop` are the first and last line of the statement or call that contains it.
     """
@@ -25,6 +25,7 @@ class Reference(msgspec.Struct, frozen=True, order=True, kw_only=True):
     stop: int
     written: bool = False
     is_path: bool = False
+    expression: str = ""
 
 
 class Lines:

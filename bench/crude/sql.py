@@ -48,6 +48,7 @@ _WRITES = (
         rf"(?:{_CREATE}|\bALTER\s+)(?:\w+\s+){{0,3}}?VIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?"
         rf"(?P<name>{NAME})", _F)),
 )  # fmt: skip
+_SQLMESH = re.compile(rf"^\s*MODEL\s*\([^()]*?\bname\s+(?P<name>{NAME})", _F)
 _SELECT_INTO = re.compile(rf"\bSELECT\b[^;]{0, 4000}?\bINTO\s+(?P<name>{NAME})(?=\s+FROM\b)", _F)
 _MORE = re.compile(
     rf"\s*(?:(?:AS\s+)?(?!(?:WHERE|JOIN|LEFT|INNER|ON|SET)\b)\w+\s*)?"
@@ -82,6 +83,7 @@ _FOREIGN_BODY = re.compile(
 _TRIPLE = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
 _QUOTED = re.compile(r"'(?:[^'\\]|''|\\.)*'", re.DOTALL)
 _QUOTED_PLAIN = re.compile(r"'(?:[^']|'')*'", re.DOTALL)
+_DOUBLE_QUOTED = re.compile(r'"[^"\n]*"')
 _TSQL = re.compile(r"^\s*GO\s*;?\s*$|\[dbo\]|\bNVARCHAR\b", _F | re.MULTILINE)
 _END = re.compile(r";|^[ \t]*GO[ \t]*$|^[ \t]*/[ \t]*$", _F | re.MULTILINE)
 _NO_QUERY = re.compile(
@@ -105,6 +107,7 @@ class SqlText(msgspec.Struct):
     """SQL with its comments and quoted texts blanked, and templates replaced. Offsets are kept."""
 
     original: str
+    uncommented: str
     masked: str
 
 
@@ -119,7 +122,14 @@ def mask(text: str) -> SqlText:
     masked = _TRIPLE.sub(lambda match: blank(match[0]), masked)
     quoted = _QUOTED_PLAIN if _TSQL.search(masked) else _QUOTED
     masked = quoted.sub(lambda match: "'" + blank(match[0][1:-1]) + "'", masked)
-    return SqlText(plain, masked)
+    masked = _DOUBLE_QUOTED.sub(_identifier_or_blank, masked)
+    return SqlText(text, plain, masked)
+
+
+def _identifier_or_blank(match: re.Match[str]) -> str:
+    inner = match[0][1:-1]
+    is_identifier = re.fullmatch(rf"[\w .$#@*{HOLE}{KNOWN_HOLE}-]+", inner)
+    return match[0] if is_identifier else '"' + blank(inner) + '"'
 
 
 def _template(match: re.Match[str]) -> str:
@@ -133,7 +143,7 @@ def _template(match: re.Match[str]) -> str:
 def find_sql_names(path: str, text: str, first: int = 1) -> list[Reference]:
     """Return the names in I/O positions of a SQL text whose first line is `first`."""
     sql, lines = mask(text), Lines(text, first)
-    found = list(_template_names(path, sql.original, lines))
+    found = list(_template_names(path, sql.uncommented, lines))
     local = _local_names(sql.masked)
     for start, stop in _statements(sql.masked):
         found += _statement_names(path, sql, (start, stop), lines, local)
@@ -185,7 +195,8 @@ def _statement_names(
     masked = sql.masked[span[0] : span[1]]
     if _NO_QUERY.match(masked):
         return
-    body = len(masked) - len(masked.lstrip())
+    original = sql.original[span[0] : span[1]]
+    body = len(original) - len(original.lstrip())
     start, stop = lines.at(span[0] + body), lines.at(span[1])
     excluded = local | {last_part(match["name"]) for match in _CTE.finditer(masked)}
     aliases = set(_aliases(masked))
@@ -196,6 +207,7 @@ def _statement_names(
         yield Reference(
             path=path, line=lines.at(span[0] + offset), position=position, written=written,
             name=_written_name(parts), start=start, stop=stop,
+            expression=original[offset : offset + len(name)],
         )  # fmt: skip
 
 
@@ -203,6 +215,9 @@ def _positions(masked: str) -> Iterator[tuple[str, bool, str, int]]:
     for position, pattern in _WRITES:
         for match in pattern.finditer(masked):
             yield position, True, match["name"], match.start("name")
+    model = _SQLMESH.match(masked)
+    if model:
+        yield "MODEL", True, model["name"], model.start("name")
     for match in _SELECT_INTO.finditer(masked):
         if "." in match["name"]:
             yield "INTO", True, match["name"], match.start("name")
@@ -286,6 +301,12 @@ def split_name(name: str) -> list[str]:
         for quoted, ticked, plain in parts
         for piece in (ticked.split(".") if ticked else [quoted or plain])
     ]
+
+
+def text_of_name(name: str) -> str:
+    """Return the last parts of a name that are not computed; empty if the last part is."""
+    parts = split_name(name)
+    return _written_name(parts) if parts else ""
 
 
 def last_part(name: str) -> str:
