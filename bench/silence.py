@@ -49,27 +49,10 @@ from downriver.service import Lineage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-SQL_SUFFIXES = frozenset(
-    [
-        ".sql",
-        ".hql",
-        ".ddl",
-        ".dml",
-        ".pks",
-        ".pkb",
-        ".pls",
-        ".plsql",
-        ".prc",
-        ".fnc",
-        ".trg",
-        ".psql",
-        ".tsql",
-        ".bteq",
-        ".proc",
-        ".view",
-        ".tab",
-    ]
-)
+SQL_SUFFIXES = frozenset({
+    ".sql", ".hql", ".ddl", ".dml", ".pks", ".pkb", ".pkg", ".pls", ".plsql", ".prc", ".fnc",
+    ".trg", ".psql", ".tsql", ".bteq", ".sqlx",
+})  # fmt: skip
 _SKIPPED = frozenset(
     {".git", "node_modules", ".venv", "venv", "__pycache__", "dbt_packages", "target"}
 )

@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 _DEFINITION = re.compile(r"^(?P<indent>[ \t]*)(?:async\s+)?def\s+(?P<name>\w+)", re.MULTILINE)
 _MACRO = re.compile(r"\{%-?\s*(?:macro|test|materialization)\s+(\w+)")
 _WHOLE_FILE = frozenset(
-    {"python_syntax", "notebook_syntax", "yaml_syntax", "too_large", "too_deep", "not_found"}
+    {
+        "python_syntax",
+        "notebook_syntax",
+        "yaml_syntax",
+        "too_large",
+        "too_deep",
+        "not_found",
+        "file_type",
+    }
 )
 _WHOLE_STATEMENT = frozenset(
     {"unparsed", "too_deep", "too_large", "unreadable", "not_read", "sql_syntax"}

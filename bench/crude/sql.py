@@ -72,7 +72,7 @@ _REF = re.compile(
 _SOURCE = re.compile(
     r"\bsource\s*\(\s*(?:(['\"])(?P<one>[^'\"]+)\1\s*,\s*(['\"])(?P<two>[^'\"]+)\3)?"
 )
-_JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_JINJA = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\$\{[^{}]*\}", re.DOTALL)
 _COMMENTS = re.compile(
     r"\{#.*?#\}|--[^\n]*|/\*.*?\*/"
     r"|^[ \t]*(?:#[ \t!]|#standardSQL|#legacySQL|\\echo|REM(?:ARK)?\b|PROMPT\b)"

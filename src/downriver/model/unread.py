@@ -24,7 +24,7 @@ class UnreadReason(str, Enum):
     YAML_SYNTAX = "yaml_syntax"
     DYNAMIC_CODE = "dynamic_code"  # code whose tables, columns or SQL are known only at run time
     MIGRATION_CODE = "migration_code"  # a migration in a form that is not read, as Liquibase XML
-    FILE_TYPE = "file_type"  # a type of file that is not read, with DDL in its text
+    FILE_TYPE = "file_type"  # a type of file that is not read, with lineage or DDL in its text
     # Any file
     ENCODING = "encoding"  # not UTF-8, nor UTF-16 with a byte order mark
     TOO_LARGE = "too_large"

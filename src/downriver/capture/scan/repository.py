@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from contextlib import suppress
 from fnmatch import fnmatch
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from tokenize import detect_encoding
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,12 +21,17 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES = 2 * 2**20  # code written by people is smaller
 REPLACEMENT = "\ufffd"  # in place of bytes that cannot be decoded
-SUFFIXES = frozenset({".sql", ".py", ".ipynb", ".yml", ".yaml"})
-_SKIPPED = frozenset({
-    ".git", ".hg", ".svn", ".venv", "venv", "env", ".tox", ".nox", "node_modules", "__pycache__",
-    ".mypy_cache", ".pytest_cache", ".ruff_cache", "dbt_packages", "dbt_modules", "site-packages",
-    ".ipynb_checkpoints", ".downriver", "build", "dist", ".eggs", ".idea", ".vscode", ".terraform",
+SQL_SUFFIXES = frozenset({
+    ".sql", ".ddl", ".dml", ".hql", ".psql", ".tsql", ".plsql", ".pls", ".pks", ".pkb", ".pkg",
+    ".prc", ".fnc", ".trg", ".bteq",
 })  # fmt: skip
+SUFFIXES = SQL_SUFFIXES | {".py", ".ipynb", ".yml", ".yaml"}
+_SKIPPED = frozenset({
+    ".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", "__pycache__",
+    ".mypy_cache", ".pytest_cache", ".ruff_cache", "dbt_packages", "dbt_modules", "site-packages",
+    ".ipynb_checkpoints", ".downriver", ".eggs", ".idea", ".vscode", ".terraform",
+})  # fmt: skip
+_OUTPUT = frozenset({"build", "dist", "env"})  # skipped unless git tracks files in it
 
 
 Made = TypeVar("Made")
@@ -40,8 +47,11 @@ class Repository:
         self._ignored = _ignore_patterns(self.root)
         self._made: dict[str, tuple[object, Any]] = {}
 
-    def files(self) -> Iterator[str]:
-        """Yield the paths of the files to read, relative to the root, in order."""
+    def files(self, suffixes: Container[str] = SUFFIXES) -> Iterator[str]:
+        """Yield the paths of the files to read, relative to the root, in order.
+
+        A file that git tracks is read even if a pattern of .gitignore matches it.
+        """
         if self.root.is_file():
             yield self.root.name
             return
@@ -53,7 +63,7 @@ class Repository:
             )
             for name in sorted(names):
                 path = here / name
-                if path.suffix.lower() in SUFFIXES and not self._is_ignored(path):
+                if path.suffix.lower() in suffixes and not self._is_ignored(path):
                     yield path.as_posix()
 
     def find(self, path: str) -> Path | None:
@@ -130,15 +140,37 @@ class Repository:
         name = folder.name
         if name in _SKIPPED or (is_dbt and name in ("target", "logs")):
             return True
+        if name in _OUTPUT and folder.as_posix() not in self._tracked:
+            return True
         return (self.root / folder).is_symlink() or self._is_ignored(folder)
 
+    @cached_property
+    def _tracked(self) -> frozenset[str]:
+        """The files that git tracks and their folders; none outside of a git repository."""
+        command = ["git", "-c", "core.fsmonitor=false", "ls-files", "-z"]
+        try:
+            listed = subprocess.run(  # noqa: S603
+                command, cwd=self.root, capture_output=True, check=True, timeout=60
+            )
+        except (OSError, subprocess.SubprocessError):
+            return frozenset()
+        files = [PurePosixPath(os.fsdecode(name)) for name in listed.stdout.split(b"\0") if name]
+        folders = {folder for file in files for folder in file.parents}
+        return frozenset(path.as_posix() for path in (*files, *folders))
+
     def _is_ignored(self, path: Path) -> bool:
-        """Whether the .gitignore of the root excludes a path. The last matching pattern decides."""
-        ignored = False
+        """Whether the .gitignore of the root excludes a path or a folder above it."""
+        if not self._ignored or path.as_posix() in self._tracked:
+            return False
+        return any(map(self._is_excluded, (path, *path.parents)))
+
+    def _is_excluded(self, path: Path) -> bool:
+        """Whether .gitignore excludes a path by itself. The last matching pattern decides."""
+        excluded = False
         for pattern in self._ignored:
             if _matches(pattern.lstrip("!"), path):
-                ignored = not pattern.startswith("!")
-        return ignored
+                excluded = not pattern.startswith("!")
+        return excluded
 
 
 def _encoding(path: str, content: bytes) -> str:

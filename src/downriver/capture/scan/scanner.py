@@ -21,6 +21,7 @@ from downriver.capture.scan.dbt_project import (
     is_property_file,
     project_of,
 )
+from downriver.capture.scan.languages import find_unread_languages
 from downriver.capture.scan.located_text import YamlError, load_yaml
 from downriver.capture.scan.python import FileContext, FileText, read_module
 from downriver.capture.scan.python.module import (
@@ -28,7 +29,7 @@ from downriver.capture.scan.python.module import (
     convert_databricks,
     read_notebook,
 )
-from downriver.capture.scan.repository import REPLACEMENT, Repository, find_module
+from downriver.capture.scan.repository import REPLACEMENT, SQL_SUFFIXES, Repository, find_module
 from downriver.capture.scan.sql_files import SqlFiles, sort_models
 from downriver.model.ids import DatasetId, JobId
 from downriver.model.unread import Unread, UnreadReason
@@ -86,7 +87,10 @@ def scan_repository(
     """
     files = list(repository.files())
     scan = _Scan(repository, files, names, as_models=as_models)
-    return scan.read(files if only is None else only, progress)
+    result = scan.read(files if only is None else only, progress)
+    if only is None:
+        result.unread += find_unread_languages(repository)
+    return result
 
 
 def scan_text(path: str, text: str, names: ScanCatalog, *, as_models: bool = False) -> ScanResult:
@@ -204,7 +208,7 @@ class _Scan:
         suffix = PurePosixPath(path).suffix.lower()
         line_of: Callable[[int], int] = lambda line: line  # noqa: E731
         try:
-            if suffix == ".sql":
+            if suffix in SQL_SUFFIXES:
                 self._read_sql(path, text, result)
             elif suffix == ".py":
                 result.jobs += read_module(path, convert_databricks(text), self._context(path))

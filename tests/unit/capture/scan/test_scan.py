@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,49 @@ def test_a_file_that_is_too_large_is_reported_and_the_others_are_read(tmp_path: 
     found = scan_repository(Repository(tmp_path), ScanCatalog(namespace="n"))
     assert [unread.path for unread in found.unread] == ["huge.sql"]
     assert [job.path for job in found.jobs] == ["small.sql"]
+
+
+@pytest.mark.parametrize("folder", ["downloads", "build", "dist", "env"])
+def test_a_file_that_git_tracks_is_read_although_its_folder_is_ignored(
+    tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / ".gitignore").write_text(f"{folder}/\nscratch.sql\n")
+    (tmp_path / folder / "inner").mkdir(parents=True)
+    tracked, untracked = tmp_path / folder / "inner" / "a.sql", tmp_path / folder / "b.sql"
+    for file in (tracked, untracked, tmp_path / "scratch.sql"):
+        file.write_text("insert into a select x from b")
+    for command in (["init", "-q"], ["add", "-f", str(tracked)]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    found = scan_repository(Repository(tmp_path), ScanCatalog(namespace="n"))
+    assert [job.path for job in found.jobs] == [f"{folder}/inner/a.sql"]
+
+
+@pytest.mark.parametrize("name", ["load.hql", "schema.DDL", "body.pkb", "proc.prc", "job.bteq"])
+def test_sql_is_read_from_files_with_other_suffixes(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("insert into a select x from b")
+    found = scan_repository(Repository(tmp_path), ScanCatalog(namespace="n"))
+    assert [[data.name for data in job.inputs] for job in found.jobs] == [["b"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("m.sqlx", '-- a model\nconfig { type: "table" }\nselect * from ${ref("b")}', 2),
+        ("Job.scala", 'object Job {\n  spark.table("b").write.saveAsTable("a")\n}', 2),
+        ("Dao.java", "class Dao {}\n//\nstatement.executeQuery(sql);", 3),
+        ("load.R", 'dbGetQuery(con, "select * from b")', 1),
+        ("orders.view.lkml", "view: orders {\n  sql_table_name: b ;;\n}", 2),
+    ],
+)
+def test_code_in_a_language_that_is_not_read_is_reported(
+    tmp_path: Path, name: str, text: str, line: int
+) -> None:
+    (tmp_path / name).write_text(text)
+    (tmp_path / "Plain.java").write_text("class Plain { int x; }")
+    found = scan_repository(Repository(tmp_path), ScanCatalog(namespace="n"))
+    assert [(u.path, u.line, u.reason) for u in found.unread] == [
+        (name, line, UnreadReason.FILE_TYPE)
+    ]
 
 
 def test_a_missing_path_is_an_error(lineage: Lineage, tmp_path: Path) -> None:

@@ -1,0 +1,44 @@
+"""Files in languages that are not read, with lineage in their text: each is reported as unread."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from downriver.model.unread import Unread, UnreadReason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from downriver.capture.scan.repository import Repository
+
+_SPARK = r"\bspark\w*\.(?:sql|table|read|readStream)\b|\.(?:saveAsTable|insertInto)\("
+_JDBC = r"\b(?:executeQuery|executeUpdate|prepareStatement)\("
+_LANGUAGES = {
+    ".sqlx": ("Dataform", r"\bconfig\s*\{|\$\{\s*ref\("),
+    ".lkml": ("LookML", r"\bsql_table_name\s*:|\bderived_table\s*:"),
+    ".dtsx": ("SSIS", r"<DTS:Executable\b"),
+    ".ktr": ("Pentaho", r"<transformation\b"),
+    ".kjb": ("Pentaho", r"<job\b"),
+    ".malloy": ("Malloy", r"\bsource\s*:"),
+    ".pig": ("Pig", r"(?i)\bLOAD\b"),
+    ".scala": ("Scala", f"{_SPARK}|{_JDBC}"),
+    ".java": ("Java", f"{_SPARK}|{_JDBC}"),
+    ".kt": ("Kotlin", f"{_SPARK}|{_JDBC}"),
+    ".r": ("R", r"\b(?:dbGetQuery|dbSendQuery|dbExecute|dbWriteTable|spark_read_\w+|sdf_sql)\("),
+}
+
+
+def find_unread_languages(repository: Repository) -> Iterator[Unread]:
+    """Yield the files whose language is not read, at the first line that reads or writes data."""
+    if repository.root.is_file():
+        return
+    for path in repository.files(_LANGUAGES):
+        language, pattern = _LANGUAGES[PurePosixPath(path).suffix.lower()]
+        text = repository.read(path) or ""
+        match = re.search(pattern, text)
+        if match is not None:
+            line = text.count("\n", 0, match.start()) + 1
+            detail = f"{language} files are not read"
+            yield Unread(path=path, line=line, reason=UnreadReason.FILE_TYPE, detail=detail)
