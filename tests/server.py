@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from downriver import Lineage
+    from downriver.isolation import WorkerPool
 
 
 def free_port() -> int:
@@ -50,14 +51,16 @@ def running_server(
 
 
 @contextmanager
-def serving(lineage: Lineage) -> Iterator[str]:
+def serving(lineage: Lineage, workers: WorkerPool | None = None) -> Iterator[str]:
     """Serve a store from a thread of this process and yield its URL: quicker than a process."""
     import uvicorn
 
     from downriver.http.app import build_app
 
     port = free_port()
-    config = uvicorn.Config(build_app(lineage), port=port, log_level="critical", lifespan="off")
+    config = uvicorn.Config(
+        build_app(lineage, workers), port=port, log_level="critical", lifespan="off"
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -43,6 +43,7 @@ FOUNDATIONS = {
     "errors": frozenset({"model"}),
     "settings": frozenset({"model", "errors"}),
     "fork_safety": frozenset(),
+    "isolation": frozenset({"errors", "settings", "fork_safety"}),
     "lazy_imports": frozenset(),
 }
 ENTRY_POINTS = frozenset({"__init__", "__main__"})  # what users import; may reach any package
@@ -83,6 +84,8 @@ BROAD_ALLOWED = {
     "capture/functions/decorator.py": frozenset({"BaseException"}),
     # Passes every error to the callers that wait on its futures.
     "store/group_commit.py": BROAD,
+    # Passes every error from a worker process to the process that called it.
+    "isolation.py": frozenset({"Exception"}),
 }
 
 

@@ -7,6 +7,7 @@ DownriverError
 ├── InvalidAssetError          an asset cannot be registered as described
 ├── EntityNotFoundError        no dataset, column or job has this name; lists similar names
 ├── AmbiguousNameError         a name matches several entities; lists the candidates
+├── CodeLimitError             reading code takes more time or memory than is allowed
 ├── StoreError                 the store cannot be used
 │   ├── StoreNotFoundError     there is no store here yet
 │   ├── StoreVersionError      a newer version of Downriver wrote the store
@@ -98,6 +99,17 @@ class AmbiguousNameError(DownriverError):
         )
         self.name = name
         self.candidates = list(candidates)
+
+
+class CodeLimitError(DownriverError):
+    """Reading code, or simulating it, takes more than is allowed. It was stopped."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the code was not read, because {reason}; send less of it, or raise the limits "
+            "DOWNRIVER_CODE_SECONDS, DOWNRIVER_CODE_MB and DOWNRIVER_ANSWER_MB of the server"
+        )
+        self.reason = reason
 
 
 class StoreError(DownriverError):

@@ -32,6 +32,26 @@ QUEUE_MB = Setting(
     "256",
     "The size of the write queue in MB. When it is full, the server answers 503.",
 )
+WORKERS = Setting(
+    "DOWNRIVER_WORKERS",
+    "2",
+    "How many processes of the server read code that clients send, and simulate changes.",
+)
+CODE_SECONDS = Setting(
+    "DOWNRIVER_CODE_SECONDS",
+    "60",
+    "The processor time that one request about code may take, in seconds.",
+)
+CODE_MB = Setting(
+    "DOWNRIVER_CODE_MB",
+    "2048",
+    "The memory that one request about code may take, in MB.",
+)
+ANSWER_MB = Setting(
+    "DOWNRIVER_ANSWER_MB",
+    "64",
+    "The largest answer to a request about code, in MB.",
+)
 STALE_DAYS = Setting(
     "DOWNRIVER_STALE_DAYS",
     "30",
@@ -82,6 +102,10 @@ SETTINGS = (
     STORE,
     MAX_EVENT_MB,
     QUEUE_MB,
+    WORKERS,
+    CODE_SECONDS,
+    CODE_MB,
+    ANSWER_MB,
     STALE_DAYS,
     URL,
     API_KEY,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -21,6 +22,7 @@ from downriver.http.openapi import render_openapi
 from downriver.http.request import AppContext, context_of, json_response
 from downriver.http.v1 import assets, flows, governance, impact, queries
 from downriver.impact import Fix
+from downriver.isolation import shared_workers
 from downriver.model.answers import Paths, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
 from downriver.model.findings import Findings
@@ -38,10 +40,11 @@ from downriver.service.capture import SqlCapture
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from starlette.requests import Request
 
+    from downriver.isolation import WorkerPool
     from downriver.service import Lineage
 
 
@@ -281,14 +284,19 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 )
 
 
-_SIMULATION_THREADS = 4
-
-
-def build_app(lineage: Lineage) -> Starlette:
-    """Return the application that serves one store."""
+def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
+    """Return the application that serves one store. Workers read the code that clients send."""
+    workers = workers or shared_workers()
     access = AccessControl(lineage)
     max_body = settings.read_number(settings.MAX_EVENT_MB) * 2**20
     mcp = McpEndpoint(lineage, access, max_body)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with mcp.lifespan(app):
+            yield
+        workers.close()
+
     app = Starlette(
         routes=[
             Route("/mcp", mcp, methods=["GET", "POST", "DELETE"]),
@@ -303,14 +311,14 @@ def build_app(lineage: Lineage) -> Starlette:
                 for e in ENDPOINTS
             ),
         ],
-        lifespan=mcp.lifespan,
+        lifespan=lifespan,
         exception_handlers={
             DownriverError: errors.answer_downriver_error,
             HTTPException: errors.answer_http_error,
             Exception: errors.answer_fault,
         },
     )
-    app.state.context = AppContext(lineage, max_body, CapacityLimiter(_SIMULATION_THREADS))
+    app.state.context = AppContext(lineage, max_body, CapacityLimiter(workers.size), workers)
     return app
 
 

@@ -21,6 +21,7 @@ _STATUSES: tuple[tuple[type[errors.DownriverError], int], ...] = (
     (errors.InvalidEventError, 400),
     (errors.InvalidRequestError, 400),
     (errors.InvalidAssetError, 422),
+    (errors.CodeLimitError, 422),
     (errors.EventTooLargeError, 413),
     (errors.EntityNotFoundError, 404),
     (errors.AmbiguousNameError, 409),
@@ -48,11 +49,11 @@ def status_of(kind: type[errors.DownriverError]) -> int:
     return next((status for parent, status in _STATUSES if issubclass(kind, parent)), 500)
 
 
-def error_body(error: errors.DownriverError) -> ErrorBody:
-    """Return the body for an error."""
+def error_body(error: errors.DownriverError, store_url: str) -> ErrorBody:
+    """Return the body for an error. It does not show where the store is."""
     return ErrorBody(
         error=type(error).__name__.removesuffix("Error"),
-        detail=error.message,
+        detail=error.message.replace(store_url, "the store"),
         field=getattr(error, "field", None) or None,
         near=getattr(error, "near", []),
         candidates=getattr(error, "candidates", []),
@@ -62,13 +63,16 @@ def error_body(error: errors.DownriverError) -> ErrorBody:
 async def answer_downriver_error(request: Request, error: Exception) -> Response:
     """Return the response for a Downriver error."""
     assert isinstance(error, errors.DownriverError)  # noqa: S101
-    status = status_of(type(error))
-    body = error_body(error)
-    body.detail = body.detail.replace(context_of(request).lineage.admin.store_url, "the store")
+    body = error_body(error, context_of(request).lineage.admin.store_url)
+    return error_response(msgspec.json.encode(body), status_of(type(error)))
+
+
+def error_response(body: bytes, status: int) -> Response:
+    """Return the response with a rendered `ErrorBody`."""
     headers = {"Retry-After": "1"} if status == 503 else {}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return _json(body, status, headers)
+    return Response(body, status, headers=headers, media_type="application/json")
 
 
 async def answer_http_error(request: Request, error: Exception) -> Response:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import zlib
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
-from anyio import to_thread
 from starlette.responses import Response
 
 from downriver.errors import EventTooLargeError, InvalidEventError, InvalidRequestError
 from downriver.openlineage.wire import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from anyio import CapacityLimiter
     from starlette.requests import Request
 
+    from downriver.isolation import WorkerPool
     from downriver.service import Lineage
 
 T = TypeVar("T")
@@ -30,23 +27,14 @@ class AppContext(NamedTuple):
 
     lineage: Lineage
     max_body: int
-    simulation_threads: CapacityLimiter
+    simulation_threads: CapacityLimiter  # as many as there are workers
+    workers: WorkerPool
 
 
 def context_of(request: Request) -> AppContext:
     """Return the context of the application."""
     context: AppContext = request.app.state.context
     return context
-
-
-async def run_simulation(request: Request, question: Callable[..., T], *arguments: Any) -> T:
-    """Run a question about changes in one of a few threads.
-
-    Such a question may take seconds. It must not occupy every thread and every connection to the
-    store, so that traces are answered meanwhile.
-    """
-    limiter = context_of(request).simulation_threads
-    return await to_thread.run_sync(partial(question, *arguments), limiter=limiter)
 
 
 def json_response(body: Any, status: int = 200) -> Response:
@@ -126,7 +114,11 @@ async def _inflated(request: Request, limit: int) -> bytes:
 
 async def read_struct(request: Request, kind: type[T]) -> T:
     """Return the body decoded as a msgspec type."""
-    body = await read_body(request, context_of(request).max_body)
+    return decode_struct(await read_body(request, context_of(request).max_body), kind)
+
+
+def decode_struct(body: bytes, kind: type[T]) -> T:
+    """Return a body decoded as a msgspec type."""
     try:
         return decode(body, kind)
     except InvalidEventError as exc:

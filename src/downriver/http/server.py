@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from downriver.http.app import build_app
+from downriver.http.code_requests import answer_in_worker, load_graph, request_payload
+from downriver.isolation import shared_workers
 
 if TYPE_CHECKING:
     from downriver.service import Lineage
@@ -40,6 +42,9 @@ def make_server(lineage: Lineage, host: str = "127.0.0.1", port: int = 0) -> uvi
 def warm_up(lineage: Lineage) -> None:
     """Load the graph and compile code now, so that the first requests need not wait."""
     lineage.session.prepare()
+    payload = request_payload(lineage, load_graph, b"")
+    if payload is not None:
+        shared_workers().warm_up(answer_in_worker, payload)
     # The objects loaded so far stay alive. Exclude them from garbage collection, which would
     # otherwise pause requests for 50 ms and more.
     gc.collect()

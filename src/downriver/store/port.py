@@ -66,7 +66,8 @@ class StepTimes(msgspec.Struct):
 class Store(Protocol):
     """A log of events and the catalog folded from it. Safe to share between threads."""
 
-    url: str
+    url: str  # to show: without a password
+    location: str | None  # to open in another process; None for a store in memory
     times: StepTimes
 
     def append(self, events: Sequence[Event]) -> list[Receipt]:

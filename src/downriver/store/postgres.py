@@ -76,6 +76,7 @@ class PostgresStore(SqlStore):
         super().__init__()
         self._server = _Server(url)
         self.url = self._server.url
+        self.location = url
         self._readers = _Readers(self._server)
         self._writer: psycopg.Connection | None = None
         self._closed = False

@@ -75,6 +75,7 @@ class SqlStore(ABC):
     """A store on a SQL database. Subclasses provide connections and pass rows to the driver."""
 
     url: str
+    location: str | None
 
     def __init__(self) -> None:
         self.times = StepTimes()

@@ -61,6 +61,7 @@ class SqliteStore(SqlStore):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.url = str(path)
+        self.location = str(path.absolute())
         self._path = path
         self._closed = False
         self._writer: sqlite3.Connection | None = None
@@ -230,6 +231,7 @@ class MemoryStore(SqliteStore):
             )
         super().__init__(Path(f"file:/downriver-{uuid.uuid4().hex}?vfs=memdb"))
         self.url = MEMORY
+        self.location = None
 
     def renew(self) -> None:
         """Begin anew in a forked process, with a copy: memory is not shared."""

@@ -73,7 +73,7 @@ def parse_period(text: str) -> int | None:
     found = _PERIOD.fullmatch(text.strip().lower())
     if found is None:
         return None
-    return int(float(found[1]) * _UNITS[found[2]] * _MICROS) or None
+    return min(int(float(found[1]) * _UNITS[found[2]] * _MICROS), _LONGEST_PERIOD) or None
 
 
 def parse_zone(name: str, field: str) -> dt.tzinfo:
@@ -85,6 +85,7 @@ def parse_zone(name: str, field: str) -> dt.tzinfo:
 
 
 _HOUR = 3_600_000_000
+_LONGEST_PERIOD = 200 * 365 * 24 * _HOUR  # as good as for ever, and in the range of a time
 _MINUTE = 60_000_000
 _RETRY = 0.2  # a start this soon, in usual gaps, is another try and not the next turn
 _NEAR = 0.3  # a gap keeps the rhythm when it is this near to what it should be

@@ -8,12 +8,16 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 
 from downriver.errors import InvalidAssetError, InvalidEventError
-from downriver.http.request import MAX_DEPTH, context_of, json_response, query_number, read_body
+from downriver.http.code_requests import answer_code
+from downriver.http.request import MAX_DEPTH, context_of, json_response, query_number
 from downriver.openlineage.wire import decode
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from downriver.model.assets import RegisteredAsset
+    from downriver.service import Lineage
 
 _DEFAULT_TREE_DEPTH = 10
 
@@ -30,21 +34,22 @@ class AssetRequest(msgspec.Struct, kw_only=True):
 
 async def post_asset(request: Request) -> Response:
     """Register an asset and its upstream assets. Its code is read for lineage that is not given."""
-    context = context_of(request)
-    body = await read_body(request, context.max_body)
+    return await answer_code(request, register_asset, 201)
+
+
+def register_asset(lineage: Lineage, body: bytes) -> RegisteredAsset:
+    """Register the asset of a request."""
     try:
         asset = decode(body, AssetRequest)
     except InvalidEventError as exc:
         raise InvalidAssetError(exc.field or "body", exc.reason) from exc
-    answer = await run_in_threadpool(
-        context.lineage.capture.register_asset,
+    return lineage.capture.register_asset(
         asset.asset_type,
         asset.name,
         source_ref=asset.source_ref,
         upstream_assets=asset.upstream_assets or (),
         source=asset.source,
     )
-    return json_response(answer, 201)
 
 
 async def get_asset_tree(request: Request) -> Response:

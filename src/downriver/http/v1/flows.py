@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
-from downriver.http.request import context_of, json_response, read_struct
+from downriver.http.code_requests import answer_code
+from downriver.http.request import context_of, decode_struct, json_response, read_struct
 from downriver.model.flows import Flow, RegisteredFlow
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from downriver.service import Lineage
+    from downriver.service.capture import SqlCapture
 
 
 class FlowsRequest(msgspec.Struct, kw_only=True):
@@ -68,12 +72,12 @@ async def post_pipeline(request: Request) -> Response:
 
 async def post_sql(request: Request) -> Response:
     """Read lineage from SQL and register it: `{"sql": …, "dialect": …, "ran": true}`."""
-    body = await read_struct(request, SqlRequest)
-    capture = await run_in_threadpool(
-        context_of(request).lineage.capture.sql,
-        body.sql,
-        dialect=body.dialect,
-        description=body.description,
-        ran=body.ran,
+    return await answer_code(request, register_sql, 201)
+
+
+def register_sql(lineage: Lineage, body: bytes) -> SqlCapture:
+    """Register the SQL of a request."""
+    asked = decode_struct(body, SqlRequest)
+    return lineage.capture.sql(
+        asked.sql, dialect=asked.dialect, description=asked.description, ran=asked.ran
     )
-    return json_response(capture, 201)

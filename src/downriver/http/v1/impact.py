@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from starlette.concurrency import run_in_threadpool
 
 from downriver.errors import InvalidEventError, InvalidRequestError
-from downriver.http.request import context_of, json_response, read_body, read_struct, run_simulation
+from downriver.http.code_requests import answer_code
+from downriver.http.request import decode_struct
 from downriver.impact import UploadedFiles, decide, parse_changes, parse_policy
 from downriver.model.answers import BlindSpot
 from downriver.model.verdicts import Effect, ImpactRequest
+from downriver.openlineage.wire import decode
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from downriver.model.verdicts import Impact, Verdict
+    from downriver.impact import Fix
+    from downriver.model.verdicts import Impact, ImpactAnswer, Verdict
     from downriver.service import Lineage
 
 
@@ -53,16 +55,17 @@ class FixRequest(ImpactRequest, kw_only=True):
 
 async def post_impact(request: Request) -> Response:
     """Simulate proposed changes to an asset: `{"asset_id": …, "proposed_changes": […]}`."""
-    body = await _read_object(request)
-    asset = body.get("asset_id")
+    return await answer_code(request, report_impact)
+
+
+def report_impact(lineage: Lineage, body: bytes) -> ImpactReport:
+    """Return the impact of the changes in a request."""
+    asked = _decode_object(body)
+    asset = asked.get("asset_id")
     if not isinstance(asset, str) or not asset:
         raise InvalidRequestError("asset_id", "missing")
-    changes = parse_changes(body.get("proposed_changes"), dataset=asset, field="proposed_changes")
-    impact = await run_simulation(request, context_of(request).lineage.impact, changes)
-    return json_response(_report(asset, decide(impact)))
-
-
-def _report(asset: str, verdict: Verdict) -> ImpactReport:
+    changes = parse_changes(asked.get("proposed_changes"), dataset=asset, field="proposed_changes")
+    verdict = decide(lineage.impact(changes))
     impact = verdict.impact
     return ImpactReport(
         asset_id=asset,
@@ -80,11 +83,14 @@ def _report(asset: str, verdict: Verdict) -> ImpactReport:
 
 async def post_gate(request: Request) -> Response:
     """Decide about changes: `{"changes": […]}` or `{"ddl": …, "dialect": …}`, and a `policy`."""
-    body = await _read_object(request)
-    lineage = context_of(request).lineage
-    policy = parse_policy(body.get("policy"))
-    impact = await run_simulation(request, _impact_of, lineage, body)
-    return json_response(await run_in_threadpool(lineage.impact.gate, impact, policy))
+    return await answer_code(request, decide_changes)
+
+
+def decide_changes(lineage: Lineage, body: bytes) -> Verdict:
+    """Return the verdict about the changes in a request."""
+    asked = _decode_object(body)
+    policy = parse_policy(asked.get("policy"))
+    return lineage.impact.gate(_impact_of(lineage, asked), policy)
 
 
 def _impact_of(lineage: Lineage, body: dict[str, Any]) -> Impact:
@@ -98,12 +104,8 @@ def _impact_of(lineage: Lineage, body: dict[str, Any]) -> Impact:
     return lineage.impact.of_ddl(ddl, dialect)
 
 
-async def _read_object(request: Request) -> dict[str, Any]:
-    raw = await read_body(request, context_of(request).max_body)
-    try:
-        body = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        raise InvalidEventError("", f"the body is not valid JSON: {exc}") from exc
+def _decode_object(raw: bytes) -> dict[str, Any]:
+    body = decode(raw, object)
     if not isinstance(body, dict):
         raise InvalidEventError("", "the body must be an object")
     return body
@@ -111,17 +113,22 @@ async def _read_object(request: Request) -> dict[str, Any]:
 
 async def post_impact_request(request: Request) -> Response:
     """Return the impact of one change: `{"entity_id": …, "change_type": …, "column": …}`."""
-    body = await read_struct(request, PolicyImpactRequest)
-    policy = parse_policy(body.policy)
-    answer = await run_simulation(request, context_of(request).lineage.impact.analyze, body, policy)
-    return json_response(answer)
+    return await answer_code(request, analyze_change)
+
+
+def analyze_change(lineage: Lineage, body: bytes) -> ImpactAnswer:
+    """Return the impact of the change in a request, and the verdict."""
+    asked = decode_struct(body, PolicyImpactRequest)
+    return lineage.impact.analyze(asked, parse_policy(asked.policy))
 
 
 async def post_fix(request: Request) -> Response:
     """Write the patch for a change without applying it: `{"entity_id": …, …, "files": {…}}`."""
-    body = await read_struct(request, FixRequest)
-    code = None if body.files is None else UploadedFiles(body.files)
-    answer = await run_simulation(
-        request, context_of(request).lineage.impact.suggest_fix, body, code
-    )
-    return json_response(answer)
+    return await answer_code(request, suggest_fix)
+
+
+def suggest_fix(lineage: Lineage, body: bytes) -> Fix:
+    """Return the patch for the change in a request."""
+    asked = decode_struct(body, FixRequest)
+    code = None if asked.files is None else UploadedFiles(asked.files)
+    return lineage.impact.suggest_fix(asked, code)

@@ -179,3 +179,25 @@ def test_a_caller_with_little_stack_left_gets_a_result() -> None:
         break
     assert lineage is not None
     assert kinds(lineage) <= {"too_deep"}
+
+
+WIDE_FORMATS = ["'%99999d' % 1", "'{:>99999}'.format(1)", "'{:{}99999}'.format(1, 2)"]
+PLAIN_FORMATS = ["'%-20.5s' % 1", "'{:>20}'.format(1)", "'12345 {}'.format(1)", "'%s 12345' % 1"]
+
+
+@pytest.mark.parametrize("expression", WIDE_FORMATS)
+def test_a_template_cannot_print_a_very_wide_value(expression: str) -> None:
+    lineage = parse_sql_lineage(f"SELECT {{{{ {expression} }}}} AS a FROM t", dialect="")
+    assert lineage.blind_spots
+
+
+@pytest.mark.parametrize("expression", PLAIN_FORMATS)
+def test_a_template_may_format_values(expression: str) -> None:
+    lineage = parse_sql_lineage(f"SELECT '{{{{ {expression} }}}}' AS a FROM t", dialect="")
+    assert not lineage.blind_spots
+
+
+@pytest.mark.parametrize("text", ["1 ", "1234.", "% ", "{", "{1", "9"])
+def test_looking_for_wide_values_takes_linear_time(text: str) -> None:
+    value = "%" + text * 200_000
+    in_time("{% set a = '" + value[:400_000] + "' %}SELECT {{ a|upper|length }} AS n FROM t")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import TemplateError, nodes
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 
 _LONGEST_VALUE = 1_000_000  # characters of one value
 _LARGEST_NUMBER = 100_000  # as an argument of a filter or method, as in `center(80)`
-_WIDE_FORMAT = re.compile(r"%[^a-zA-Z%]*\d{5,}|\{[^}]*\d{5,}[^}]*\}")
+# A conversion such as `%-20.5s` with a number of five digits. No part can match what the next one
+# matches, so the search takes time in proportion to the text.
+_WIDE_CONVERSION = re.compile(r"%[^a-zA-Z%\d]*(?:\d{1,4}[^a-zA-Z%\d]+)*\d{5}")
+_WIDE_NUMBER = re.compile(r"\d{5}")
 
 # What an invalid template may raise, in Jinja or in the Python code that Jinja generates.
 TEMPLATE_FAULTS = (
@@ -152,8 +156,19 @@ def _size(value: Any) -> int:
 
 def _check_format(value: Any) -> None:
     """Reject `'%999999999d'` and `'{:>999999999}'`, which print very many characters."""
-    if isinstance(value, str) and _WIDE_FORMAT.search(value):
+    if isinstance(value, str) and (_WIDE_CONVERSION.search(value) or _has_wide_field(value)):
         raise OverLimitError("it builds too long a value")
+
+
+def _has_wide_field(text: str) -> bool:
+    """Return whether a field such as `{:>20}` has a number of five digits."""
+    if "{" not in text or not _WIDE_NUMBER.search(text):
+        return False
+    try:
+        fields = list(Formatter().parse(text))
+    except ValueError:  # not a format
+        return False
+    return any(_WIDE_NUMBER.search(spec or "") for _, _, spec, _ in fields)
 
 
 def _is_small(value: Any) -> bool:
