@@ -1,5 +1,7 @@
 """Change -> effects -> verdict: what breaks, decided by policy, and the patch."""
 
+from downriver.impact.changes.code_edits import is_same_file
+from downriver.impact.changes.commit_code import CommitCode
 from downriver.impact.changes.commits import (
     ChangedFiles,
     CommitTrees,
@@ -7,10 +9,16 @@ from downriver.impact.changes.commits import (
     decode_text,
     list_changed_files,
     open_trees,
+    relate_commits,
 )
 from downriver.impact.changes.ddl import NO_CHANGES, LocatedChange, parse_ddl, read_ddl
-from downriver.impact.changes.edited_code import read_commits, read_edited_files
-from downriver.impact.changes.file_edits import FileEdits, find_edits
+from downriver.impact.changes.edited_code import (
+    list_edited,
+    list_used,
+    read_commits,
+    read_edited_files,
+)
+from downriver.impact.changes.file_edits import FileEdits, find_edits, list_tables
 from downriver.impact.changes.request import changes_from_request, parse_changes, read_changes_file
 from downriver.impact.fix.source_files import (
     SourceFiles,
@@ -31,6 +39,7 @@ __all__ = [
     "NO_CHANGES",
     "CatalogCache",
     "ChangedFiles",
+    "CommitCode",
     "CommitTrees",
     "FileEdits",
     "FilePair",
@@ -49,7 +58,11 @@ __all__ = [
     "decode_text",
     "find_edits",
     "find_yaml_mentions",
+    "is_same_file",
     "list_changed_files",
+    "list_edited",
+    "list_tables",
+    "list_used",
     "open_trees",
     "parse_changes",
     "parse_ddl",
@@ -60,5 +73,6 @@ __all__ = [
     "read_ddl",
     "read_edited_files",
     "read_policy",
+    "relate_commits",
     "write_fix",
 ]

@@ -182,6 +182,7 @@ class Propagation:
             blind_spots=spots,
             target_tags=sorted({tag for d in datasets for tag in self._tags_of(d.node)}),
             owners=list(dict.fromkeys(owner for d in datasets for owner in d.owners)),
+            edited=[str(self._process(key).id) for key in (*self._edits, *self._rewritten)],
         )
 
     def _count_untouched(self) -> int:
@@ -222,8 +223,9 @@ class Propagation:
                 continue
             process = self._process(key)
             result = self._evaluate(process)
+            before = self._results.get(key)
             self._results[key] = self._worse(key, result)
-            for node, delta in result.outputs.items():
+            for node, delta in _outputs(before, result).items():
                 if self._fill(key, node, delta):
                     self._wake(node, waiting, but=key)
 
@@ -400,6 +402,15 @@ class Propagation:
             if result.basis == "table_edges" and result.outcome is not Outcome.DEPRECATED
         ]
         return [*self._proposal.blind_spots, *stated, *unread, *weak]
+
+
+def _outputs(before: ProcessResult | None, result: ProcessResult) -> dict[int, Delta]:
+    """Return what a process does to its outputs; nothing, where it no longer does anything.
+
+    An edited process may be visited before an edited one upstream, and then fail at first.
+    """
+    cleared = {} if before is None else dict.fromkeys(before.outputs, Delta())
+    return {**cleared, **result.outputs}
 
 
 def _concerns_writers(delta: Delta) -> bool:

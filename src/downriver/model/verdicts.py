@@ -71,11 +71,29 @@ class Effect(msgspec.Struct, kw_only=True):
     last_run: str | None = None
 
 
+StoredCommit = Literal["none", "base", "head", "older", "newer", "unrelated"]
+
+
+class ComparedCommits(msgspec.Struct, kw_only=True, frozen=True):
+    """The commits whose code was compared, and the commit that the store has of this repository.
+
+    An empty `head` is the working tree. `stored_is` relates `stored` to the base; `behind` counts
+    the commits of the base that it lacks. The store's code of this repository is not used.
+    """
+
+    base: str
+    head: str = ""
+    stored: str = ""
+    stored_is: StoredCommit = "none"
+    behind: int = 0
+
+
 class Impact(msgspec.Struct, kw_only=True, dict=True):
     """The effects of changes downstream, and how complete that answer is.
 
     `untouched` counts consumers that read the dataset but are not affected. `unread` are edited
-    files, or statements in them, whose effect is unknown.
+    files, or statements in them, whose effect is unknown. `edited` are the jobs whose code was
+    edited; `commits` is set when two commits were compared.
     """
 
     changes: list[str]
@@ -89,6 +107,8 @@ class Impact(msgspec.Struct, kw_only=True, dict=True):
     target_tags: list[str] = []
     owners: list[str] = []
     unread: list[Unread] = []
+    edited: list[str] = []
+    commits: ComparedCommits | None = None
 
     def name_of(self, entity: str) -> str:
         """Return the short name of a consumer or target."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from downriver.capture.code import find_revision
 from downriver.capture.dbt import DbtCapture, capture_dbt, read_artifacts, relation_names
 from downriver.capture.scan import (
     AssetRegistration,
@@ -114,6 +115,7 @@ class CaptureApi:
             namespace=namespace,
             job_namespace=job_namespace,
             project_dir=project_dir,
+            revision=find_revision(project_dir or target),
             now=now(),
             progress=progress,
         )
@@ -137,7 +139,7 @@ class CaptureApi:
             names = msgspec.structs.replace(names, dialect=dialect)
             found = scan_repository(repository, names, progress=progress)
         if not dry_run:
-            self._session.ingest_many(list(found.events(now())))
+            self._session.ingest_many(list(found.events(now(), find_revision(path))))
         return found
 
     def register_asset(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.impact import (
     NO_CHANGES,
@@ -16,8 +18,8 @@ from downriver.impact import (
     changes_from_request,
     decide,
     find_edits,
+    list_edited,
     propagate_changes,
-    read_commits,
     read_ddl,
     read_edited_files,
     write_fix,
@@ -26,6 +28,7 @@ from downriver.model.changes import Change, with_dataset
 from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId
 from downriver.model.unread import Unread, UnreadReason
 from downriver.openlineage.events import waiver_event
+from downriver.service.base_catalog import open_base
 from downriver.service.capture import scan_catalog
 from downriver.service.session import now
 from downriver.service.trace import TraceApi
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
 
     from downriver.graph import CatalogSnapshot
     from downriver.impact import CommitTrees, FilePair, Fix, LocatedChange, Policy, SourceFiles
+    from downriver.impact.changes.edited_code import EditedCode
     from downriver.model.verdicts import Impact, ImpactAnswer, ImpactRequest, Verdict
     from downriver.service.session import StoreSession
     from downriver.store import StoreState
@@ -70,21 +74,30 @@ class ImpactApi:
     ) -> Impact:
         """Return the effects of edited files, from the changes in meaning between two versions.
 
-        `trees` hold the files around them, as they are in either commit. `unread` are files of the
-        change that have no text.
+        `trees` hold all files of either commit: then the base is read from them, and the store is
+        used for what lies outside. `unread` are files of the change that have no text.
         """
+        pairs = list_edited(pairs)
+        if trees is None:
+            with self._session.reading() as view:
+                names = scan_catalog(view, DEFAULT_NAMESPACE)
+                return self._compare(pairs, read_edited_files(pairs, names), unread)
+        with open_base(self._session, pairs, trees) as base:
+            impact = ImpactApi(base.session)._compare(pairs, base.edited, unread)
+        spots = [*impact.blind_spots, *base.blind_spots] if impact.changes else impact.blind_spots
+        return msgspec.structs.replace(
+            impact,
+            blind_spots=spots,
+            complete=impact.complete and not spots,
+            commits=base.commits,
+        )
+
+    def _compare(
+        self, pairs: Sequence[FilePair], code: EditedCode, unread: Sequence[Unread]
+    ) -> Impact:
         with self._session.reading() as view:
             catalog = self._simulation(view)
-            names = scan_catalog(view, DEFAULT_NAMESPACE)
-            edits = find_edits(
-                pairs,
-                catalog,
-                lambda files: (
-                    read_edited_files(files, names)
-                    if trees is None
-                    else read_commits(files, names, trees)
-                ),
-            )
+            edits = find_edits(pairs, catalog, code)
             unread = [*unread, *edits.unread]
             proposed = self._resolve_located(edits.changes, edits.replaced, view, unread)
             proposed += edits.proposed

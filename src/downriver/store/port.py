@@ -79,6 +79,9 @@ class Store(Protocol):
     def write(self, events: Sequence[PreparedEvent]) -> list[Receipt]:
         """Append prepared events."""
 
+    def merge(self, facts: Facts) -> None:
+        """Merge facts of another store; a rebuild drops them, since no event has them."""
+
     def state(self) -> StoreState:
         """Return the current state, including the writes of other processes."""
 

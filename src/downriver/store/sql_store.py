@@ -159,6 +159,11 @@ class SqlStore(ABC):
         self.times.events += len(events)
         return receipts
 
+    def merge(self, facts: Facts) -> None:
+        """Merge facts of another store; a rebuild drops them, since no event has them."""
+        with self._writing() as tx:
+            self._project(tx, [facts], self._head[0])
+
     def rebuild(self, progress: Callable[[int, int], None]) -> int:
         """Drop the projections and fold the log again; calls `progress(done, total)`."""
         with self._writing() as tx:

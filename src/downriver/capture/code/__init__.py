@@ -19,6 +19,7 @@ from downriver.capture.code.render import (
     render_job,
     render_run,
 )
+from downriver.capture.code.revision import SourceRevision, find_revision
 
 __all__ = [
     "CodeBlindSpot",
@@ -29,9 +30,11 @@ __all__ = [
     "DerivationStep",
     "DocumentedColumn",
     "OutputShape",
+    "SourceRevision",
     "TableNames",
     "add_sql",
     "find_references",
+    "find_revision",
     "render_dataset_facets",
     "render_dataset_note",
     "render_job",

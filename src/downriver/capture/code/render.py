@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from downriver.capture.code.job import CodeEdge, CodeJob, ColumnReference, DatasetNote
+    from downriver.capture.code.revision import SourceRevision
     from downriver.model.ids import DatasetId
     from downriver.openlineage.facets.base import Facets
     from downriver.openlineage.wire import Event, WireDataset
@@ -71,6 +72,7 @@ def render_job(
     at: int,
     notes: Mapping[DatasetId, DatasetNote] | None = None,
     facets: Facets | None = None,
+    revision: SourceRevision | None = None,
 ) -> Event:
     """Return the event that declares a job with the lineage of its code."""
     return job_event(
@@ -78,7 +80,7 @@ def render_job(
         at,
         inputs=[dataset(source) for source in job.inputs],
         outputs=_outputs(job, notes or {}),
-        facets={**_job_facets(job), **(facets or {})},
+        facets={**_job_facets(job, revision), **(facets or {})},
     )
 
 
@@ -118,7 +120,7 @@ def render_dataset_facets(note: DatasetNote) -> Facets:
     return facets
 
 
-def _job_facets(job: CodeJob) -> Facets:
+def _job_facets(job: CodeJob, revision: SourceRevision | None) -> Facets:
     facets: Facets = {
         JOB_TYPE: render_job_type(job.integration, job.kind),
         CODE: render_code(_code(job)),
@@ -127,7 +129,7 @@ def _job_facets(job: CodeJob) -> Facets:
         ),
     }
     if job.path:
-        facets[SOURCE_CODE_LOCATION] = render_source_code_location(job.path)
+        facets[SOURCE_CODE_LOCATION] = render_source_code_location(job.path, *(revision or ()))
     if job.build is not None:
         facets[BUILD] = render_build(job.build)
     if job.sql:

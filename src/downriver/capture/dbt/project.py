@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from downriver.capture.code import SourceRevision
     from downriver.openlineage.wire import Event
 
 _BUILT = frozenset({"model", "seed", "snapshot", "analysis"})
@@ -120,6 +121,7 @@ def capture_dbt(
     namespace: str | None,
     job_namespace: str,
     project_dir: Path | None,
+    revision: SourceRevision | None = None,
     now: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> DbtCapture:
@@ -142,7 +144,7 @@ def capture_dbt(
             for spot in job.spots
         ],
         jobs=reading.jobs,
-        events=[*reading.declared(at), *reading.observed(at)],
+        events=[*reading.declared(at, revision), *reading.observed(at)],
     )
 
 
@@ -201,7 +203,7 @@ class _Reading:
 
     # Events
 
-    def declared(self, at: int) -> Iterator[Event]:
+    def declared(self, at: int, revision: SourceRevision | None) -> Iterator[Event]:
         """Yield the declared lineage: sources, then every job with its outputs."""
         notes = {
             self._naming.dataset(n): self._note(n) for n in self._nodes.values() if n.is_stored
@@ -210,7 +212,7 @@ class _Reading:
             if node.kind == "source":
                 yield render_dataset_note(self._note(node), at)
         for job in self.jobs:
-            yield render_job(job, at, notes)
+            yield render_job(job, at, notes, revision=revision)
 
     def observed(self, at: int) -> Iterator[Event]:
         """Yield the run in run_results.json, its test results and freshness checks."""

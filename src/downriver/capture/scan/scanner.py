@@ -37,6 +37,7 @@ from downriver.model.unread import Unread, UnreadReason
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from downriver.capture.code import SourceRevision
     from downriver.openlineage.wire import Event
 
 
@@ -48,12 +49,12 @@ class ScanResult(msgspec.Struct, kw_only=True):
     notes: list[DatasetNote] = []
     unread: list[Unread] = msgspec.field(default_factory=list, name="problems")  # its JSON key
 
-    def events(self, at: int) -> Iterator[Event]:
-        """Yield the jobs and dataset notes as events."""
+    def events(self, at: int, revision: SourceRevision | None = None) -> Iterator[Event]:
+        """Yield the jobs and dataset notes as events. `revision` is the commit of the code."""
         for note in self.notes:
             yield render_dataset_note(note, at)
         for job in self.jobs:
-            yield render_job(job, at)
+            yield render_job(job, at, revision=revision)
 
 
 class ScanCatalog(msgspec.Struct, kw_only=True):

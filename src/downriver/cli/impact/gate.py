@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from downriver import __version__
+from downriver import __version__, settings
 from downriver.cli.output import EXIT_FAILED, StoreOption, print_json, render_json
-from downriver.errors import DownriverError, InvalidRequestError
+from downriver.errors import DownriverError, InvalidRequestError, StoreNotFoundError
 from downriver.impact import (
     SourceFolder,
     decode_text,
@@ -31,6 +31,7 @@ from downriver.impact.report import (
 from downriver.model.unread import Unread, UnreadReason
 from downriver.model.verdicts import Decision
 from downriver.service import Lineage
+from downriver.store import MEMORY
 
 if TYPE_CHECKING:
     from downriver.impact.changes.commits import DecodedText
@@ -67,6 +68,12 @@ def gate(
         str | None,
         typer.Option("--head", help="The commit with the change. The default is the working tree."),
     ] = None,
+    repo: Annotated[
+        Path | None,
+        typer.Option(
+            "--repo", help="The Git repository. The default is that of the working directory."
+        ),
+    ] = None,
     policy: Annotated[
         Path | None,
         typer.Option(
@@ -94,17 +101,22 @@ def gate(
     """
     if sum(given is not None for given in (changes, ddl, base)) != 1:
         raise InvalidRequestError("gate", "give exactly one of --changes, --ddl and --base")
-    if head is not None and base is None:
-        raise InvalidRequestError("--head", "needs --base")
+    for option, value in (("--head", head), ("--repo", repo)):
+        if value is not None and base is None:
+            raise InvalidRequestError(option, "needs --base")
     try:
-        rules = read_policy(policy)
-        with Lineage.open(store, create=False) as lineage:
+        rules = read_policy(policy, repo)
+        with _open(store, base) as lineage:
             asked = read_changes_file(changes) if changes is not None else []
             if ddl is not None:
                 found = _of_migration(lineage, ddl, dialect)
                 asked = [located.change for located in read_ddl(_read(ddl).text, dialect).changes]
             else:
-                found = lineage.impact(asked) if asked else _compared(lineage, base or "", head)
+                found = (
+                    lineage.impact(asked)
+                    if asked
+                    else _compared(lineage, repo or Path.cwd(), base or "", head)
+                )
             verdict = lineage.impact.gate(found, rules)
             shown = output is VerdictFormat.MARKDOWN or summary is not None
             patch = (
@@ -120,12 +132,20 @@ def gate(
     raise typer.Exit(0 if allowed else _CODES[verdict.decision])
 
 
-def _compared(lineage: Lineage, base: str, head: str | None) -> Impact:
+def _open(store: str | None, base: str | None) -> Lineage:
+    """Open the store. To compare commits none is needed: their code is read from Git."""
+    try:
+        return Lineage.open(store, create=False)
+    except StoreNotFoundError:
+        if base is None or store is not None or settings.read_text(settings.STORE):
+            raise
+        return Lineage.open(MEMORY)
+
+
+def _compared(lineage: Lineage, repo: Path, base: str, head: str | None) -> Impact:
     """Return what the files do that differ between two commits."""
-    pairs, unread = list_changed_files(Path.cwd(), base, head)
-    if not pairs:
-        return lineage.impact.of_files([], unread=unread)
-    with open_trees(Path.cwd(), base, head) as trees:
+    pairs, unread = list_changed_files(repo, base, head)
+    with open_trees(repo, base, head) as trees:
         return lineage.impact.of_files(pairs, trees, unread)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,23 @@ if TYPE_CHECKING:
 
     from downriver.capture.code import CodeEdge, CodeJob, DerivationStep, OutputShape
     from downriver.model.ids import DatasetId
+
+_LITERAL_OR_LAYOUT = re.compile(
+    r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|\$\$.*?\$\$|/\*\+.*?\*/)"""
+    r"""|--[^\n]*|/\*.*?\*/|\{\#.*?\#\}|\s+""",
+    re.DOTALL,
+)
+
+
+def is_same_layout(one: str, other: str) -> bool:
+    """Tell whether two SQL texts differ in nothing but comments and white space."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(text: str) -> str:
+    parts = _LITERAL_OR_LAYOUT.split(text)
+    return " ".join(part for part in parts if part)
+
 
 _ORDERING = ("orderBy(", "sort(", "sort_values(", "sortWithinPartitions(", "sort_index(")
 _FIRST_ROWS = ("limit(", "head(", "first(", "take(", "dropDuplicates(", "drop_duplicates(", "tail(")

@@ -8,11 +8,22 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
+from downriver.capture.code import SourceRevision, find_revision
 from downriver.errors import InvalidRequestError
+from downriver.impact.changes.build_output import (
+    DBT_PROJECT,
+    copy_packages,
+    find_artifact_folders,
+    is_in_folders,
+    list_build_folders,
+)
 from downriver.model.unread import Unread, UnreadReason
+from downriver.model.verdicts import ComparedCommits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from downriver.model.verdicts import StoredCommit
 
 READ = (".sql", ".py", ".ipynb", ".yml", ".yaml")  # the files whose meaning can be compared
 _LARGEST = 2 * 2**20  # characters of code that is compared
@@ -30,10 +41,16 @@ _NOT_CODE = frozenset(
 
 
 class CommitTrees(NamedTuple):
-    """The folders in which the code of two commits lies."""
+    """The folders in which the code of two commits lies, and which commits these are.
+
+    `revision` is the repository with the base commit; an empty `head_commit` is the working tree.
+    """
 
     base: Path
     head: Path
+    root: Path | None = None
+    revision: SourceRevision | None = None
+    head_commit: str = ""
 
 
 class FilePair(NamedTuple):
@@ -63,11 +80,13 @@ class _DiffEntry(NamedTuple):
 
 def list_changed_files(folder: Path, base: str, head: str | None) -> ChangedFiles:
     """Return the files that differ between two commits; without `head`, the working tree's."""
-    root = folder.joinpath(_git(folder, "rev-parse", "--show-toplevel").strip())
+    root = find_root(folder)
     commits = [_commit(folder, base), *([_commit(folder, head)] if head else [])]
-    entries = [entry for entry in _diff(root, commits) if _is_code(entry)]
+    entries = list(_diff(root, commits))
     if head is None:
-        entries += [entry for entry in _untracked(root) if _is_code(entry)]
+        entries += _untracked(root)
+    builds = _build_folders(root, commits)
+    entries = [e for e in entries if _is_code(e) and not is_in_folders(e.path, builds)]
     texts = _read_blobs(folder, {blob for entry in entries for blob in entry.blobs})
     found = ChangedFiles([], [])
     for entry in sorted(entries):
@@ -158,32 +177,111 @@ def _why_unread(text: DecodedText | None, is_read: bool) -> UnreadReason | None:
 @contextmanager
 def open_trees(folder: Path, base: str, head: str | None) -> Iterator[CommitTrees]:
     """Lay out the code of two commits side by side; without `head`, the second is as it stands."""
-    root = folder.joinpath(_git(folder, "rev-parse", "--show-toplevel").strip())
+    root = find_root(folder)
+    commits = [_commit(folder, base), *([_commit(folder, head)] if head else [])]
+    builds = _build_folders(root, commits)
     with tempfile.TemporaryDirectory(prefix="downriver-") as place:
-        before = _lay_out(folder, root, _commit(folder, base), Path(place) / "base")
-        after = (
-            root
-            if head is None
-            else _lay_out(folder, root, _commit(folder, head), Path(place) / "head")
+        before, after = Path(place) / "base", Path(place) / "head"
+        _lay_out(_files_of(root, commits[0]), builds, before)
+        _lay_out(_files_of(root, commits[1]) if head else _working_files(root), builds, after)
+        for project in _projects(root):
+            copy_packages(root, project, (before, after))
+        revision = find_revision(root)
+        yield CommitTrees(
+            before,
+            after,
+            root,
+            SourceRevision(revision.repository, commits[0]) if revision is not None else None,
+            commits[1] if head else "",
         )
-        yield CommitTrees(before, after)
 
 
-def _lay_out(folder: Path, root: Path, commit: str, into: Path) -> Path:
-    """Write the code of a commit into a folder of its own."""
-    into.mkdir()
+def find_root(folder: Path) -> Path:
+    """Return the top folder of the Git repository that a folder is in."""
+    return folder.joinpath(_git(folder, "rev-parse", "--show-toplevel").strip())
+
+
+def _files_of(root: Path, commit: str) -> dict[str, bytes]:
+    """Return the files of a commit that are read, by path."""
     code = {}
     for line in filter(None, _git(root, "ls-tree", "-r", "-z", commit).split("\0")):
         described, _, path = line.partition("\t")
         mode, _, blob = described.split()
-        if mode not in _NO_TEXT and (path.lower().endswith(READ) or path == ".gitignore"):
+        if mode not in _NO_TEXT and path.lower().endswith(READ):
             code[path] = blob
-    blobs = _read_blobs(folder, set(code.values()))
-    for path, blob in code.items():
-        file = into / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(decode_text(blobs[blob]).text, "utf-8")
-    return into
+    blobs = _read_blobs(root, set(code.values()))
+    return {path: blobs[blob] for path, blob in code.items() if blob in blobs}
+
+
+def _working_files(root: Path) -> dict[str, bytes]:
+    """Return the files of the working tree that Git tracks or would add, by path."""
+    listed = _git(root, "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+    texts = {
+        path: _working(root / path)
+        for path in dict.fromkeys(filter(None, listed.split("\0")))
+        if path.lower().endswith(READ) and not (root / path).is_symlink()
+    }
+    return {path: data for path, data in texts.items() if data is not None}
+
+
+def _lay_out(files: dict[str, bytes], builds: Sequence[str], into: Path) -> None:
+    """Write code into a folder of its own, except what dbt has built."""
+    into.mkdir()
+    for path, data in files.items():
+        if not is_in_folders(path, builds):
+            file = into / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+
+
+def _build_folders(root: Path, commits: Sequence[str]) -> list[str]:
+    """Return the folders into which dbt writes, as the projects of either commit name them."""
+    found = set()
+    for commit in commits:
+        listed = _git(root, "ls-tree", "-r", "-z", "--name-only", commit).split("\0")
+        for path in listed:
+            if PurePosixPath(path).name == DBT_PROJECT:
+                text = _git(root, "show", f"{commit}:{path}")
+                found |= list_build_folders(path, text)
+    for project in _projects(root):
+        text = decode_text(_working(root / project) or b"").text
+        found |= list_build_folders(project, text)
+    untracked = _git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0")
+    return sorted(found | find_artifact_folders(untracked))
+
+
+def _projects(root: Path) -> list[str]:
+    listed = _git(root, "ls-files", "--cached", "--others", "--exclude-standard", "-z", DBT_PROJECT,
+                  f"**/{DBT_PROJECT}")  # fmt: skip
+    return [path for path in listed.split("\0") if path]
+
+
+def relate_commits(trees: CommitTrees, stored: str) -> ComparedCommits | None:
+    """Return the compared commits, and how the commit that a store has relates to them."""
+    if trees.root is None or trees.revision is None:
+        return None
+    base = trees.revision.commit
+    relation, behind = _relation(trees.root, stored, base, trees.head_commit)
+    return ComparedCommits(
+        base=base, head=trees.head_commit, stored=stored, stored_is=relation, behind=behind
+    )
+
+
+def _relation(root: Path, stored: str, base: str, head: str) -> tuple[StoredCommit, int]:
+    if not stored:
+        return "none", 0
+    if stored == base:
+        return "base", 0
+    if stored == (head or _commit(root, "HEAD")):
+        return "head", 0
+    try:
+        lacks = int(_git(root, "rev-list", "--count", f"{stored}..{base}"))
+        adds = int(_git(root, "rev-list", "--count", f"{base}..{stored}"))
+    except InvalidRequestError:
+        return "unrelated", 0  # a commit that this clone does not have
+    if lacks and adds:
+        return "unrelated", lacks
+    return ("older", lacks) if lacks else ("newer", 0)
 
 
 def _commit(folder: Path, name: str) -> str:

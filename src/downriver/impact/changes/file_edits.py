@@ -26,14 +26,14 @@ from downriver.model.changes import (
     TableDrop,
     TypeChange,
 )
-from downriver.model.ids import DatasetId, JobId
+from downriver.model.ids import DatasetId, JobId, short_name
 from downriver.model.unread import Unread, UnreadReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from downriver.impact.changes.commits import FilePair
-    from downriver.impact.changes.edited_code import CodeReader, EditedCode
+    from downriver.impact.changes.edited_code import EditedCode
     from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.process import Job, JobKey
 
@@ -98,13 +98,11 @@ class FileEdits(NamedTuple):
     rewritten: dict[JobKey, Job]
 
 
-def find_edits(pairs: Iterable[FilePair], world: SimulationCatalog, read: CodeReader) -> FileEdits:
+def find_edits(pairs: Iterable[FilePair], world: SimulationCatalog, code: EditedCode) -> FileEdits:
     """Match files with the jobs whose code they are. A new job has no consumers yet.
 
-    SQL is compared query by query; `read` returns what the scanner reads in all other code.
+    SQL is compared query by query; `code` is what the scanner read in all other code.
     """
-    pairs = list(pairs)
-    code = read(pairs)
     found = FileEdits({}, [], [], list(code.unread), [], {})
     for pair, old_path in _with_moves(code.queries):
         process = next(_jobs(old_path, world), None)
@@ -243,6 +241,24 @@ def _check_yaml(pair: FilePair, code: EditedCode, found: FileEdits) -> None:
         reason = UnreadReason.YAML_SYNTAX
         detail = str(getattr(exc, "problem", "") or "")
         found.unread.append(Unread(path=pair.path, line=line, reason=reason, detail=detail))
+
+
+def list_tables(pairs: Iterable[FilePair], code: EditedCode) -> set[str]:
+    """Return the short names of the tables that edits may change, other than by dbt models."""
+    jobs = [*code.base.jobs, *code.head.jobs]
+    names = [dataset.name for job in jobs for dataset in job.outputs]
+    names += [reference.dataset.name for job in jobs for reference in job.references]
+    for pair in pairs:
+        if pair.is_type(".csv"):
+            names.append(PurePosixPath(pair.path).stem)
+            continue
+        found = FileEdits({}, [], [], [], [], {})
+        if pair.is_type(".py", ".ipynb"):
+            _take_migration_code(pair, found)
+        elif pair.is_type(".sql", *_SQL_LIKE) and pair not in code.macros:
+            _take_unknown(pair, found)
+        names += [located.change.dataset for located in (*found.changes, *found.replaced)]
+    return {short_name(name) for name in names}
 
 
 def _jobs(path: str, world: SimulationCatalog) -> Iterator[Job]:

@@ -93,10 +93,10 @@ def _gate_section(value: dict[str, Any]) -> dict[str, Any]:
     return {key: part for key, part in value.items() if key != "watch"}
 
 
-def read_policy(path: Path | None) -> Policy:
-    """Return the policy of a file, else of `downriver.yml` here, else the default one."""
+def read_policy(path: Path | None, folder: Path | None = None) -> Policy:
+    """Return the policy of a file, else of `downriver.yml` in a folder, else the default one."""
     if path is None:
-        found = Path(POLICY_FILE)
+        found = (folder or Path()) / POLICY_FILE
         if not found.exists():
             return Policy()
         path = found
@@ -115,9 +115,6 @@ class RuleMatch(NamedTuple):
     risk: Risk | None = None
     total: int = 0
     unread: tuple[Unread, ...] = ()
-
-
-_LOSS = frozenset({"column_rename", "column_drop", "table_rename", "table_drop"})
 
 
 def breaking_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
@@ -195,10 +192,12 @@ def lineage_coverage(impact: Impact, policy: Policy) -> RuleMatch | None:
 
 def blind_spots(impact: Impact, policy: Policy) -> RuleMatch | None:
     """Lineage of {names} is incomplete."""
-    loses = _LOSS.intersection(impact.change_types)
-    if not impact.blind_spots or not loses:
+    only_adds = set(impact.change_types) <= {"column_add"}
+    changed = {*impact.targets, *impact.edited}
+    spots = [s for s in impact.blind_spots if not only_adds or s.entity in changed]
+    if not spots or not (impact.changes or impact.edited):
         return None
-    entities = list(dict.fromkeys(spot.entity for spot in impact.blind_spots))
+    entities = list(dict.fromkeys(spot.entity for spot in spots))
     return RuleMatch(policy.incomplete, entities, Risk.MEDIUM)
 
 

@@ -8,11 +8,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from downriver.model.unread import Unread
-    from downriver.model.verdicts import Effect, Reference, RuleFinding, Verdict
+    from downriver.model.verdicts import ComparedCommits, Effect, Reference, RuleFinding, Verdict
 
 _SPOTS_SHOWN = 5
 _UNREAD_SHOWN = 10
 _REFERENCES_SHOWN = 6
+_COMMIT = 9  # characters of a commit id
 
 
 def render_text(verdict: Verdict) -> str:
@@ -69,6 +70,8 @@ def _completeness(verdict: Verdict) -> Iterator[str]:
     state = "complete" if impact.complete else "incomplete"
     untouched = f"{impact.untouched} other consumers not affected"
     yield f"{state} · {verdict.affected} affected, {untouched}"
+    if impact.commits is not None:
+        yield describe_commits(impact.commits)
     for unread in impact.unread[:_UNREAD_SHOWN]:
         yield f"  ! {describe_unread(unread)}"
     if len(impact.unread) > _UNREAD_SHOWN:
@@ -77,6 +80,22 @@ def _completeness(verdict: Verdict) -> Iterator[str]:
         yield f"  ? {spot.entity}: {spot.message}"
     if len(impact.blind_spots) > _SPOTS_SHOWN:
         yield f"  ? and {len(impact.blind_spots) - _SPOTS_SHOWN} more"
+
+
+def describe_commits(commits: ComparedCommits) -> str:
+    """Return the compared commits, and from which commit the store knows this repository."""
+    head = commits.head[:_COMMIT] or "the working tree"
+    stored = commits.stored[:_COMMIT]
+    missing = f"{commits.behind} commit{'s' if commits.behind != 1 else ''}"
+    store = {
+        "none": "the store has no commit of this repository",
+        "base": f"the store has {stored}, the base",
+        "head": f"the store has {stored}, the head",
+        "older": f"the store has {stored}, {missing} before the base",
+        "newer": f"the store has {stored}, which is after the base",
+        "unrelated": f"the store has {stored}, which is not on the way to the base",
+    }[commits.stored_is]
+    return f"compared {commits.base[:_COMMIT]} with {head} · {store}"
 
 
 def render_explanation(verdict: Verdict) -> str:

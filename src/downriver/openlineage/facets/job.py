@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -15,7 +15,7 @@ from downriver.openlineage.facets.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from downriver.model.ids import JobId, RunId
 
@@ -100,11 +100,38 @@ def render_sql(query: str, dialect: str) -> msgspec.Raw:
     return render_facet("SQLJobFacet", "1-1-0", query=query[:_LONGEST_SQL], dialect=dialect)
 
 
-def render_source_code_location(path: str) -> msgspec.Raw:
-    """Return the facet that tells in which file the code of a job is."""
+def render_source_code_location(path: str, repository: str = "", commit: str = "") -> msgspec.Raw:
+    """Return the facet that tells in which file, repository and commit the code of a job is."""
+    revision = {"repoUrl": repository, "version": commit} if repository else {}
     return render_facet(
-        "SourceCodeLocationJobFacet", "1-0-1", type="file", url=f"file:{path}", path=path
+        "SourceCodeLocationJobFacet",
+        "1-0-1",
+        type="git" if repository else "file",
+        url=f"file:{path}",
+        path=path,
+        **revision,
     )
+
+
+class SourceCodeLocation(NamedTuple):
+    """Where the code of a job is; a field is empty when it is not known."""
+
+    path: str = ""
+    repository: str = ""
+    commit: str = ""
+
+
+def parse_source_code_location(facets: Mapping[str, bytes]) -> SourceCodeLocation:
+    """Return where the facets of a job say that its code is."""
+    body = facets.get(SOURCE_CODE_LOCATION)
+    if body is None:
+        return SourceCodeLocation()
+    try:
+        found = msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return SourceCodeLocation()
+    told = (found.get(key) for key in ("path", "repoUrl", "version"))
+    return SourceCodeLocation(*(value if isinstance(value, str) else "" for value in told))
 
 
 def render_parent_job(parent: JobId) -> msgspec.Raw:

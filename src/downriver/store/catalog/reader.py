@@ -8,6 +8,7 @@ import msgspec
 
 from downriver.store.catalog.change_feed import ChangeFeed
 from downriver.store.catalog.encoding import EDGE_BYTES, decompress, unpack_edges
+from downriver.store.catalog.extraction import FactQueries
 from downriver.store.catalog.facets import EvidenceQueries, FacetQueries, RunQueries
 from downriver.store.catalog.history import HistoryQueries
 from downriver.store.catalog.nodes import ColumnQueries, NodeQueries
@@ -89,6 +90,7 @@ class CatalogReader:
         self.evidence = EvidenceQueries(queries)
         self.changes = ChangeFeed(queries)
         self.history = HistoryQueries(queries)
+        self.facts = FactQueries(queries)
         self.log = LogQueries(queries)
         self.findings = FindingQueries(queries)
         self.keys = KeyQueries(queries)

@@ -1,0 +1,239 @@
+"""The code of one commit: its dbt projects, who uses an edited file, and who reads a table."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from downriver.capture.code.dbt_resources import list_refs
+from downriver.capture.scan import (
+    Repository,
+    ScanCatalog,
+    ScanResult,
+    find_projects,
+    model_names,
+    project_of,
+    scan_repository,
+)
+from downriver.model.ids import short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from downriver.impact.changes.commits import FilePair
+
+SCANNED = (".py", ".ipynb", ".yml", ".yaml")  # compared by what the scanner reads in them
+_PYTHON = (".py", ".ipynb")
+_STORED = ("model", "snapshot")
+_MACRO = re.compile(r"\{%-?\s*(?:macro|test|materialization)\s+(\w+)")
+_WORD = re.compile(r"\w+")
+_PART = re.compile(r"[^\W_]+")
+_CALL = re.compile(r"\b(\w+)\s*\(")
+_IMPORT = re.compile(r"^\W*(?:from|import)\s[^\n(]*(?:\([^)]*\))?", re.MULTILINE)
+_DYNAMIC = re.compile(r"\{%|~|\$\{|%\(|\|\|")  # in SQL: names may be put together from parts
+_STAR = re.compile(r"(?:select|distinct|,|\.|\bexcept)\s*\*|\bstar\s*\(", re.IGNORECASE)
+_WRITTEN = re.compile(
+    r"\b(?:table|view|into|overwrite|update)\s+(?:if\s+not\s+exists\s+)?[\"`\[]?([\w.\"`\[\]-]+)",
+    re.IGNORECASE,
+)
+
+
+class CommitCode:
+    """The files of one commit, read as far as they are needed."""
+
+    def __init__(self, repository: Repository, names: ScanCatalog) -> None:
+        self._repository = repository
+        self._names = names
+        self.files = list(repository.files())
+        self._known = frozenset(self.files)
+        self._texts: dict[str, str] = {}
+        self._words: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+        self.projects = repository.once(
+            "dbt", self.files, lambda: find_projects(repository, self.files)
+        )
+        self._macros = {
+            name for project in self.projects for text in project.macros
+            for name in _MACRO.findall(text)
+        }  # fmt: skip
+        self._kinds: dict[str, str | None] = {}
+        self.macro_files = {
+            path for path in self.files if path.endswith(".sql") and self._kind(path) == "macro"
+        }
+
+    def has(self, path: str) -> bool:
+        """Tell whether a scan of this commit reads a file."""
+        return path in self._known
+
+    def text(self, path: str) -> str:
+        """Return the text of a file; empty when it cannot be read."""
+        if path not in self._texts:
+            self._texts[path] = self._repository.read(path) or ""
+        return self._texts[path]
+
+    def scan(self, paths: Iterable[str]) -> ScanResult:
+        """Read some files; those of them that are not there are left out."""
+        only = sorted(self._known.intersection(paths))
+        if not only:
+            return ScanResult(files=0)
+        return scan_repository(self._repository, self._names, only=only)
+
+    def _kind(self, path: str) -> str | None:
+        if path not in self._kinds:
+            project = project_of(path, self.projects)
+            self._kinds[path] = project.kind_of(path) if project is not None else None
+        return self._kinds[path]
+
+    # Files that use an edited file
+
+    def uses_macros(self, pair: FilePair) -> bool:
+        """Tell whether a template calls a macro of the project."""
+        text = f"{pair.base or ''} {pair.head or ''}"
+        return pair.is_type(".sql") and "{" in text and bool(_called(text) & self._macros)
+
+    def using(self, pairs: Sequence[FilePair]) -> Iterator[str]:
+        """Yield the files that use edited ones: they may mean something else now."""
+        modules = {PurePosixPath(p.path).stem for p in pairs if p.path.endswith(".py")}
+        macros = self._edited_calls(pairs)
+        edited = {pair.path for pair in pairs}
+        for path in self.files if modules or macros else ():
+            if path not in edited and self._is_using(path, modules, macros):
+                yield path
+
+    def _is_using(self, path: str, modules: set[str], macros: set[str]) -> bool:
+        if modules and path.endswith(_PYTHON):
+            return bool(_imported(self.text(path)) & modules)
+        if macros and path.endswith(".sql") and path not in self.macro_files:
+            return bool(_called(self.text(path)) & macros)
+        return False
+
+    def _edited_calls(self, pairs: Sequence[FilePair]) -> set[str]:
+        """Return edited macros, functions that read edited settings, and macros that call them."""
+        texts = [f"{p.base or ''} {p.head or ''}" for p in pairs if p.path in self.macro_files]
+        found = {name for text in texts for name in _MACRO.findall(text)}
+        for pair in pairs:
+            if pair.path.endswith((".yml", ".yaml")) and project_of(pair.path, self.projects):
+                of_project = PurePosixPath(pair.path).name == "dbt_project.yml"
+                found.add("var" if of_project else "source")
+        if not found:
+            return found
+        for project in self.projects:
+            for text in project.macros:
+                if _called(text) & found:
+                    found |= set(_MACRO.findall(text))
+        return found
+
+    # Files that read or write a table
+
+    def outputs(self, path: str) -> set[str]:
+        """Return the short names of the tables that a file fills, case-folded."""
+        if self._kind(path) in _STORED and path.endswith(".sql"):
+            return {name.casefold() for name in model_names(path, self.text(path))}
+        if path in self.macro_files or not path.endswith((".sql", *_PYTHON)):
+            return set()
+        return {short_name(d.name) for job in self.scan([path]).jobs for d in job.outputs}
+
+    def downstream(self, tables: Iterable[str], paths: Iterable[str]) -> set[str]:
+        """Return the files that may read these tables or what these files fill, at any distance.
+
+        Files are matched by the words in them: more may be returned, but none is missed whose code
+        names what it reads.
+        """
+        found = set(paths) & self._known
+        wanted = {name.casefold() for name in tables}
+        for path in found:
+            wanted |= self.outputs(path)
+        done: set[str] = set()
+        while wanted - done:
+            new = wanted - done
+            done |= new
+            parts = {name: frozenset(_PART.findall(name)) for name in new}
+            for path in self.files:
+                if path not in found and self._mentions(path, new, parts):
+                    found.add(path)
+                    wanted |= self._carried_by(path)
+        return found
+
+    def _carried_by(self, path: str) -> set[str]:
+        """Return the names under which other files use what this file reads."""
+        if path in self.macro_files:
+            return {name.casefold() for name in _MACRO.findall(self.text(path))}
+        filled = self.outputs(path)
+        if path.endswith(".py") and not filled:
+            filled = {PurePosixPath(path).stem.casefold()}  # a module of constants or functions
+        return filled
+
+    def _mentions(self, path: str, names: set[str], parts: dict[str, frozenset[str]]) -> bool:
+        words, pieces = self._words_of(path)
+        if not words.isdisjoint(names):
+            return True
+        return bool(pieces) and any(part and part <= pieces for part in parts.values())
+
+    def _words_of(self, path: str) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the words of a file, and their parts where its code may put names together."""
+        if path not in self._words:
+            text = self.text(path).casefold()
+            words = frozenset(_WORD.findall(text))
+            is_dynamic = path.endswith(_PYTHON) or (
+                path.endswith(".sql") and _DYNAMIC.search(text) is not None
+            )
+            pieces = frozenset(_PART.findall(text)) if is_dynamic else frozenset()
+            self._words[path] = (words, pieces)
+        return self._words[path]
+
+    def upstream(self, paths: Iterable[str], texts: Iterable[str] = ()) -> set[str]:
+        """Return the files that define the columns which these files, or other texts, read.
+
+        That is the file of each table they name, and, behind a `*`, the files before it.
+        """
+        found = {
+            origin
+            for text in texts
+            for word in _WORD.findall(text)
+            for origin in self._written.get(word.casefold(), ())
+        }
+        todo = [path for path in {*paths, *found} if path in self._known]
+        read = set(todo)
+        while todo:
+            for origin in self._writers_for(todo.pop()) - read:
+                read.add(origin)
+                found.add(origin)
+                if _STAR.search(self.text(origin)):
+                    todo.append(origin)
+        return found
+
+    def _writers_for(self, path: str) -> set[str]:
+        text = self.text(path)
+        names = {name.casefold() for name in list_refs(text)}
+        if self._kind(path) is None and path.endswith((".sql", *_PYTHON)):
+            names |= self._words_of(path)[0] & self._written.keys()
+        return {origin for name in names for origin in self._written.get(name, ())} - {path}
+
+    @cached_property
+    def _written(self) -> dict[str, list[str]]:
+        """The files that seem to fill a table, by its case-folded short name."""
+        found: dict[str, list[str]] = {}
+        for path in self.files:
+            if not path.endswith(".sql"):
+                continue
+            if self._kind(path) in _STORED:
+                names = set(model_names(path, self.text(path)))
+            elif self._kind(path) is None:
+                names = {
+                    short_name(name.strip('"`[]')) for name in _WRITTEN.findall(self.text(path))
+                }
+            else:
+                continue
+            for name in names:
+                found.setdefault(name.casefold(), []).append(path)
+        return found
+
+
+def _called(text: str) -> set[str]:
+    return set(_CALL.findall(text))
+
+
+def _imported(text: str) -> set[str]:
+    """Return every word of the imports of a module."""
+    return {word for found in _IMPORT.findall(text) for word in _WORD.findall(found)}
