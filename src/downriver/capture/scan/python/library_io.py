@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import msgspec
+
 from downriver.capture.dataset_names import dataset_at
 from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.scan.python import storage
@@ -58,6 +60,7 @@ _FUNCTIONS: tuple[tuple[re.Pattern[str], _Access], ...] = tuple(
     (re.compile(name), access)
     for name, access in (
         (rf"{_FRAMES}\.(?:read|scan)_{_FILES}", _reads("path", *_PATH)),
+        (r"polars\.(?:DataFrame|LazyFrame)\.deserialize", _reads("path", *_PATH)),
         (rf"{_FRAMES}\.read_(?:sql\w*|database\w*)", _reads("sql", "sql", "query", "table_name")),
         (r"pandas_gbq\.read_gbq", _reads("sql", "query_or_table", "query")),
         (r"pandas_gbq\.to_gbq", _writes("table", "destination_table", at=1)),
@@ -158,7 +161,10 @@ def function(run: Interpreter, target: ImportedName, args: Arguments) -> Value |
     """Return the value of a function of a library; None if the function is not known here."""
     for name, access in _FUNCTIONS:
         if name.fullmatch(target.name):
-            return _follow(run, access, args, is_required=True)
+            value = _follow(run, access, args, is_required=True)
+            if target.name.startswith("polars.") and isinstance(value, Frame):
+                return msgspec.structs.replace(value, library="polars")
+            return value
     return None
 
 
@@ -234,7 +240,7 @@ def _follow(
     given = args.get("", access.position) if given is None else given
     if given is None and not is_required:
         return None
-    frame = frame or next((v for v in args.all() if isinstance(v, Frame)), UNKNOWN_FRAME)
+    frame = frame or next((value for value in args.all() if isinstance(value, Frame)), None)
     match access.of:
         case "sql":
             return _query(run, given, args)

@@ -41,6 +41,7 @@ def read_module(path: str, source: str, context: FileContext) -> list[CodeJob]:
     interpreter.run(tree)
     if not is_test_file(path) or read_text(SCAN_TESTS):
         report_unread_calls(interpreter, tree, calls)
+        recorder.report_unknown_rows()
     for job in recorder.jobs:
         queries = recorder.queries.get(job.id, [])
         if job.id in recorder.framed:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from downriver.capture.code import CodeBlindSpot, CodeJob, ColumnReference
+from downriver.capture.scan.python.io_calls import line_of_call
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class JobRecorder:
         self._called_at: int | None = None  # set while code of another file is followed
         self._calls: list[ast.Call] = []  # the innermost last
         self._understood: set[ast.Call] = set()
+        self._unknown_rows: dict[JobId, list[tuple[CodeJob, DatasetId, int]]] = {}
         self.script = self.new_job(
             JobId(context.namespace, _script_name(path)), "PYTHON", "SCRIPT", 1
         )
@@ -146,6 +148,9 @@ class JobRecorder:
         self.job.add_output(dataset)
         if frame is not None:
             self.framed.add(self.job.id)
+            if not frame.is_known:
+                line = line_of_call(self._calls[-1]) if self._calls else 1
+                self._unknown_rows.setdefault(self.job.id, []).append((self.job, dataset, line))
             for source in frame.datasets():
                 self.job.add_input(source)
             self.job.edges.extend(frame.edges(dataset))
@@ -189,6 +194,23 @@ class JobRecorder:
         self.job.add_blind_spot(
             CodeBlindSpot(kind, message, self.context.line_of(self._called_at or line))
         )
+
+    def report_unknown_rows(self) -> None:
+        """Add blind spots for outputs of unknown rows to jobs whose blind spots do not explain it.
+
+        Called once, after the file is followed.
+        """
+        for outputs in self._unknown_rows.values():
+            if outputs[0][0].spots:
+                continue
+            for job, dataset, line in outputs:
+                with self.inside(job):
+                    self.add_blind_spot(
+                        "unknown_rows",
+                        f"a part of what is written to {dataset.name} comes from code that is not"
+                        " understood",
+                        line,
+                    )
 
     def text(self, line: int) -> str:
         """Return a line of the source."""

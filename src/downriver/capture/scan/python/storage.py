@@ -95,11 +95,11 @@ def _read(run: Interpreter, reader: SparkReader, name: str, args: Arguments) -> 
     if name == "table":
         return read_table(run, args.get("tableName", 0), args.line, "spark")
     if name == "jdbc":
-        return _read_jdbc(run, args.get("url", 0), args.get("table", 1), args.line)
+        return read_jdbc(run, args.get("url", 0), args.get("table", 1), args.line)
     if name == "load" and reader.format == "jdbc":
         options = reader.options
         table = options.get("dbtable") or options.get("query")
-        return _read_jdbc(run, options.get("url"), table, args.line)
+        return read_jdbc(run, options.get("url"), table, args.line)
     if name == "load" and reader.format == "kafka":
         return _read_topic(run, reader, args.line)
     if name == "load" and reader.format in ("snowflake", "bigquery", "redshift", "mongodb"):
@@ -117,7 +117,8 @@ def _set(args: Arguments) -> dict[str, Value]:
     return dict(args.named)
 
 
-def _read_jdbc(run: Interpreter, url: Value, table: Value, line: int) -> Frame:
+def read_jdbc(run: Interpreter, url: Value, table: Value, line: int) -> Frame:
+    """Read a table or a query over JDBC."""
     if isinstance(table, LocatedText) and looks_like_sql(table.lstrip("( ")):
         return run_sql(run, LocatedText(_unwrapped(table), table.line))
     if isinstance(table, LocatedText) and not table.is_dynamic:
@@ -232,8 +233,10 @@ def _write_topic(run: Interpreter, writer: SparkWriter, line: int) -> None:
         )
 
 
-def write_frame(run: Interpreter, frame: Frame, name: Value, line: int, *, is_path: bool) -> None:
-    """Record that a frame is written to a path or a table."""
+def write_frame(
+    run: Interpreter, frame: Frame | None, name: Value, line: int, *, is_path: bool
+) -> None:
+    """Record that a frame or other data is written to a path or a table."""
     if isinstance(name, LocatedText) and not name.is_dynamic:
         run.recorder.add_output(dataset_of(run, name, is_path=is_path), frame)
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from downriver.capture.code import CodeEdge, DerivationStep, OutputShape
+from downriver.capture.scan.python.interpreter.values import Object, UnknownValue
 from downriver.columns import (
     NOTHING,
     Certainty,
@@ -121,6 +122,12 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
             aliases={**self.aliases, **other.aliases},
             steps=tuple(dict.fromkeys([*self.steps, *other.steps])),
         )
+
+    def doubted(self, *values: object) -> Frame:
+        """Return the frame as not known if one of the values it is made with is not known."""
+        if not any(isinstance(value, (UnknownValue, Object)) for value in values):
+            return self
+        return msgspec.structs.replace(self, is_known=False)
 
     def _with(self, relation: Relation) -> Frame:
         return msgspec.structs.replace(self, relation=relation)

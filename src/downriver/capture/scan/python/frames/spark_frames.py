@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from downriver.capture.scan.located_text import LocatedText
-from downriver.capture.scan.python import library_io
+from downriver.capture.scan.python import glue, library_io
 from downriver.capture.scan.python.frames import pandas
 from downriver.capture.scan.python.frames.columns import (
     condition_deps,
@@ -41,7 +43,16 @@ _PASSING = frozenset({
     "localCheckpoint", "sample", "limit", "distinct", "fillna", "fill", "replace",
     "repartitionByRange",
     "withWatermark", "exceptAll", "subtract", "intersect", "toDF", "offset", "observe", "copy",
+    "lazy", "collect", "to_pandas", "to_polars", "to_arrow", "pl", "df", "fetchdf", "to_dataframe",
     "reset_index", "head", "tail", "sortWithinPartitions", "to_pandas_on_spark", "pandas_api",
+})  # fmt: skip
+
+
+_WITHOUT_ROWS = frozenset({
+    "count", "show", "printSchema", "explain", "isEmpty", "is_empty", "info", "nunique", "any",
+    "all", "equals", "memory_usage", "to_dict", "to_numpy", "to_list", "to_string", "to_html",
+    "to_markdown", "iterrows", "itertuples", "close", "commit", "items", "keys", "get", "plot",
+    "hist", "display", "schema", "awaitTermination", "stop", "foreach", "to_records",
 })  # fmt: skip
 
 
@@ -56,9 +67,12 @@ def frame_method(run: Interpreter, frame: Frame, name: str, node: ast.Call) -> V
     args = clause_args(run, node, "select")
     if name in _PASSING:
         return frame
-    moved = library_io.method(run, frame, name, args)
-    if moved is not None:
-        return moved
+    for value in (
+        library_io.method(run, frame, name, args),
+        glue.frame_method(run, frame, name, args),
+    ):
+        if value is not None:
+            return value
     for argument in args.all():
         if isinstance(argument, Function):
             run.recorder.add_blind_spot(
@@ -66,7 +80,8 @@ def frame_method(run: Interpreter, frame: Frame, name: str, node: ast.Call) -> V
                 f"lineage of {name} is unknown: it runs a function",
                 line_of_call(node),
             )
-    return UNKNOWN
+            return msgspec.structs.replace(UNKNOWN_FRAME, library=frame.library)
+    return UNKNOWN if name in _WITHOUT_ROWS else msgspec.structs.replace(frame, is_known=False)
 
 
 def selected(run: Interpreter, frame: Frame, values: list[Value], line: int) -> Frame:
@@ -82,7 +97,7 @@ def selected(run: Interpreter, frame: Frame, values: list[Value], line: int) -> 
             columns[value.rpartition(".")[2]] = deps_of(run, value, frame, "select")
         elif isinstance(value, ColumnExpression):
             columns[value.name or "?"] = resolved(run, value, frame, "select")
-    return frame.select(columns, stars)
+    return frame.select(columns, stars).doubted(*_flatten(values))
 
 
 def _flatten(values: list[Value]) -> Iterator[Value]:
@@ -127,14 +142,27 @@ def _with_column(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
             "dynamic_column", "the name of a column is only known at run time", line_of_call(node)
         )
         return frame
-    return frame.with_column(str(name), deps_of(run, value, frame, "select"))
+    return frame.with_column(str(name), deps_of(run, value, frame, "select")).doubted(value)
 
 
 def _with_columns(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     result = frame
     for name, value in _mapping(clause_args(run, node, "select")).items():
-        result = result.with_column(name, deps_of(run, value, frame, "select"))
+        result = result.with_column(name, deps_of(run, value, frame, "select")).doubted(value)
     return result
+
+
+def _with_expressions(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
+    """Follow `with_columns` of polars, whose columns have the names of the expressions."""
+    args = clause_args(run, node, "select")
+    result = frame
+    for value in _flatten(args.given):
+        if isinstance(value, ColumnExpression):
+            deps = resolved(run, value, frame, "select")
+            result = result.with_column(value.name or "?", deps)
+    for name, value in args.named.items():
+        result = result.with_column(name, deps_of(run, value, frame, "select"))
+    return result.doubted(*_flatten(args.all()))
 
 
 def _mapping(args: Arguments) -> dict[str, Value]:
@@ -177,7 +205,7 @@ def _alias(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
 def _filter(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
     args = clause_args(run, node, "filter")
     deps = condition_deps(run, args.get("condition", 0), frame, "filter")
-    return frame.influenced(deps, DependencyKind.FILTER)
+    return frame.influenced(deps, DependencyKind.FILTER).doubted(args.get("condition", 0))
 
 
 def _join(run: Interpreter, frame: Frame, node: ast.Call) -> Value:
@@ -293,6 +321,7 @@ METHODS: dict[str, Callable[[Interpreter, Frame, ast.Call], Value]] = {
     "selectExpr": _select_expr,
     "withColumn": _with_column,
     "withColumns": _with_columns,
+    "with_columns": _with_expressions,
     "withColumnRenamed": _renamed,
     "withColumnsRenamed": _renamed,
     "drop": _drop,
@@ -306,6 +335,7 @@ METHODS: dict[str, Callable[[Interpreter, Frame, ast.Call], Value]] = {
     "unionByName": _union,
     "groupBy": _group_by,
     "groupby": _group_by,
+    "group_by": _group_by,
     "rollup": _group_by,
     "cube": _group_by,
     "agg": _agg,

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from downriver.capture.scan.located_text import RUNTIME_VALUE, LocatedText
+from downriver.capture.scan.python import glue
 from downriver.capture.scan.python.frames.columns import column_of, combined, list_columns, resolved
 from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame
 from downriver.capture.scan.python.interpreter.interpreter import imported_value
@@ -15,6 +16,7 @@ from downriver.capture.scan.python.interpreter.values import (
     ColumnExpression,
     ColumnNames,
     ColumnPresence,
+    GlueIo,
     GroupedFrame,
     ImportedName,
     Module,
@@ -53,7 +55,8 @@ def attribute(run: Interpreter, base: Value, name: str, node: ast.expr) -> Value
         case Module():
             return imported_value(base.scope.names.get(name, UNKNOWN), node.lineno)
         case SparkSessionValue():
-            return SparkReader() if name in ("read", "readStream") else base
+            value = _of_unknown(name)
+            return base if value is UNKNOWN or isinstance(value, SparkWriter) else value
         case Object():
             return _of_object(run, base, name)
         case ColumnExpression():
@@ -101,6 +104,8 @@ def _of_unknown(name: str) -> Value:
     """Return an attribute of an object of unknown type. `x.read.…` shows that `x` is a session."""
     from downriver.capture.scan.python.interpreter.interpreter import is_session_name
 
+    if name in glue.READS | glue.WRITES:
+        return GlueIo(name)
     if name in ("read", "readStream"):
         return SparkReader()
     if name in ("write", "writeStream"):

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from downriver.capture.scan.located_text import RUNTIME_VALUE, LocatedText
-from downriver.capture.scan.python import feast, library_io, storage
+from downriver.capture.scan.python import feast, glue, library_io, storage
 from downriver.capture.scan.python.frames import columns, groups, pandas, spark_frames
 from downriver.capture.scan.python.frames.columns import combined, list_columns
 from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame
@@ -21,6 +21,8 @@ from downriver.capture.scan.python.interpreter.values import (
     ColumnNames,
     DeltaMerge,
     Function,
+    GlueIo,
+    GlueSink,
     GroupedFrame,
     ImportedName,
     Module,
@@ -158,6 +160,14 @@ def _on_session(run: Interpreter, base: SparkSessionValue, name: str, node: ast.
     return base if value is UNKNOWN else value  # `SparkSession.builder.appName(…)`
 
 
+def _on_glue_io(run: Interpreter, base: GlueIo, name: str, node: ast.Call) -> Value:
+    return glue.io_method(run, base, name, read_args(run, node))
+
+
+def _on_glue_sink(run: Interpreter, base: GlueSink, name: str, node: ast.Call) -> Value:
+    return glue.sink_method(run, base, name, read_args(run, node))
+
+
 def _on_stored_object(run: Interpreter, base: StoredObject, name: str, node: ast.Call) -> Value:
     return library_io.stored_object_method(run, base, name, read_args(run, node))
 
@@ -175,6 +185,8 @@ _METHODS: tuple[tuple[type, Callable[[Interpreter, Value, str, ast.Call], Value]
     (SparkSessionValue, _on_session),
     (DeltaMerge, storage.merge_method),
     (StoredObject, _on_stored_object),
+    (GlueIo, _on_glue_io),
+    (GlueSink, _on_glue_sink),
     (ColumnExpression, _on_column),
     (ColumnNames, _on_columns),
     (Task, _on_task),
@@ -217,9 +229,9 @@ def _call_unknown(
     run: Interpreter, name: str, args: Arguments, node: ast.Call, base: Value = UNKNOWN
 ) -> Value:
     """Follow a method of an unknown object that reads or writes data, or runs SQL."""
-    value = library_io.method(run, base, name, args)
-    if value is not None:
-        return value
+    for follow in (library_io.method(run, base, name, args), glue.context_method(run, name, args)):
+        if follow is not None:
+            return follow
     if name in pandas.SINKS:
         return pandas.METHODS[name](run, UNKNOWN_FRAME, node)
     if name == "writeTo":
@@ -269,8 +281,15 @@ def _call_imported(run: Interpreter, target: ImportedName, node: ast.Call) -> Va
     return Object(target, tuple(args.given), args.named) if value is None else value
 
 
+_POLARS_EXPRESSIONS = columns.AGGREGATES | {
+    "col", "lit", "when", "concat_str", "coalesce", "struct", "date", "datetime", "element",
+}  # fmt: skip
+
+
 def _of_spark(run: Interpreter, target: ImportedName, args: Arguments) -> Value | None:
     name = target.name
+    if name.startswith("polars.") and target.last in _POLARS_EXPRESSIONS:
+        return columns.function(run, target.last, args)
     if name.startswith("pyspark.") and (".functions." in name or ".Window." in name):
         return columns.function(run, target.last, args)
     if "SparkSession" in name or "DatabricksSession" in name or name.endswith("SQLContext"):
@@ -325,6 +344,7 @@ _LIBRARIES: tuple[Callable[[Interpreter, ImportedName, Arguments], Value | None]
     _of_spark,
     _of_pandas,
     library_io.function,
+    glue.function,
     _of_texts,
     _of_feast,
     _of_airflow,

@@ -91,8 +91,9 @@ def _import_from(run: Interpreter, node: ast.ImportFrom) -> Outcome:
             run.scope.names.update({n: v for n, v in imported.items() if not n.startswith("_")})
         elif alias.name != "*":
             run.scope.names[alias.asname or alias.name] = _imported(run, node, alias.name, known)
-        elif node.module == "pyspark.sql.functions":
-            run.scope.names.update({n: ImportedName(f"{node.module}.{n}") for n in _STAR_FUNCTIONS})
+        else:
+            names = _STAR_NAMES.get(node.module or "", ())
+            run.scope.names.update({n: ImportedName(f"{node.module}.{n}") for n in names})
     return _CONTINUES
 
 
@@ -113,6 +114,18 @@ _STAR_FUNCTIONS = (
     "regexp_replace", "from_json", "to_json", "struct", "array", "size", "isnull", "current_date",
     "current_timestamp", "monotonically_increasing_id", "sha2", "md5", "substring", "broadcast",
 )  # fmt: skip
+
+
+_STAR_NAMES: dict[str, tuple[str, ...]] = {
+    "pyspark.sql.functions": _STAR_FUNCTIONS,
+    "pyspark.sql": ("SparkSession", "SQLContext", "Row", "DataFrame", "Window"),
+    "awsglue.transforms": (
+        "ApplyMapping", "SelectFields", "DropFields", "RenameField", "Join", "Filter", "Map",
+        "ResolveChoice", "DropNullFields", "Relationalize", "SelectFromCollection", "UnnestFrame",
+    ),
+    "awsglue.context": ("GlueContext",),
+    "awsglue.dynamicframe": ("DynamicFrame", "DynamicFrameCollection"),
+}  # fmt: skip
 
 
 def _assign(run: Interpreter, node: ast.Assign) -> Outcome:

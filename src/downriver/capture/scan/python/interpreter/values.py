@@ -80,6 +80,18 @@ class SparkWriter(NamedTuple):
     table: str = ""
 
 
+class GlueIo(NamedTuple):
+    """`glueContext.create_dynamic_frame` or one of its relatives; a method follows."""
+
+    name: str
+
+
+class GlueSink(NamedTuple):
+    """`glueContext.getSink(…)` with its options."""
+
+    options: dict[str, Value]
+
+
 class StoredObject(NamedTuple):
     """A bucket of object storage, or an object in it."""
 
