@@ -19,6 +19,8 @@ from downriver.columns.relations import Column, Item, Relation, Star
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+_OF_VALUES = frozenset({DependencyKind.WINDOW, DependencyKind.CONDITIONAL})
+
 
 def project(relation: Relation, items: Sequence[Item]) -> Relation:
     """Return other columns over the same rows."""
@@ -32,8 +34,15 @@ def join(relations: Sequence[Relation], condition: Deps = NOTHING) -> Relation:
 
 
 def filter_rows(relation: Relation, condition: Deps) -> Relation:
-    """Return the rows for which a condition holds."""
-    return relation.influenced(condition, DependencyKind.FILTER)
+    """Return the rows for which a condition holds.
+
+    A condition on the value of a window or of a CASE filters by what that value depends on.
+    """
+    found: Deps = {}
+    for (table, column, kind, masked), certainty in condition.items():
+        own = DependencyKind.FILTER if kind in _OF_VALUES else kind
+        merge(found, {(table, column, own, masked): certainty})
+    return relation.influenced(found, DependencyKind.FILTER)
 
 
 def sort(relation: Relation, keys: Deps) -> Relation:
@@ -53,20 +62,22 @@ def distinct(relation: Relation, keys: Deps | None = None) -> Relation:
 
 
 def union(relations: Sequence[Relation]) -> Relation:
-    """Return the rows of all relations: columns by position, with the names of the first."""
+    """Return the rows of all relations: columns by position, with the names of the first.
+
+    A star has an unknown number of columns. Columns before the first star are counted from the
+    left, those after the last star from the right, and those in between are matched by name.
+    """
     first, *others = relations
     items: list[Item] = []
     for at, item in enumerate(first.items):
         if isinstance(item, Star):
-            branches = (*item.branches, *others)
+            branches = (*item.branches, *(_beside_stars(other, first) for other in others))
             items.append(Star(item.table, item.dropped, branches, covered=item.covered))
             continue
         matches = [item]
         for other in others:
-            match = other.items[at] if at < len(other.items) and not other.open else None
-            if match is None and other.open:
-                match = other.find(item.name, Certainty.INFERRED)
-            if isinstance(match, Column):
+            match = _counterpart(item.name, at, first, other)
+            if match is not None:
                 matches.append(match)
         items.append(_unite(matches))
     if first.open:  # otherwise the first relation has all the columns there are
@@ -76,6 +87,38 @@ def union(relations: Sequence[Relation]) -> Relation:
             for star in other.stars
         ]
     return Relation(items, merge_all(relation.rows for relation in relations))
+
+
+def _counterpart(name: str, at: int, first: Relation, other: Relation) -> Column | None:
+    """Return the column of a relation in the position of one of the first relation's columns."""
+    before, after = _around_stars(first.items)
+    own_before, own_after = _around_stars(other.items)
+    from_end = at - len(first.items)
+    position: int | None = None
+    if at < min(before, own_before):
+        position = at
+    elif -from_end <= min(after, own_after) and len(other.items) + from_end >= 0:
+        position = from_end
+    if position is None:
+        return other.find(name, Certainty.INFERRED) if other.open or first.open else None
+    match = other.items[position]
+    return match if isinstance(match, Column) else None
+
+
+def _around_stars(items: Sequence[Item]) -> tuple[int, int]:
+    """Return how many columns are before the first star, and after the last."""
+    stars = [at for at, item in enumerate(items) if isinstance(item, Star)]
+    return (stars[0], len(items) - stars[-1] - 1) if stars else (len(items), len(items))
+
+
+def _beside_stars(other: Relation, first: Relation) -> Relation:
+    """Return a relation without the columns that are not in the position of a star."""
+    before, after = (
+        min(sides)
+        for sides in zip(_around_stars(first.items), _around_stars(other.items), strict=True)
+    )
+    items = other.items[before : len(other.items) - after]
+    return Relation(items, other.rows, unnamed=other.unnamed)
 
 
 def _unite(columns: Sequence[Column]) -> Column:

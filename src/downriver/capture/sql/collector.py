@@ -11,7 +11,7 @@ from downriver.capture.sql.script import RESULT
 from downriver.capture.sql.text.mentions import scan_tables
 from downriver.capture.sql.text.tokens import tokenize_leniently
 from downriver.capture.sql.unaccounted_names import ScriptAccount
-from downriver.columns import Certainty, Column, DependencyKind, Star
+from downriver.columns import Certainty, Column, DependencyKind, Star, weaken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -151,9 +151,18 @@ def column_edges(write: TableWrite, text: TableText) -> Iterator[ColumnEdge]:
                 resolution="inferred",
                 expression=_except_clause(item),
             )
+            yield from _branch_edges(item, target, text)
         elif item.deps:
             expression = item.definition.text() if item.definition is not None else ""
             yield from _edges(item.deps, ColumnRef(target, item.name), expression, text)
+
+
+def _branch_edges(star: Star, target: str, text: TableText) -> Iterator[ColumnEdge]:
+    """Yield the edges of the columns that other queries of a union have in place of a star."""
+    for relation in star.branches:
+        for column in relation.columns:
+            deps = weaken(column.deps, Certainty.INFERRED)
+            yield from _edges(deps, ColumnRef(target, column.name), "", text)
 
 
 def dataset_edges(write: TableWrite, text: TableText) -> Iterator[ColumnEdge]:

@@ -222,7 +222,10 @@ def table_keys(names: Iterable[TableName]) -> Iterator[str]:
 
 
 def _spellings(name: TableName) -> Iterator[str]:
-    yield ".".join(name).casefold()
+    whole = ".".join(name).casefold()
+    yield whole
+    if "$" in whole:  # orders$20240131, orders$partitions
+        yield whole.rpartition("$")[0]
     if name[0].casefold() == "live" or "/" in name[-1]:  # live.orders, delta.`/data/orders`
         yield ".".join(name[1:]).casefold()
 
@@ -313,6 +316,8 @@ def _is_read(column: exp.Expression | None) -> bool:
     if isinstance(around, exp.EQ):  # read_csv('f', header = true), PARTITION (day = '…')
         is_name = isinstance(around.parent, (exp.Func, exp.Partition))
         return not (is_name and around.this is column)
+    if isinstance(around, exp.Anonymous) and around.name.upper() == "OPENQUERY":
+        return False  # the name of a server
     if isinstance(around, exp.In):  # PIVOT (sum(a) FOR b IN (q1, q2))
         return not (isinstance(around.parent, exp.Pivot) and around.this is not column)
     return not isinstance(around, exp.Partition) and "?+" not in column.name  # `(a|b)?+.+`

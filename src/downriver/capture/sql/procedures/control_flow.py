@@ -22,7 +22,7 @@ from downriver.capture.sql.procedures.pieces import (
     word_at,
 )
 from downriver.capture.sql.procedures.routines import creates_routine, routine, rule_action
-from downriver.capture.sql.text.tokens import is_string, word
+from downriver.capture.sql.text.tokens import find_closing, is_string, word
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -51,7 +51,7 @@ def list_pieces(tokens: Sequence[Token], routine_name: str = "") -> Iterator[Cod
 
 def _step_at(tokens: Sequence[Token], at: int) -> ControlStep | None:
     here = word(tokens[at])
-    if here in ("CREATE", "ALTER"):
+    if here in ("CREATE", "ALTER", "REPLACE"):
         return routine if creates_routine(tokens, at) else None
     if here.startswith("$") and here.endswith("$"):  # `$$` in a dialect that does not know it
         return _skip
@@ -105,11 +105,20 @@ def _begin(tokens: Sequence[Token], at: int) -> Generator[CodePiece, None, int]:
     """Enter a block; `BEGIN TRANSACTION` is not a block."""
     yield from ()
     if word_at(tokens, at + 1) in _TRANSACTIONS:
-        return len(tokens)
+        # A statement may follow without a semicolon.
+        return next((n for n in range(at + 2, len(tokens)) if _is_change(tokens, n)), len(tokens))
     at += 1
     while word_at(tokens, at) in ("TRY", "CATCH", "NOT", "ATOMIC"):
         at += 1
+    if word_at(tokens, at) == "WITH" and word_at(tokens, at + 1) == "(":  # BEGIN ATOMIC WITH (…)
+        at = find_closing(tokens, at + 1) + 1
     return at
+
+
+def _is_change(tokens: Sequence[Token], at: int) -> bool:
+    if word(tokens[at]) == "WITH":
+        return word_at(tokens, at + 2) in ("AS", "(")
+    return is_verb(tokens, at) and word(tokens[at]) != "SET"
 
 
 def _condition(tokens: Sequence[Token], at: int) -> Generator[CodePiece, None, int]:

@@ -27,6 +27,7 @@ _ROUTINES = frozenset(
     }
 )  # fmt: skip
 _SQL_LANGUAGES = frozenset({"", "SQL", "PLPGSQL", "PLSQL", "SQLSCRIPT", "TSQL", "NZPLSQL"})
+_EXECUTE = ("EXECUTE", "EXEC")  # WITH EXECUTE AS OWNER
 _BODY_WORDS = VERBS | {"BEGIN", "IF", "WHILE", "FOR", "LET", "--", "PERFORM", "RAISE", "<<"}
 
 
@@ -105,7 +106,8 @@ def _quoted_body(tokens: Sequence[Token], at: int, end: int) -> int | None:
         token = tokens[here]
         if token.token_type in (TokenType.HEREDOC_STRING, TokenType.RAW_STRING):
             return here
-        if is_string(token) and word_at(tokens, here - 1) == "AS":
+        after_as = here > 1 and word_at(tokens, here - 1) == "AS"
+        if is_string(token) and after_as and word_at(tokens, here - 2) not in _EXECUTE:
             return here
     return None
 
@@ -123,7 +125,7 @@ def _body_begin(tokens: Sequence[Token], at: int) -> int:
         keyword = word(tokens[here])
         if keyword in ("BEGIN", "DECLARE", "RETURN"):
             return here
-        if keyword in ("AS", "IS") and word_at(tokens, here - 1) != "EXECUTE":
+        if keyword in ("AS", "IS") and word_at(tokens, here - 1) not in _EXECUTE:
             return here + 1
         if (
             keyword == "ROW"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from downriver.capture.sql.query.walker import QueryWalker
 
 _FILTERS = ("prewhere", "where", "having", "qualify")
+# Dialects in which a clause cannot use the alias of a select item.
+_NO_ALIASES = frozenset({"tsql", "fabric", "oracle", "trino", "presto", "athena", "hive"})
+_WITHOUT_ALIASES = {"having": _NO_ALIASES | {"postgres"}}
 _ORDERS = ("order", "sort", "cluster", "distribute")
 
 
@@ -42,13 +46,26 @@ class RowClauseTranslator:
         self._walker.budget.spend(len(relation.items) + len(relation.rows))
         group = node.args.get("group")
         if group is not None:
-            relation = aggregate(relation, self._group_keys(group, node, scope), relation.items)
+            with self._aliases_of("group", scope):
+                keys = self._group_keys(group, node, scope)
+            relation = aggregate(relation, keys, relation.items)
         clause = node.args.get("distinct")
         if clause is not None:
             on = clause.args.get("on")
-            keys = None if on is None else self._walker.expressions.of(on, scope)
-            relation = distinct(relation, keys)
+            compared = None if on is None else self._walker.expressions.of(on, scope)
+            relation = distinct(relation, compared)
         return relation
+
+    @contextmanager
+    def _aliases_of(self, part: str, scope: QueryScope) -> Iterator[None]:
+        """Prefer the alias of a select item to an unknown column, in clauses that may use it."""
+        before = scope.lateral_aliases
+        if self._walker.dialect_name not in _WITHOUT_ALIASES.get(part, _NO_ALIASES):
+            scope.lateral_aliases = part not in ("where", "prewhere") or before
+        try:
+            yield
+        finally:
+            scope.lateral_aliases = before
 
     def filter_and_sort(
         self, node: exp.Expression, relation: Relation, scope: QueryScope
@@ -56,8 +73,11 @@ class RowClauseTranslator:
         """Apply WHERE, HAVING, QUALIFY, ORDER BY, CONNECT BY and LIMIT."""
         for part in _FILTERS:
             clause = node.args.get(part)
-            for condition in _expressions_of(clause) if clause is not None else ():
-                relation = filter_rows(relation, self._walker.expressions.of(condition, scope))
+            if clause is None:
+                continue
+            with self._aliases_of(part, scope):
+                for condition in _expressions_of(clause):
+                    relation = filter_rows(relation, self._walker.expressions.of(condition, scope))
         for part in _ORDERS:
             clause = node.args.get(part)
             if clause is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from downriver.capture.sql.query.names import is_row
+from downriver.capture.sql.query.remote_tables import find_lookup
 from downriver.capture.sql.query.scope import QueryScope
 from downriver.capture.sql.query.select import pattern_deps
 from downriver.columns import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from downriver.capture.sql.query.walker import QueryWalker
 
 _SAME_VALUE = (exp.Paren, exp.Alias, exp.Distinct, exp.Ordered, exp.Kwarg, exp.PropertyEQ)
+_OF_ROWS = (exp.Bracket, exp.AnyValue, exp.Paren)
 _OF_ONE_ROW = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _ROW_MAKERS = (
     exp.Explode,
@@ -56,7 +58,7 @@ class ExpressionTranslator:
         if isinstance(node, _SAME_VALUE):
             return self._children(node, scope)
         deps = self._children(node, scope)
-        if not deps or _counts_rows(node):
+        if not deps:
             return NOTHING
         kind = DependencyKind.AGGREGATION if _aggregates(node) else DependencyKind.TRANSFORMATION
         return direct(deps, kind, masked=masks(node))
@@ -70,7 +72,10 @@ class ExpressionTranslator:
                 return Column(name, found.deps, fields=found.fields)
         if isinstance(inner, exp.Struct):
             return self._walker.paths.struct(inner, name, scope)
-        computed = Column(name, self.of(inner, scope))
+        fields = (
+            self._walker.paths.row_fields(inner, scope) if isinstance(inner, _OF_ROWS) else None
+        )
+        computed = Column(name, self.of(inner, scope), fields=fields)
         self._walker.listener.computed(inner, computed)
         return computed
 
@@ -124,6 +129,16 @@ class ExpressionTranslator:
             return NOTHING
         found = scope.find_column(name)
         return found.deps if found is not None else NOTHING
+
+    def _function(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        """Return the dependencies of a function that sqlglot has no class for."""
+        found = find_lookup(node, self._walker, scope)
+        if found is not None:
+            return found
+        deps = self._children(node, scope)
+        if not deps or _counts_rows(node):
+            return NOTHING
+        return direct(deps, DependencyKind.TRANSFORMATION, masked=masks(node))
 
     def _case(self, node: exp.Expression, scope: QueryScope) -> Deps:
         conditions = [node.this] if node.this is not None else []
@@ -261,6 +276,7 @@ class ExpressionTranslator:
 
 _TRANSLATORS: dict[type, Callable[[ExpressionTranslator, exp.Expression, QueryScope], Deps]] = {
     exp.Column: ExpressionTranslator._column,
+    exp.Anonymous: ExpressionTranslator._function,
     exp.Dot: ExpressionTranslator._path,
     exp.Case: ExpressionTranslator._case,
     exp.If: ExpressionTranslator._if,

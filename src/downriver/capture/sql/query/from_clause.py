@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from downriver.capture.sql.query.names import is_named_by_value
+from downriver.capture.sql.query.remote_tables import find_metadata
 from downriver.capture.sql.query.scope import QueryScope
 from downriver.columns import (
     NOTHING,
@@ -146,7 +147,8 @@ class FromTranslator:
             if column is not None:
                 deps = direct(column.deps, DependencyKind.TRANSFORMATION)
                 return Relation([Column(name[-1], deps)])
-        return self._walker.table_relation(name)
+        metadata = find_metadata(name, self._walker) if "$" in name[-1] else None
+        return metadata if metadata is not None else self._walker.table_relation(name)
 
     def join(self, node: exp.Join, scope: QueryScope) -> None:
         """Add one JOIN to a scope."""

@@ -13,6 +13,7 @@ from downriver.columns import (
     DependencyKind,
     Deps,
     direct,
+    indirect,
     merge,
     merge_all,
 )
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _FORMATS = frozenset(
     {"avro", "binaryfile", "csv", "delta", "iceberg", "json", "orc", "parquet", "text"}
 )
+_PARTITION = re.compile(r"\$(?:\d{4,10}|__\w+__)\Z")  # BigQuery: orders$20240131
 _PART = re.compile(r'"[^"]*"|`[^`]*`|[^.]+')
 
 
@@ -69,7 +71,8 @@ class DialectNames:
         if len(parts) == 2 and parts[0].name.lower() in _FORMATS and "/" in parts[1].name:
             return (str(parts[1].name),)  # Spark: parquet.`/data/orders` is a file
         if self.dialect_name == "bigquery" and len(parts) > 1:
-            return tuple(str(part.name) for part in parts)  # case-sensitive, unlike columns
+            names = tuple(str(part.name) for part in parts)  # case-sensitive, unlike columns
+            return (*names[:-1], _PARTITION.sub("", names[-1]))
         return tuple(_prefix(part) + self.name(part) for part in parts)
 
     def name_in(self, value: object) -> TableName:
@@ -164,11 +167,20 @@ class ColumnResolver:
             if source is None and at > 1:
                 source = scope.find_source(parts[at - 1])
             if source is not None:
+                found = source.known(".".join(parts[at:])) if at + 1 < len(parts) else None
+                if found is not None:  # the schema lists the fields of structs
+                    return found
                 found = source.find(parts[at])
                 if found is None and not self._walker.listener.trusts_schemas:
                     found = source.find_unlisted(parts[at])
                 return _inside(found, parts[at + 1 :])
-        return self._of_record(parts) or _inside(self._named(parts[0], scope), parts[1:])
+        record = self._of_record(parts)
+        if record is not None:
+            return record
+        path = ".".join(parts)
+        if scope.knows(path):
+            return scope.find_column(path)
+        return _inside(self._named(parts[0], scope), parts[1:])
 
     def _of_record(self, parts: list[str]) -> Column | None:
         """Return a column of a named row: `r.id` in a loop, `NEW.id` in a trigger."""
@@ -279,6 +291,70 @@ class ColumnResolver:
         deps = merge_all(column.deps for column in fields.values())
         deps = direct(deps, DependencyKind.TRANSFORMATION)
         return Column(name, deps, fields=fields)
+
+    def row_fields(self, node: exp.Expression, scope: QueryScope) -> dict[str, Column] | None:
+        """Return the fields of a row or struct that an expression takes from others.
+
+        `ARRAY_AGG(t ORDER BY day LIMIT 1)[OFFSET(0)]` has the columns of t.
+        """
+        match node:
+            case exp.Column():
+                found = self.find(node, scope)
+                return found.fields if found is not None else None
+            case exp.Struct():
+                return self.struct(node, "", scope).fields
+            case exp.Tuple():
+                columns = self._walker.selects.items(node.expressions, scope)
+                return {f"_{at}": c for at, c in enumerate(columns) if isinstance(c, Column)}
+            case exp.Bracket() | exp.Paren() | exp.IgnoreNulls() | exp.RespectNulls():
+                return self.row_fields(node.this, scope)
+            case exp.Limit() | exp.HavingMax() if node.this is not None:
+                return self.row_fields(node.this, scope)
+            case exp.Cast() if node.to.this == exp.DType.STRUCT:
+                return self._renamed_fields(node, scope)
+            case exp.Array():
+                return self._element_fields(node, scope)
+            case exp.Order() if node.this is not None:
+                keys = merge_all(
+                    self._walker.expressions.of(key, scope) for key in node.expressions
+                )
+                order = indirect(keys, DependencyKind.SORT)
+                return _with(self.row_fields(node.this, scope), DependencyKind.IDENTITY, order)
+            case exp.ArrayAgg() | exp.AnyValue() | exp.First() | exp.Last():
+                return _with(self.row_fields(node.this, scope), DependencyKind.AGGREGATION, {})
+        return None
+
+    def _renamed_fields(self, node: exp.Cast, scope: QueryScope) -> dict[str, Column] | None:
+        """Return the fields of `STRUCT<a INT64, b STRING>(x, y)`."""
+        fields = self.row_fields(node.this, scope)
+        names = [self._walker.name(c.this) for c in node.to.expressions if c.name]
+        if fields is None or len(names) != len(fields):
+            return fields
+        columns = zip(names, fields.values(), strict=True)
+        return {name: column.with_name(name) for name, column in columns}
+
+    def _element_fields(self, node: exp.Array, scope: QueryScope) -> dict[str, Column] | None:
+        """Return the fields of the structs in an array; the first names them."""
+        rows = [self.row_fields(part, scope) for part in node.expressions]
+        if not rows or not all(rows) or len({len(row or ()) for row in rows}) > 1:
+            return None
+        first = rows[0] or {}
+        values = zip(*((row or {}).values() for row in rows), strict=True)
+        return {
+            name: Column(name, merge_all(column.deps for column in columns))
+            for name, columns in zip(first, values, strict=True)
+        }
+
+
+def _with(
+    fields: dict[str, Column] | None, kind: DependencyKind, also: Deps
+) -> dict[str, Column] | None:
+    if fields is None:
+        return None
+    return {
+        name: column.with_deps(merge_all([direct(column.deps, kind), also]))
+        for name, column in fields.items()
+    }
 
 
 def is_row(source: Relation, name: str, scope: QueryScope) -> bool:

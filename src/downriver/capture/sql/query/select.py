@@ -74,6 +74,9 @@ class SelectTranslator:
                 source = scope.find_source(self._walker.name(expression.parts[-2]))
                 found = source.items if source is not None else self._field_star(expression, scope)
                 items += self._starred(expression.this, found, scope)
+            elif isinstance(expression, exp.Dot) and isinstance(expression.expression, exp.Star):
+                found = self._value_star(expression.this, scope)
+                items += self._starred(expression.expression, found, scope)
             elif (
                 self._walker.dialect_name in _WITH_COLUMNS_PATTERN
                 and (pattern := find_pattern(expression)) is not None
@@ -118,7 +121,8 @@ class SelectTranslator:
         definition = SqlExpression(inner, self._walker.dialect)
         name = self._walker.output_name(expression) or definition.text() or inner.key
         column = self._walker.expressions.column(expression, name, scope)
-        if not isinstance(inner, exp.Column):
+        # A path into a struct is kept as the expression over its column.
+        if not isinstance(inner, exp.Column) or (len(inner.parts) > 1 and _computes(column)):
             column.definition = definition
         return [column]
 
@@ -133,11 +137,11 @@ class SelectTranslator:
     def _field_star(self, node: exp.Column, scope: QueryScope) -> list[Item]:
         """Return the fields of a struct, for `column.*`."""
         found = self._walker.paths.find(exp.Column(this=node.parts[-2]), scope)
-        if found is None:
-            return []
-        if found.fields:
-            return [*found.fields.values()]
-        return [Column("*", direct(found.deps, DependencyKind.TRANSFORMATION))]
+        return _fields_of(found) if found is not None else []
+
+    def _value_star(self, node: exp.Expression, scope: QueryScope) -> list[Item]:
+        """Return the fields of a computed struct, for `ARRAY_AGG(t)[OFFSET(0)].*`."""
+        return _fields_of(self._walker.expressions.column(node, "", scope))
 
     def all_items(self, scope: QueryScope) -> list[Item]:
         """Return the columns of `*`: every column, those of USING once."""
@@ -192,6 +196,16 @@ class SelectTranslator:
         named = {item.name for item in items if isinstance(item, Column)}
         items += [Column(name, deps) for name, deps in replaced.items() if name not in named]
         return items
+
+
+def _computes(column: Column) -> bool:
+    return any(key[2] != DependencyKind.IDENTITY for key in column.deps)
+
+
+def _fields_of(column: Column) -> list[Item]:
+    if column.fields:
+        return [*column.fields.values()]
+    return [Column("*", direct(column.deps, DependencyKind.TRANSFORMATION))]
 
 
 def _identifier(node: exp.Expression) -> exp.Expression:

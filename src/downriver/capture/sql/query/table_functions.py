@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from downriver.capture.sql.query.remote_tables import find_remote
 from downriver.columns import (
+    Column,
     DependencyKind,
     Deps,
     Relation,
@@ -14,6 +16,7 @@ from downriver.columns import (
     TableName,
     direct,
     generate,
+    indirect,
     merge,
     merge_all,
     union,
@@ -74,6 +77,10 @@ class TableFunctionTranslator:
 
     def unnest(self, node: exp.Unnest, scope: QueryScope) -> Relation:
         """Return the rows of UNNEST."""
+        if self._walker.dialect_name == "bigquery" and len(node.expressions) == 1:
+            relation = self._unnest_rows(node, scope)
+            if relation is not None:
+                return relation
         parts = [
             direct(self._walker.expressions.of(part, scope), DependencyKind.TRANSFORMATION)
             for part in node.expressions
@@ -85,6 +92,29 @@ class TableFunctionTranslator:
         # UNNEST(a, b) AS t (x, y): each column comes from its own array, an offset from both.
         items = [c.with_deps(part) for c, part in zip(columns, parts, strict=False)]
         return Relation([*items, *columns[len(parts) :]], relation.rows)
+
+    def _unnest_rows(self, node: exp.Unnest, scope: QueryScope) -> Relation | None:
+        """Return BigQuery's rows of an array of structs: each field is a column."""
+        (array,) = node.expressions
+        fields = self._walker.paths.row_fields(array, scope)
+        if not fields:
+            if node.args.get("alias") is not None or isinstance(array, exp.Array):
+                return None
+            return generate([], self._walker.expressions.of(array, scope))
+        columns = [
+            c.with_deps(direct(c.deps, DependencyKind.TRANSFORMATION)) for c in fields.values()
+        ]
+        rows: Deps = {}
+        if not isinstance(array, exp.Array):  # a literal array always has the same length
+            rows = indirect(merge_all(c.deps for c in columns), DependencyKind.JOIN)
+        if node.args.get("alias") is not None:
+            name, *_ = self._alias_names(node)
+            element = merge_all(c.deps for c in columns)
+            columns = [Column(name, element, fields={c.name: c for c in columns})]
+        offset = node.args.get("offset")
+        if isinstance(offset, exp.Expression):
+            columns.append(Column(self._walker.name(offset), {}))
+        return Relation(columns, rows)
 
     def array(self, node: exp.Expression, scope: QueryScope) -> Relation:
         """Return the rows of `ARRAY JOIN t.xs AS x`: one for each element."""
@@ -132,7 +162,11 @@ class TableFunctionTranslator:
         """Return the rows of a table function: each column may depend on each argument."""
         if isinstance(node, exp.Pivot):
             return self._pairs(node, scope)
-        called = _called(_unwrapped(node))
+        inner = _unwrapped(node)
+        called = _called(inner)
+        remote = find_remote(inner, called, self._walker)
+        if remote is not None:
+            return remote
         if called in _FILE_READERS:
             return self._files(node)
         alias = node.parent.args.get("alias") if node.parent is not None else None
@@ -198,7 +232,10 @@ def _unwrapped(node: exp.Expression) -> exp.Expression:
     """Return the function inside `TABLE(…)`."""
     is_table = isinstance(node, exp.Anonymous) and node.name.upper() == "TABLE"
     inner = node.expressions[0] if is_table and node.expressions else None
-    return inner if isinstance(inner, exp.Func) else node
+    is_call = isinstance(inner, exp.Func) or (
+        isinstance(inner, exp.Dot) and isinstance(inner.expression, exp.Func)
+    )
+    return inner if inner is not None and is_call else node
 
 
 def _called(node: exp.Expression) -> str:

@@ -45,9 +45,69 @@ def _replace_is_insert(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
     """Read `REPLACE INTO t …` as INSERT."""
-    if words[0] != "REPLACE" or len(tokens) < 2 or words[1] == "(":
+    if words[0] != "REPLACE" or len(tokens) < 2 or words[1] in ("(", "VIEW", "RECURSIVE"):
         return None
     return [_as(tokens[0], TokenType.INSERT, "INSERT"), *tokens[1:]]
+
+
+def _with_before_insert(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """Read `WITH c AS (…) INSERT INTO t SELECT …` as `INSERT INTO t WITH c AS (…) SELECT …`."""
+    if words[0] != "WITH" or "INSERT" not in words:
+        return None
+    levels = bracket_depths(tokens)
+    outside = [at for at in range(len(tokens)) if levels[at] == 0]
+    insert = next((at for at in outside if words[at] in _VERBS), None)
+    if insert is None or words[insert] != "INSERT" or "FROM" in _at(words, outside, insert):
+        return None  # Hive: WITH c AS (…) FROM c INSERT … SELECT …
+    query = next((at for at in outside if at > insert and _begins_query(words, at)), None)
+    if query is None:
+        return None
+    return [*tokens[insert:query], *tokens[:insert], *tokens[query:]]
+
+
+def _at(words: list[str], positions: list[int], end: int) -> list[str]:
+    return [words[at] for at in positions if at < end]
+
+
+def _begins_query(words: list[str], at: int) -> bool:
+    return words[at] in ("SELECT", "FROM") or words[at : at + 2] == ["(", "SELECT"]
+
+
+def _altered_view(
+    tokens: list[Token], words: list[str], place: RewriteContext
+) -> list[Token] | None:
+    """Read `ALTER VIEW v AS SELECT …`, and Teradata's `REPLACE VIEW v AS …`, as CREATE VIEW."""
+    if words[0] not in ("ALTER", "REPLACE"):
+        return None
+    create = _as(tokens[0], TokenType.CREATE, "CREATE")
+    if "MODIFY" in words and words[words.index("MODIFY") + 1 :][:1] == ["QUERY"]:
+        _, end = name_at(tokens, 2, place.dialect)  # ClickHouse: ALTER TABLE v MODIFY QUERY …
+        query = tokens[words.index("MODIFY") + 2 :]
+        view, alias = (
+            _like(tokens[0], TokenType.VIEW, "VIEW"),
+            _like(tokens[0], TokenType.ALIAS, "AS"),
+        )
+        return [create, view, *tokens[2:end], alias, *query]
+    if "VIEW" not in words or "AS" not in words:
+        return None
+    view, body = words.index("VIEW"), words.index("AS")
+    if (
+        body < view
+        or words[body + 1 : body + 2] == ["OF"]
+        or words[view + 2 : view + 3] == ["RENAME"]
+    ):
+        return None
+    if words[0] == "ALTER" and not _is_body(words, body + 1):
+        return None
+    return [create, *tokens[view:]]
+
+
+def _is_body(words: list[str], at: int) -> bool:
+    while at < len(words) and words[at] == "(":
+        at += 1
+    return at < len(words) and words[at] in ("SELECT", "WITH", "SEL", "LOCKING", "VALUES", "FROM")
 
 
 def _delete_from_table(
@@ -309,6 +369,8 @@ def _as(token: Token, kind: TokenType, text: str) -> Token:
 
 _RULES: tuple[Callable[[list[Token], list[str], RewriteContext], list[Token] | None], ...] = (
     _replace_is_insert,
+    _altered_view,
+    _with_before_insert,
     _delete_from_table,
     _snapshot_is_clone,
     _clone_of_now,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _DELIMITER = re.compile(r"^[ \t]*DELIMITER[ \t]+(\S+)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _MAX_DELIMITERS = 5
 VIEW_ATTRIBUTES = frozenset({"SCHEMABINDING", "ENCRYPTION", "VIEW_METADATA"})  # T-SQL's
+_ATTRIBUTES = VIEW_ATTRIBUTES | {"EXECUTE", "EXEC", "RECOMPILE", "NATIVE_COMPILATION", "INLINE"}
 
 _FILLS = frozenset({"SELECT", "VALUES", "DEFAULT", "EXEC", "EXECUTE"})
 _AFTER_NOTHING = frozenset(
@@ -95,6 +96,8 @@ def split_by_keyword(tokens: list[Token]) -> list[list[Token]]:
             seen = set()
         if at > start and not levels[at]:
             seen.add(words[at])
+            if words[at] in ("INSERT", "WITH") and words[at - 1] == "AS":
+                seen = {f"AS {words[at]}"}  # the body of a view or a procedure
     parts.append(tokens[start:])
     return [part for part in parts if part]
 
@@ -116,8 +119,11 @@ class _Place:
     @property
     def awaits_query(self) -> bool:
         """True while the statement is incomplete without a query."""
-        if self.verb == "INSERT":
+        if self.verb == "INSERT" or (self.verb == "WITH" and "INSERT" in self.seen):
             return not _FILLS.intersection(self.seen)
+        if self.verb in ("CREATE", "ALTER"):  # CREATE VIEW v AS WITH c AS (…) SELECT
+            is_body = "AS WITH" in self.seen or "AS INSERT" in self.seen
+            return is_body and not _FILLS.intersection(self.seen)
         return self.verb == "WITH" and not _VERBS.intersection(self.seen)
 
 
@@ -150,8 +156,8 @@ def _merge(place: _Place) -> bool:
 
 def _with(place: _Place) -> bool:
     names_a_query = place.after != "(" and place.after_next in ("AS", "(")
-    of_view = place.verb in ("CREATE", "ALTER") and place.after in VIEW_ATTRIBUTES
-    return names_a_query and not place.awaits_query and not of_view
+    is_option = place.verb in ("CREATE", "ALTER") and place.after in _ATTRIBUTES
+    return names_a_query and not place.awaits_query and not is_option
 
 
 def _set(place: _Place) -> bool:
