@@ -105,10 +105,10 @@ class ScriptParser:
                         routine=parsed.routine or routine, part=parsed.part or part
                     )
             if not found_any and list_tables(part, self._dialect):
-                # Control flow only, or so it seems: the tables that it names are accounted for.
-                yield ScriptStatement(
-                    source_text(part, sql), part[0].line, kind=word(part[0]), part=part
-                )
+                # Only control flow, or so it seems: but it names tables.
+                message = "no statement was found in text that names tables"
+                unread = self._unread(part, sql, "unparsed", message)
+                yield unread._replace(routine=routine, part=part)
 
     def _piece(self, piece: CodePiece, sql: str) -> Iterator[ScriptStatement]:
         tokens = list(piece.tokens)

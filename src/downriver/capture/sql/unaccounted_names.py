@@ -13,7 +13,7 @@ from sqlglot.tokens import Token, TokenType
 
 from downriver.capture.sql.result import SqlBlindSpot
 from downriver.capture.sql.text.mentions import list_ctes, list_tables
-from downriver.capture.sql.text.tokens import word
+from downriver.capture.sql.text.tokens import find_closing, word
 from downriver.columns import Star
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ _OPERATORS = frozenset(
 _BEFORE_VALUE = _OPERATORS | {TokenType.SELECT, TokenType.WHERE, TokenType.DOT}
 _AFTER_VALUE = _OPERATORS | {TokenType.FROM, TokenType.R_PAREN}
 _QUERIES = frozenset({"SELECT", "FROM", "SEL"})
+_BEFORE_OPTIONS = frozenset({"WITH", "OPTION", "OPTIONS", "PROPERTIES", "TBLPROPERTIES"})
 _OF_SEQUENCE = frozenset({"nextval", "currval"})
 _OF_CURSOR = frozenset({"sql", "rowcount", "found", "notfound", "isopen", "sqlerrm", "sqlcode"})
 _NO_COLUMNS = (exp.Alter, exp.Drop, exp.TruncateTable, exp.Copy, exp.LoadData, exp.Declare)
@@ -199,9 +200,10 @@ def find_lost_columns(
         return
     defined = _aliases(tokens)
     in_tree = _TreeNames(statement.tree)
-    in_tables = {at for m in list_tables(tokens, dialect) for at in range(m.at, m.end)}
+    others = {at for m in list_tables(tokens, dialect) for at in range(m.at, m.end)}
+    others.update(at for span in _options(tokens) for at in span)
     for at in lost:
-        if _key(tokens[at]) in defined or at in in_tables or _is_attribute(tokens, at):
+        if _key(tokens[at]) in defined or at in others or _is_attribute(tokens, at):
             continue
         # UPDATE t SET a.f = 1 writes the column a.
         is_field = at > 1 and tokens[at - 1].token_type == TokenType.DOT
@@ -244,6 +246,14 @@ def _holds_no_rows(tokens: Sequence[Token]) -> bool:
 
 def _key(token: Token) -> str:
     return str(token.text).casefold()
+
+
+def _options(tokens: Sequence[Token]) -> Iterator[range]:
+    """Yield the positions of `WITH (connector = 'kafka')` and other lists of options."""
+    for at in range(len(tokens) - 1):
+        opens = tokens[at + 1].token_type == TokenType.L_PAREN
+        if opens and word(tokens[at]) in _BEFORE_OPTIONS:
+            yield range(at, find_closing(tokens, at + 1))
 
 
 def _is_attribute(tokens: Sequence[Token], at: int) -> bool:

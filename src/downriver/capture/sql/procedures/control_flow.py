@@ -110,6 +110,8 @@ def _begin(tokens: Sequence[Token], at: int) -> Generator[CodePiece, None, int]:
     at += 1
     while word_at(tokens, at) in ("TRY", "CATCH", "NOT", "ATOMIC"):
         at += 1
+    if word_at(tokens, at) == "STATEMENT" and word_at(tokens, at + 1) == "SET":  # Flink
+        return at + 2
     if word_at(tokens, at) == "WITH" and word_at(tokens, at + 1) == "(":  # BEGIN ATOMIC WITH (…)
         at = find_closing(tokens, at + 1) + 1
     return at
@@ -220,6 +222,8 @@ def _call(tokens: Sequence[Token], at: int) -> Generator[CodePiece, None, int]:
 def _execute(tokens: Sequence[Token], at: int) -> Generator[CodePiece, None, int]:
     """Yield the script in a constant string, a called procedure, or dynamic SQL."""
     first = at + 1
+    if word_at(tokens, first) == "STATEMENT" and word_at(tokens, first + 1) == "SET":  # Flink
+        return first + 2
     names_procedure = True
     if word_at(tokens, first) == "IMMEDIATE":
         first += 1

@@ -132,6 +132,10 @@ class FromTranslator:
             self._walker.listener.table(name)
             cte = scope.find_cte(name[0]) if len(name) == 1 else None
             relation = cte if cte is not None else self.table_or_field(name, scope)
+            version = node.args.get("version")  # FOR SYSTEM_TIME AS OF o.ordered_at
+            if isinstance(version, exp.Version) and isinstance(version.expression, exp.Expression):
+                deps = self._walker.expressions.of(version.expression, scope)
+                scope.influence(deps, DependencyKind.JOIN)
         return self._walker.pivoted(node, relation, scope)
 
     def _named_by_value(self, name: TableName) -> Relation:

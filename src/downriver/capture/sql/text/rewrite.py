@@ -6,11 +6,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot.tokens import Token, TokenType
 
+from downriver.capture.sql.text.output_clause import normalize_output_clause
 from downriver.capture.sql.text.split import VIEW_ATTRIBUTES
-from downriver.capture.sql.text.tokens import bracket_depths, find_closing, is_string, name_at, word
+from downriver.capture.sql.text.stream_statements import STREAM_RULES
+from downriver.capture.sql.text.tokens import (
+    CHANGES,
+    bracket_depths,
+    copy_token,
+    find_closing,
+    is_string,
+    name_at,
+    word,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
     from sqlglot.dialects.dialect import Dialect
 
@@ -47,7 +57,7 @@ def _replace_is_insert(
     """Read `REPLACE INTO t …` as INSERT."""
     if words[0] != "REPLACE" or len(tokens) < 2 or words[1] in ("(", "VIEW", "RECURSIVE"):
         return None
-    return [_as(tokens[0], TokenType.INSERT, "INSERT"), *tokens[1:]]
+    return [copy_token(tokens[0], TokenType.INSERT, "INSERT"), *tokens[1:]]
 
 
 def _with_before_insert(
@@ -58,7 +68,7 @@ def _with_before_insert(
         return None
     levels = bracket_depths(tokens)
     outside = [at for at in range(len(tokens)) if levels[at] == 0]
-    insert = next((at for at in outside if words[at] in _VERBS), None)
+    insert = next((at for at in outside if words[at] in CHANGES), None)
     if insert is None or words[insert] != "INSERT" or "FROM" in _at(words, outside, insert):
         return None  # Hive: WITH c AS (…) FROM c INSERT … SELECT …
     query = next((at for at in outside if at > insert and _begins_query(words, at)), None)
@@ -81,13 +91,13 @@ def _altered_view(
     """Read `ALTER VIEW v AS SELECT …`, and Teradata's `REPLACE VIEW v AS …`, as CREATE VIEW."""
     if words[0] not in ("ALTER", "REPLACE"):
         return None
-    create = _as(tokens[0], TokenType.CREATE, "CREATE")
+    create = copy_token(tokens[0], TokenType.CREATE, "CREATE")
     if "MODIFY" in words and words[words.index("MODIFY") + 1 :][:1] == ["QUERY"]:
         _, end = name_at(tokens, 2, place.dialect)  # ClickHouse: ALTER TABLE v MODIFY QUERY …
         query = tokens[words.index("MODIFY") + 2 :]
         view, alias = (
-            _like(tokens[0], TokenType.VIEW, "VIEW"),
-            _like(tokens[0], TokenType.ALIAS, "AS"),
+            copy_token(tokens[0], TokenType.VIEW, "VIEW"),
+            copy_token(tokens[0], TokenType.ALIAS, "AS"),
         )
         return [create, view, *tokens[2:end], alias, *query]
     if "VIEW" not in words or "AS" not in words:
@@ -327,7 +337,7 @@ def _merge_that_deletes(
         if not levels[at] and words[at] == "DELETE" and words[at + 1 : at + 2] == ["WHERE"]:
             continue
         if not levels[at] and words[at] == "WHERE":
-            token = _as(token, TokenType.AND, "AND") if filtered else token
+            token = copy_token(token, TokenType.AND, "AND") if filtered else token
             filtered = True
         filtered = filtered and words[at] != "WHEN"
         found.append(token)
@@ -343,7 +353,7 @@ def _remove_duplicates(
     last = tokens[-1]
     return [
         *tokens[:-2],
-        *(_as(last, kind, text) for kind, text in _REPLACE_ROWS),
+        *(copy_token(last, kind, text) for kind, text in _REPLACE_ROWS),
     ]
 
 
@@ -361,10 +371,6 @@ _REPLACE_ROWS = (
     (TokenType.INSERT, "INSERT"),
     (TokenType.STAR, "*"),
 )
-
-
-def _as(token: Token, kind: TokenType, text: str) -> Token:
-    return Token(kind, text, token.line, token.col, token.start, token.end, token.comments)
 
 
 _RULES: tuple[Callable[[list[Token], list[str], RewriteContext], list[Token] | None], ...] = (
@@ -387,87 +393,5 @@ _RULES: tuple[Callable[[list[Token], list[str], RewriteContext], list[Token] | N
     _output_clause,
     _bound_view,
     _checked_view,
+    *STREAM_RULES,
 )
-
-
-_VERBS = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
-_ENDS = frozenset(
-    {"INTO", "WHERE", "FROM", "SELECT", "VALUES", "WITH", "EXEC", "DEFAULT", "OPTION"}
-)
-
-
-class _Into(NamedTuple):
-    """The target of an OUTPUT clause: its name, its columns, and where both end."""
-
-    name: list[Token]
-    columns: list[Token]
-    end: int
-
-
-def normalize_output_clause(
-    tokens: list[Token], words: list[str], dialect: Dialect
-) -> list[Token] | None:
-    """Return a statement with its OUTPUT clause as `OUTPUT a AS x, b AS y INTO [dbo.t]`.
-
-    sqlglot accepts no schema before the target, reads the columns of the target as arguments of a
-    function, and accepts no WHERE after the clause of a DELETE.
-    """
-    levels = bracket_depths(tokens)
-    outside = [at for at in range(len(tokens)) if levels[at] == 0]
-    verb = next((words[at] for at in outside if words[at] in _VERBS), "")
-    start = next((at for at in outside if words[at] == "OUTPUT"), None)
-    if not verb or start is None:
-        return None
-    end = next((at for at in outside if at > start and words[at] in _ENDS), len(tokens))
-    into = _find_into(tokens, words, end, dialect)
-    values = list(_split(tokens[start + 1 : end], words[start + 1 : end]))
-    clause = [tokens[start], *_aliased(values, into.columns, tokens[start]), *into.name]
-    rest = tokens[into.end :]
-    if verb == "DELETE":
-        return [*tokens[:start], *rest, *clause]
-    return [*tokens[:start], *clause, *rest]
-
-
-def _find_into(tokens: list[Token], words: list[str], at: int, dialect: Dialect) -> _Into:
-    if at >= len(tokens) or words[at] != "INTO":
-        return _Into([], [], at)
-    name, end = name_at(tokens, at + 1, dialect)
-    written = tokens[at + 1 : end]
-    if len(name) > 1:
-        written = [_like(tokens[at], TokenType.IDENTIFIER, ".".join(name))]
-    columns: list[Token] = []
-    if end < len(tokens) and words[end] == "(":
-        close = find_closing(tokens, end)
-        columns = [token for token in tokens[end + 1 : close] if word(token) != ","]
-        end = close + 1
-    return _Into([tokens[at], *written], columns, end)
-
-
-def _split(tokens: Sequence[Token], words: Sequence[str]) -> Iterator[list[Token]]:
-    """Yield the expressions of a list, without their aliases."""
-    levels = bracket_depths(list(tokens))
-    value: list[Token] = []
-    named = False
-    for token, keyword, level in zip(tokens, words, levels, strict=True):
-        if level == 0 and keyword == ",":
-            yield value
-            value, named = [], False
-        elif level == 0 and keyword == "AS":
-            named = True
-        elif not named:
-            value.append(token)
-    yield value
-
-
-def _aliased(values: list[list[Token]], columns: list[Token], near: Token) -> Iterator[Token]:
-    for at, value in enumerate(values):
-        if at:
-            yield _like(near, TokenType.COMMA, ",")
-        yield from value
-        if at < len(columns):
-            yield _like(near, TokenType.ALIAS, "AS")
-            yield columns[at]
-
-
-def _like(token: Token, kind: TokenType, text: str) -> Token:
-    return Token(kind, text, token.line, token.col, token.start, token.end)

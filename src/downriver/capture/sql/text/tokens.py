@@ -36,6 +36,8 @@ _MAX_NESTED_TYPES = 10
 # `NOT NOT NOT …` and `- - - …` nest without brackets.
 _PREFIXES = frozenset({TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.PLUS})
 
+CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
+
 
 class _Bracket(Enum):
     PLAIN = 0
@@ -107,6 +109,11 @@ def word(token: Token) -> str:
         return ""
     text: str = token.text
     return text.upper()
+
+
+def copy_token(token: Token, kind: TokenType, text: str) -> Token:
+    """Return a token of another kind in the same place."""
+    return Token(kind, text, token.line, token.col, token.start, token.end, token.comments)
 
 
 def is_string(token: Token) -> bool:
