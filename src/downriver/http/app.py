@@ -289,7 +289,7 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
     workers = workers or shared_workers()
     access = AccessControl(lineage)
     max_body = settings.read_number(settings.MAX_EVENT_MB) * 2**20
-    mcp = McpEndpoint(lineage, access, max_body)
+    mcp = McpEndpoint(lineage, access, max_body, workers)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from downriver.isolation import WorkerPool
+
     # Answers a request's body. The answer is rendered as JSON.
     AnswerCode: TypeAlias = Callable[[Lineage, bytes], Any]
 
 log = logging.getLogger("downriver")
 
 _MOST_WAITING = 64  # requests; further ones get 503
-_FAILED = 400
+FAILED = 400
 
 
 class CodeRequest(msgspec.Struct, kw_only=True):
@@ -49,6 +51,11 @@ class CodeAnswer(msgspec.Struct, kw_only=True):
     body: bytes
 
 
+def ask_worker(workers: WorkerPool, payload: bytes) -> CodeAnswer:
+    """Return a worker's answer to a `CodeRequest`."""
+    return msgspec.msgpack.decode(workers.call(answer_in_worker, payload), type=CodeAnswer)
+
+
 async def answer_code(request: Request, function: AnswerCode, status: int = 200) -> Response:
     """Return the response that `function` gives for the body of a request."""
     context = context_of(request)
@@ -61,9 +68,9 @@ async def answer_code(request: Request, function: AnswerCode, status: int = 200)
         answer = await to_thread.run_sync(function, context.lineage, body, limiter=limiter)
         return json_response(answer, status)
     try:
-        raw = await to_thread.run_sync(
-            context.workers.call,
-            answer_in_worker,
+        answered = await to_thread.run_sync(
+            ask_worker,
+            context.workers,
             payload,
             limiter=limiter,
             abandon_on_cancel=True,  # a server that stops ends the worker and does not wait for it
@@ -71,8 +78,7 @@ async def answer_code(request: Request, function: AnswerCode, status: int = 200)
     except WorkerFailedError as exc:
         log.error("a request about code failed in its worker: %s", exc)  # noqa: TRY400
         return await answer_fault(request, exc)
-    answered = msgspec.msgpack.decode(raw, type=CodeAnswer)
-    if answered.status >= _FAILED:
+    if answered.status >= FAILED:
         return error_response(answered.body, answered.status)
     return Response(answered.body, answered.status, media_type="application/json")
 

@@ -20,14 +20,18 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from downriver.http.auth import AccessControl
+    from downriver.isolation import WorkerPool
     from downriver.service import Lineage
 
 
 class McpEndpoint:
     """Serves MCP. Its libraries are loaded at the first request, because most servers get none."""
 
-    def __init__(self, lineage: Lineage, access: AccessControl, max_body: int) -> None:
+    def __init__(
+        self, lineage: Lineage, access: AccessControl, max_body: int, workers: WorkerPool
+    ) -> None:
         self._lineage = lineage
+        self._workers = workers
         self._access = access
         self._max_body = max_body
         self._running: asyncio.Task[None] | None = None
@@ -79,12 +83,13 @@ class McpEndpoint:
     def _build(self) -> StreamableHTTPSessionManager:
         from downriver.agent.mcp_server import build_server
         from downriver.agent.tools import ToolContext
+        from downriver.http.isolated_lineage import IsolatedLineage
         from downriver.sdk import SyncTracker, Tracker
         from downriver.sdk.delivery import open_spool
-        from downriver.sdk.local import LocalLineage
 
         repository = self._lineage.session.repository
-        tracker = Tracker(SyncTracker(LocalLineage(self._lineage), open_spool()))
+        backend = IsolatedLineage(self._lineage, self._workers)
+        tracker = Tracker(SyncTracker(backend, open_spool()))
         context = ToolContext(tracker, None, repository.root if repository else None)
         server = build_server(context, self._may_write)
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

@@ -67,7 +67,7 @@ class Connection:
             reason = f"it answered {status}; set DOWNRIVER_URL to the server's own address"
             raise errors.ServerUnreachableError(self._url, reason)
         if status >= _FAILED:
-            raise _error_of(self._url, status, answer)
+            raise error_of_response(self._url, status, answer)
         try:
             return msgspec.json.decode(answer, type=kind)
         except msgspec.DecodeError as exc:
@@ -106,7 +106,7 @@ class Connection:
             return kind(self._parts.netloc.rpartition("@")[2])
 
 
-def _error_of(url: str, status: int, body: bytes) -> errors.DownriverError:
+def error_of_response(url: str, status: int, body: bytes) -> errors.DownriverError:
     """Return the exception for an error response, the same as a local store would raise."""
     try:
         failure = msgspec.json.decode(body, type=_Failure)
