@@ -217,6 +217,7 @@ _PART_MODULES = {
     "ExportApi": "export",
     "FlowApi": "flows",
     "GovernApi": "govern",
+    "IdentityApi": "identity",
     "ImpactApi": "impact",
     "TraceApi": "trace",
 }

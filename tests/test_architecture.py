@@ -73,7 +73,7 @@ VAGUE_NAMES = frozenset(
     {"utils", "util", "common", "helpers", "helper", "manager", "managers", "misc"}
 )
 # Nouns of the field, and a command, that end like a gerund, a participle or an adverb.
-NOUNS = frozenset({"certified", "drawing", "encoding", "paging", "streaming"})
+NOUNS = frozenset({"certified", "drawing", "encoding", "naming", "paging", "streaming"})
 FILES_PER_FOLDER = 18
 LINES_PER_FILE = 520
 BROAD = frozenset({"Exception", "BaseException"})

@@ -207,6 +207,28 @@ def test_an_invalid_change_is_refused(pipeline, asked, field):
     assert caught.value.field == field
 
 
+def test_names_that_may_be_one_dataset_are_found_joined_and_separated(tracker):
+    sync = tracker.sync
+    sync.register_flow("table:raw", "table:events")
+    sync.register_flow("table:lake.events", "table:lake.sessions")
+    (cut,) = sync.find_cuts()
+    assert (cut.written, cut.read) == ("dataset:default:events", "dataset:default:lake.events")
+    before = sync.trace_downstream("raw")
+    assert not before["complete"]
+    assert before["blind_spots"][0]["kind"] == "possible_cut"
+    assert not sync.analyze_impact("raw", "deletion")["complete"]
+    assert sync.mark_same(cut.written, cut.read).same
+    joined = sync.trace_downstream("raw")
+    assert joined["complete"]
+    assert "table:lake.sessions" in ids(joined["downstream_consumers"])
+    assert sync.find_cuts() == []
+    sync.mark_same(cut.written, cut.read, undo=True)
+    assert "table:lake.sessions" not in ids(sync.trace_downstream("raw")["downstream_consumers"])
+    assert [statement.same for statement in sync.list_same()] == [False]
+    with pytest.raises(InvalidRequestError):
+        sync.mark_same("raw", "raw")
+
+
 def test_paths_lead_from_one_to_another(pipeline):
     found = pipeline.find_lineage_paths("table:raw_customers", "model:churn_v3")
     assert found["path_count"] == 1

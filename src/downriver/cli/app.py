@@ -44,6 +44,8 @@ COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry("trace", "trace:trace", "Show what an entity feeds, or what feeds it."),
     CommandEntry("paths", "paths:paths", "Show the paths from one entity to another."),
     CommandEntry("graph", "graph:graph", "Draw or export the graph around an entity."),
+    CommandEntry("same", "same:same", "Record that two names are one dataset."),
+    CommandEntry("cuts", "same:cuts", "List names that may be one dataset."),
     CommandEntry("impact", "impact.impact:impact", "Show what a change breaks."),
     CommandEntry("gate", "impact.gate:gate", "Decide by policy whether a change may ship."),
     CommandEntry("fix", "impact.fix:fix", "Write a patch for the consumers that a change breaks."),

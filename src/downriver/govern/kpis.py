@@ -14,6 +14,7 @@ from downriver.govern.drift.limits import LatenessLimits
 from downriver.govern.drift.schedule import next_due
 from downriver.govern.drift.series import DAY
 from downriver.govern.tags import reach_of_tag
+from downriver.graph.answers.cuts import CutDetector
 from downriver.graph.answers.readers import find_readers
 from downriver.graph.index.edges import FOREVER
 from downriver.impact.labels import read_string
@@ -66,6 +67,7 @@ def measure_kpis(view: KpiInputs) -> Kpis:
     runs = _Runs(view)
     counts = view.reader.counts()
     certified = certified_paths(view.graph, view.reader, view.around)
+    cuts = CutDetector(view.graph, view.reader).every_cut()
     pii = reach_of_tag(view.graph, view.reader, PII, view.around, view.stale_days)
     return Kpis(
         at=render_time(view.now),
@@ -91,6 +93,7 @@ def measure_kpis(view: KpiInputs) -> Kpis:
         orphans=names.listed(names.datasets - flow.joined),
         unknown_downstreams=names.listed(_unknown_downstreams(view, flow) & names.datasets),
         jobs_without_inputs=names.listed(flow.unfed_jobs & names.jobs),
+        possible_cuts=_some([cut.read for cut in cuts]),
         stale_edges=flow.stale,
         blast_radius=_blast_radius(view, flow, names),
         certified=_some([path.dataset for path in certified.datasets]),

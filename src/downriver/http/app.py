@@ -20,10 +20,10 @@ from downriver.http.auth import AccessControl
 from downriver.http.mcp import McpEndpoint
 from downriver.http.openapi import render_openapi
 from downriver.http.request import AppContext, context_of, json_response
-from downriver.http.v1 import assets, flows, governance, impact, queries
+from downriver.http.v1 import assets, flows, governance, identity, impact, queries
 from downriver.impact import Fix
 from downriver.isolation import shared_workers
-from downriver.model.answers import Paths, Trace
+from downriver.model.answers import Paths, PossibleCuts, SameStatement, SameStatements, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
 from downriver.model.findings import Findings
 from downriver.model.flows import (
@@ -157,6 +157,16 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         {200: Verdict, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
         body=dict,
     ),
+    Endpoint(
+        "POST",
+        "/v1/same",
+        identity.post_same,
+        KeyRole.WRITER,
+        {201: SameStatement, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR, 503: _ERROR},
+        body=identity.SameRequest,
+    ),
+    Endpoint("GET", "/v1/same", identity.get_same, KeyRole.READER, {200: SameStatements}),
+    Endpoint("GET", "/v1/cuts", identity.get_cuts, KeyRole.READER, {200: PossibleCuts}),
     Endpoint("GET", "/v1/kpis", governance.get_kpis, KeyRole.READER, {200: Kpis}),
     Endpoint(
         "GET",

@@ -401,7 +401,8 @@ class Propagation:
             for key, result in self._affected()
             if result.basis == "table_edges" and result.outcome is not Outcome.DEPRECATED
         ]
-        return [*self._proposal.blind_spots, *stated, *unread, *weak]
+        cuts = self._world.possible_cuts([*self._deltas, *self._targets()])
+        return [*self._proposal.blind_spots, *stated, *unread, *weak, *cuts]
 
 
 def _outputs(before: ProcessResult | None, result: ProcessResult) -> dict[int, Delta]:

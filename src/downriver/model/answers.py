@@ -108,6 +108,39 @@ class BlindSpot(MappingStruct, kw_only=True):
     message: str
 
 
+class PossibleCut(MappingStruct, kw_only=True):
+    """Two datasets that may be one under two names, and the command that joins them.
+
+    A trace ends at one of them although the data goes on at the other.
+    """
+
+    written: str
+    read: str
+    difference: str
+    command: str
+
+
+class PossibleCuts(MappingStruct, kw_only=True):
+    """All possible cuts of a graph."""
+
+    cuts: list[PossibleCut]
+
+
+class SameStatement(MappingStruct, kw_only=True):
+    """A recorded statement that two names are one dataset, or that they are not."""
+
+    one: str
+    other: str
+    same: bool
+    at: str
+
+
+class SameStatements(MappingStruct, kw_only=True):
+    """The recorded statements about names, the latest for each pair."""
+
+    statements: list[SameStatement]
+
+
 class Trace(msgspec.Struct, kw_only=True):
     """A piece of the graph around `root`, and how complete it is.
 

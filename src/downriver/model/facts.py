@@ -54,6 +54,8 @@ class EdgeKind(IntEnum):
     RENAMED = 6  # dataset -> dataset: old name -> new name
     PARENT = 7  # job -> job: the first runs the second
     PRECEDES = 8  # job -> job: control flow, no data
+    SAME = 9  # dataset -> dataset: a person states that two names are one dataset
+    DIFFERENT = 10  # dataset -> dataset: a person states that they are not; the later one counts
 
 
 class FacetRole(IntEnum):

@@ -147,6 +147,7 @@ class Kpis(MappingStruct, kw_only=True):
     orphans: CountWithExamples
     unknown_downstreams: CountWithExamples  # datasets read by a job without an output
     jobs_without_inputs: CountWithExamples
+    possible_cuts: CountWithExamples  # datasets that may be one with another name
     stale_edges: Share
     blast_radius: BlastRadius
     certified: CountWithExamples

@@ -16,6 +16,7 @@ from downriver.openlineage.facets.custom import (
     render_waivers,
 )
 from downriver.openlineage.facets.description import render_description
+from downriver.openlineage.facets.identity import SAME, render_same
 from downriver.openlineage.facets.job import render_dependencies, render_job_type
 from downriver.openlineage.wire import (
     Event,
@@ -146,6 +147,11 @@ def pipeline_event(
 
 def _is_streaming(flows: Iterable[Flow]) -> bool:
     return any(flow.flow_type.lower() in _STREAMING for flow in flows)
+
+
+def same_event(dataset_id: DatasetId, other: DatasetId, at: int, *, same: bool) -> Event:
+    """Return the event that records whether two names are one dataset."""
+    return dataset_event(dataset_id, at, {SAME: render_same(other, same=same)})
 
 
 def waiver_event(

@@ -36,8 +36,10 @@ from downriver.openlineage.facets.column_lineage import (
 )
 from downriver.openlineage.facets.identity import (
     LIFECYCLE,
+    SAME,
     SYMLINKS,
     parse_previous_name,
+    parse_same,
     parse_symlinks,
 )
 from downriver.openlineage.facets.job import (
@@ -165,6 +167,11 @@ class _Folding:
             old_name = parse_previous_name(bytes(raw))
             if old_name is not None:
                 self._edge(EdgeKind.RENAMED, old_name, dataset)
+        if (raw := facets.get(SAME)) is not None and (stated := parse_same(bytes(raw))):
+            other, is_same = stated
+            # One direction for both orders of the names, so that a later statement replaces it.
+            kind = EdgeKind.SAME if is_same else EdgeKind.DIFFERENT
+            self._edge(kind, min(dataset, other), max(dataset, other))
 
     def _claims(self, dataset: DatasetId, digests: dict[str, bytes], job: JobId | None) -> None:
         """Add the sources that a dataset's own facets state; `lineage` replaces `columnLineage`."""

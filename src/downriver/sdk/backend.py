@@ -9,7 +9,13 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from downriver.impact import Fix, Policy, SourceFiles
-    from downriver.model.answers import Direction, Paths
+    from downriver.model.answers import (
+        Direction,
+        Paths,
+        PossibleCuts,
+        SameStatement,
+        SameStatements,
+    )
     from downriver.model.flows import (
         ColumnDerivation,
         EntityDetails,
@@ -65,6 +71,15 @@ class Backend(Protocol):
 
     def suggest_fix(self, request: ImpactRequest, code: SourceFiles | None) -> Fix:
         """Write the patch for a change to the given files, or to the backend's own repository."""
+
+    def state_same(self, one: str, other: str, *, same: bool) -> SameStatement:
+        """Record whether two names are one dataset."""
+
+    def same_statements(self) -> SameStatements:
+        """Return the recorded statements about names."""
+
+    def possible_cuts(self) -> PossibleCuts:
+        """Return the pairs of datasets that may be one dataset under two names."""
 
     def kpis(self) -> Kpis:
         """Return the KPIs of the whole graph."""

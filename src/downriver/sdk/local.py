@@ -11,7 +11,13 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from downriver.impact import Fix, Policy, SourceFiles
-    from downriver.model.answers import Direction, Paths
+    from downriver.model.answers import (
+        Direction,
+        Paths,
+        PossibleCuts,
+        SameStatement,
+        SameStatements,
+    )
     from downriver.model.flows import (
         ColumnDerivation,
         EntityDetails,
@@ -82,6 +88,18 @@ class LocalLineage:
     def suggest_fix(self, request: ImpactRequest, code: SourceFiles | None) -> Fix:
         """Write the patch for a change to the given files, or to the repository of the store."""
         return self.lineage.impact.suggest_fix(request, code)
+
+    def state_same(self, one: str, other: str, *, same: bool) -> SameStatement:
+        """Record whether two names are one dataset."""
+        return self.lineage.identity.state_same(one, other, same=same)
+
+    def same_statements(self) -> SameStatements:
+        """Return the recorded statements about names."""
+        return self.lineage.identity.statements()
+
+    def possible_cuts(self) -> PossibleCuts:
+        """Return the pairs of datasets that may be one dataset under two names."""
+        return self.lineage.identity.possible_cuts()
 
     def kpis(self) -> Kpis:
         """Return the KPIs of the whole graph."""

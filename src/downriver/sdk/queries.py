@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from downriver.impact import Fix
-    from downriver.model.answers import BlindSpot
+    from downriver.model.answers import BlindSpot, PossibleCut, SameStatement
     from downriver.model.flows import (
         ColumnDerivation,
         EntityDetails,
@@ -141,6 +141,14 @@ class TrackerQueries(ABC):
             changes=_copy_changes(changes),
         )
         return self.backend.suggest_fix(request, None if root is None else SourceFolder(Path(root)))
+
+    def find_cuts(self) -> list[PossibleCut]:
+        """Return the pairs of datasets that may be one dataset under two names."""
+        return self.backend.possible_cuts().cuts
+
+    def list_same(self) -> list[SameStatement]:
+        """Return what is recorded about pairs of names: the latest statement about each."""
+        return self.backend.same_statements().statements
 
     def kpis(self) -> Kpis:
         """Return the KPIs of the whole graph: coverage, blast radius, failures and more."""

@@ -14,7 +14,7 @@ from downriver.capture.dataset_names import new_node
 from downriver.capture.emit import HttpSender
 from downriver.fork_safety import renew_in_child
 from downriver.impact import Fix, find_yaml_mentions
-from downriver.model.answers import Paths
+from downriver.model.answers import Paths, PossibleCuts, SameStatement, SameStatements
 from downriver.model.flows import (
     ColumnDerivation,
     EntityDetails,
@@ -157,6 +157,19 @@ class RemoteLineage:
             if not present:
                 return fix
             files.update(present)
+
+    def state_same(self, one: str, other: str, *, same: bool) -> SameStatement:
+        """Record whether two names are one dataset."""
+        body = {"one": one, "other": other, "same": same}
+        return self._server.post("/v1/same", body, SameStatement)
+
+    def same_statements(self) -> SameStatements:
+        """Return the recorded statements about names."""
+        return self._server.get("/v1/same", {}, SameStatements)
+
+    def possible_cuts(self) -> PossibleCuts:
+        """Return the pairs of datasets that may be one dataset under two names."""
+        return self._server.get("/v1/cuts", {}, PossibleCuts)
 
     def kpis(self) -> Kpis:
         """Return the KPIs of the whole graph."""

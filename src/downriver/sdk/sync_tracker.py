@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from downriver.capture.emit import Spool
     from downriver.capture.functions import ColumnLineage
+    from downriver.model.answers import SameStatement
     from downriver.model.flows import (
         RegisteredFlow,
         RegisteredPipeline,
@@ -165,6 +166,10 @@ class SyncTracker(TrackerQueries):
         described = transformation or ""
         capture = self.backend.capture_sql(text, dialect=dialect, description=described, ran=True)
         return sql_flows(capture, described)
+
+    def mark_same(self, dataset: str, other: str, *, undo: bool = False) -> SameStatement:
+        """Record that two names are one dataset, or with `undo` that they are different."""
+        return self.backend.state_same(dataset, other, same=not undo)
 
     def close(self) -> None:
         """Send remaining events, and release the store or the connection."""

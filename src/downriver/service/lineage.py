@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from downriver.service.export import ExportApi
     from downriver.service.flows import FlowApi
     from downriver.service.govern import GovernApi
+    from downriver.service.identity import IdentityApi
     from downriver.service.impact import ImpactApi
     from downriver.service.trace import TraceApi
     from downriver.store import Receipt, Store
@@ -109,6 +110,13 @@ class Lineage:
         from downriver.service.entities import EntityApi
 
         return EntityApi(self.session)
+
+    @cached_property
+    def identity(self) -> IdentityApi:
+        """Names that are one dataset, and names that may be."""
+        from downriver.service.identity import IdentityApi
+
+        return IdentityApi(self.session)
 
     @cached_property
     def impact(self) -> ImpactApi:

@@ -272,3 +272,20 @@ def test_an_invalid_setting_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("trace", "--help"), ("audit",)])
 def test_help_is_there(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert "Usage:" in (shown := downriver(*arguments, cwd=tmp_path)).stdout + shown.stderr
+
+
+def test_two_names_are_joined_listed_and_separated(tmp_path: Path) -> None:
+    (tmp_path / "write.sql").write_text("create table orders_clean as select id from raw")
+    (tmp_path / "read.sql").write_text("create table daily as select id from lake.orders_clean")
+    for name in ("write.sql", "read.sql"):
+        assert downriver("capture", "sql", name, cwd=tmp_path).returncode == 0
+    assert "1 possible cuts" in downriver("cuts", cwd=tmp_path).stdout
+    (cut,) = json.loads(downriver("cuts", "--json", cwd=tmp_path).stdout)["cuts"]
+    command = cut["command"].split()[1:]
+    assert "are one dataset" in downriver(*command, cwd=tmp_path).stdout
+    assert "0 possible cuts" in downriver("cuts", cwd=tmp_path).stdout
+    assert "daily" in downriver("trace", "raw", cwd=tmp_path).stdout
+    assert "are different datasets" in downriver(*command, "--undo", cwd=tmp_path).stdout
+    assert "daily" not in downriver("trace", "raw", cwd=tmp_path).stdout
+    assert "is different from" in downriver("same", "--list", cwd=tmp_path).stdout
+    assert downriver("same", "raw", cwd=tmp_path).returncode != 0

@@ -110,6 +110,9 @@ dataset_facets = some_of(
     lineage=lineages | DELETED,
     symlinks=symlinks | DELETED,
     lifecycleStateChange=renames,
+    downriver_same=st.builds(
+        lambda other, same: {"other": other, "same": same}, datasets_named, st.booleans()
+    ),
     tags=st.builds(lambda n: {"n": n}, st.integers(0, 2)) | DELETED,
 )
 run_facets = some_of(

@@ -29,6 +29,7 @@ _LISTS = (
     ("orphans", "orphans"),
     ("unknown downstreams", "unknown_downstreams"),
     ("jobs without inputs", "jobs_without_inputs"),
+    ("possible cuts", "possible_cuts"),
     ("failing jobs", "failing_jobs"),
     ("late jobs", "late_jobs"),
     ("certified datasets", "certified"),

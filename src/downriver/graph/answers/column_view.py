@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from downriver.graph.answers.cuts import CutDetector
 from downriver.graph.answers.view import (
     BLIND_SPOTS_SHOWN,
     WalkedEdges,
@@ -67,6 +68,7 @@ class ColumnView:
     def __init__(
         self, index: GraphSnapshot, reader: CatalogReader, column: int, question: Question
     ) -> None:
+        self._index = index
         self._graph = index.nodes
         self._columns = index.columns
         self._reader = reader
@@ -206,7 +208,15 @@ class ColumnView:
         return set()
 
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
-        """List the jobs that read these datasets but have no known column lineage."""
+        """List possible cuts, and the jobs that read these datasets without column lineage."""
+        datasets = self._graph.identities.canonicals(np.unique(self._columns.dataset[reached]))
+        cuts = CutDetector(self._index, self._reader)
+        return [
+            *cuts.blind_spots(datasets, downstream=downstream),
+            *self._without_columns(reached, downstream=downstream),
+        ]
+
+    def _without_columns(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
         walk = NodeWalk(self._graph, downstream=downstream, as_of=self._question.as_of)
         fillings = walk.fillings(np.unique(self._columns.dataset[reached]))
         jobs, filled = self._graph.jobs(fillings), self._graph.flow.ends.target[fillings]

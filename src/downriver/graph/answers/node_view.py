@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from downriver.graph.answers.cuts import CutDetector
 from downriver.graph.answers.readers import find_readers
 from downriver.graph.answers.view import (
     is_stale,
@@ -42,6 +43,7 @@ class NodeView:
     def __init__(
         self, index: GraphSnapshot, reader: CatalogReader, node: int, question: Question
     ) -> None:
+        self._index = index
         self._graph = index.nodes
         self._reader = reader
         self._question = question
@@ -128,7 +130,11 @@ class NodeView:
 
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
         """List the blind spots that jobs report, and the jobs whose inputs are unknown."""
-        stated = [*self._unfollowed(), *reported_blind_spots(self._reader, reached.tolist())]
+        stated = [
+            *self._unfollowed(),
+            *reported_blind_spots(self._reader, reached.tolist()),
+            *CutDetector(self._index, self._reader).blind_spots(reached, downstream=downstream),
+        ]
         return stated if downstream else [*stated, *self._unfed(reached)]
 
     def _unfollowed(self) -> list[BlindSpot]:

@@ -1,10 +1,12 @@
-"""Several names, one dataset: symlinks and renames join dataset ids into one node.
+"""Several names, one dataset: what joins dataset ids into one node.
 
-Computed from the facts alone, so the order in which the names arrive does not matter.
+Symlinks, renames, statements of people, and names that certainly are spellings of one name. The
+result depends on the facts alone, not on the order in which the names arrive.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ from downriver.graph.index.vectors import SMALLEST_FOLD, Flags, Ints, Longs, Tim
 from downriver.model.facts import EdgeKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from downriver.model.ids import NodeId
     from downriver.store import CatalogReader
@@ -27,16 +29,32 @@ class DisplayName(NamedTuple):
     aliases: tuple[NodeId, ...]
 
 
+class Statement(NamedTuple):
+    """A person's latest statement about two names, and when it was made."""
+
+    one: int
+    other: int
+    same: bool
+    at: int
+
+
 class Identities:
     """Which node ids are one node. The smallest id of a group stands for it in the graph.
 
     Immutable: loading more names returns a new object.
     """
 
-    def __init__(self, names: Edges, facet_at: Times, rings: _Rings) -> None:
-        self._names = names  # ALIAS and RENAMED
+    def __init__(
+        self,
+        names: Edges,
+        facet_at: Times,
+        rings: _Rings,
+        spelled_alike: Mapping[int, int] | None = None,
+    ) -> None:
+        self._names = names  # ALIAS, RENAMED, SAME and DIFFERENT
         self._facet_at = facet_at  # by dataset: the time of its last symlinks facet
         self._rings = rings
+        self._spelled_alike = spelled_alike or {}  # id -> an id that certainly is the same dataset
 
     @classmethod
     def empty(cls, smallest_fold: int = SMALLEST_FOLD) -> Identities:
@@ -46,7 +64,7 @@ class Identities:
 
     def __bool__(self) -> bool:
         """Return whether any node has several names."""
-        return len(self._names) > 0
+        return len(self._names) > 0 or len(self._spelled_alike) > 0
 
     def arrays(self) -> tuple[Ints, Ints]:
         """Return the smallest and the next id of each node's group; 0 where it has one name."""
@@ -103,12 +121,60 @@ class Identities:
         sources = np.unique(table["source"]).astype(np.int32)
         before = self._joining(sources)
         names = self._names.merged(table)[0].indexed()
-        now = Identities(names, self._latest_facets(table), self._rings)
+        now = Identities(names, self._latest_facets(table), self._rings, self._spelled_alike)
         after = now._joining(sources)
         parted, joined = np.setdiff1d(before, after), np.setdiff1d(after, before)
         if len(parted) or len(joined):
-            now._rings = now._joined_again(parted, joined)
+            ends = (end for edge in parted.tolist() for end in now._ends(edge))
+            now._rings = now._joined_again(ends, map(now._ends, joined.tolist()))
         return now
+
+    def spelled_alike(self, certain: Mapping[int, int]) -> Identities:
+        """Return identities in which each id of `certain` is the same dataset as its value."""
+        allowed = self._without_different(certain)
+        if allowed == self._spelled_alike:
+            return self
+        old, new = self._spelled_alike.items(), allowed.items()
+        now = Identities(self._names, self._facet_at, self._rings, allowed)
+        now._rings = now._joined_again((end for pair in old - new for end in pair), new - old)
+        return now
+
+    def statements(self) -> list[Statement]:
+        """Return what people state about pairs of names: for each pair the latest statement."""
+        names, latest = self._names, dict[tuple[int, int], Statement]()
+        kinds = names.kind.values
+        edges = np.flatnonzero((kinds == EdgeKind.SAME) | (kinds == EdgeKind.DIFFERENT))
+        for edge, at in zip(edges.tolist(), names.last_at.of(edges).tolist(), strict=True):
+            pair = self._ends(edge)
+            statement = Statement(*pair, same=bool(names.kind[edge] == EdgeKind.SAME), at=at)
+            known = latest.get(pair)
+            if known is None or (at, not statement.same) > (known.at, not known.same):
+                latest[pair] = statement
+        return list(latest.values())
+
+    def differ(self, one: int, other: int) -> bool:
+        """Return whether a person stated that two datasets, under any of their names, differ."""
+        groups = set(self.group(one)), set(self.group(other))
+        return any(
+            {a, b} & groups[0] and {a, b} & groups[1] and not same
+            for a, b, same, _ in self.statements()
+        )
+
+    def _without_different(self, certain: Mapping[int, int]) -> Mapping[int, int]:
+        """Leave out the pairs that a person stated to be different."""
+        apart = {frozenset(pair) for *pair, same, _ in self.statements() if not same}
+        if not apart:
+            return certain
+        named = frozenset().union(*apart)
+        allowed, groups = dict(certain), defaultdict[int, list[int]](list)
+        for node in sorted(certain):
+            group = groups[certain[node]] or [certain[node]]
+            if node in named and any({node, other} in apart for other in group):
+                del allowed[node]
+            else:
+                group.append(node)
+            groups[certain[node]] = group
+        return allowed
 
     def _latest_facets(self, table: Table) -> Times:
         alias = table[table["kind"] == EdgeKind.ALIAS]
@@ -130,19 +196,30 @@ class Identities:
         names = self._names
         edges = names.ends.leaving.of(sources)
         source, target = names.ends.source[edges], names.ends.target[edges]
-        alias = names.kind[edges] == EdgeKind.ALIAS
-        current = ~alias
+        kind = names.kind[edges]
+        alias = kind == EdgeKind.ALIAS
+        current = ~alias & (kind != EdgeKind.DIFFERENT)
         current[alias] = names.last_at.of(edges[alias]) == self._facet_at.of(source[alias])
+        if EdgeKind.SAME in kind:
+            stated = {(one, other) for one, other, same, _ in self.statements() if same}
+            for at in np.flatnonzero(kind == EdgeKind.SAME):
+                current[at] = (int(source[at]), int(target[at])) in stated
         joining: Ints = edges[current & (source != target)]
         return joining
 
-    def _joined_again(self, parted: Ints, joined: Ints) -> _Rings:
-        ends = self._names.ends
-        size = max(ends.source.values.max(initial=0), ends.target.values.max(initial=0)) + 1
-        rings = self._rings.copy(int(size))
-        members = rings.part(end for edge in parted.tolist() for end in self._ends(edge))
-        for edge in np.union1d(joined, self._joining(members)).tolist():
-            rings.join(*self._ends(edge))
+    def _joined_again(self, parted: Iterable[int], joined: Iterable[tuple[int, int]]) -> _Rings:
+        """Dissolve the groups of `parted` and join what still belongs together, and `joined`."""
+        ends, alike, joined = self._names.ends, self._spelled_alike, list(joined)
+        size = max(
+            ends.source.values.max(initial=0),
+            ends.target.values.max(initial=0),
+            max((max(pair) for pair in joined), default=0),
+        )
+        rings = self._rings.copy(int(size) + 1)
+        members = rings.part(parted)
+        again = [(node, alike[node]) for node in members.tolist() if node in alike]
+        for pair in (*map(self._ends, self._joining(members).tolist()), *again, *joined):
+            rings.join(*pair)
         return rings
 
     def _ends(self, edge: int) -> tuple[int, int]:

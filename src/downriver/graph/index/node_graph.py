@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from downriver.graph.index.edges import EDGE_COLUMNS, Edges, Table, tables
 from downriver.graph.index.identities import Identities
+from downriver.graph.index.name_index import NameIndex
 from downriver.graph.index.sorted_keys import SortedKeys, pairs
 from downriver.graph.index.vectors import SMALLEST_FOLD, Flags, Ints, Longs, Times
 from downriver.model.facts import EdgeKind
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from downriver.store import CatalogReader
 
 _FLOW = (int(EdgeKind.READS), int(EdgeKind.WRITES), int(EdgeKind.DERIVES))
-_NAMING = (int(EdgeKind.ALIAS), int(EdgeKind.RENAMED))
+_NAMING = tuple(
+    int(kind) for kind in (EdgeKind.ALIAS, EdgeKind.RENAMED, EdgeKind.SAME, EdgeKind.DIFFERENT)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class NodeGraph:
 
     flow: Edges
     identities: Identities
+    names: NameIndex
     explicit_edges: Edges
     explicit_by_pair: SortedKeys  # (job, dataset) -> number of an explicit edge
     job_seen: Times
@@ -37,6 +41,7 @@ class NodeGraph:
         return cls(
             flow=Edges.empty(smallest_fold),
             identities=Identities.empty(smallest_fold),
+            names=NameIndex.empty(smallest_fold),
             explicit_edges=Edges.empty(smallest_fold),
             explicit_by_pair=SortedKeys(smallest_fold),
             job_seen=Times.empty(),
@@ -57,13 +62,30 @@ class NodeGraph:
         graph = self
         for table in tables(reader.changes.edges(changed_after), EDGE_COLUMNS):
             graph = graph._merged(table)
-        return replace(
+        graph = replace(
             graph,
             flow=graph.flow.indexed(),
+            names=graph.names.loaded(reader),
             explicit_edges=graph.explicit_edges.indexed(),
             explicit_by_pair=graph.explicit_by_pair.indexed(),
             job_seen=graph.job_seen.settled(),
         )
+        certain = {**graph._contained(), **graph.names.twins}
+        return replace(graph, identities=graph.identities.spelled_alike(certain))
+
+    def _contained(self) -> dict[int, int]:
+        """Return the files that are only written, each with its folder, which is only read."""
+        pairs = list(self.names.containments)
+        if not pairs:
+            return {}
+        files, folders = np.array(pairs, np.int32).T
+        ends = self.flow.ends
+        is_read = ends.source[ends.leaving.of(np.concatenate([files, folders]))]
+        is_written = ends.target[ends.entering.of(np.concatenate([files, folders]))]
+        filled = np.isin(files, is_written) & ~np.isin(files, is_read)
+        used = np.isin(folders, is_read) & ~np.isin(folders, is_written)
+        certain = filled & used
+        return dict(zip(files[certain].tolist(), folders[certain].tolist(), strict=True))
 
     def _merged(self, table: Table) -> NodeGraph:
         kind = table["kind"]
@@ -71,7 +93,8 @@ class NodeGraph:
         flow = table[np.isin(kind, _FLOW)]
         explicit, added = self.explicit_edges.merged(table[kind == EdgeKind.EXPLICIT])
         numbers = np.arange(len(self.explicit_edges), len(explicit))
-        return NodeGraph(
+        return replace(
+            self,
             flow=self.flow.merged(flow)[0],
             identities=self.identities.loaded(table[np.isin(kind, _NAMING)]),
             explicit_edges=explicit,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from typing_extensions import assert_never
 
+from downriver.graph.answers.cuts import CutDetector
 from downriver.impact.labels import read_job_type, read_string
 from downriver.impact.simulate.bound_script import BoundScript
 from downriver.impact.simulate.column_edges import load_column_edges
@@ -22,6 +23,8 @@ from downriver.openlineage.facets.schema import schema_columns
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from downriver.graph import GraphSnapshot
     from downriver.impact.simulate.job_script import ScriptCache
     from downriver.impact.simulate.process import JobColumnEdge, Process, ProcessKey
@@ -167,6 +170,12 @@ class SimulationCatalog:
         """Return the number of a dataset, None when it is unknown."""
         number = self._read.nodes.find(dataset)
         return None if number is None else self.canonical(number)
+
+    def possible_cuts(self, nodes: Iterable[int]) -> list[BlindSpot]:
+        """Return where data may go on from these datasets under another name."""
+        datasets = np.unique(np.array(list(nodes), np.int32))
+        cuts = CutDetector(self._graph, self._read)
+        return cuts.blind_spots(datasets, downstream=True)
 
     # Who reads and writes
 

@@ -47,16 +47,33 @@ class EdgeArrays(NamedTuple):
 def alias_representatives(size: int, links: EdgeArrays) -> Ints:
     """Return for each node the representative of all its aliases.
 
-    Only aliases in the latest symlinks facet of a dataset are used.
+    Only aliases in the latest symlinks facet of a dataset are used, and of the statements about
+    two names only the latest.
     """
     alias = links.only(EdgeKind.ALIAS)
     latest = np.full(size, np.iinfo(np.int64).min)
     np.maximum.at(latest, alias.source, alias.last_at)
     current = alias.last_at == latest[alias.source]
     renamed = links.only(EdgeKind.RENAMED)
-    source = np.concatenate([alias.source[current], renamed.source])
-    target = np.concatenate([alias.target[current], renamed.target])
+    same = _stated_same(size, links)
+    source = np.concatenate([alias.source[current], renamed.source, same.source])
+    target = np.concatenate([alias.target[current], renamed.target, same.target])
     return weak_components(size, source, target)
+
+
+def _stated_same(size: int, links: EdgeArrays) -> EdgeArrays:
+    """Return the statements that two names are one dataset, without those taken back later."""
+    same, different = links.only(EdgeKind.SAME), links.only(EdgeKind.DIFFERENT)
+    taken_back = dict(
+        zip(
+            (different.source * size + different.target).tolist(),
+            different.last_at.tolist(),
+            strict=True,
+        )
+    )
+    pairs = (same.source * size + same.target).tolist()
+    valid = [at > taken_back.get(pair, -1) for pair, at in zip(pairs, same.last_at, strict=True)]
+    return EdgeArrays(*(column[np.array(valid, np.bool_)] for column in same))
 
 
 def node_flow_graphs(size: int, is_job: Flags, links: EdgeArrays) -> tuple[FlowGraph, FlowGraph]:

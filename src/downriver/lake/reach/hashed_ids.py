@@ -48,7 +48,8 @@ def edge_ids(edges: DataFrame) -> DataFrame:
         "source": f.xxhash64(_node_kind(from_job), "source_namespace", "source_name"),
         "target": f.xxhash64(_node_kind(to_job), "target_namespace", "target_name"),
     }
-    wanted = [int(kind) for kind in EdgeKind if kind <= EdgeKind.RENAMED]
+    job_order = (EdgeKind.PARENT, EdgeKind.PRECEDES)
+    wanted = [int(kind) for kind in EdgeKind if kind not in job_order]
     return EDGE_IDS.select(edges.where(f.col("kind").isin(*wanted)).withColumns(ends))
 
 

@@ -24,6 +24,7 @@ LIFECYCLE = "lifecycleStateChange"
 DATA_SOURCE = "dataSource"
 STORAGE = "storage"
 DATASET_TYPE = "datasetType"
+SAME = "downriver_same"
 
 
 class SymlinksFacet(msgspec.Struct):
@@ -37,6 +38,13 @@ class LifecycleFacet(msgspec.Struct):
 
     lifecycleStateChange: str = ""  # noqa: N815
     previousIdentifier: Identifier | None = None  # noqa: N815
+
+
+class SameFacet(msgspec.Struct):
+    """A person's statement that another name is the same dataset, or that it is not."""
+
+    other: Identifier | None = None
+    same: bool = True
 
 
 def parse_symlinks(body: bytes) -> list[DatasetId]:
@@ -58,6 +66,20 @@ def render_symlinks(names: Iterable[DatasetId], kind: str = "TABLE") -> msgspec.
     """Return the facet that lists other names of a dataset."""
     identifiers = [identifier(name, kind) for name in names]
     return render_facet("SymlinksDatasetFacet", "1-0-1", identifiers=identifiers)
+
+
+def parse_same(body: bytes) -> tuple[DatasetId, bool] | None:
+    """Return another name of a dataset and whether it is the same; None if it names nothing."""
+    statement = parse_facet(body, SameFacet)
+    other = statement.other
+    if other is None or not other.name:
+        return None
+    return dataset_id(other.namespace, other.name), statement.same
+
+
+def render_same(other: DatasetId, *, same: bool) -> msgspec.Raw:
+    """Return the facet that states whether another name is the same dataset."""
+    return render_facet("DownriverSame", "1-0-0", other=identifier(other), same=same)
 
 
 def render_lifecycle(change: str, previous: DatasetId | None = None) -> msgspec.Raw:

@@ -28,6 +28,11 @@ class ChangeFeed:
         sql = "SELECT id, kind, source, target, via, first_at, last_at FROM edges"
         return self._touched("edges", sql, changed_after)
 
+    def datasets(self, after: int) -> Iterator[Row]:
+        """Yield (id, namespace, name) of the datasets whose id is above `after`, by id."""
+        sql = "SELECT id, namespace, name FROM nodes WHERE kind = 0 AND id > ? ORDER BY id"
+        return self._queries.scan(sql, (after,))
+
     def claims(self, changed_after: int) -> Iterator[Row]:
         """Yield (id, job, dataset, first_at, last_at), changed after a log entry."""
         sql = "SELECT id, job, dataset, first_at, last_at FROM claims"

@@ -87,6 +87,16 @@ class NodeQueries:
         )
         return {row[0]: read_node(*row[1:]) for row in rows}
 
+    def namesakes(self, datasets: Iterable[int]) -> list[tuple[int, int]]:
+        """Return these datasets, each with every other one whose name has the same last part."""
+        rows = rows_by_id(
+            self._queries,
+            "SELECT a.id, b.id FROM nodes a JOIN nodes b ON b.short = a.short AND b.kind = 0"
+            " WHERE b.id <> a.id AND a.kind = 0 AND a.id IN",
+            datasets,
+        )
+        return [(one, other) for one, other in rows]
+
     def search(
         self, words: Sequence[str], limit: int, offset: int
     ) -> tuple[dict[int, NodeId], int]:
