@@ -145,6 +145,32 @@ def test_a_template_that_repeats_a_name_is_left_to_people(repo: Repository) -> N
     assert fix.to_decide[0].reason == "the place to edit in its file is ambiguous"
 
 
+@pytest.mark.parametrize(
+    "call", ["{{ cents('a') }}", "{{ dbt_utils.safe_divide('a', 2) }}", '{{ cents("a") }}']
+)
+def test_the_argument_of_a_macro_is_renamed(repo: Repository, call: str) -> None:
+    repo.sql("m.sql", f"select id, {call} as x from t\n", capture="create table o as select id, "
+             "a * 100 + a as x from t")  # fmt: skip
+    fix = repo.fix(RENAME)
+    repo.apply(fix)
+    assert repo.read("m.sql") == f"select id, {call} as x from t\n".replace("a'", "b'").replace(
+        'a"', 'b"'
+    )
+
+
+def test_an_empty_patch_is_an_error_with_its_reason(tmp_path: Path) -> None:
+    with Lineage.open(str(tmp_path / ".downriver")) as lineage:
+        estate = Estate(lineage)
+        estate.table("t", {"id": "int", "a": "int", "unused": "int"})
+        estate.sql("m", "create table o as select a from t\n", path="gone.sql")
+    done = downriver("fix", "t.a", "--rename-to", "b", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no patch: not found below --root: gone.sql" in done.stderr
+    done = downriver("fix", "t.unused", "--rename-to", "b", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "no patch: no consumer is affected" in done.stderr
+
+
 def test_using_is_left_to_people(repo: Repository) -> None:
     repo.estate.table("u", {"a": "int", "x": "int"})
     repo.sql("m.sql", "create table o as select x from t join u using (a)\n")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from downriver.impact import Fix
 
 _PLACES_SHOWN = 20
+_EXIT_EMPTY = 1
 
 
 def fix(
@@ -49,7 +50,8 @@ def fix(
 ) -> None:
     """Write a patch for the consumers that a change breaks.
 
-    Places that a person must decide about are listed on standard error.
+    Places that a person must decide about are listed on standard error. Exit code 1: the patch is
+    empty, and standard error tells why.
     """
     options = ChangeOptions(
         columns=tuple(columns or ()),
@@ -69,6 +71,20 @@ def fix(
     _tell(found)
     for step in found.plan if plan else ():
         err.print(f"  [bold]·[/] {escape(step)}")
+    if not found.patches:
+        err.print(f"[red]no patch[/]: {escape(_why_empty(found))}")
+        raise typer.Exit(_EXIT_EMPTY)
+
+
+def _why_empty(found: Fix) -> str:
+    """Return why a patch is empty."""
+    if found.absent:
+        return f"not found below --root: {', '.join(found.absent[:_PLACES_SHOWN])}"
+    if found.to_decide:
+        return "the places above need a decision"
+    if found.remaining:
+        return f"the code of {', '.join(found.remaining[:_PLACES_SHOWN])} is not known"
+    return "no consumer is affected"
 
 
 def _tell(found: Fix) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
-import yaml
 from sqlglot import exp
 
+from downriver.impact.fix.text_edits import TextEdit
 from downriver.impact.simulate.bound_script import identifier_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from downriver.impact.simulate.job_script import JobScript
@@ -91,34 +90,6 @@ _QUOTES = {'"': '"', "`": "`", "[": "]"}
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*\Z")
 
 
-class TextEdit(NamedTuple):
-    """A stretch of text and what comes in its place."""
-
-    start: int
-    end: int
-    text: str
-
-
-def apply_edits(text: str, edits: Iterable[TextEdit]) -> str:
-    """Return text with stretches replaced, each once."""
-    for edit in sorted(set(edits), reverse=True):
-        text = text[: edit.start] + edit.text + text[edit.end :]
-    return text
-
-
-def unified_diff(path: str, before: str, after: str) -> str:
-    """Return a patch that `git apply` takes."""
-    lines = difflib.unified_diff(
-        before.splitlines(keepends=True),
-        after.splitlines(keepends=True),
-        f"a/{path}",
-        f"b/{path}",
-    )
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
-    )
-
-
 def rename_edits(script: JobScript, node: exp.Expression, new: str) -> Iterator[TextEdit]:
     """Yield the edits that make a reference name another column, and keep its output's name."""
     name = identifier_of(node)
@@ -128,7 +99,8 @@ def rename_edits(script: JobScript, node: exp.Expression, new: str) -> Iterator[
     written = script.sql[place.start : place.end]
     yield TextEdit(place.start, place.end, _spelled(written, new))
     if _is_select_item(node):
-        yield TextEdit(place.end, place.end, f" as {written}")
+        end = _end_of_call(script.sql, place.end) or place.end
+        yield TextEdit(end, end, f" as {written}")
 
 
 def cast_edits(script: JobScript, node: exp.Expression, kind: str) -> Iterator[TextEdit]:
@@ -175,53 +147,19 @@ def _in_template(template: str, rendered: str, written: str, start: int) -> Text
     pattern = re.compile(rf"(?<![\w$]){re.escape(written)}(?![\w$])")
     places = [match.start() for match in pattern.finditer(template)]
     before = [match.start() for match in pattern.finditer(rendered)]
+    if len(places) == 1 and _end_of_call(template, places[0]):
+        return TextEdit(places[0], places[0] + len(written), "")  # the argument of a macro
     if len(places) != len(before) or start not in before:
         return None  # the template repeats or computes it: the place is ambiguous
     at = places[before.index(start)]
     return TextEdit(at, at + len(written), "")
 
 
-def patch_yaml(text: str, table: str, old: str, new: str) -> str:
-    """Return a YAML file in which a column of one model or source is renamed."""
-    try:
-        documents = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
-    except yaml.YAMLError:
-        return text  # with Jinja in it, or broken: not ours to touch
-    edits = [e for document in documents for e in _columns(document, table, old, new)]
-    return apply_edits(text, edits)
-
-
-def _columns(node: yaml.Node | None, table: str, old: str, new: str) -> Iterator[TextEdit]:
-    if isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            yield from _columns(item, table, old, new)
-    if not isinstance(node, yaml.MappingNode):
-        return
-    entries = {key.value: value for key, value in node.value if isinstance(key, yaml.ScalarNode)}
-    name = entries.get("name")
-    columns = entries.get("columns")
-    mine = isinstance(name, yaml.ScalarNode) and name.value.casefold() == table.casefold()
-    if mine and isinstance(columns, yaml.SequenceNode):
-        for column in columns.value:
-            yield from _name_of(column, old, new)
-        return
-    for value in entries.values():
-        yield from _columns(value, table, old, new)
-
-
-def _name_of(column: yaml.Node, old: str, new: str) -> Iterator[TextEdit]:
-    if not isinstance(column, yaml.MappingNode):
-        return
-    for key, value in column.value:
-        if (
-            isinstance(key, yaml.ScalarNode)
-            and key.value == "name"
-            and isinstance(value, yaml.ScalarNode)
-            and value.value.casefold() == old.casefold()
-        ):
-            quote = value.style or ""
-            start, end = value.start_mark.index, value.end_mark.index
-            yield TextEdit(start, end, f"{quote}{new}{quote}")
+def _end_of_call(template: str, at: int) -> int:
+    """Return where the `{{ … }}` around a place ends, 0 where there is none."""
+    opened, closed = template.rfind("{{", 0, at), template.rfind("}}", 0, at)
+    end = template.find("}}", at)
+    return end + 2 if opened > closed and end >= 0 else 0
 
 
 def patch_python(text: str, old: str, new: str, lines: Sequence[int]) -> str:

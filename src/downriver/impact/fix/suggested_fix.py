@@ -8,26 +8,22 @@ import msgspec
 from sqlglot import exp
 
 from downriver.impact.changes.file_edits import ScriptEdit
-from downriver.impact.fix.source_files import (
-    apply_edits,
-    cast_edits,
-    patch_python,
-    patch_yaml,
-    rename_edits,
-    unified_diff,
-)
+from downriver.impact.fix.source_files import cast_edits, patch_python, rename_edits
+from downriver.impact.fix.text_edits import apply_edits, unified_diff
+from downriver.impact.fix.yaml_edits import list_mentions, patch_yaml
 from downriver.impact.propagate import Propagation, propagate_changes
 from downriver.impact.simulate.bound_script import BoundScript, BoundTables
 from downriver.impact.simulate.delta import Delta, DeltaKind, initial_deltas
 from downriver.impact.simulate.job_script import JobScript
 from downriver.model.answers import MappingStruct
-from downriver.model.changes import ColumnRename
+from downriver.model.changes import ColumnDrop, ColumnRename
 from downriver.model.verdicts import EffectSeverity, Impact, Outcome, Reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from downriver.impact.fix.source_files import SourceFiles, TextEdit
+    from downriver.impact.fix.source_files import SourceFiles
+    from downriver.impact.fix.text_edits import TextEdit
     from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.delta import ResolvedChange
     from downriver.impact.simulate.process import Job, JobKey
@@ -287,7 +283,34 @@ class _Fixing:
 
     # What people decide
 
+    def _yaml_steps(self) -> Iterator[ManualStep]:
+        """List the lines of YAML that name a renamed or dropped column and are not patched."""
+        for change in self._changes:
+            if not isinstance(change.change, ColumnRename | ColumnDrop):
+                continue
+            table = self._world.dataset(change.node).id.name
+            short = table.rpartition(".")[2]
+            renamed = isinstance(change.change, ColumnRename)
+            for path in self._code.list_yaml():
+                text = self._code.read(path) or ""
+                for mention in list_mentions(text, short, change.change.column, patched=renamed):
+                    yield ManualStep(
+                        consumer=path,
+                        reason=f"names {change.change.column} of {table}",
+                        reference=Reference(
+                            dataset=table,
+                            column=change.change.column,
+                            path=path,
+                            line=mention.line,
+                            text=mention.text,
+                        ),
+                    )
+
     def _to_decide(self, after: Impact) -> Iterator[ManualStep]:
+        yield from self._consumer_steps(after)
+        yield from self._yaml_steps()
+
+    def _consumer_steps(self, after: Impact) -> Iterator[ManualStep]:
         for effect in after.effects:
             if (
                 effect.severity is not EffectSeverity.BREAKING
