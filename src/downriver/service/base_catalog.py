@@ -141,9 +141,13 @@ class OwnCode:
         files = list(repository.files())
         for path in files:
             self._files.setdefault(PurePosixPath(path).name, []).append(path)
-        projects = repository.once("dbt", files, lambda: find_projects(repository, files))
+        projects = find_projects(repository, files)
         self._projects |= {project.name for project in projects if project.name}
-        self._models |= {name.casefold() for project in projects for name in project.models}
+        self._models |= {
+            short_name(model.table).casefold()
+            for project in projects
+            for model in project.models.values()
+        }
 
     def has(self, number: int) -> bool:
         """Tell whether a job of the store is code of this repository."""

@@ -14,6 +14,27 @@ if TYPE_CHECKING:
 _REF = re.compile(r"\bref\(\s*(?:['\"][^'\"]+['\"]\s*,\s*)?['\"]([^'\"]+)['\"]")
 _SOURCE = re.compile(r"\bsource\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]")
 
+# Names of sqlglot dialects that differ from the name of the adapter.
+_DIALECTS = {
+    "sqlserver": "tsql", "synapse": "tsql", "fabric": "tsql", "alloydb": "postgres",
+    "glue": "spark", "starburst": "trino", "impala": "hive", "materialize": "postgres",
+    "risingwave": "postgres", "maxcompute": "hive", "greenplum": "postgres",
+}  # fmt: skip
+_KNOWN_DIALECTS = frozenset(
+    {
+        "athena", "bigquery", "clickhouse", "databricks", "doris", "dremio", "drill", "duckdb",
+        "exasol", "fabric", "hive", "mysql", "oracle", "postgres", "presto", "redshift",
+        "singlestore", "snowflake", "spark", "sqlite", "starrocks", "teradata", "trino", "tsql",
+    }
+)  # fmt: skip
+ADAPTERS = _KNOWN_DIALECTS | _DIALECTS.keys()
+
+
+def find_dialect(adapter: str) -> str | None:
+    """Return the SQL dialect of an adapter; None when it must be guessed."""
+    name = _DIALECTS.get(adapter, adapter)
+    return name if name in _KNOWN_DIALECTS else None
+
 
 def mapping(value: object) -> dict[str, Any]:
     """Return a value if it is an object, else an empty object."""

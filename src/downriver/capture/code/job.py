@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from downriver.capture.sql.limits import Budget, SqlLimits
-from downriver.capture.sql.templates.jinja import render_template
 from downriver.model.ids import DatasetId, JobId
 from downriver.openlineage.facets.custom import BuildFacet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from downriver.capture.sql import ColumnEdge, SqlLineage, Template
+    from downriver.capture.sql import ColumnEdge, RenderedTemplate, SqlLineage
 
 Clause = Literal[
     "select", "join", "filter", "group", "order", "write", "read", "test", "doc", "other"
@@ -156,14 +154,14 @@ class CodeJob(msgspec.Struct, kw_only=True):
             self.spots.append(spot)
 
 
-def set_query(job: CodeJob, sql: str, template: Template | None = None) -> None:
+def set_query(job: CodeJob, sql: str, rendered: RenderedTemplate | None = None) -> None:
     """Set a job's query: the SQL that runs, and the template it is rendered from, if any."""
-    if template is None or not any(mark in sql for mark in ("{{", "{%", "{#")):
+    if rendered is None or rendered.texts == [sql]:
         job.sql = sql
         return
     job.raw = sql
-    # Of two renderings the second takes the branches that only a run can decide: it has all SQL.
-    job.sql = render_template(sql, template, Budget(SqlLimits())).texts[-1]
+    # The last rendering takes the branches that only a run can decide: it has all SQL.
+    job.sql = rendered.texts[-1]
 
 
 def add_sql(

@@ -22,7 +22,14 @@ from downriver.capture.code.dbt_build import build_settings
 from downriver.capture.code.dbt_resources import text, texts
 from downriver.capture.dbt.artifacts import Artifacts
 from downriver.capture.dbt.nodes import DbtNode, catalog_columns
-from downriver.capture.sql import ColumnEdge, ColumnRef, SqlLineage, Template, parse_sql_lineage
+from downriver.capture.sql import (
+    ColumnEdge,
+    ColumnRef,
+    SqlLineage,
+    Template,
+    parse_sql_lineage,
+    render_sql,
+)
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
@@ -129,7 +136,7 @@ class DbtModels:
         if node.compiled:
             job.sql, job.raw = node.compiled, node.raw or None
         else:
-            set_query(job, node.raw, self.template(node))
+            set_query(job, node.raw, render_sql(node.raw, self.template(node)))
         self._infer(node, lineage)
         through = self._look_through(lineage, node.relation)
         add_sql(job, _without_itself(through, node.relation), self.dataset_for, result=target)

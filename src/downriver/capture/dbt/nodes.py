@@ -9,6 +9,7 @@ import msgspec
 from downriver.capture.code import DocumentedColumn
 from downriver.capture.code.dbt_resources import (
     entries,
+    find_dialect,
     list_meta,
     list_tags,
     mapping,
@@ -152,19 +153,6 @@ _SCHEMES = {
     "sqlserver": "mssql", "synapse": "mssql", "fabric": "fabric-warehouse", "athena": "awsathena",
     "alloydb": "postgres",
 }  # fmt: skip
-# Names of sqlglot dialects that differ from the name of the adapter.
-_DIALECTS = {
-    "sqlserver": "tsql", "synapse": "tsql", "fabric": "tsql", "alloydb": "postgres",
-    "glue": "spark", "starburst": "trino", "impala": "hive", "materialize": "postgres",
-    "risingwave": "postgres", "maxcompute": "hive", "greenplum": "postgres",
-}  # fmt: skip
-_KNOWN_DIALECTS = frozenset(
-    {
-        "athena", "bigquery", "clickhouse", "databricks", "doris", "dremio", "drill", "duckdb",
-        "exasol", "fabric", "hive", "mysql", "oracle", "postgres", "presto", "redshift",
-        "singlestore", "snowflake", "spark", "sqlite", "starrocks", "teradata", "trino", "tsql",
-    }
-)  # fmt: skip
 
 
 class DbtNaming(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,8 +166,7 @@ class DbtNaming(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def dialect(self) -> str | None:
         """The SQL dialect of the adapter; None when it must be guessed."""
-        name = _DIALECTS.get(self.adapter, self.adapter)
-        return name if name in _KNOWN_DIALECTS else None
+        return find_dialect(self.adapter)
 
     def dataset(self, node: DbtNode) -> DatasetId:
         """Return the dataset of a model, seed, snapshot or source."""

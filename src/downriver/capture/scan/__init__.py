@@ -1,6 +1,6 @@
 """Reads a repository without running it: SQL, Python, notebooks, dbt and Feast files."""
 
-from downriver.capture.scan.dbt_project import find_projects, model_names, project_of
+from downriver.capture.scan.dbt import find_projects, project_of
 from downriver.capture.scan.registration import (
     AssetRegistration,
     can_be_at,
@@ -25,7 +25,6 @@ __all__ = [
     "candidate_names",
     "find_projects",
     "make_asset_job",
-    "model_names",
     "project_of",
     "read_asset_code",
     "scan_repository",

@@ -116,6 +116,20 @@ class Repository:
         status = file.stat()
         return (status.st_mtime_ns, status.st_size)
 
+    def folders_in(self, folder: str) -> list[str]:
+        """Return the folders in a folder, which may be one that `files` leaves out."""
+        place = self.root / folder
+        if not place.resolve().is_relative_to(self.root) or not place.is_dir():
+            return []
+        return sorted(f"{folder}/{path.name}" for path in place.iterdir() if path.is_dir())
+
+    def files_in(self, folder: str, suffix: str) -> list[str]:
+        """Return the files below a folder, which may be one that `files` leaves out."""
+        place = self.root / folder
+        if not place.resolve().is_relative_to(self.root) or not place.is_dir():
+            return []
+        return sorted(path.relative_to(self.root).as_posix() for path in place.rglob(f"*{suffix}"))
+
     def find_ending(self, path: str) -> str | None:
         """Return the file at a path, or the only file whose path ends with it."""
         if self.find(path) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,7 +15,7 @@ from downriver.capture.code import (
     render_dataset_note,
     render_job,
 )
-from downriver.capture.scan.dbt_project import (
+from downriver.capture.scan.dbt import (
     DbtProject,
     PropertyFile,
     find_projects,
@@ -118,13 +119,14 @@ class _Scan:
         self._names = names
         self._projects: list[DbtProject] = []
         if repository is not None:
-            self._projects = repository.once("dbt", files, lambda: find_projects(repository, files))
-        self._models = {name.casefold() for project in self._projects for name in project.models}
+            self._projects = find_projects(repository, files, names.dialect)
+        self._relations = _relations_by_name(self._projects)
         self._sql = SqlFiles(names.namespace, self._dataset_for, names.columns_of, names.dialect)
         self._feast = self._feast_project(files)
         self._files = frozenset(files)
         self._imported: set[str] = set()
         self._followed: dict[str, set[range]] = {}  # lines of functions that other files call
+        self._lookups = {p.root: self._dataset_in(p) for p in self._projects}
 
     def read(self, files: list[str], progress: Callable[[int, int], None]) -> ScanResult:
         result = ScanResult(files=len(files))
@@ -157,13 +159,30 @@ class _Scan:
 
         The files of a model do not name its schema, so `analytics.orders` is the model `orders`.
         """
-        last = table.rpartition(".")[2]
-        named = last if last.casefold() in self._models else table
+        folded = table.casefold()
+        named = self._relations.get(folded) or self._relations.get(folded.rpartition(".")[2])
         return (
             self._names.find(table)
-            or self._names.find(named)
-            or DatasetId(self._names.namespace, named)
+            or (self._names.find(named) if named else None)
+            or DatasetId(self._names.namespace, named or table)
         )
+
+    def _dataset_in(self, project: DbtProject) -> Callable[[str], DatasetId]:
+        """Return a lookup of table names in the SQL of a dbt project, by the rules of its dialect.
+
+        Such a name is a relation of the project, or else what it is for the other code.
+        """
+        names = project.relation_names
+        folded = {name.casefold() for name in names}
+
+        def find(table: str) -> DatasetId:
+            relation = table if table in names else project.find_relation(table)
+            if relation is None and table.casefold() not in folded:
+                return self._dataset_for(table)
+            name = relation or table  # a table that only differs in letter case is another one
+            return self._names.find(name) or DatasetId(self._names.namespace, name)
+
+        return cache(find)
 
     def _text(self, path: str, result: ScanResult) -> str | None:
         assert self._repository is not None  # noqa: S101
@@ -178,7 +197,8 @@ class _Scan:
         models = [p for p in files if p.endswith(".sql") and self._dbt_kind(p)[1] == "model"]
         texts = {p: (self._repository.read(p) or "") for p in models if self._repository}
         rest = [path for path in files if path not in texts]
-        return [*rest, *sort_models(texts)]
+        files_of = {path: m for project in self._projects for path, m in project.models.items()}
+        return [*rest, *sort_models(texts, files_of)]
 
     def _dbt_kind(self, path: str) -> tuple[DbtProject | None, str | None]:
         project = project_of(path, self._projects)
@@ -264,10 +284,10 @@ class _Scan:
         if kind == "macro":
             return
         if project is not None and kind is not None:
-            job = self._sql.read_dbt(path, text, project, kind)
+            job = self._sql.read_dbt(path, text, project, kind, self._lookups[project.root])
             job.id = self._names.job_at(path, job.id.name) or job.id
         elif self._as_models or ("{{" in text and ("ref(" in text or "source(" in text)):
-            job = self._sql.read_dbt(path, text, _NO_PROJECT, "model")
+            job = self._sql.read_dbt(path, text, _NO_PROJECT, "model", self._dataset_for)
         else:
             job = self._sql.read_script(path, text)
         if job.inputs or job.outputs or job.spots:
@@ -291,7 +311,7 @@ class _Scan:
         content = load_yaml(text)
         if project is not None and is_property_file(content):
             file = PropertyFile(
-                path, content, self._names.namespace, self._dataset_for, project.names
+                path, content, self._names.namespace, self._lookups[project.root], project
             )
             result.jobs += file.jobs(self._names.tests_of, self._names.exposure)
             result.notes += file.notes()
@@ -307,6 +327,17 @@ Found = TypeVar("Found", CodeJob, DatasetNote)
 def _plain(value: Found) -> Found:
     """Return a copy with plain `str` in place of `LocatedText`."""
     return msgspec.convert(msgspec.to_builtins(value, enc_hook=str), type(value))
+
+
+def _relations_by_name(projects: list[DbtProject]) -> dict[str, str]:
+    """Return the relations of dbt projects by their names in lower case, for other code."""
+    names = {name.casefold(): name for project in projects for name in project.names.values()}
+    models = {
+        model.table.casefold().rpartition(".")[2]: model.table
+        for project in projects
+        for model in project.models.values()
+    }
+    return {**models, **names}
 
 
 _NO_PROJECT = DbtProject(root=".", name="", folders={}, variables={})

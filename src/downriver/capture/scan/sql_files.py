@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from downriver.capture.code import CodeJob, TableNames, add_sql, find_references, set_query
 from downriver.capture.code.dbt_resources import list_refs, sort_parents_first
-from downriver.capture.scan.dbt_project import DbtProject, model_names
-from downriver.capture.sql import parse_sql_lineage
+from downriver.capture.sql import parse_sql_lineage, read_rendered, render_sql
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from downriver.capture.scan.dbt import DbtProject
+    from downriver.capture.scan.dbt.project import DbtModelFile
 
 _OWN_DATA = frozenset({"model", "snapshot"})
 
@@ -43,21 +45,47 @@ class SqlFiles:
             job.add_reference(reference)
         return job
 
-    def read_dbt(self, path: str, text: str, project: DbtProject, kind: str) -> CodeJob:
-        """Return the job of a model, snapshot, test or analysis of a dbt project."""
-        name, table = model_names(path, text)
-        job = self._job(path, name, "DBT", kind.upper())
+    def read_dbt(
+        self,
+        path: str,
+        text: str,
+        project: DbtProject,
+        kind: str,
+        find_in_project: Callable[[str], DatasetId],
+    ) -> CodeJob:
+        """Return the job of a model, snapshot, test or analysis of a dbt project.
+
+        `find_in_project` returns the dataset of a table name in the SQL of this project.
+        """
+        model = project.model_at(path, text)
+        job = self._job(path, model.job, "DBT", kind.upper())
         if kind in _OWN_DATA:
-            job.build = project.build_of(path, name, text)
-        template = project.template(table)
-        lineage = parse_sql_lineage(
-            text, dialect=self._dialect, schema=self._schema, template=template
-        )
+            job.build = project.build_of(path, model.name, text)
+        own = find_in_project(model.table)
+        undeclared: set[str] = set()
+
+        def dataset_for(table: str) -> DatasetId:
+            found = find_in_project(table)
+            named, folded = found.name.casefold(), table.casefold()
+            if f".{named}".endswith(f".{folded}"):
+                return found
+            # `raw.orders` in the model orders is another table, and so is an undeclared source.
+            is_other = found == own or folded in undeclared
+            return DatasetId(self._namespace, table) if is_other else found
+
+        def schema(table: str) -> Sequence[str] | None:
+            dataset = dataset_for(table)
+            return self.inferred_columns.get(dataset) or self._columns_of(dataset)
+
+        this = project.sql_names.get(model.name, model.table)
+        rendered = render_sql(text, project.template(this, schema))
+        undeclared.update(t.casefold() for t in rendered.tables if t not in project.relation_names)
+        lineage = read_rendered(rendered, dialect=self._dialect or project.dialect, schema=schema)
         is_stored = kind in _OWN_DATA and not lineage.outputs
-        target = self._dataset_for(table) if is_stored else None
+        target = own if is_stored else None
         job.dialect = lineage.dialect
-        set_query(job, text, template)
-        add_sql(job, lineage, self._dataset_for, result=target)
+        set_query(job, text, rendered)
+        add_sql(job, lineage, dataset_for, result=target)
         if target is not None:
             job.inputs = [dataset for dataset in job.inputs if dataset != target]
             job.edges = [edge for edge in job.edges if edge.source != target]
@@ -65,7 +93,7 @@ class SqlFiles:
                 self.inferred_columns[target] = lineage.statements[-1].columns
         called = {key.casefold(): table_name for key, table_name in project.names.items()}
         for reference in find_references(
-            text, lineage, TableNames(self._dataset_for, called, table)
+            text, lineage, TableNames(dataset_for, called, model.table)
         ):
             if reference.dataset != target:
                 job.add_reference(reference)
@@ -80,9 +108,9 @@ class SqlFiles:
         return self.inferred_columns.get(dataset) or self._columns_of(dataset)
 
 
-def sort_models(models: dict[str, str]) -> list[str]:
+def sort_models(models: dict[str, str], files: dict[str, DbtModelFile]) -> list[str]:
     """Return the paths of models, given path and text of each, in order of their references."""
-    by_name = {model_names(path, text)[0]: path for path, text in models.items()}
+    by_name = {files[path].name: path for path in models if path in files}
     return sort_parents_first(
         models, lambda path: [by_name[n] for n in list_refs(models[path]) if n in by_name]
     )

@@ -1,7 +1,7 @@
 """Column lineage from SQL text: sqlglot parses it, a walker computes the lineage."""
 
 from downriver.capture.sql.limits import SqlLimits
-from downriver.capture.sql.lineage import parse_sql_lineage
+from downriver.capture.sql.lineage import parse_sql_lineage, read_rendered, render_sql
 from downriver.capture.sql.result import (
     ColumnEdge,
     ColumnRef,
@@ -9,12 +9,13 @@ from downriver.capture.sql.result import (
     SqlLineage,
     StatementLineage,
 )
-from downriver.capture.sql.templates.jinja import Template
+from downriver.capture.sql.templates.jinja import RenderedTemplate, Template
 from downriver.capture.sql.text.tokens import normalize_query
 
 __all__ = [
     "ColumnEdge",
     "ColumnRef",
+    "RenderedTemplate",
     "SqlBlindSpot",
     "SqlLimits",
     "SqlLineage",
@@ -22,4 +23,6 @@ __all__ = [
     "Template",
     "normalize_query",
     "parse_sql_lineage",
+    "read_rendered",
+    "render_sql",
 ]

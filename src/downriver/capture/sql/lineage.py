@@ -14,9 +14,9 @@ from downriver.capture.sql.script_parser import ScriptParser
 from downriver.capture.sql.templates.jinja import (
     RenderedTemplate,
     Template,
-    is_template,
     render_template,
 )
+from downriver.capture.sql.templates.tags import is_template
 from downriver.capture.sql.text.dialect import FALLBACKS, get_dialect, guess_dialect
 
 if TYPE_CHECKING:
@@ -45,10 +45,26 @@ def parse_sql_lineage(
     does. `template` is the context of a Jinja template.
     """
     budget = Budget(limits or SqlLimits())
+    rendered = render_sql(sql, template or Template(), budget)
+    return read_rendered(rendered, dialect=dialect, schema=schema, budget=budget)
+
+
+def render_sql(sql: str, template: Template, budget: Budget | None = None) -> RenderedTemplate:
+    """Return the SQL of a template, or a text without tags as it is."""
     if is_template(sql):
-        rendered = render_template(sql, template or Template(), budget)
-    else:
-        rendered = RenderedTemplate(texts=[sql], tables=[], blind_spots=[])
+        return render_template(sql, template, budget or Budget(SqlLimits()))
+    return RenderedTemplate(texts=[sql], tables=[], blind_spots=[])
+
+
+def read_rendered(
+    rendered: RenderedTemplate,
+    *,
+    dialect: str | None = None,
+    schema: Schema | None = None,
+    budget: Budget | None = None,
+) -> SqlLineage:
+    """Return the lineage of rendered SQL."""
+    budget = budget or Budget(SqlLimits())
     if dialect is not None:
         return _read(rendered, dialect, schema or {}, budget)
     return _read_guessing(rendered, schema or {}, budget)

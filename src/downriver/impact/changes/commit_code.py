@@ -13,7 +13,6 @@ from downriver.capture.scan import (
     ScanCatalog,
     ScanResult,
     find_projects,
-    model_names,
     project_of,
     scan_repository,
 )
@@ -50,9 +49,7 @@ class CommitCode:
         self._known = frozenset(self.files)
         self._texts: dict[str, str] = {}
         self._words: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
-        self.projects = repository.once(
-            "dbt", self.files, lambda: find_projects(repository, self.files)
-        )
+        self.projects = find_projects(repository, self.files, names.dialect)
         self._macros = {
             name for project in self.projects for text in project.macros
             for name in _MACRO.findall(text)
@@ -129,10 +126,16 @@ class CommitCode:
     def outputs(self, path: str) -> set[str]:
         """Return the short names of the tables that a file fills, case-folded."""
         if self._kind(path) in _STORED and path.endswith(".sql"):
-            return {name.casefold() for name in model_names(path, self.text(path))}
+            return {name.casefold() for name in self._model_names(path)}
         if path in self.macro_files or not path.endswith((".sql", *_PYTHON)):
             return set()
         return {short_name(d.name) for job in self.scan([path]).jobs for d in job.outputs}
+
+    def _model_names(self, path: str) -> set[str]:
+        """Return the name of a dbt model in `ref`, and the short name of its table."""
+        project = project_of(path, self.projects)
+        model = None if project is None else project.model_at(path, self.text(path))
+        return set() if model is None else {model.name, short_name(model.table)}
 
     def downstream(self, tables: Iterable[str], paths: Iterable[str]) -> set[str]:
         """Return the files that may read these tables or what these files fill, at any distance.
@@ -218,7 +221,7 @@ class CommitCode:
             if not path.endswith(".sql"):
                 continue
             if self._kind(path) in _STORED:
-                names = set(model_names(path, self.text(path)))
+                names = self._model_names(path)
             elif self._kind(path) is None:
                 names = {
                     short_name(name.strip('"`[]')) for name in _WRITTEN.findall(self.text(path))

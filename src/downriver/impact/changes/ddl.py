@@ -15,7 +15,8 @@ from sqlglot.errors import SqlglotError
 
 from downriver.capture.sql.limits import Budget, SqlLimits
 from downriver.capture.sql.script_parser import ScriptParser
-from downriver.capture.sql.templates.jinja import Template, is_template, render_template
+from downriver.capture.sql.templates.jinja import Template, render_template
+from downriver.capture.sql.templates.tags import is_template
 from downriver.capture.sql.text.dialect import get_dialect
 from downriver.capture.sql.text.split import replace_delimiters, split_statements
 from downriver.capture.sql.text.tokens import source_text, tokenize_leniently
@@ -173,6 +174,9 @@ class _Migration:
             texts = rendered.texts
             for spot in rendered.blind_spots:
                 yield self._unread(spot.message, spot.line, UnreadReason.TEMPLATE, spot.message)
+            for condition in rendered.conditions:
+                message = f"{condition} is only known at run time"
+                yield self._unread(message, 1, UnreadReason.TEMPLATE, message)
         for text in texts:
             yield from self._read_text(text, budget)
 

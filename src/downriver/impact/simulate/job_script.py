@@ -13,7 +13,8 @@ from downriver.capture.sql.limits import Budget, SqlLimits
 from downriver.capture.sql.query.names import DialectNames
 from downriver.capture.sql.script import RESULT, Script
 from downriver.capture.sql.script_parser import ScriptParser
-from downriver.capture.sql.templates.jinja import Template, is_template, render_template
+from downriver.capture.sql.templates.jinja import Template, render_template
+from downriver.capture.sql.templates.tags import is_template
 from downriver.capture.sql.text.dialect import get_dialect, guess_dialect
 from downriver.columns.dependencies import NOTHING, Deps, TableName
 from downriver.columns.relations import Column, Relation, Star

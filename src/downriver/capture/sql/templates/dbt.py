@@ -1,317 +1,72 @@
-"""The names and macros that dbt gives to templates, without dbt."""
+"""The names that dbt gives to templates, without dbt."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, Protocol
+import json
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Undefined
+from downriver.capture.sql.templates.package_macros import (
+    DBT_MACROS,
+    MACROS_WITHOUT_OUTPUT,
+    print_nothing,
+)
+from downriver.capture.sql.templates.unknown import (
+    DatabaseQuery,
+    MacroPackage,
+    TemplateTable,
+    TemplateUnknown,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-_IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*\Z")
+    from downriver.capture.sql.templates.unknown import TemplateRendering
 
 
-def list_arguments(value: Any) -> Iterator[str]:
-    """Yield a value as SQL; a single word is assumed to be a column."""
-    if isinstance(value, (list, tuple)):
-        for part in value:
-            yield from list_arguments(part)
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from list_arguments(part)
-    elif isinstance(value, str) and not _IDENTIFIER.match(value):
-        yield "'" + value.replace("'", "''") + "'"
-    elif value is not None:
-        yield str(value)
+class MacroReturnError(Exception):
+    """`return(value)` in a macro: its call has this value."""
 
+    def __init__(self, value: Any) -> None:
+        super().__init__("return outside of a macro")
+        self.value = value
 
-def print_nothing(*_: Any, **__: Any) -> str:
-    """Render a macro that prints nothing."""
-    return ""
 
+def dbt_globals(
+    rendering: TemplateRendering, find_macro: Callable[[str, str], Any | None]
+) -> dict[str, Any]:
+    """Return the names that dbt defines for every template.
 
-def _call_of(name: str) -> Callable[..., str]:
-    def macro(*args: Any, **kwargs: Any) -> str:
-        texts = [text for value in [*args, *kwargs.values()] for text in list_arguments(value)]
-        return f"{name}({', '.join(texts)})"
-
-    return macro
-
-
-def _star(*args: Any, **kwargs: Any) -> str:
-    alias = kwargs.get("relation_alias")
-    return f"{alias}.*" if alias else "*"
-
-
-def _union(relations: Any = (), *_: Any, **__: Any) -> str:
-    # This SQL is parsed, never executed.
-    return "(" + " union all ".join(f"select * from {name}" for name in relations) + ")"  # noqa: S608
-
-
-MACROS_WITHOUT_OUTPUT: dict[str, Callable[..., str]] = dict.fromkeys(
-    ("raise_compiler_error", "warn", "raise_database_error", "raise_not_implemented"), print_nothing
-)
-DBT_MACROS: dict[str, Callable[..., str]] = {
-    **{
-        name: _call_of(name)
-        for name in (
-            "concat", "dateadd", "datediff", "date_trunc", "last_day", "length", "listagg",
-            "position", "replace", "right", "left", "split_part", "safe_cast", "cast", "hash",
-            "any_value", "bool_or", "array_construct", "escape_single_quotes",
-        )
-    },
-    **{
-        name: lambda *_, **__: "varchar"
-        for name in ("type_string", "type_timestamp", "type_int", "type_bigint", "type_float",
-                     "type_numeric", "type_boolean")
-    },
-    "current_timestamp": lambda *_, **__: "current_timestamp",
-    "except": lambda *_, **__: "except",
-    "intersect": lambda *_, **__: "intersect",
-}  # fmt: skip
-DBT_UTILS_MACROS: dict[str, Callable[..., str]] = {
-    **DBT_MACROS,
-    "star": _star,
-    "union_relations": _union,
-    "generate_surrogate_key": lambda *args, **_: f"md5({_call_of('concat')(*args)})",
-    "surrogate_key": lambda *args, **_: f"md5({_call_of('concat')(*args)})",
-    "safe_add": _call_of("safe_add"),
-    "safe_divide": _call_of("safe_divide"),
-    "safe_subtract": _call_of("safe_subtract"),
-    "group_by": lambda n, *_, **__: "group by " + ", ".join(str(i) for i in range(1, n + 1)),
-}
-
-
-class TemplateRendering(Protocol):
-    """The rendering in which the names of dbt are used."""
-
-    def branch(self) -> bool:
-        """Return the value of a condition that only a run knows."""
-
-    def table(self, key: str, name: str) -> TemplateTable:
-        """Return the table that a template refers to."""
-
-    def this(self) -> TemplateTable:
-        """Return the table that the template builds."""
-
-    def variable(self, name: str, default: Any = None) -> Any:
-        """Return a variable of the project."""
-
-    def unknown(self, message: str, word: str) -> None:
-        """Record a value that is known only at run time."""
-
-
-class TemplateTable(str):
-    """A table in a template: its name, with the attributes that templates use."""
-
-    __slots__ = ()
-
-    @property
-    def identifier(self) -> str:
-        """The last part of the name."""
-        return self.rpartition(".")[2]
-
-    name = table = identifier
-
-    @property
-    def schema(self) -> str:
-        """The part before the last."""
-        return self.rpartition(".")[0].rpartition(".")[2]
-
-    @property
-    def database(self) -> str:
-        """The first of three parts."""
-        return self.rpartition(".")[0].rpartition(".")[0]
-
-    def include(self, **_: bool) -> TemplateTable:
-        """Return the table itself; dbt's ways to print it differently do not matter."""
-        return self
-
-    quote = include
-
-
-class TemplateUnknown(Undefined):
-    """An unknown value of a template. It prints as it was written."""
-
-    __slots__ = ("_noted", "_rendering", "_text")
-    unsafe_callable = alters_data = False  # checked by the sandbox before a call
-
-    def __init__(self, rendering: TemplateRendering, text: str, *, noted: bool = False) -> None:
-        super().__init__(name=text)
-        self._rendering = rendering
-        self._text = text
-        self._noted = noted  # already recorded as unknown
-
-    def _note(self) -> None:
-        if self._noted:
-            return
-        name = self._text.partition("(")[0]
-        self._rendering.unknown(f"{name} is unknown", name.rpartition(".")[2])
-
-    def __getattr__(self, name: str) -> TemplateUnknown:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return TemplateUnknown(self._rendering, f"{self._text}.{name}", noted=self._noted)
-
-    def __getitem__(self, key: object) -> TemplateUnknown:  # type: ignore[override]
-        return TemplateUnknown(self._rendering, f"{self._text}.{key}", noted=self._noted)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> TemplateUnknown:  # type: ignore[override]
-        """Return the call of an unknown macro as SQL: it may use its arguments."""
-        name = self._text.replace(".", "_")
-        _run_block(kwargs)
-        given = [*args, *kwargs.values()]
-        texts = [text for value in given for text in list_arguments(value)]
-        self._note()
-        return TemplateUnknown(self._rendering, f"{name}({', '.join(texts)})", noted=True)
-
-    def __str__(self) -> str:
-        self._note()
-        return self._text if "(" in self._text else self._text.replace(".", "_")
-
-    __html__ = __str__
-
-    def __iter__(self) -> Iterator[Any]:
-        self._note()
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
-
-    def __bool__(self) -> bool:
-        self._note()
-        return self._rendering.branch()
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self)
-
-    def __ne__(self, other: object) -> bool:
-        return bool(self)
-
-    def __lt__(self, other: object) -> bool:  # type: ignore[override]
-        return bool(self)
-
-    __gt__ = __le__ = __ge__ = __lt__  # type: ignore[assignment]
-
-    def __hash__(self) -> int:
-        return hash(self._text)
-
-    def __add__(self, other: object) -> str:  # type: ignore[override]
-        return f"{self}{other}"
-
-    def __radd__(self, other: object) -> str:  # type: ignore[override]
-        return f"{other}{self}"
-
-    def _arithmetic(self, other: object) -> TemplateUnknown:
-        return self
-
-    __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _arithmetic  # type: ignore[assignment]
-    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __pow__ = __rpow__ = _arithmetic  # type: ignore[assignment]
-
-
-def bind_unknown(rendering: TemplateRendering) -> type[TemplateUnknown]:
-    """Return the class that Jinja uses for unknown names."""
-
-    class UnknownHere(TemplateUnknown):
-        __slots__ = ()
-
-        def __init__(
-            self, hint: str | None = None, obj: object = None, name: object = None, exc: Any = None
-        ) -> None:
-            super().__init__(rendering, str(name or hint or "unknown"))
-
-    return UnknownHere
-
-
-def _run_block(options: dict[str, Any]) -> None:
-    """Render the body of `{% call … %}`, to find the tables it refers to."""
-    block = options.pop("caller", None)
-    if block is not None:
-        block()
-
-
-class TemplateTarget:
-    """The connection of a run. All its attributes are unknown."""
-
-    def __init__(self, rendering: TemplateRendering) -> None:
-        self._rendering = rendering
-
-    def __getattr__(self, name: str) -> TemplateUnknown:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return TemplateUnknown(self._rendering, f"target.{name}")
-
-
-class MacroPackage:
-    """The macros of a package; those that are not defined here are unknown values."""
-
-    def __init__(
-        self, rendering: TemplateRendering, name: str, macros: dict[str, Callable[..., str]]
-    ) -> None:
-        self._rendering = rendering
-        self._name = name
-        self._macros = macros
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self._macros.get(name) or TemplateUnknown(self._rendering, f"{self._name}.{name}")
-
-
-class DatabaseQuery:
-    """`adapter` and `run_query`, which query the database."""
-
-    unsafe_callable = alters_data = False
-
-    def __init__(self, rendering: TemplateRendering, name: str) -> None:
-        self._rendering = rendering
-        self._name = name
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return DatabaseQuery(self._rendering, f"{self._name}.{name}")
-
-    def __call__(self, *_: Any, **options: Any) -> Any:
-        """Return an unknown value: there is no database to query."""
-        self._rendering.unknown(f"{self._name} queries the database", self._name.split(".")[0])
-        if "caller" in options:
-            _run_block(options)
-            return ""
-        return TemplateUnknown(
-            self._rendering, f"result_of_{self._name.replace('.', '_')}", noted=True
-        )
-
-
-def dbt_globals(rendering: TemplateRendering) -> dict[str, Any]:
-    """Return the names that dbt defines for every template."""
-    return {
+    `find_macro` returns the macro that `adapter.dispatch` selects for a name and a package.
+    """
+    variable = _Variables(rendering)
+    names: dict[str, Any] = {
         "ref": _ref(rendering),
         "source": lambda source, table: rendering.table(f"{source}.{table}", f"{source}.{table}"),
+        "metric": lambda name, *_: rendering.table(f"metrics/{name}", f"metrics/{name}"),
         "this": _This(rendering),
-        "var": _variable(rendering),
-        "env_var": _variable(rendering),
-        "config": _Config(),
-        "is_incremental": rendering.branch,
-        "should_full_refresh": lambda: False,
+        "var": variable,
+        "env_var": lambda name, default=None: _environment(rendering, name, default),
+        "config": _Config(rendering),
+        "is_incremental": lambda: rendering.branch("is_incremental"),
+        "should_full_refresh": lambda: rendering.branch("should_full_refresh"),
         "execute": True,
-        "return": lambda value: value,
+        "return": _return,
         "log": print_nothing,
         "print": print_nothing,
         "debug": print_nothing,
-        "target": TemplateTarget(rendering),
-        "adapter": DatabaseQuery(rendering, "adapter"),
+        "target": MacroPackage(rendering, "target", _target(rendering)),
+        "adapter": _Adapter(rendering, find_macro),
+        "api": MacroPackage(rendering, "api", {"Relation": _Relations(), "Column": _Columns()}.get),
         "run_query": DatabaseQuery(rendering, "run_query"),
         "statement": DatabaseQuery(rendering, "statement"),
         "load_result": DatabaseQuery(rendering, "load_result"),
-        "exceptions": MacroPackage(rendering, "exceptions", MACROS_WITHOUT_OUTPUT),
-        "modules": MacroPackage(rendering, "modules", {}),
-        "dbt": MacroPackage(rendering, "dbt", DBT_MACROS),
-        "dbt_utils": MacroPackage(rendering, "dbt_utils", DBT_UTILS_MACROS),
-        "fromjson": lambda text, default=None: default,
-        "tojson": lambda value, default=None: str(value),
+        "load_relation": lambda relation: TemplateUnknown(rendering, f"load_relation({relation})"),
+        "exceptions": MacroPackage(rendering, "exceptions", MACROS_WITHOUT_OUTPUT.get),
+        "modules": MacroPackage(rendering, "modules", lambda name: None),
+        "dbt": MacroPackage(rendering, "dbt", DBT_MACROS.get),
+        "fromjson": lambda text, default=None: _from_json(text, default),
+        "tojson": lambda value, default=None, sort_keys=False: str(value),
         "set": lambda value, default=None: list(dict.fromkeys(value)),
         "zip": lambda *lists: list(zip(*lists, strict=False)),
         "invocation_id": "invocation_id",
@@ -319,7 +74,49 @@ def dbt_globals(rendering: TemplateRendering) -> dict[str, Any]:
         "model": TemplateUnknown(rendering, "model"),
         "graph": TemplateUnknown(rendering, "graph"),
         "flags": TemplateUnknown(rendering, "flags"),
+        "None": None,
     }
+    builtins = {key: names[key] for key in ("ref", "source", "config")}
+    names["builtins"] = MacroPackage(rendering, "builtins", builtins.get)
+    return names
+
+
+def _return(value: Any = "") -> Any:
+    raise MacroReturnError(value)
+
+
+def _from_json(text: Any, default: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError):
+        return default
+
+
+def _environment(rendering: TemplateRendering, name: Any, default: Any) -> Any:
+    if default is not None:
+        return default
+    rendering.unknown(f"the environment variable {name} is unknown", str(name))
+    return TemplateUnknown(rendering, str(name), noted=True)
+
+
+def _target(rendering: TemplateRendering) -> Callable[[str], str | None]:
+    return lambda name: (rendering.adapter() or None) if name == "type" else None
+
+
+class _Variables:
+    """`var('name')` and `var.has_var('name')`."""
+
+    def __init__(self, rendering: TemplateRendering) -> None:
+        self._rendering = rendering
+
+    def __call__(self, name: Any, default: Any = None) -> Any:
+        value = self._rendering.variable(str(name), default)
+        # A template may change a list that it gets, and others use the same variable.
+        return deepcopy(value) if isinstance(value, (list, dict)) else value
+
+    def has_var(self, name: Any) -> bool:
+        """Return whether the project sets a variable."""
+        return self._rendering.has_variable(str(name))
 
 
 class _This:
@@ -336,30 +133,130 @@ class _This:
 
 
 class _Config:
-    """`config(...)`, which does not affect columns."""
+    """`config(...)`, which prints nothing."""
 
-    def __call__(self, *_: Any, **__: Any) -> str:
+    def __init__(self, rendering: TemplateRendering) -> None:
+        self._rendering = rendering
+
+    def __call__(self, *given: Any, **options: Any) -> str:
+        for value in given:
+            if isinstance(value, dict):
+                options = {**value, **options}
+        self._rendering.configure(options)
         return ""
 
     def get(self, name: str, default: Any = None, **_: Any) -> Any:
-        """Return the default: the settings of the project file are unknown."""
-        return default
+        """Return an option that the template has set, else the default."""
+        return self._rendering.setting(name, default)
 
     require = get
 
 
+class _Adapter:
+    """`adapter`: most of its functions query the database."""
+
+    def __init__(
+        self, rendering: TemplateRendering, find_macro: Callable[[str, str], Any | None]
+    ) -> None:
+        self._rendering = rendering
+        self._find_macro = find_macro
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return DatabaseQuery(self._rendering, f"adapter.{name}")
+
+    def dispatch(self, macro_name: Any, macro_namespace: Any = "", *_: Any, **__: Any) -> Any:
+        """Return the macro for the adapter of the project."""
+        package = macro_namespace if isinstance(macro_namespace, str) else ""
+        found = self._find_macro(str(macro_name), package)
+        if found is not None:
+            return found
+        name = ".".join(part for part in (package, str(macro_name)) if part)
+        return TemplateUnknown(self._rendering, name)
+
+    def type(self) -> Any:
+        """Return the name of the adapter."""
+        return self._rendering.adapter() or TemplateUnknown(self._rendering, "adapter.type")
+
+    def quote(self, identifier: Any) -> str:
+        """Return a name in quotes."""
+        return f'"{identifier}"'
+
+    def quote_as_configured(self, identifier: Any, *_: Any) -> str:
+        """Return a name as SQL."""
+        return str(identifier)
+
+    def get_relation(self, database: Any = None, schema: Any = None, identifier: Any = None) -> Any:
+        """Return the table of a name."""
+        return _Relations.create(database, schema, identifier)
+
+    def get_columns_in_relation(self, relation: Any) -> Any:
+        """Return the columns of a table, if they are known without the database."""
+        columns = self._rendering.columns(str(relation))
+        if columns is None:
+            message = f"the columns of {relation} are unknown"
+            self._rendering.unknown(message, "get_columns_in_relation")
+            return TemplateUnknown(self._rendering, "columns", noted=True)
+        return [TemplateColumn(name) for name in columns]
+
+
+class TemplateColumn(str):
+    """A column in a template: its name, with the attributes that templates use."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return str(self)
+
+    column = name
+
+    @property
+    def quoted(self) -> str:
+        """The name in quotes."""
+        return f'"{self}"'
+
+    data_type = dtype = "varchar"
+
+    def is_string(self) -> bool:
+        """Return true: the type of a column is not known."""
+        return True
+
+    def is_number(self) -> bool:
+        """Return false: the type of a column is not known."""
+        return False
+
+    is_integer = is_float = is_numeric = is_number
+
+
+class _Relations:
+    """`api.Relation`."""
+
+    @staticmethod
+    def create(database: Any = None, schema: Any = None, identifier: Any = None, **_: Any) -> Any:
+        """Return the table of a name. Parts that only a run knows are left out."""
+        if isinstance(identifier, TemplateUnknown):
+            return identifier
+        parts = [part for part in (database, schema, identifier) if isinstance(part, str) and part]
+        return TemplateTable(".".join(parts))
+
+
+class _Columns:
+    """`api.Column`."""
+
+    @staticmethod
+    def translate_type(name: Any) -> str:
+        """Return a type as SQL."""
+        return "varchar" if name == "string" else str(name)
+
+
 def _ref(rendering: TemplateRendering) -> Callable[..., TemplateTable]:
-    def ref(*names: str, **options: Any) -> TemplateTable:
+    def ref(*names: Any, **options: Any) -> TemplateTable:
         """Return the table of `ref('model')`, `ref('package', 'model')`, `ref('model', v=2)`."""
         version = options.get("v") or options.get("version")
         model = f"{names[-1]}_v{version}" if version else str(names[-1])
         return rendering.table(model, model)
 
     return ref
-
-
-def _variable(rendering: TemplateRendering) -> Callable[..., Any]:
-    def variable(name: str, default: Any = None) -> Any:
-        return rendering.variable(str(name), default)
-
-    return variable

@@ -1,12 +1,11 @@
 """Renders SQL templates (Jinja, dbt) without dbt.
 
 A value that only a run knows is marked as unknown, never guessed. A template that branches on such
-a value, as `is_incremental()` is, is rendered twice: once with false, once with true.
+a value, as `is_incremental()` is, is rendered for both outcomes.
 """
 
 from __future__ import annotations
 
-import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -14,20 +13,26 @@ import msgspec
 
 from downriver.capture.sql.limits import OverLimitError
 from downriver.capture.sql.result import SqlBlindSpot
-from downriver.capture.sql.templates.dbt import (
-    TemplateTable,
-    TemplateUnknown,
-    bind_unknown,
-    dbt_globals,
+from downriver.capture.sql.templates.dbt import MacroReturnError
+from downriver.capture.sql.templates.macros import get_environment
+from downriver.capture.sql.templates.sandbox import TEMPLATE_FAULTS
+from downriver.capture.sql.templates.tags import (
+    find_tags,
+    keep_line_numbers,
+    strip_dbt_blocks,
+    strip_jinja,
 )
-from downriver.capture.sql.templates.sandbox import TEMPLATE_FAULTS, Sandbox
+from downriver.capture.sql.templates.unknown import TemplateTable, TemplateUnknown, split_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Sequence
 
     from downriver.capture.sql.limits import Budget
+    from downriver.capture.sql.templates.macros import MacroEnvironment
 
 _MAX_TAGS = 50_000
+_MAX_RENDERINGS = 8
+_NO_PACKAGES: dict[str, tuple[str, ...]] = {}
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,47 +40,85 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
 
     `this` is the table that the template builds. `names` maps the arguments of `ref('model')` and
     `source('raw', 'orders')` (as `raw.orders`) to table names where they differ. `variables` are
-    the values of `var()`; `macros` are the texts of macro files.
+    the values of `var()`; `macros` are the texts of macro files, `packages` those of installed
+    packages by their names. `adapter` is `target.type`. `columns_of` returns the known columns of a
+    table. `settings` are the options of the template in other files, for `config.get()`.
     """
 
     this: str = ""
     names: dict[str, str] = {}
     variables: dict[str, Any] = {}
     macros: tuple[str, ...] = ()
+    packages: dict[str, tuple[str, ...]] = _NO_PACKAGES
+    adapter: str = ""
+    columns_of: Any = None
+    settings: dict[str, Any] = {}
 
 
 class RenderedTemplate(msgspec.Struct, kw_only=True):
-    """A rendered template: one text, or two that differ in values known only at run time.
+    """A rendered template: one text, or several that differ in values known only at run time.
 
     `tables` are all tables that the template refers to, also those that the text does not contain.
+    `config` are the options of its calls of `config`, `conditions` those that only a run knows.
     """
 
     texts: list[str]
     tables: list[str]
     blind_spots: list[SqlBlindSpot]
+    config: dict[str, Any] = {}
+    conditions: list[str] = []
 
 
 def render_template(sql: str, template: Template, budget: Budget) -> RenderedTemplate:
-    """Return the SQL of a template, as far as it is known without a run."""
-    first = _Rendering(sql, template, budget, condition=False)
-    texts = [first.text()]
-    found = first.notes
-    if first.has_branched:
-        second = _Rendering(sql, template, budget, condition=True)
-        text = second.text()
-        found.merge(second.notes)
-        if text != texts[0]:
-            texts.append(text)
+    """Return the SQL of a template, as far as it is known without a run.
+
+    The last text takes all branches that only a run can decide, so it has the most SQL.
+    """
+    environment = get_environment(template.macros, template.packages)
+    notes = TemplateNotes()
+    texts: dict[str, None] = {}
+    waiting: list[frozenset[str]] = [frozenset()]
+    conditions: dict[str, None] = {}
+    renderings = 0
+    while waiting and renderings < _MAX_RENDERINGS:
+        rendering = _Rendering(sql, template, environment, budget, waiting.pop(0))
+        texts[rendering.text()] = None
+        notes.merge(rendering.notes)
+        renderings += 1
+        # Each condition is true in one rendering, with those that led to it.
+        for condition in rendering.conditions:
+            if condition not in conditions:
+                conditions[condition] = None
+                waiting.append(rendering.true_conditions | {condition})
+    if waiting:
+        notes.unknown.setdefault("more conditions than can be tried depend on a run", ("", ""))
+    if len(conditions) > 1:
+        rendering = _Rendering(sql, template, environment, budget, None)
+        last = rendering.text()
+        notes.merge(rendering.notes)
+        texts.pop(last, None)
+        texts[last] = None
     spots = [
-        SqlBlindSpot("template", message, _line_of(sql, word))
-        for message, word in found.unknown.items()
+        SqlBlindSpot("template", message, _line_of(sql, *words))
+        for message, words in notes.unknown.items()
     ]
-    return RenderedTemplate(texts=texts, tables=list(found.tables), blind_spots=spots)
+    tables = [".".join(split_name(table)) for table in notes.tables]
+    return RenderedTemplate(
+        texts=list(texts),
+        tables=tables,
+        blind_spots=spots,
+        config=notes.config,
+        conditions=list(conditions),
+    )
 
 
-def _line_of(sql: str, word: str) -> int:
-    at = sql.find(word) if word else -1
-    return sql.count("\n", 0, at) + 1 if at >= 0 else 1
+def _line_of(sql: str, *words: str) -> int:
+    """Return the line of the first of some words that the text contains."""
+    for word in words:
+        at = sql.find(word) if word else -1
+        if at >= 0:
+            return sql.count("\n", 0, at) + 1
+    return 1
 
 
 class TemplateNotes:
@@ -83,31 +126,42 @@ class TemplateNotes:
 
     def __init__(self) -> None:
         self.tables: dict[str, None] = {}
-        self.unknown: dict[str, str] = {}  # from message to the word it is about
+        self.unknown: dict[str, tuple[str, str]] = {}  # from message to the words it is about
+        self.config: dict[str, Any] = {}
 
     def merge(self, other: TemplateNotes) -> None:
         """Add the findings of another rendering."""
         self.tables.update(other.tables)
         self.unknown.update(other.unknown)
+        self.config.update(other.config)
 
 
 class _Rendering:
-    """One rendering. Every condition that only a run knows has the same value."""
+    """One rendering. `true_conditions` are those that hold of what only a run knows; None: all."""
 
-    def __init__(self, sql: str, template: Template, budget: Budget, *, condition: bool) -> None:
+    def __init__(
+        self,
+        sql: str,
+        template: Template,
+        environment: MacroEnvironment,
+        budget: Budget,
+        true_conditions: frozenset[str] | None,
+    ) -> None:
         self._sql = sql
         self._template = template
+        self._environment = environment
         self._budget = budget
-        self.condition = condition
-        self.has_branched = False
+        self._all_true = true_conditions is None
+        self.true_conditions = true_conditions or frozenset()
+        self.conditions: dict[str, None] = {}
         self.notes = TemplateNotes()
 
     # TemplateRendering, for the names that dbt defines
 
-    def branch(self) -> bool:
+    def branch(self, condition: str) -> bool:
         """Return the value of a condition that only a run knows."""
-        self.has_branched = True
-        return self.condition
+        self.conditions[condition] = None
+        return self._all_true or condition in self.true_conditions
 
     def table(self, key: str, name: str) -> TemplateTable:
         """Return the table of a reference, and record it."""
@@ -121,6 +175,10 @@ class _Rendering:
             self.unknown("the name of the table that the template builds is unknown", "this")
         return TemplateTable(self._template.this or "this")
 
+    def has_variable(self, name: str) -> bool:
+        """Return whether the project sets a variable."""
+        return name in self._template.variables
+
     def variable(self, name: str, default: Any = None) -> Any:
         """Return a variable's value, its default, or an unknown value."""
         if name in self._template.variables:
@@ -130,9 +188,29 @@ class _Rendering:
         self.unknown(f"the variable {name} is unknown", name)
         return TemplateUnknown(self, name, noted=True)
 
+    def configure(self, options: dict[str, Any]) -> None:
+        """Record the options of a call of `config`."""
+        self.notes.config.update(options)
+
+    def setting(self, name: str, default: Any = None) -> Any:
+        """Return an option that an earlier call of `config`, or another file, has set."""
+        if name in self.notes.config:
+            return self.notes.config[name]
+        return self._template.settings.get(name, default)
+
+    def columns(self, table: str) -> Sequence[str] | None:
+        """Return the columns of a table, None when they are not known."""
+        find = self._template.columns_of
+        columns: Sequence[str] | None = find(".".join(split_name(table))) if find else None
+        return columns or None
+
+    def adapter(self) -> str:
+        """Return the name of the adapter, "" when it is not known."""
+        return self._template.adapter
+
     def unknown(self, message: str, word: str) -> None:
         """Record an unknown value."""
-        self.notes.unknown.setdefault(message, word)
+        self.notes.unknown.setdefault(message, (word, self._environment.outermost_call))
 
     # Rendering
 
@@ -141,21 +219,19 @@ class _Rendering:
         try:
             if len(self._sql) > self._budget.limits.characters or _has_too_many_tags(self._sql):
                 raise OverLimitError("it is too long")  # noqa: TRY301
-            return self._render()
+            with self._environment.rendering(self, self._budget):
+                return self._render()
         except OverLimitError as exc:
             self.unknown(f"the template exceeds a limit: {exc}", "")
-        except TEMPLATE_FAULTS as exc:
+        except (MacroReturnError, *TEMPLATE_FAULTS) as exc:
             self.unknown(f"the template cannot be rendered: {exc}", "")
         return strip_jinja(self._sql)
 
     def _render(self) -> str:
-        environment = Sandbox(self._budget, bind_unknown(self))
-        environment.globals.update(dbt_globals(self))
-        environment.add_macros([strip_dbt_blocks(text) for text in self._template.macros])
-        tree = environment.parse_counted(strip_dbt_blocks(keep_line_numbers(self._sql)))
+        template = self._environment.compile(strip_dbt_blocks(keep_line_numbers(self._sql)))
         pieces: list[str] = []
         length = 0
-        for piece in map(str, environment.from_string(tree).generate()):
+        for piece in map(str, template.generate()):
             length += len(piece)
             self._budget.spend()
             if length > self._budget.limits.characters:
@@ -166,91 +242,3 @@ class _Rendering:
 
 def _has_too_many_tags(text: str) -> bool:
     return next(islice(find_tags(text), _MAX_TAGS, None), None) is not None
-
-
-_OPENS = re.compile(r"\{[{%#]")
-_CLOSERS = {"{{": "}}", "{%": "%}", "{#": "#}"}
-_REFERENCE = re.compile(r"\{\{-?\s*(?:ref|source)\s*\(([^()]*)\)\s*-?\}\}")
-_BLOCK = re.compile(r"\{%[-+]?\s*(\w+)")
-_TEST = re.compile(r"\{%[-+]?\s*(?:test|data_test)\s+(\w+)")
-
-# Blocks that dbt adds to Jinja and that return no rows.
-_REMOVED_BLOCKS = frozenset({"materialization", "docs"})
-_PLACEHOLDER = "unknown_template"
-
-
-def find_tags(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each tag and comment of a template."""
-    at = 0
-    unclosed: set[str] = set()  # kinds with no closing tag left, not searched again
-    while (found := _OPENS.search(text, at)) is not None:
-        kind = found.group()
-        end = -1 if kind in unclosed else text.find(_CLOSERS[kind], found.end())
-        if end < 0:
-            unclosed.add(kind)
-            at = found.end()
-            if len(unclosed) == len(_CLOSERS):
-                return
-        else:
-            at = end + 2
-            yield found.start(), at
-
-
-def is_template(text: str) -> bool:
-    """Return whether a text contains Jinja."""
-    return "{" in text and next(find_tags(text), None) is not None
-
-
-def replace_tags(text: str, replaced: Callable[[str], str]) -> str:
-    """Return a template with each tag replaced."""
-    pieces: list[str] = []
-    at = 0
-    for start, end in find_tags(text):
-        pieces += (text[at:start], replaced(text[start:end]))
-        at = end
-    return "".join([*pieces, text[at:]])
-
-
-def keep_line_numbers(text: str) -> str:
-    """Add line breaks after tags of several lines, so that rendered text keeps its line numbers."""
-    return replace_tags(text, lambda tag: tag + "\n" * tag.count("\n"))
-
-
-def strip_jinja(text: str) -> str:
-    """Replace references by their tables, and all other tags by placeholders."""
-    return replace_tags(text, _plain_text)
-
-
-def _plain_text(tag: str) -> str:
-    kept = "\n" * tag.count("\n")
-    reference = _REFERENCE.match(tag)
-    if reference is not None:
-        return ".".join(re.findall(r"['\"]([^'\"]+)", reference.group(1))) + kept
-    return _PLACEHOLDER + kept if tag.startswith("{{") else kept
-
-
-def strip_dbt_blocks(text: str) -> str:
-    """Replace the blocks that dbt adds to Jinja by plain Jinja, or remove them."""
-    pieces: list[str] = []
-    at = 0
-    skipping = ""  # the block that is being removed
-    for start, end in find_tags(text):
-        tag = text[start:end]
-        block = _BLOCK.match(tag)
-        name = block.group(1) if block is not None else ""
-        if skipping:
-            skipping = "" if name == f"end{skipping}" else skipping
-        else:
-            pieces.append(text[at:start])
-            skipping = name if name in _REMOVED_BLOCKS else ""
-            pieces.append("" if skipping else _as_jinja(tag, name))
-        at = end
-    return "".join([*pieces, "" if skipping else text[at:]])
-
-
-def _as_jinja(tag: str, name: str) -> str:
-    if name in ("snapshot", "endsnapshot"):
-        return ""
-    if name in ("test", "data_test"):
-        return _TEST.sub(r"{% macro test_\1", tag, count=1)
-    return "{% endmacro %}" if name in ("endtest", "enddata_test") else tag

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+from contextlib import contextmanager
 from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import TemplateError, nodes
 from jinja2.exceptions import SecurityError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.sandbox import SandboxedEnvironment
 
-from downriver.capture.sql.limits import OverLimitError
-from downriver.capture.sql.templates.dbt import TemplateUnknown
+from downriver.capture.sql.limits import Budget, OverLimitError, SqlLimits
+from downriver.capture.sql.templates.unknown import TemplateUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from downriver.capture.sql.limits import Budget
 
 _LONGEST_VALUE = 1_000_000  # characters of one value
 _LARGEST_NUMBER = 100_000  # as an argument of a filter or method, as in `center(80)`
@@ -41,42 +39,25 @@ TEMPLATE_FAULTS = (
 )
 
 
-class Sandbox(ImmutableSandboxedEnvironment):
+class Sandbox(SandboxedEnvironment):
     """A sandbox that also limits loops, calls and the size of values."""
 
     intercepted_binops = frozenset({"*", "**", "+", "%"})
     concat = staticmethod(lambda parts: "".join(map(str, parts)))
 
-    def __init__(self, budget: Budget, unknown: type[TemplateUnknown]) -> None:
+    def __init__(self, unknown: type[TemplateUnknown]) -> None:
         super().__init__(undefined=unknown, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
-        self._budget = budget
-        self._macros: dict[str, Callable[..., Any]] = {}
+        self._budget = Budget(SqlLimits())
         self.globals["__counted"] = self._counted
         self.globals["__joined"] = self._joined
         self.globals["range"] = self._range
         self.filters = {name: self._guarded(filter_) for name, filter_ in self.filters.items()}
 
-    def add_macros(self, texts: Sequence[str]) -> None:
-        """Define the macros of some files; they may call each other in any order."""
-        trees: list[nodes.Template] = []
-        for text in texts:
-            # The macros of an invalid file are unknown where they are called.
-            with suppress(*TEMPLATE_FAULTS):
-                trees.append(self.parse_counted(text))
-        for tree in trees:
-            for macro in tree.find_all(nodes.Macro):
-                self.globals[macro.name] = self._late(macro.name)
-        for tree in trees:
-            with suppress(*TEMPLATE_FAULTS):
-                module = vars(self.from_string(tree).make_module())
-                self._macros.update({name: m for name, m in module.items() if callable(m)})
-
-    def _late(self, name: str) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            macro = self._macros.get(name) or self.undefined(name=name)
-            return macro(*args, **kwargs)
-
-        return call
+    @contextmanager
+    def spending(self, budget: Budget) -> Iterator[None]:
+        """Apply the limits of a rendering."""
+        self._budget = budget
+        yield
 
     def parse_counted(self, source: str) -> nodes.Template:
         """Return a template's tree with loops and joined strings counted."""
@@ -102,6 +83,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self._budget.spend()
         self._check_numbers(args)
         self._check_numbers(kwargs.values())
+        _check_growth(__obj, args)
         return super().call(__context, __obj, *args, **kwargs)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
@@ -152,6 +134,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
 def _size(value: Any) -> int:
     return len(value) if hasattr(value, "__len__") else abs(value) if isinstance(value, int) else 1
+
+
+def _check_growth(method: Any, args: Sequence[Any]) -> None:
+    """Reject calls as `x.extend(x)` that double a list too often."""
+    owner = getattr(method, "__self__", None)
+    if isinstance(owner, (list, dict, set)) and len(owner) + sum(map(_size, args)) > _LONGEST_VALUE:
+        raise OverLimitError("it builds too long a value")
 
 
 def _check_format(value: Any) -> None:
