@@ -175,16 +175,17 @@ def find_lost_tables(
         return
     defined: set[str] | None = None
     for mention in list_tables(tokens, dialect):
-        key = ".".join(mention.name).casefold()
-        first = mention.name[0].casefold()
-        if any(part in accounted for part in _spellings(mention.name)) or first in variables:
+        key = mention.key
+        first = key.partition(".")[0]
+        if any(name in accounted for name in _spellings(key)) or first in variables:
             continue
         if defined is None:
             defined = list_ctes(tokens) | _aliases(tokens)
-        is_field = len(mention.name) > 1 and (first in defined or first in accounted)
+        is_field = first != key and (first in defined or first in accounted)
         if key not in defined and not is_field:  # FROM orders o, o.items
             token = tokens[mention.at]
-            message = f"{'.'.join(mention.name)} is named as a table, but not in the lineage"
+            text = "".join(str(t.text) for t in tokens[mention.at : mention.end])
+            message = f"{text} is named as a table, but not in the lineage"
             yield SqlBlindSpot("unaccounted_table", message, token.line, column_of(token))
 
 
@@ -223,13 +224,13 @@ def table_keys(names: Iterable[TableName]) -> Iterator[str]:
         yield from (".".join(parts[at:]) for at in range(len(parts)))
 
 
-def _spellings(name: TableName) -> Iterator[str]:
-    whole = ".".join(name).casefold()
-    yield whole
-    if "$" in whole:  # orders$20240131, orders$partitions
-        yield whole.rpartition("$")[0]
-    if name[0].casefold() == "live" or "/" in name[-1]:  # live.orders, delta.`/data/orders`
-        yield ".".join(name[1:]).casefold()
+def _spellings(key: str) -> Iterator[str]:
+    yield key
+    if "$" in key:  # orders$20240131, orders$partitions
+        yield key.rpartition("$")[0]
+    first, _, rest = key.partition(".")
+    if first == "live" or "/" in rest:  # live.orders, delta.`/data/orders`
+        yield rest
 
 
 def column_of(token: Token) -> int:

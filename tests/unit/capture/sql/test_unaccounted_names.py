@@ -18,7 +18,7 @@ from downriver.capture.sql.unaccounted_names import (
 
 def named_tables(sql: str, dialect: str = "postgres") -> list[str]:
     parsed = Dialect.get_or_raise(dialect)
-    return [".".join(m.name) for m in list_tables(tokenize(sql, parsed), parsed)]
+    return [mention.key for mention in list_tables(tokenize(sql, parsed), parsed)]
 
 
 def unaccounted(lineage: SqlLineage) -> list[tuple[str, int, int]]:
@@ -39,7 +39,7 @@ def unaccounted(lineage: SqlLineage) -> list[tuple[str, int, int]]:
         ("tsql", "DELETE dbo.t WHERE a = 1", ["dbo.t"]),
         ("hive", "INSERT OVERWRITE TABLE t PARTITION (d) SELECT a FROM x", ["t", "x"]),
         ("bigquery", "SELECT a FROM my-project.d.t, `p.d.u`", ["my-project.d.t", "p.d.u"]),
-        ("snowflake", "CREATE TABLE t CLONE x", ["T", "X"]),
+        ("snowflake", "CREATE TABLE t CLONE x", ["t", "x"]),
         ("", "SELECT a FROM TABLE(TUMBLE(TABLE x, DESCRIPTOR(ts), INTERVAL '1' HOUR))", ["x"]),
         ("duckdb", "FROM x SELECT a", ["x"]),
         ("duckdb", "FROM q: x SELECT a", ["x"]),

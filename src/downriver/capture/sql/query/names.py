@@ -33,10 +33,22 @@ _PARTITION = re.compile(r"\$(?:\d{4,10}|__\w+__)\Z")  # BigQuery: orders$2024013
 _PART = re.compile(r'"[^"]*"|`[^`]*`|[^.]+')
 
 
+_MOST_SPELLINGS = 100_000
+_spellings: dict[tuple[type, object], dict[tuple[str, bool], str]] = {}
+
+
+def _known_spellings(dialect: Dialect) -> dict[tuple[str, bool], str]:
+    key = (type(dialect), dialect.normalization_strategy)
+    known = _spellings.setdefault(key, {})
+    if len(known) > _MOST_SPELLINGS:
+        known = _spellings[key] = {}
+    return known
+
+
 class DialectNames:
     """The names of identifiers, tables, select items and relations in one dialect.
 
-    `spellings` is a cache; several instances may share it.
+    `spellings` is a cache that the instances of a dialect share.
     """
 
     def __init__(
@@ -44,7 +56,7 @@ class DialectNames:
     ) -> None:
         self.dialect = dialect
         self.dialect_name = type(dialect).__name__.lower()
-        self.spellings: dict[tuple[str, bool], str] = {} if spellings is None else spellings
+        self.spellings = _known_spellings(dialect) if spellings is None else spellings
 
     def name(self, node: exp.Expression) -> str:
         """Return an identifier as the dialect compares it."""
@@ -61,6 +73,9 @@ class DialectNames:
 
     def fold(self, name: str) -> str:
         """Return an unquoted name as the dialect compares it."""
+        known = self.spellings.get((name, False))
+        if known is not None:
+            return known
         return self.name(exp.Identifier(this=name, quoted=False))
 
     def table_name(self, node: exp.Table) -> TableName:
@@ -95,7 +110,9 @@ class DialectNames:
         if isinstance(node, exp.Cast) and isinstance(node.this, exp.Column):
             return self.name(node.this.this)
         if isinstance(node, (exp.Paren, exp.Subquery)) and node.this is not None:
-            return self.name(node.args["alias"].this) if node.args.get("alias") else ""
+            alias = node.args.get("alias")
+            named = alias.this if isinstance(alias, exp.TableAlias) else alias
+            return self.name(named) if isinstance(named, exp.Expression) else ""
         return ""
 
     def alias(self, node: exp.Expression) -> str:

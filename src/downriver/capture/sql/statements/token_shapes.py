@@ -21,6 +21,7 @@ from downriver.capture.sql.text.tokens import (
     source_text,
     tokenize_leniently,
     word,
+    words_of,
 )
 from downriver.columns import Star
 
@@ -45,7 +46,7 @@ class TokenShape(NamedTuple):
 def find_effect(tokens: Sequence[Token], dialect: Dialect) -> StatementEffect | None:
     """Return the effect of a statement that has one of the known shapes."""
     shapes = _by_first_word().get(word(tokens[0]), ()) if tokens else ()
-    words = [word(token) for token in tokens] if shapes else []
+    words = words_of(tokens) if shapes else []
     for shape in shapes:
         found = _match(shape.pattern.split(), tokens, words, dialect)
         if found is not None:
@@ -196,7 +197,9 @@ def find_export(
     tokens: list[Token], sql: str, parser: StatementParser, dialect: Dialect
 ) -> ScriptStatement | None:
     """Return `UNLOAD (query) TO 'file'` and `SELECT … INTO OUTFILE 'file' …`."""
-    words = [word(token) for token in tokens]
+    if not tokens or word(tokens[0]) not in ("UNLOAD", "SELECT", "WITH"):
+        return None
+    words = words_of(tokens)
     if words[0] == "UNLOAD" and words[1:2] == ["("]:
         end = find_closing(tokens, 1)
         query, target = tokens[2:end], _first_string(tokens[end:])

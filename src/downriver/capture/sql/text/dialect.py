@@ -130,17 +130,48 @@ _SIGNS = (
 )  # fmt: skip
 
 
+class _CompiledSign(NamedTuple):
+    """A sign with its compiled pattern; a text without any of the `words` cannot match it."""
+
+    pattern: re.Pattern[str]
+    weights: dict[str, int]
+    words: tuple[str, ...]
+
+
 @cache
-def _compiled() -> tuple[tuple[re.Pattern[str], dict[str, int]], ...]:
+def _compiled() -> tuple[_CompiledSign, ...]:
     flags = re.IGNORECASE | re.MULTILINE
-    return tuple((re.compile(sign.pattern, flags), sign.weights) for sign in _SIGNS)
+    return tuple(
+        _CompiledSign(re.compile(sign.pattern, flags), sign.weights, _words_of(sign.pattern))
+        for sign in _SIGNS
+    )
+
+
+_WORD = re.compile(r"[A-Za-z_]{3,}")
+_NOT_LITERAL = re.compile(r"\(\?[<!=][^)]*\)|\[[^]]*\]|\\[A-Za-z]|\(\?:|\{[\d,]+\}")
+
+
+def _words_of(pattern: str) -> tuple[str, ...]:
+    """Return words of which a match contains at least one, () when that is not certain."""
+    literal = _NOT_LITERAL.sub(" ", pattern)
+    if not all(_WORD.search(part) for part in _alternatives(literal)):
+        return ()
+    return tuple({word.upper() for word in _WORD.findall(literal)})
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """Return the alternatives of a pattern, those inside brackets included."""
+    return re.split(r"\|", re.sub(r"\([^()]*\)\?|\b\w\?", " ", pattern))
 
 
 def guess_dialect(sql: str) -> str:
     """Return the dialect that a script's words suggest, "" for generic SQL."""
     code = _NOT_CODE.sub(_keep_shape, sql[:_READ_FIRST])
     scores: dict[str, int] = {}
-    for pattern, weights in _compiled():
+    upper = code.upper()
+    for pattern, weights, words in _compiled():
+        if words and not any(word in upper for word in words):
+            continue
         if pattern.search(code):
             for dialect, weight in weights.items():
                 scores[dialect] = scores.get(dialect, 0) + weight

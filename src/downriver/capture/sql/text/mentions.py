@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlglot.tokens import Token, TokenType
 
-from downriver.capture.sql.text.tokens import find_closing, is_string, name_at, word
+from downriver.capture.sql.text.tokens import (
+    find_closing,
+    is_string,
+    name_at,
+    name_end,
+    word,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,9 +64,12 @@ _CHANGES_VERB = frozenset(
 
 
 class TableMention(NamedTuple):
-    """A name in the position of a table: its first token, and whether the table is written."""
+    """A name in the position of a table: its tokens, and whether the table is written.
 
-    name: TableName
+    `key` is the name as it is written, in lower case and without quotes.
+    """
+
+    key: str
     at: int
     end: int
     is_written: bool
@@ -80,17 +90,32 @@ def list_tables(tokens: Sequence[Token], dialect: Dialect) -> list[TableMention]
 def scan_tables(tokens: Sequence[Token], dialect: Dialect) -> ScannedTables:
     """Return the tables that a statement reads and writes, without CTEs and aliases."""
     mentions = list_tables(tokens, dialect)
+    names = {mention: _name(mention, tokens, dialect) for mention in mentions}
     ctes = list_ctes(tokens)
-    aliases = {alias: m.name for m in mentions if (alias := _alias_at(tokens, m.end))}
+    aliases = {alias: name for m, name in names.items() if (alias := _alias_at(tokens, m.end))}
     inputs: dict[TableName, None] = {}
     outputs: dict[TableName, None] = {}
-    for mention in mentions:
-        key = mention.name[0].casefold() if len(mention.name) == 1 else ""
+    for mention, name in names.items():
         if mention.is_written:
-            outputs[aliases.get(key, mention.name)] = None
-        elif key not in ctes:
-            inputs[mention.name] = None
+            outputs[aliases.get(mention.key, name)] = None
+        elif mention.key not in ctes:
+            inputs[name] = None
     return ScannedTables(tuple(name for name in inputs if name not in outputs), tuple(outputs))
+
+
+def _name(mention: TableMention, tokens: Sequence[Token], dialect: Dialect) -> TableName:
+    """Return the parts of a name, as the dialect compares them."""
+    at, end = mention.at, mention.end
+    if is_string(tokens[at]):
+        return (str(tokens[at].text),)
+    if any(token.token_type == TokenType.DASH for token in tokens[at:end]):
+        return tuple("".join(str(token.text) for token in tokens[at:end]).split("."))
+    name: TableName = ()
+    while at < end:
+        parts, at = name_at(tokens, at, dialect)
+        name += parts
+        at += 1  # database..table
+    return name
 
 
 def list_ctes(tokens: Sequence[Token]) -> set[str]:
@@ -147,7 +172,7 @@ class _MentionScan:
         self._tokens = tokens
         self._dialect = dialect
         self._dialect_name = type(dialect).__name__.lower()
-        self._words = [word(token) for token in tokens]
+        self._words = words_of(tokens)
         self._levels = [_Level("")]
         self._verb = ""
         self._found: dict[int, TableMention] = {}
@@ -289,31 +314,19 @@ class _MentionScan:
         start, end = self._name_after(at)
         if end == start:
             return
-        name = self._name(start, end)
+        if self._tokens[start].token_type == TokenType.PARAMETER:
+            return  # @variable, @stage
         is_call = end < len(self._words) and self._words[end] == "("
         if self._words[end : end + 1] == [":"] and self._dialect_name == "duckdb":
             self._add(end, writes=writes)  # FROM alias: orders
-        elif not name or (is_call and not (writes and self._words[start] != "IDENTIFIER")):
+        elif is_call and not (writes and self._words[start] != "IDENTIFIER"):
             return  # FROM f(a) calls a function
         elif self._words[start] == "ROWS" and self._words[end : end + 1] == ["FROM"]:
             return  # ROWS FROM (f(a), g(b))
         else:
-            self._found.setdefault(start, TableMention(name, start, end, writes))
-
-    def _name(self, start: int, end: int) -> TableName:
-        first = self._tokens[start]
-        if is_string(first):
-            return (str(first.text),)
-        if first.token_type == TokenType.PARAMETER:
-            return ()  # @variable, @stage
-        if any(self._tokens[at].token_type == TokenType.DASH for at in range(start, end)):
-            return tuple("".join(str(t.text) for t in self._tokens[start:end]).split("."))
-        name: TableName = ()
-        while start < end:
-            parts, start = name_at(self._tokens, start, self._dialect)
-            name += parts
-            start += 1  # database..table
-        return name
+            key = "".join(str(token.text) for token in self._tokens[start:end])
+            mention = TableMention(key.casefold().replace("..", "."), start, end, writes)
+            self._found.setdefault(start, mention)
 
     def _name_after(self, at: int) -> tuple[int, int]:
         at += 1
@@ -324,12 +337,12 @@ class _MentionScan:
             return at, at
         if is_string(self._tokens[at]):
             return at, at + 1
-        _, end = name_at(self._tokens, at, self._dialect)
+        end = name_end(self._tokens, at)
         while end > at and end + 1 < len(words) and words[end] == ".":  # database..table
-            _, end = name_at(self._tokens, end + 1, self._dialect)
+            end = name_end(self._tokens, end + 1)
         # BigQuery: my-project.data.orders
         while self._dialect_name == "bigquery" and self._is_dash(end):
-            _, end = name_at(self._tokens, end + 1, self._dialect)
+            end = name_end(self._tokens, end + 1)
         return at, end
 
     def _is_adjective(self, at: int) -> bool:

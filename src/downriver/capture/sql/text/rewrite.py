@@ -16,7 +16,7 @@ from downriver.capture.sql.text.tokens import (
     find_closing,
     is_string,
     name_at,
-    word,
+    words_of,
 )
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ class RewriteContext(NamedTuple):
 
 def rewrite_tokens(tokens: list[Token], place: RewriteContext) -> list[Token]:
     """Apply every rule to a statement's tokens."""
-    words = [word(token) for token in tokens]
+    words = words_of(tokens)
     for rule in _RULES:
         changed = rule(tokens, words, place)
         if changed is not None:
-            tokens, words = changed, [word(token) for token in changed]
+            tokens, words = changed, words_of(changed)
     return tokens
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token, TokenType
 
-from downriver.capture.sql.text.tokens import bracket_depths, word
+from downriver.capture.sql.text.tokens import bracket_depths, word, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -57,7 +57,8 @@ def split_statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
     """Yield the tokens between semicolons, and between GO lines."""
     chunk: list[Token] = []
     for at, token in enumerate(tokens):
-        if token.token_type == TokenType.SEMICOLON or _is_go(tokens, at):
+        is_go = len(token.text) == 2 and _is_go(tokens, at)
+        if is_go or token.token_type == TokenType.SEMICOLON:
             if chunk:
                 yield chunk
             chunk = []
@@ -77,7 +78,7 @@ def _is_go(tokens: Sequence[Token], at: int) -> bool:
 
 def split_by_keyword(tokens: list[Token]) -> list[list[Token]]:
     """Split a chunk into statements without semicolons, as T-SQL allows."""
-    words = [word(token) for token in tokens]
+    words = words_of(tokens)
     levels = bracket_depths(tokens)
     parts: list[list[Token]] = []
     start = cases = 0

@@ -38,6 +38,11 @@ _PREFIXES = frozenset({TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType
 
 CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 
+_NESTS = _OPENING | _CLOSING | _PREFIXES | {
+    TokenType.LT, TokenType.GT, TokenType.JOIN, TokenType.ON, TokenType.USING, TokenType.SELECT,
+    TokenType.COMMA,
+}  # fmt: skip
+
 
 class _Bracket(Enum):
     PLAIN = 0
@@ -111,6 +116,11 @@ def word(token: Token) -> str:
     return text.upper()
 
 
+def words_of(tokens: Sequence[Token]) -> list[str]:
+    """Return the `word` of each token."""
+    return ["" if t.token_type in _NOT_KEYWORDS else t.text.upper() for t in tokens]
+
+
 def copy_token(token: Token, kind: TokenType, text: str) -> Token:
     """Return a token of another kind in the same place."""
     return Token(kind, text, token.line, token.col, token.start, token.end, token.comments)
@@ -173,6 +183,20 @@ def name_at(tokens: Sequence[Token], at: int, dialect: Dialect) -> tuple[tuple[s
     return tuple(part for part in parts if part), at
 
 
+def name_end(tokens: Sequence[Token], at: int) -> int:
+    """Return the position after the dotted name at a position."""
+    while at < len(tokens) and _may_be_name(tokens[at]):
+        if tokens[at].token_type in (TokenType.PARAMETER, TokenType.HASH):
+            at += 1
+            if at == len(tokens) or not _may_be_name(tokens[at]):
+                break
+        at += 1
+        if at == len(tokens) or tokens[at].token_type != TokenType.DOT:
+            break
+        at += 1
+    return at
+
+
 def _may_be_name(token: Token) -> bool:
     kind = token.token_type
     if kind in (TokenType.IDENTIFIER, TokenType.VAR, TokenType.PARAMETER, TokenType.HASH):
@@ -198,6 +222,10 @@ def check_nesting(tokens: Sequence[Token], dialect: Dialect, limit: int) -> str 
     before = TokenType.SENTINEL
     for token in tokens:
         kind = token.token_type
+        if kind not in _NESTS:
+            prefixes = 0
+            before = kind
+            continue
         prefixes = prefixes + 1 if kind in _PREFIXES else 0
         opened = _opened(kind, after_type=before in types)
         if opened is not None:
