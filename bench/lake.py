@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from downriver.lake.pipeline import StageReport
+    from downriver.lake.schemas import StageReport
 
 _DATASETS = 20_000
 _SIZES = (10_000, 100_000, 1_000_000)

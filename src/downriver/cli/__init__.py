@@ -1,4 +1,4 @@
-"""The command line. `app.py` lists the commands; each is a function in a module of its own."""
+"""The command line: `app.py` lists the commands; each is a function of its subject's module."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""`downriver agent`: ask about lineage in plain English."""
+"""`downriver agent` and `mcp`: answers in plain English, and the tools for other agents."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -12,6 +13,8 @@ import typer
 
 from downriver.cli.output import JsonOption, StoreOption, err, escape, print_json
 from downriver.errors import DownriverError, InvalidRequestError
+from downriver.impact import read_policy
+from downriver.sdk import lineage
 
 if TYPE_CHECKING:
     from downriver.agent import Agent
@@ -125,3 +128,24 @@ def _read_message() -> str | None:
     while lines[0].rstrip().endswith(":") and lines[-1].strip():
         lines.append(sys.stdin.readline())
     return "".join(lines)
+
+
+def mcp(
+    allow_writes: Annotated[
+        bool, typer.Option("--allow-writes", help="Also offer the tools that register lineage.")
+    ] = False,
+    repo: Annotated[
+        Path | None, typer.Option("--repo", help="Repository that suggest_fix writes patches for.")
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Serve the Model Context Protocol on standard input and output."""
+    from downriver.agent.mcp_server import serve_stdio
+    from downriver.agent.tools import ToolContext
+
+    tracker = lineage(store, create=allow_writes)
+    try:
+        context = ToolContext(tracker, read_policy(None), repo or Path.cwd())
+        asyncio.run(serve_stdio(context, allow_writes=allow_writes))
+    finally:
+        tracker.sync.close()

@@ -1,15 +1,19 @@
-"""How commands print: colour for people, JSON for programs. Rich is loaded at its first use."""
+"""How commands print: names, colour for people, JSON for programs.
+
+Rich is loaded at its first use.
+"""
 
 from __future__ import annotations
 
 import sys
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rich.console import Console
     from rich.progress import Progress
@@ -125,3 +129,49 @@ def progress_bar(unit: str) -> Progress:
         transient=True,
         disable=not err.console.is_terminal,
     )
+
+
+_NAMESPACES_SHOWN = 6
+
+FullNamesOption = Annotated[
+    bool,
+    typer.Option(
+        "--full-names", help="Show full ids with their namespaces instead of short names."
+    ),
+]
+
+
+class DisplayNames:
+    """The names of the entities of one answer, from their ids: `names["dataset:db:sales.orders"]`.
+
+    `texts` are messages that contain ids. Names and messages are returned escaped for rich.
+    """
+
+    def __init__(self, ids: Iterable[str], *, full: bool, texts: Iterable[str] = ()) -> None:
+        from downriver.graph.names.short_names import ShortNames, find_full_ids
+
+        in_texts = (full_id for text in texts for full_id in find_full_ids(text))
+        self._short = None if full else ShortNames.of_ids(chain(ids, in_texts))
+
+    def __getitem__(self, full_id: str) -> str:
+        return escape(full_id if self._short is None else self._short[full_id])
+
+    def label(self, full_id: str) -> str:
+        """Return the name of an entity, followed by `job` if it is a job and the name is short."""
+        is_job = self._short is not None and full_id.startswith("job:")
+        return f"{self[full_id]} [dim]job[/]" if is_job else self[full_id]
+
+    def replace_in(self, text: str) -> str:
+        """Return a message in which full ids are replaced by names."""
+        return escape(text if self._short is None else self._short.replace_in(text))
+
+    def print_heading(self) -> None:
+        """Print the namespaces of the answer once, above it."""
+        if self._short is None or not self._short.namespaces:
+            return
+        namespaces = self._short.namespaces
+        shown = ", ".join(namespaces[:_NAMESPACES_SHOWN])
+        more = len(namespaces) - _NAMESPACES_SHOWN
+        rest = f" and {more} more" if more > 0 else ""
+        label = "namespace" if len(namespaces) == 1 else "namespaces"
+        out.print(f"[dim]{label}: {escape(shown)}{rest}[/]")

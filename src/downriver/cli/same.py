@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from downriver.cli.names import DisplayNames, FullNamesOption
-from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
+from downriver.cli.output import (
+    DisplayNames,
+    FullNamesOption,
+    JsonOption,
+    StoreOption,
+    escape,
+    out,
+    print_json,
+)
 from downriver.errors import InvalidRequestError
 from downriver.service import Lineage
 

@@ -1,4 +1,4 @@
-"""`downriver trace`: what an entity feeds or what feeds it, as a tree."""
+"""`downriver trace` and `paths`: what an entity feeds, what feeds it, and how they connect."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from downriver.cli.names import DisplayNames, FullNamesOption
-from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
+from downriver.cli.output import (
+    DisplayNames,
+    FullNamesOption,
+    JsonOption,
+    StoreOption,
+    escape,
+    out,
+    print_json,
+)
 from downriver.model.answers import Direction
 from downriver.service import DEFAULT_LIMIT, Lineage
 
@@ -238,3 +245,32 @@ def _count_nodes(answer: Trace, *, indirect: bool) -> str:
     if folded:
         counts.append(f"{folded} indirect (--indirect shows them)")
     return ", ".join(counts)
+
+
+def paths(
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The entity to start from.")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="The entity to arrive at.")],
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, help="Show at most N paths.")
+    ] = 10,
+    full_names: FullNamesOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the paths that data takes from one dataset, job or column to another, shortest first."""
+    with Lineage.open(store, create=False) as lineage:
+        answer = lineage.trace.paths(source, target, limit=limit)
+    if json:
+        print_json(answer)
+        return
+    ends = (answer.source.id, answer.target.id)
+    ids = [*ends, *(node for path in answer.paths for node in path)]
+    texts = (spot.message for spot in answer.blind_spots)
+    names = DisplayNames(ids, full=full_names, texts=texts)
+    names.print_heading()
+    for path in answer.paths:
+        out.print(" [dim]→[/] ".join(names.label(node) for node in path))
+    if not answer.paths:
+        out.print(f"no path from {names.label(ends[0])} to {names.label(ends[1])}")
+    for spot in answer.blind_spots:
+        out.print(f"[yellow]incomplete[/]: {names.replace_in(spot.message)}")

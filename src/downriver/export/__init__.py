@@ -1,7 +1,6 @@
 """A piece of the graph, written down in the formats of others."""
 
 from downriver.export.cypher import push_cypher
-from downriver.export.exported_graph import DerivedColumn, ExportedGraph, compare_traces
-from downriver.export.formats import FORMATS, render
+from downriver.export.formats import FORMATS, DerivedColumn, ExportedGraph, compare_traces, render
 
 __all__ = ["FORMATS", "DerivedColumn", "ExportedGraph", "compare_traces", "push_cypher", "render"]

@@ -11,7 +11,7 @@ from downriver.model.ids import DatasetId
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from downriver.export.exported_graph import ExportedGraph
+    from downriver.export.formats import ExportedGraph
     from downriver.model.answers import Trace, TraceEdge, TraceNode
 
 _LABELS = {"dataset": "Dataset", "job": "Job", "column": "Column"}

@@ -11,7 +11,7 @@ from downriver.openlineage.wire import parse_time
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from downriver.export.exported_graph import DerivedColumn, ExportedGraph
+    from downriver.export.formats import DerivedColumn, ExportedGraph
     from downriver.model.answers import TraceEdge, TraceNode
 
 _ACTOR = "urn:li:corpuser:downriver"

@@ -1,18 +1,22 @@
-"""Every export format in one table; the short ones (JSON, CSV, OpenLineage events) are here too."""
+"""Every export format in one table, and the part of the graph that is exported."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections import defaultdict
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
 from downriver.errors import InvalidRequestError
 from downriver.export.cypher import render_cypher
 from downriver.export.datahub import render_datahub
-from downriver.export.exported_graph import ExportedGraph
 from downriver.export.pictures import render_dot, render_mermaid, render_svg
+from downriver.model.answers import Trace, TraceEdge, TraceNode
+from downriver.model.flows import ColumnDerivation
+from downriver.model.ids import DatasetId
 
 
 def render_events(piece: ExportedGraph) -> str:
@@ -82,3 +86,84 @@ def render(piece: ExportedGraph, output_format: str) -> str:
         wanted = ", ".join(FORMATS)
         raise InvalidRequestError("format", f"{output_format!r} is not one of {wanted}")
     return renderer(piece)
+
+
+class DerivedColumn(NamedTuple):
+    """A column with how it is made, and the columns it is made of."""
+
+    field: str
+    derivation: ColumnDerivation
+    sources: list[tuple[DatasetId, str]]
+
+
+class ExportedGraph(NamedTuple):
+    """A trace; `find_event` returns an event of the log, `columns_of` how columns are made."""
+
+    trace: Trace
+    find_event: Callable[[str], bytes]
+    columns_of: Callable[[TraceNode], list[DerivedColumn]]
+
+    def upstreams(self) -> dict[str, list[TraceEdge]]:
+        """Return for each dataset the edges that lead to it from datasets, jobs left out."""
+        into_jobs: defaultdict[str, list[TraceEdge]] = defaultdict(list)
+        for edge in self.trace.edges:
+            if edge.kind == "reads":
+                into_jobs[edge.target].append(edge)
+        found: defaultdict[str, dict[str, TraceEdge]] = defaultdict(dict)
+        for edge in self.trace.edges:
+            if edge.kind == "derives" and edge.type is None:
+                found[edge.target].setdefault(edge.source, edge)
+            elif edge.kind == "writes":
+                for read in into_jobs[edge.source]:
+                    if read.source != edge.target:
+                        found[edge.target].setdefault(read.source, read)
+        return {target: list(edges.values()) for target, edges in sorted(found.items())}
+
+
+def compare_traces(before: Trace, after: Trace) -> Trace:
+    """Return the union of two traces, with new edges marked `added` and old ones `removed`.
+
+    An edge goes when it turns stale: its job has run without it since.
+    """
+    old = {_key(edge): edge for edge in before.edges if edge.status == "active"}
+    new = {_key(edge): edge for edge in after.edges if edge.status == "active"}
+    gone = [edge for key, edge in old.items() if key not in new]
+    came = [edge for key, edge in new.items() if key not in old]
+    stay = [edge for key, edge in new.items() if key in old]
+    edges = [
+        *stay,
+        *(msgspec.structs.replace(edge, change="added") for edge in came),
+        *(msgspec.structs.replace(edge, change="removed") for edge in gone),
+    ]
+    return msgspec.structs.replace(
+        after,
+        nodes=_nodes(before, after, list(old.values()), list(new.values())),
+        edges=sorted(edges, key=lambda edge: (edge.source, edge.target, edge.kind)),
+        complete=before.complete and after.complete,
+        blind_spots=list({str(s): s for s in (*after.blind_spots, *before.blind_spots)}.values()),
+    )
+
+
+def _nodes(
+    before: Trace, after: Trace, old: list[TraceEdge], new: list[TraceEdge]
+) -> list[TraceNode]:
+    """Return every node once; one that only edges of one moment touch came, or went."""
+    root = after.root.id
+    was = {root, *(end for edge in old for end in (edge.source, edge.target))}
+    remains = {root, *(end for edge in new for end in (edge.source, edge.target))}
+    known = {node.id: node for node in (*before.nodes, *after.nodes)}
+    return [
+        _marked(node, was=node.id in was, remains=node.id in remains)
+        for node in known.values()
+        if node.id in was or node.id in remains
+    ]
+
+
+def _marked(node: TraceNode, *, was: bool, remains: bool) -> TraceNode:
+    if was and remains:
+        return node
+    return msgspec.structs.replace(node, marks=[*node.marks, "added" if remains else "removed"])
+
+
+def _key(edge: TraceEdge) -> tuple[str | None, ...]:
+    return (edge.source, edge.target, edge.kind, edge.job, edge.type, edge.subtype)

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from downriver.govern.certification import certified_paths
-from downriver.govern.drift.limits import LatenessLimits
-from downriver.govern.drift.schedule import next_due
-from downriver.govern.drift.series import DAY
-from downriver.govern.tags import reach_of_tag
+from downriver.govern.drift.runs import next_due
+from downriver.govern.drift.series import DAY, LatenessLimits
+from downriver.govern.tags import certified_paths, reach_of_tag
 from downriver.graph.answers.cuts import CutDetector
 from downriver.graph.answers.readers import find_readers
 from downriver.graph.index.edges import FOREVER

@@ -1,7 +1,4 @@
-"""Tags: where one was set, and how it propagates along column edges until a value is masked.
-
-Propagation is a function of the edges alone, so that the server and the lake agree.
-"""
+"""Tags and how they propagate along column edges, and the paths to certified datasets."""
 
 from __future__ import annotations
 
@@ -10,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.graph import FOREVER, Entity, Question, trace
 from downriver.graph.answers.view import limit_blind_spots
-from downriver.model.answers import Direction
-from downriver.model.governance import TaggedColumn, TagReach
+from downriver.model.answers import BlindSpot, Direction
+from downriver.model.governance import CertifiedPath, CertifiedPaths, Share, TaggedColumn, TagReach
 from downriver.model.ids import ColumnId, DatasetId
 from downriver.openlineage.facets.description import parse_tags
 
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
 
     from downriver.govern.entity_context import EntityContext
     from downriver.graph import GraphSnapshot
-    from downriver.model.answers import BlindSpot, Trace
+    from downriver.model.answers import Trace
     from downriver.store import CatalogReader
 
 _CARRYING = frozenset({"IDENTITY", "TRANSFORMATION", ""})
@@ -157,3 +154,40 @@ def _column_edges(found: Trace) -> list[TagEdge]:
 def _distinct(spots: list[BlindSpot]) -> list[BlindSpot]:
     known = {(spot.kind, spot.entity, spot.message): spot for spot in spots}
     return [known[key] for key in sorted(known)]
+
+
+CERTIFIED = ("certified", "canonical", "golden")  # tags that mark a source of truth
+_WHOLE = 100_000
+
+
+def certified_paths(
+    graph: GraphSnapshot, reader: CatalogReader, around: EntityContext
+) -> CertifiedPaths:
+    """Return every certified dataset with the gaps in its upstream lineage."""
+    nodes: set[int] = set()
+    for tag in CERTIFIED:
+        nodes |= set(find_tagged(graph, reader, tag).datasets)
+    spoken = graph.nodes.identities.display_names(nodes, reader)
+    paths = [_path(Entity(spoken[node].id, node), around) for node in nodes]
+    paths.sort(key=lambda path: (path.intact, path.dataset))
+    intact = sum(path.intact for path in paths)
+    return CertifiedPaths(integrity=Share.of(intact, len(paths)), datasets=paths)
+
+
+def _path(entity: Entity, around: EntityContext) -> CertifiedPath:
+    found = around.trace(entity, Direction.UPSTREAM, _WHOLE)
+    gaps = found.blind_spots or _nothing_upstream(found)
+    return CertifiedPath(
+        dataset=found.root.id,
+        intact=not gaps,
+        upstream=len(found.nodes) - 1,
+        gaps=gaps,
+        owners=around.owners(entity.node),
+    )
+
+
+def _nothing_upstream(found: Trace) -> list[BlindSpot]:
+    if len(found.nodes) > 1:
+        return []
+    message = "no known upstream: no event names its sources"
+    return [BlindSpot(kind="no_upstream", entity=found.root.id, message=message)]

@@ -15,16 +15,15 @@ from downriver.lake.gold.health import COVERAGE_TRANSFORMS, KPI_TRANSFORMS, heal
 from downriver.lake.reach.counts import ReachTables, block_counter
 from downriver.lake.silver.facts import FOLDED, fold_events, merge_facts
 from downriver.lake.silver.transforms import SILVER_TRANSFORMS
-from downriver.lake.storage.versions import PARQUET, StoredTable
+from downriver.lake.storage.tables import PARQUET, StoredTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
-    from downriver.lake.pipeline import StageReport, Stages, TableTransform
-    from downriver.lake.storage.tables import TableStorage
-    from downriver.lake.storage.versions import BronzeBatch
+    from downriver.lake.schemas import StageReport, Stages, TableTransform
+    from downriver.lake.storage.tables import BronzeBatch, TableStorage
 
 
 class LakeBuild:

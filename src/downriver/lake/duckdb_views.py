@@ -12,7 +12,7 @@ import msgspec
 from downriver.errors import LakeError
 from downriver.lake import schemas
 from downriver.lake.storage.files import Folder
-from downriver.lake.storage.versions import read_current_version
+from downriver.lake.storage.tables import read_current_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,13 +12,13 @@ import msgspec
 from downriver.errors import InvalidRequestError, LakeError
 from downriver.lake import schemas
 from downriver.lake.storage.files import Folder
-from downriver.lake.storage.versions import read_current_version
+from downriver.lake.storage.tables import read_current_version
 from downriver.model.ids import EVERY_FIELD, ColumnId, DatasetId, JobId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from downriver.lake.storage.versions import LakeVersion
+    from downriver.lake.storage.tables import LakeVersion
 
 _AT_ONCE = 2000
 _LAYERS = ("silver", "gold")  # facts can be rebuilt from the events

@@ -18,13 +18,14 @@ from downriver.lake import schemas
 from downriver.lake.bronze.ingest import BronzeIngest, bronze_locations
 from downriver.lake.build import LakeBuild, read_tables
 from downriver.lake.gold.graph import diff_column_edges, diff_edges
-from downriver.lake.pipeline import StageReport, Stages
+from downriver.lake.schemas import StageReport, Stages
 from downriver.lake.storage.files import Folder
-from downriver.lake.storage.tables import TableStorage, check_format
-from downriver.lake.storage.versions import (
+from downriver.lake.storage.tables import (
     PARQUET,
     LakeVersion,
     StoredTable,
+    TableStorage,
+    check_format,
     commit_version,
     find_as_of,
     parse_version_or_time,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from downriver.lake.storage.versions import BronzeBatch
+    from downriver.lake.storage.tables import BronzeBatch
     from downriver.store import Store
 
 

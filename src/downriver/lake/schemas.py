@@ -1,15 +1,16 @@
-"""The schemas of the lake's tables, and the keys by which facts merge.
-
-In bronze and facts, times are microseconds since the epoch and kinds, roles and states are the
-numbers of `model.facts`, as in the store. From silver on, times are TIMESTAMP and numbers are
-words.
-"""
+"""The tables of the lake: their schemas, the keys by which facts merge, their transforms."""
 
 from __future__ import annotations
 
+import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+import msgspec
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from pyspark.sql import DataFrame
 
 Columns: TypeAlias = tuple[tuple[str, str], ...]  # names, and types of Spark SQL
@@ -368,3 +369,52 @@ LAYERS = {
     ),
 }
 BY_NAME = {f"{layer}.{table.name}": table for layer, held in LAYERS.items() for table in held}
+
+
+class TableTransform(NamedTuple):
+    """A table, its pure transform, and the tables that the transform reads, as `layer.table`."""
+
+    table: LakeTable
+    inputs: tuple[str, ...]
+    run: Callable[..., DataFrame]
+
+
+class StageReport(msgspec.Struct):
+    """The row counts of a stage. In bronze, an input row is written, a duplicate or rejected."""
+
+    stage: str
+    rows_in: int = 0
+    rows_out: int = 0
+    rejected: int = 0
+    duplicates: int = 0
+    seconds: float = 0.0
+
+    def add(self, other: StageReport) -> None:
+        """Add the counts of another run of the same stage."""
+        self.rows_in += other.rows_in
+        self.rows_out += other.rows_out
+        self.rejected += other.rejected
+        self.duplicates += other.duplicates
+        self.seconds += other.seconds
+
+
+class Stages:
+    """Calls `begin` when a stage starts and `report` when it is done."""
+
+    def __init__(
+        self,
+        begin: Callable[[str], None] = lambda stage: None,
+        report: Callable[[StageReport], None] = lambda stage: None,
+    ) -> None:
+        self._begin = begin
+        self._report = report
+
+    @contextmanager
+    def running(self, name: str) -> Iterator[StageReport]:
+        """Time a stage; the caller fills in the counts of its report."""
+        stage = StageReport(name)
+        self._begin(name)
+        started = time.perf_counter()
+        yield stage
+        stage.seconds = round(time.perf_counter() - started, 3)
+        self._report(stage)

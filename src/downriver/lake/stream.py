@@ -16,11 +16,11 @@ import msgspec
 from pyspark.errors import StreamingQueryException
 
 from downriver.errors import DownriverError, InvalidRequestError, LakeBusyError, LakeError
-from downriver.lake.bronze.kafka import SCHEME, parse_topic, stream_topic
-from downriver.lake.pipeline import StageReport
+from downriver.lake.bronze.stream_sources import SCHEME, parse_topic, stream_topic
+from downriver.lake.schemas import StageReport
 from downriver.lake.session import is_connected
 from downriver.lake.storage.files import absolute_location, list_files
-from downriver.lake.storage.versions import read_current_version
+from downriver.lake.storage.tables import read_current_version
 
 if TYPE_CHECKING:
     import threading
@@ -152,7 +152,7 @@ def _read_stream(spark: SparkSession, sources: Sequence[str], listings: str) -> 
     for source in sources:  # raises a readable error; in Spark it would be a Java stack
         next(list_files(source, ()), None)
     try:
-        from downriver.lake.bronze.file_stream import FORMAT, EventFileSource
+        from downriver.lake.bronze.stream_sources import FORMAT, EventFileSource
     except ImportError as exc:
         raise LakeError("streams of files need PySpark 4 or later") from exc
     spark.dataSource.register(EventFileSource)

@@ -9,16 +9,15 @@ import numpy as np
 from downriver import settings
 from downriver.errors import InvalidEventError, InvalidRequestError
 from downriver.govern import incidents, kpis
-from downriver.govern.certification import certified_paths
 from downriver.govern.drift import DriftLimits, Inspector
-from downriver.govern.drift.schedule import parse_period
+from downriver.govern.drift.runs import parse_period
 from downriver.govern.entity_context import EntityContext
-from downriver.govern.tags import reach_of_tag
+from downriver.govern.tags import certified_paths, reach_of_tag
 from downriver.govern.watch import Monitor
 from downriver.lake.bronze.store_log import publish
 from downriver.lake.reach.closure import VertexItems, count_reached
 from downriver.lake.storage.files import Folder
-from downriver.lake.storage.versions import read_current_version
+from downriver.lake.storage.tables import read_current_version
 from downriver.model.findings import FindingKind, Severity
 from downriver.openlineage.wire import parse_time
 from downriver.service.limits import DEFAULT_FINDINGS

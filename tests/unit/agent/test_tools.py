@@ -13,7 +13,7 @@ from downriver import lineage
 from downriver.agent import TOOLS
 from downriver.agent.tools import ToolContext
 from downriver.agent.tools.entity_names import is_near
-from downriver.agent.tools.paging import MAX_CHARACTERS, page, page_text
+from downriver.agent.tools.tool import MAX_CHARACTERS, page, page_text
 from downriver.errors import InvalidRequestError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from downriver.errors import InvalidRequestError, LakeError
 from downriver.lake.duckdb_views import PANELS, render_dashboard, render_views
 from downriver.lake.exports import export_neo4j, export_openlineage, export_parquet
 from downriver.lake.storage.files import Folder
-from downriver.lake.storage.versions import LakeVersion, commit_version
+from downriver.lake.storage.tables import LakeVersion, commit_version
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 

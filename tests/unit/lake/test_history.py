@@ -11,7 +11,7 @@ from tests.unit.cli.command import downriver
 from tests.unit.lake.orders import FIRST, SECOND, facts_of, make, rows, server_catalog
 
 from downriver.errors import LakeError
-from downriver.lake.storage.versions import clean_versions, parse_time, read_current_version
+from downriver.lake.storage.tables import clean_versions, parse_time, read_current_version
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 

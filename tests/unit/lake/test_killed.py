@@ -17,7 +17,7 @@ from tests.unit.lake.orders import FIRST, SECOND, facts_of, lines, make, rows, s
 from tests.unit.openlineage.test_order_free import catalog
 
 from downriver.lake.bronze.store_log import PublishReport, publish
-from downriver.lake.storage.versions import list_versions, read_current_version
+from downriver.lake.storage.tables import list_versions, read_current_version
 from downriver.lake.stream import StreamSchedule, run_stream
 from downriver.store import open_store
 

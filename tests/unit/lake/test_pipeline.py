@@ -11,7 +11,7 @@ from tests.unit.openlineage.test_order_free import catalog
 
 from downriver.errors import LakeNotFoundError
 from downriver.lake.bronze.store_log import PublishReport, publish
-from downriver.lake.storage.versions import list_versions, read_version
+from downriver.lake.storage.tables import list_versions, read_version
 from downriver.store import open_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]

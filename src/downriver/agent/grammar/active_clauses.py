@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 
-from downriver.agent.grammar.clause import (
+from downriver.agent.grammar.mentions import (
     ON,
     Clause,
+    Mention,
     UnclearError,
     data_in,
     how_made,
     made_in,
     make_clause,
     model_in,
+    parse_mention,
+    parse_mentions,
     splits,
     without_actor,
 )
-from downriver.agent.grammar.mentions import Mention, parse_mention, parse_mentions
 from downriver.agent.grammar.vocabulary import (
     CHANGE,
     CHANGE_BASES,

@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from downriver.agent.grammar.mentions import parse_mention
-from downriver.agent.grammar.schedule import TextAndSchedule, parse_schedule_line, take_schedule
 from downriver.agent.grammar.sentences import ParsedSentence, parse_sentence
-from downriver.agent.grammar.vocabulary import is_marked, unquoted
+from downriver.agent.grammar.vocabulary import (
+    TextAndSchedule,
+    is_marked,
+    parse_schedule_line,
+    take_schedule,
+    unquoted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from downriver.agent.grammar.clause import Clause
-    from downriver.agent.grammar.mentions import Mention
+    from downriver.agent.grammar.mentions import Clause, Mention
 
 LineRole = Literal["heading", "schedule", "instruction", "flow", "not_understood"]
 _MAX_JOINED_LINES = 3

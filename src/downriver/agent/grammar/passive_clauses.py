@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from downriver.agent.grammar.clause import (
+from downriver.agent.grammar.mentions import (
     ON,
     Clause,
     data_in,

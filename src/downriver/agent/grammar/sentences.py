@@ -21,20 +21,25 @@ from downriver.agent.grammar.active_clauses import (
     reads_and_writes,
     trains_on,
 )
-from downriver.agent.grammar.clause import Clause, UnclearError
-from downriver.agent.grammar.mentions import Mention, parse_mention, parse_mentions
+from downriver.agent.grammar.mentions import (
+    Clause,
+    Mention,
+    UnclearError,
+    parse_mention,
+    parse_mentions,
+)
 from downriver.agent.grammar.passive_clauses import (
     is_made_from,
     is_made_into,
     is_used_by,
     made_into,
 )
-from downriver.agent.grammar.schedule import take_schedule
 from downriver.agent.grammar.vocabulary import (
     QUOTE_MARK,
     QUOTED_SPACE,
     is_marked,
     is_participle,
+    take_schedule,
     unquoted,
 )
 

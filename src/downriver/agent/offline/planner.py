@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from downriver.agent.grammar import parse_description
 from downriver.agent.offline import replies
-from downriver.agent.offline.intents import SQL, Intent, read_intent
-from downriver.agent.offline.question_entities import find_names, plain_words
+from downriver.agent.offline.intents import SQL, Intent, find_names, plain_words, read_intent
 from downriver.agent.tools.entity_names import resolve_entity
 from downriver.errors import DownriverError, EntityNotFoundError, InvalidRequestError
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from downriver.agent.model_loop import PolicyDecision
     from downriver.agent.tools.change_impact import ChangeImpactAnswer, FixAnswer, GateAnswer
     from downriver.agent.tools.diagnostics import DiagnoseAnswer, IncidentAnswer, KpisAnswer
-    from downriver.agent.tools.paging import ToolAnswer
     from downriver.agent.tools.queries import (
         ColumnAnswer,
         DiagramAnswer,
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
         TraceAnswer,
     )
     from downriver.agent.tools.registration import DescriptionAnswer, SqlAnswer
+    from downriver.agent.tools.tool import ToolAnswer
     from downriver.model.flows import Related
 
 _SPOTS_SHOWN = 3

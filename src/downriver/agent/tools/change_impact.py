@@ -9,16 +9,16 @@ import msgspec
 
 from downriver.agent.grammar.change_requests import parse_change
 from downriver.agent.tools.entity_names import resolve_entity
-from downriver.agent.tools.paging import (
+from downriver.agent.tools.tool import (
     Cursor,
     Limit,
     ToolAnswer,
+    ToolContext,
     first_blind_spots,
     page,
     page_text,
     shortened,
 )
-from downriver.agent.tools.tool import ToolContext
 from downriver.impact.fix.suggested_fix import ManualStep
 from downriver.impact.report.text import format_location
 from downriver.model.verdicts import AffectedEntity, ImpactAnswer, ImpactRequest, RuleFinding

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from downriver.agent.tools.paging import ToolAnswer, first_blind_spots, page
-from downriver.agent.tools.tool import ToolContext
+from downriver.agent.tools.tool import ToolAnswer, ToolContext, first_blind_spots, page
 from downriver.model.flows import LastRun
 from downriver.model.governance import Kpis, MetricSuspect, QualityResult, SourceFreshness
 

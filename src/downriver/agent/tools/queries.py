@@ -6,16 +6,16 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from downriver.agent.tools.paging import (
+from downriver.agent.tools.tool import (
     Cursor,
     Limit,
     ToolAnswer,
+    ToolContext,
     first_blind_spots,
     page,
     page_text,
     parse_cursor,
 )
-from downriver.agent.tools.tool import ToolContext
 from downriver.model.answers import Trace
 from downriver.model.flows import (
     ColumnDerivation,

@@ -14,8 +14,7 @@ from downriver.agent.grammar import (
     parse_description,
 )
 from downriver.agent.tools.entity_names import match_flows
-from downriver.agent.tools.paging import page
-from downriver.agent.tools.tool import ToolContext
+from downriver.agent.tools.tool import ToolContext, page
 from downriver.model.flows import RegisteredFlow
 from downriver.sdk.flows import make_flow
 

@@ -1,18 +1,19 @@
-"""`Tool`: a typed function with a name, a description and JSON schemas, and its context."""
+"""`Tool`: a typed function with a name, a description and JSON schemas, and its pages."""
 
 from __future__ import annotations
 
 import typing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from downriver.errors import InvalidRequestError
 from downriver.impact import SourceFolder
+from downriver.model.answers import BlindSpot
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
     from downriver.impact import Policy, SourceFiles
@@ -76,3 +77,79 @@ def _object_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
     if definitions:
         root["$defs"] = definitions
     return root
+
+
+T = TypeVar("T")
+
+MAX_CHARACTERS = 12_000  # of one list in an answer: about 3,000 tokens
+_SPOTS_SHOWN = 10
+_MAX_LINE = 1_000
+
+Limit = Annotated[int, msgspec.Meta(ge=1, le=200, description="Maximum number of items.")]
+Cursor = Annotated[
+    str | None, msgspec.Meta(description="The `next_cursor` of the previous answer.")
+]
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """A part of a list, and the cursor of the next part."""
+
+    items: list[T]
+    next_cursor: str | None
+
+
+class ToolAnswer(msgspec.Struct, kw_only=True):
+    """The completeness of an answer.
+
+    `complete` is false when lineage is missing; `blind_spots` are the first of
+    `blind_spot_count` reasons.
+    """
+
+    complete: bool = True
+    blind_spots: list[BlindSpot] = []
+    blind_spot_count: int = 0
+
+
+def page(items: Sequence[T], cursor: str | None, limit: int) -> Page[T]:
+    """Return the items after a cursor, up to the limit and the maximum size."""
+    start = parse_cursor(cursor)
+    shown: list[T] = []
+    room = MAX_CHARACTERS
+    for item in items[start : start + limit]:
+        room -= len(msgspec.json.encode(item))
+        if room < 0 and shown:
+            break
+        shown.append(item)
+    end = start + len(shown)
+    return Page(shown, str(end) if end < len(items) else None)
+
+
+def page_text(text: str, cursor: str | None) -> tuple[str, str | None]:
+    """Return the lines of a text after a cursor, and the cursor of the rest."""
+    start = parse_cursor(cursor)
+    if len(text) - start <= MAX_CHARACTERS:
+        return text[start:], None
+    end = text.rfind("\n", start, start + MAX_CHARACTERS) + 1 or start + MAX_CHARACTERS
+    return text[start:end], str(end)
+
+
+def shortened(text: str) -> str:
+    """Return a text, cut at the maximum line length with a note of its full length."""
+    if len(text) <= _MAX_LINE:
+        return text
+    return f"{text[:_MAX_LINE]}… ({len(text)} characters)"
+
+
+def parse_cursor(cursor: str | None) -> int:
+    """Parse a cursor into an offset."""
+    if cursor is None or cursor == "":
+        return 0
+    if not (cursor.isascii() and cursor.isdigit()) or len(cursor) > 9:
+        raise InvalidRequestError("cursor", f"{cursor!r} is not a cursor of an answer")
+    return int(cursor)
+
+
+def first_blind_spots(spots: Sequence[BlindSpot]) -> list[BlindSpot]:
+    """Return the blind spots to show."""
+    return list(spots[:_SPOTS_SHOWN])

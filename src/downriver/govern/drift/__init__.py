@@ -5,6 +5,6 @@ catalog, so it does not change the findings.
 """
 
 from downriver.govern.drift.inspector import Inspector
-from downriver.govern.drift.limits import DriftLimits, LatenessLimits, SeriesLimits
+from downriver.govern.drift.series import DriftLimits, LatenessLimits, SeriesLimits
 
 __all__ = ["DriftLimits", "Inspector", "LatenessLimits", "SeriesLimits"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.govern.drift.versions import began_at_event, find_version_change
+from downriver.govern.drift.schema import began_at_event, find_version_change
 from downriver.model.facts import RunState
 from downriver.model.findings import Evidence, Finding, FindingKind, Severity
 from downriver.model.ids import EVERY_FIELD
@@ -14,7 +14,7 @@ from downriver.openlineage.wire import render_time
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from downriver.govern.drift.limits import DriftLimits
+    from downriver.govern.drift.series import DriftLimits
     from downriver.model.facts import EventRef, Span
     from downriver.model.ids import DatasetId, JobId
     from downriver.store.catalog.history import FacetVersion, JobRun

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from downriver.govern.drift.edges import JobEdge, JobEdgeHistory, find_claim_drift, find_edge_drift
-from downriver.govern.drift.limits import DriftLimits
 from downriver.govern.drift.measures import DatasetMeasures
 from downriver.govern.drift.runs import JobHistory, expect_next, find_run_trouble
 from downriver.govern.drift.schema import SchemaHistory, find_schema_drift
-from downriver.govern.drift.series import DAY
+from downriver.govern.drift.series import DAY, DriftLimits
 from downriver.model.facts import EdgeKind, EventRef, RunState, Span
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from downriver.govern.drift.schedule import DueTime, JobSchedule
+    from downriver.govern.drift.runs import DueTime, JobSchedule
     from downriver.graph import GraphSnapshot
     from downriver.model.findings import Finding
     from downriver.store import CatalogReader

@@ -33,7 +33,7 @@ from downriver.openlineage.wire import render_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from downriver.govern.drift.limits import DriftLimits, SeriesLimits
+    from downriver.govern.drift.series import DriftLimits, SeriesLimits
     from downriver.model.facts import EventRef
     from downriver.model.ids import DatasetId
     from downriver.store.catalog.history import DatasetMeasure

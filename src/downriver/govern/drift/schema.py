@@ -1,4 +1,9 @@
-"""Columns that were added, dropped, renamed or changed their type."""
+"""Columns that were added, dropped, renamed or changed their type.
+
+Only the first and last time of each version of a schema are known. Two versions may be in use at
+the same time: two jobs that write a table differently, or a reader that names only the columns it
+reads. A column of any version in use is not dropped.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +11,67 @@ import difflib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.govern.drift.versions import (
-    VersionChange,
-    began_at_event,
-    find_version_change,
-    merge_bodies,
-)
+from downriver.model.facts import EventRef, Span
 from downriver.model.findings import Evidence, Finding, FindingKind, Severity
 from downriver.openlineage.facets.column_lineage import parse_derivations
 from downriver.openlineage.facets.schema import schema_columns
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from downriver.govern.drift.limits import DriftLimits
-    from downriver.model.facts import EventRef
+    from downriver.govern.drift.series import DriftLimits
     from downriver.model.ids import DatasetId
     from downriver.openlineage.facets.schema import SchemaColumn
     from downriver.store.catalog.history import FacetVersion
+
+
+class VersionChange(NamedTuple):
+    """The change from the baseline to now; `alive` are the versions seen since it began."""
+
+    before: FacetVersion
+    now: FacetVersion
+    alive: list[FacetVersion]
+    between: list[FacetVersion]  # those that came after `before`, the first first, `now` included
+
+
+def find_version_change(versions: Iterable[FacetVersion], settled_at: int) -> VersionChange | None:
+    """Return the change since the baseline, None when there is none.
+
+    The baseline is the last seen of the versions known at `settled_at`, else the first version.
+    """
+    known = sorted(versions, key=lambda v: (v.span.first, v.digest))
+    if len(known) < 2:
+        return None
+    now = max(known, key=lambda v: (v.span.last, v.digest))
+    settled = [v for v in known if v.span.first.at <= settled_at]
+    if now in settled or now == known[0]:
+        return None
+    before = max(settled, key=lambda v: (v.span.last, v.digest)) if settled else known[0]
+    alive = [v for v in known if v.span.last >= now.span.first]
+    between = [v for v in known if v.span.first > before.span.first]
+    return VersionChange(before, now, alive, between)
+
+
+def merge_bodies(versions: Iterable[FacetVersion]) -> list[FacetVersion]:
+    """Return versions, each body once; a dataset with two names has the same body twice."""
+    found: dict[bytes, FacetVersion] = {}
+    for version in versions:
+        known = found.get(version.digest)
+        merged = version if known is None else version._replace(span=known.span.merge(version.span))
+        found[version.digest] = merged
+    return list(found.values())
+
+
+def began_at_event(turn: VersionChange, holds: Iterable[bool]) -> EventRef:
+    """Return the event since which a condition holds; `holds` has its value for each version."""
+    since: Span = turn.now.span
+    for version, held in reversed(list(zip(turn.between, holds, strict=True))):
+        if not held:
+            break
+        since = version.span
+    return since.first
+
 
 _WORDS = re.compile(r"[a-z]+|[0-9]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")

@@ -1,22 +1,68 @@
 """Detects a shift of a statistic by its own history, with medians, which resist outliers.
 
-The expected value is the median of the history plus its trend, of the same weekday or hour if that
-explains the history better. The allowed deviation follows from nine in ten past deviations.
+The limits of drift can be set under `watch:` in downriver.yml.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from downriver.govern.drift.limits import SeriesLimits
     from downriver.model.facts import EventRef
+
+Above0 = Annotated[float, Meta(gt=0)]
+AtLeast0 = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class SeriesLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When a statistic has shifted.
+
+    It differs from the expected value by more than `threshold` robust deviations and by at least
+    `min_change` (a share of the expected value; for rates the difference itself), after
+    `min_points` values.
+    """
+
+    threshold: Above0 = 4.0
+    min_change: AtLeast0 = 0.25
+    min_points: Annotated[int, Meta(ge=3)] = 10
+
+
+class LatenessLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When a run is late.
+
+    A rhythm needs `min_runs` runs, and a share of `regular` of them must follow it. A run may be
+    late by `tolerance`, a share of the usual gap, and at least by `grace_minutes`. A job without a
+    run for `give_up_days` is considered retired.
+    """
+
+    min_runs: Annotated[int, Meta(ge=3)] = 6
+    regular: Share = 0.8
+    tolerance: AtLeast0 = 0.1
+    grace_minutes: AtLeast0 = 10.0
+    give_up_days: Above0 = 14.0
+
+
+class DriftLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """All limits. A change of schema or edges becomes the baseline after `settle_days`."""
+
+    settle_days: Above0 = 7.0
+    rows: SeriesLimits = SeriesLimits()
+    nulls: SeriesLimits = SeriesLimits(min_change=0.02)
+    distribution: SeriesLimits = SeriesLimits(threshold=5.0)
+    lateness: LatenessLimits = LatenessLimits()
+    vanished_after_runs: Annotated[int, Meta(ge=1)] = 3
+    rename_certainty: Share = 0.6
+    window_days: Above0 = 60.0
+
 
 Floats = npt.NDArray[np.float64]
 Keys = npt.NDArray[np.int64]

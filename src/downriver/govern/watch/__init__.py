@@ -1,7 +1,7 @@
 """The monitor: finds drift since its last check, records findings and sends alerts."""
 
+from downriver.govern.watch.channels import AlertDispatcher, try_channels
 from downriver.govern.watch.config import WatchConfig, parse_watch, read_watch
-from downriver.govern.watch.delivery import AlertDispatcher, try_channels
 from downriver.govern.watch.monitor import Monitor, MonitorRound, run_monitor
 
 __all__ = [

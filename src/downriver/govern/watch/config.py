@@ -13,14 +13,14 @@ import msgspec
 from msgspec import Meta
 
 from downriver.errors import InvalidRequestError
-from downriver.govern.drift.limits import DriftLimits
-from downriver.govern.drift.schedule import parse_period, parse_schedule, parse_zone
+from downriver.govern.drift.runs import parse_period, parse_schedule, parse_zone
+from downriver.govern.drift.series import DriftLimits
 from downriver.impact.changes.request import read_yaml
 from downriver.impact.policy.rules import POLICY_FILE
 from downriver.model.findings import Finding, FindingKind, Severity
 
 if TYPE_CHECKING:
-    from downriver.govern.drift.schedule import JobSchedule
+    from downriver.govern.drift.runs import JobSchedule
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")

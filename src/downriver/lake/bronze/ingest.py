@@ -1,4 +1,4 @@
-"""Write batches of events to bronze, merge them and expire old events."""
+"""Bronze: every event once, as it was sent. Unreadable records are kept in a quarantine."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from pyspark import StorageLevel
+from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from downriver.lake import schemas
@@ -18,8 +19,7 @@ from downriver.lake.bronze.event_files import (
     read_splits,
 )
 from downriver.lake.bronze.store_log import export_log
-from downriver.lake.bronze.transforms import bronze_events, bronze_quarantine
-from downriver.lake.storage.versions import (
+from downriver.lake.storage.tables import (
     BronzeBatch,
     LakeVersion,
     StoredTable,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from downriver.lake.pipeline import StageReport
+    from downriver.lake.schemas import StageReport
     from downriver.lake.storage.tables import TableStorage
     from downriver.store import Store
 
@@ -255,3 +255,31 @@ def _measure(records: DataFrame) -> _Extent:
 
 def _parallelism(storage: TableStorage) -> int:
     return int(storage.spark.conf.get("spark.sql.shuffle.partitions", "2") or 2)
+
+
+_POSITION = ["source", "offset", "position"]
+
+
+def bronze_events(records: DataFrame, known: DataFrame | None) -> DataFrame:
+    """Return the readable events that are not in `known`, without duplicates.
+
+    Of several duplicates the first by position is kept, so that a second read gives the same
+    table. Only hashes are compared and shuffled: bodies are many times larger.
+    """
+    readable = records.where("reason IS NULL")
+    positions = readable.select("digest", *_POSITION)
+    duplicates = Window.partitionBy("digest").orderBy(*_POSITION)
+    numbered = positions.withColumn("nth", f.row_number().over(duplicates))
+    dropped = numbered.where("nth > 1").select(*_POSITION)
+    if known is not None:
+        dropped = dropped.union(positions.join(known, "digest", "left_semi").select(*_POSITION))
+    return schemas.EVENTS.select(readable.join(dropped, _POSITION, "left_anti"))
+
+
+def bronze_quarantine(records: DataFrame, known: DataFrame | None) -> DataFrame:
+    """Return the unreadable records that are not in `known`, with the reason."""
+    unreadable = records.where("reason IS NOT NULL")
+    if known is not None:
+        key = [*_POSITION, "digest"]
+        unreadable = unreadable.join(known.select(*key), key, "left_anti")
+    return schemas.QUARANTINE.select(unreadable)

@@ -9,7 +9,7 @@ import msgspec
 
 from downriver.errors import InvalidEventError
 from downriver.lake.bronze.event_files import FileState, event_batch
-from downriver.lake.storage.versions import read_current_version
+from downriver.lake.storage.tables import read_current_version
 from downriver.openlineage import parse_event
 from downriver.openlineage.files import EventRecord
 from downriver.store.catalog.encoding import decompress

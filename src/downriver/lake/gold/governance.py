@@ -16,15 +16,15 @@ from downriver.lake.reach.counts import (
     count_marked_upstream,
     dataset_representatives,
 )
-from downriver.lake.reach.flow_graph import column_keys
-from downriver.lake.reach.hashed_ids import (
+from downriver.lake.reach.flow_graph import (
     COLUMN_IDS,
     NODE_IDS,
     column_ids,
+    column_keys,
     with_column_names,
     with_dataset_names,
 )
-from downriver.lake.reach.hashed_ids import node_ids as numbered
+from downriver.lake.reach.flow_graph import node_ids as numbered
 from downriver.lake.silver.facts import DATASET
 from downriver.lake.silver.transforms import TAGS_TYPE, current_facets
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from downriver.lake import schemas
-from downriver.lake.pipeline import TableTransform
+from downriver.lake.schemas import TableTransform
 from downriver.lake.silver.facts import JOB
 from downriver.lake.silver.transforms import enum_name, with_seen_times
 from downriver.model.facts import EdgeKind

@@ -13,7 +13,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from downriver.lake import schemas
-from downriver.lake.pipeline import TableTransform
+from downriver.lake.schemas import TableTransform
 from downriver.openlineage.facets.job import READ_JOB_TYPE
 
 if TYPE_CHECKING:

@@ -26,34 +26,32 @@ from downriver.lake.reach.closure import (
     longest_paths,
 )
 from downriver.lake.reach.flow_graph import (
+    COLUMN_EDGE_IDS,
+    COLUMN_IDS,
     DATASETS,
+    EDGE_IDS,
     JOBS,
+    NODE_IDS,
     STAR,
     ColumnEdgeArrays,
     ColumnFlowGraph,
     EdgeArrays,
     FlowGraph,
     alias_representatives,
-    column_flow_graph,
-    column_keys,
-    node_flow_graphs,
-)
-from downriver.lake.reach.hashed_ids import (
-    COLUMN_EDGE_IDS,
-    COLUMN_IDS,
-    EDGE_IDS,
-    NODE_IDS,
     check_collisions,
     column_edge_ids,
+    column_flow_graph,
     column_ids,
+    column_keys,
     column_reach_table,
     edge_ids,
+    node_flow_graphs,
     node_ids,
     reach_table,
 )
 from downriver.lake.silver.facts import JOB
 from downriver.lake.storage.files import open_file
-from downriver.lake.storage.versions import PARQUET
+from downriver.lake.storage.tables import PARQUET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

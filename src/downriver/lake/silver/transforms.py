@@ -8,8 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from downriver.lake import schemas
-from downriver.lake.pipeline import TableTransform
-from downriver.lake.schemas import SCHEMA_FIELDS
+from downriver.lake.schemas import SCHEMA_FIELDS, TableTransform
 from downriver.lake.silver.facts import DATASET, JOB
 from downriver.model.facts import EdgeKind, FacetRole, RunState
 from downriver.model.ids import EVERY_FIELD

@@ -1,13 +1,21 @@
-"""Tables of the lake on disk, in Parquet or Delta format."""
+"""The tables of a lake on disk, the versions of the lake, and the removal of old ones.
+
+A version is one small file. Everything it refers to is written before it, into new folders, and
+never changed after. A process that is killed leaves the previous version, and folders that no
+version refers to.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.errors import LakeError
-from downriver.lake.storage.versions import PARQUET, StoredTable
+import msgspec
+
+from downriver.errors import InvalidRequestError, LakeError, LakeNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -17,6 +25,228 @@ if TYPE_CHECKING:
     from downriver.lake.reach.closure import Ints
     from downriver.lake.schemas import LakeTable
     from downriver.lake.storage.files import Folder
+
+_VERSIONS = "versions"
+PARQUET = "parquet"
+
+
+class BronzeBatch(msgspec.Struct, frozen=True):
+    """The events that one ingest added to bronze, in folders below `path`.
+
+    `first_at` and `last_at` are the times of its earliest and latest event. Batches of older
+    releases lack them and may contain events of any time.
+    """
+
+    number: int
+    path: str
+    events: int
+    quarantined: int
+    duplicates: int
+    first_at: int | None = None
+    last_at: int | None = None
+    format: str = PARQUET
+
+    def may_hold(self, first_at: int, last_at: int) -> bool:
+        """False when the batch has no event between these times."""
+        if self.first_at is None or self.last_at is None:
+            return self.events > 0
+        return self.first_at <= last_at and first_at <= self.last_at
+
+
+class StoredTable(msgspec.Struct, frozen=True):
+    """A table written by one build."""
+
+    path: str
+    rows: int
+    format: str = PARQUET
+
+
+class LakeVersion(msgspec.Struct, frozen=True):
+    """One version of a lake. `folded` is the number of the last batch that its tables include.
+
+    `streams` maps each stream to its last committed micro-batch. Events before `expired_before`
+    were removed from bronze; the facts derived from them remain.
+    """
+
+    version: int = 0
+    made_at: str = ""
+    batches: tuple[BronzeBatch, ...] = ()
+    folded: int = 0
+    tables: dict[str, StoredTable] = msgspec.field(default_factory=dict)
+    streams: dict[str, int] = msgspec.field(default_factory=dict)
+    expired_before: int | None = None
+
+    @property
+    def formats(self) -> set[str]:
+        """The formats of its tables and batches."""
+        stored = {table.format for table in self.tables.values()}
+        return stored | {batch.format for batch in self.batches}
+
+    @property
+    def unfolded(self) -> tuple[BronzeBatch, ...]:
+        """The batches that no build has folded yet."""
+        return tuple(batch for batch in self.batches if batch.number > self.folded)
+
+
+def read_current_version(folder: Folder, *, create: bool = False) -> LakeVersion:
+    """Return the last version; with `create`, an empty one if there is no lake yet."""
+    numbers = list_versions(folder)
+    if numbers:
+        return read_version(folder, numbers[-1])
+    if not create:
+        raise LakeNotFoundError(folder.location)
+    return LakeVersion()
+
+
+def list_versions(folder: Folder) -> list[int]:
+    """Return the numbers of all versions in ascending order."""
+    names = folder.names(_VERSIONS)
+    stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return sorted(int(stem) for stem in stems if stem.isdigit())
+
+
+def read_version(folder: Folder, version: int) -> LakeVersion:
+    """Return one version."""
+    if version not in list_versions(folder):
+        raise LakeError(f"{folder.location} has no version {version}")
+    try:
+        return msgspec.json.decode(folder.read(_version_file(version)), type=LakeVersion)
+    except msgspec.DecodeError as exc:
+        raise LakeError(f"{folder.location}: version {version} cannot be read: {exc}") from exc
+
+
+def drop_version(folder: Folder, version: int) -> None:
+    """Remove a version, but not the folders that it refers to."""
+    folder.remove_file(_version_file(version))
+
+
+def commit_version(folder: Folder, base: LakeVersion, changed: LakeVersion) -> LakeVersion:
+    """Commit `changed` as the version after `base`, unless another process committed one."""
+    snapshot = msgspec.structs.replace(
+        changed,
+        version=base.version + 1,
+        made_at=dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
+    )
+    folder.publish(_version_file(snapshot.version), msgspec.json.encode(snapshot))
+    return snapshot
+
+
+def _version_file(version: int) -> str:
+    return f"{_VERSIONS}/{version:08d}.json"
+
+
+_AS_OF_FOLDER = "asof"
+
+
+class VersionOrTime(NamedTuple):
+    """A version, or a time in µs since the epoch."""
+
+    version: int | None
+    until: int
+
+
+def parse_version_or_time(text: str) -> VersionOrTime:
+    """Parse the number of a version, or a time such as 2026-01-31 or 2026-01-31T12:00:00Z."""
+    if text.isascii() and text.isdigit() and len(text) < 9:
+        return VersionOrTime(int(text), 0)
+    return VersionOrTime(None, parse_time(text))
+
+
+def parse_time(text: str, *, end: bool = True) -> int:
+    """Parse a time; without a zone it is UTC. A day means its end, or its start if not `end`."""
+    try:
+        moment = dt.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError as exc:
+        reason = f"{text!r} is neither a version nor a time such as 2026-01-31T12:00:00Z"
+        raise InvalidRequestError("time", reason) from exc
+    if end and len(text) == len("2026-01-31"):
+        moment += dt.timedelta(days=1, microseconds=-1)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=dt.timezone.utc)
+    since = moment - dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+    return since // dt.timedelta(microseconds=1)
+
+
+def find_as_of(folder: Folder, until: int, base: LakeVersion) -> LakeVersion | None:
+    """Return the build as of a time, if no events were added since it was made."""
+    if f"{until}.json" not in folder.names(_AS_OF_FOLDER):
+        return None
+    build = msgspec.json.decode(folder.read(f"{_AS_OF_FOLDER}/{until}.json"), type=LakeVersion)
+    return build if _last_batch(build) == _last_batch(base) else None
+
+
+def _last_batch(snapshot: LakeVersion) -> int:
+    return snapshot.batches[-1].number if snapshot.batches else 0
+
+
+def record_as_of(folder: Folder, until: int, build: LakeVersion) -> None:
+    """Record a build as of a time."""
+    folder.write(f"{_AS_OF_FOLDER}/{until}.json", msgspec.json.encode(build))
+
+
+def list_as_of(folder: Folder) -> list[tuple[int, LakeVersion]]:
+    """Return all builds as of a time, with their times."""
+    return [
+        (
+            int(name.removesuffix(".json")),
+            msgspec.json.decode(folder.read(f"{_AS_OF_FOLDER}/{name}"), type=LakeVersion),
+        )
+        for name in folder.names(_AS_OF_FOLDER)
+    ]
+
+
+def drop_as_of(folder: Folder, until: int) -> None:
+    """Remove a build as of a time, but not the folders that it refers to."""
+    folder.remove_file(f"{_AS_OF_FOLDER}/{until}.json")
+
+
+_DATA_FOLDERS = ("bronze", "builds")
+_GRACE_SECONDS = 24 * 3600  # a newer folder may belong to a process that has not committed yet
+
+
+class CleanReport(msgspec.Struct):
+    """The versions and folders that were removed."""
+
+    versions: list[int]
+    folders: list[str]
+
+
+def clean_versions(folder: Folder, keep: int, *, grace: float = _GRACE_SECONDS) -> CleanReport:
+    """Remove all versions but the last `keep`, and folders that no remaining version uses."""
+    versions = list_versions(folder)
+    old, kept = versions[:-keep], versions[-keep:]
+    used = {path for version in kept for path in _referenced_folders(read_version(folder, version))}
+    used |= _drop_expired_as_of(folder, used)
+    # Versions first: if the process is killed in between, only unused folders remain.
+    previously_used = {
+        path for version in old for path in _referenced_folders(read_version(folder, version))
+    }
+    for version in old:
+        drop_version(folder, version)
+    present = {f"{layer}/{name}" for layer in _DATA_FOLDERS for name in folder.names(layer)}
+    unused = sorted(present - used)
+    removed = [p for p in unused if p in previously_used or folder.age(p, time.time()) > grace]
+    for path in removed:
+        folder.remove(path)
+    return CleanReport(old, removed)
+
+
+def _drop_expired_as_of(folder: Folder, used: set[str]) -> set[str]:
+    """Remove builds as of a time whose batches are gone; return the folders of the others."""
+    kept: set[str] = set()
+    for until, snapshot in list_as_of(folder):
+        if all(batch.path in used for batch in snapshot.batches):
+            kept |= _referenced_folders(snapshot)
+        else:
+            drop_as_of(folder, until)
+    return kept
+
+
+def _referenced_folders(snapshot: LakeVersion) -> set[str]:
+    """Return the folders of a version's batches and builds."""
+    batches = {batch.path for batch in snapshot.batches}
+    builds = {"/".join(stored.path.split("/")[:2]) for stored in snapshot.tables.values()}
+    return batches | builds
+
 
 _PARALLEL_WRITES = 4  # the last tasks of a single write would leave the cluster idle
 DELTA = "delta"

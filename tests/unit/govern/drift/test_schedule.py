@@ -6,8 +6,8 @@ import pytest
 from tests.unit.govern.scenario import micros, moment
 
 from downriver.errors import InvalidRequestError
-from downriver.govern.drift.limits import LatenessLimits
-from downriver.govern.drift.schedule import due_by, next_due, parse_schedule
+from downriver.govern.drift.runs import due_by, next_due, parse_schedule
+from downriver.govern.drift.series import LatenessLimits
 from downriver.openlineage.wire import parse_time, render_time
 
 LIMITS = LatenessLimits()

@@ -6,8 +6,15 @@ import random
 
 from tests.unit.govern.scenario import micros
 
-from downriver.govern.drift.limits import SeriesLimits
-from downriver.govern.drift.series import COUNT, DAY, RATE, SeriesPoint, SeriesShift, find_shift
+from downriver.govern.drift.series import (
+    COUNT,
+    DAY,
+    RATE,
+    SeriesLimits,
+    SeriesPoint,
+    SeriesShift,
+    find_shift,
+)
 from downriver.model.facts import EventRef
 
 LIMITS = SeriesLimits()

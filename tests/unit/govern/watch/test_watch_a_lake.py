@@ -13,7 +13,7 @@ from tests.unit.govern.watch.test_monitor import DAYS, weeks
 
 from downriver.errors import LakeNotFoundError
 from downriver.lake.storage.files import Folder
-from downriver.lake.storage.versions import BronzeBatch, commit_version, read_current_version
+from downriver.lake.storage.tables import BronzeBatch, commit_version, read_current_version
 from downriver.service import Lineage
 
 if TYPE_CHECKING:

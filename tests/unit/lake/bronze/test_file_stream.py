@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.openlineage import encode, run_event
 
-from downriver.lake.bronze import file_stream
+from downriver.lake.bronze import stream_sources
 from downriver.lake.bronze.event_files import FileState, ReadPlan
-from downriver.lake.bronze.file_stream import EventFileReader, FileListings
+from downriver.lake.bronze.stream_sources import EventFileReader, FileListings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,7 @@ def test_each_event_belongs_to_exactly_one_offset_range(tmp_path, source):
 
 
 def test_old_listings_are_merged_and_keep_the_states_of_their_files(tmp_path, source, monkeypatch):
-    monkeypatch.setattr(file_stream, "_MERGE_EVERY", 3)
+    monkeypatch.setattr(stream_sources, "_MERGE_EVERY", 3)
     of = reader(tmp_path)
     offset = of.initialOffset()
     for number, event in enumerate(EVENTS):

@@ -7,7 +7,7 @@ import pytest
 from tests.openlineage import encode, run_event
 
 from downriver.errors import InvalidRequestError
-from downriver.lake.bronze.kafka import parse_topic, read_messages
+from downriver.lake.bronze.stream_sources import parse_topic, read_messages
 
 ONE, TWO = (encode(run_event(run=run)) for run in ("1", "2"))
 

@@ -6,7 +6,7 @@ import os
 import time
 
 from downriver.lake.storage.files import Folder
-from downriver.lake.storage.versions import (
+from downriver.lake.storage.tables import (
     BronzeBatch,
     LakeVersion,
     StoredTable,

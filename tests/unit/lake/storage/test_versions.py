@@ -6,7 +6,7 @@ import pytest
 
 from downriver.errors import InvalidRequestError, LakeBusyError
 from downriver.lake.storage.files import Folder
-from downriver.lake.storage.versions import (
+from downriver.lake.storage.tables import (
     BronzeBatch,
     LakeVersion,
     VersionOrTime,

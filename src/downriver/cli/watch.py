@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from downriver.cli.names import DisplayNames, FullNamesOption
-from downriver.cli.output import JsonOption, StoreOption, err, escape, out, print_json
+from downriver.cli.output import (
+    DisplayNames,
+    FullNamesOption,
+    JsonOption,
+    StoreOption,
+    err,
+    escape,
+    out,
+    print_json,
+)
 from downriver.errors import InvalidRequestError
-from downriver.govern.drift.schedule import parse_period
+from downriver.govern.drift.runs import parse_period
 from downriver.govern.watch import (
     AlertDispatcher,
     MonitorRound,

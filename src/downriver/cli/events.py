@@ -1,20 +1,25 @@
-"""`downriver ingest`: events from files into the store."""
+"""`downriver ingest`, `spool` and `run`: events from files, from the spool, and of a command."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
+from downriver import bootstrap, settings
 from downriver.cli.output import JsonOption, StoreOption, err, escape, out, print_json, progress_bar
+from downriver.errors import InvalidRequestError
 from downriver.openlineage.files import EventRecord, list_event_files, read_event_file, read_events
+from downriver.sdk.delivery import open_sender, open_spool
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from rich.progress import Progress
 
@@ -119,3 +124,63 @@ def _show(summary: IngestSummary) -> None:
     if summary.problems:
         parts.append(f"[red]{len(summary.problems)} could not be read[/]")
     out.print(f"{', '.join(parts)} ({summary.files} file{'s' * (summary.files != 1)})")
+
+
+ToOption = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="TARGET",
+        help="Send to this server URL or store. By default events go where jobs send them.",
+    ),
+]
+
+
+def status(json: JsonOption = False) -> None:
+    """Show how many events are spooled, and in which folder."""
+    spool = open_spool()
+    state = spool.state()
+    if json:
+        print_json({"folder": str(spool.folder), **state._asdict()})
+        return
+    out.print(f"{state.events:,} events spooled in {spool.folder}, {state.size:,} bytes")
+    if state.dropped:
+        out.print(f"{state.dropped:,} events were dropped, because the spool was full")
+
+
+def flush(to: ToOption = None, json: JsonOption = False) -> None:
+    """Send the spooled events. Those that cannot be sent stay in the spool."""
+    spool = open_spool()
+    sent = spool.drain(open_sender(to))
+    left = spool.state().events
+    if json:
+        print_json({"sent": sent, "waiting": left})
+    else:
+        out.print(f"{sent:,} events sent, {left:,} still spooled")
+
+
+def run(
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="COMMAND", help="The command to run, such as spark-submit job.py."),
+    ],
+    job: Annotated[
+        str | None, typer.Option("--job", metavar="NAME", help="Name the job of the application.")
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", metavar="NAMESPACE", help="The namespace of the job."),
+    ] = None,
+) -> None:
+    """Run a command and capture the lineage of every PySpark session that it starts."""
+    program = shutil.which(command[0])
+    if program is None:
+        raise InvalidRequestError("command", f"no program named {command[0]!r}")
+    folders = [str(Path(bootstrap.__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))}
+    if job:
+        environment[settings.JOB.name] = job
+    if namespace:
+        environment[settings.NAMESPACE.name] = namespace
+    sys.stdout.flush()
+    os.execvpe(program, command, environment)  # noqa: S606

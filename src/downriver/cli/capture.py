@@ -1,0 +1,358 @@
+"""`downriver capture`: lineage from SQL files, dbt's target directory and source code."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import msgspec
+import typer
+
+from downriver.cli.output import JsonOption, StoreOption, err, escape, out, print_json, progress_bar
+from downriver.errors import InvalidRequestError
+from downriver.service import DBT_NAMESPACE, DEFAULT_NAMESPACE, Lineage
+from downriver.service.capture import SqlCapture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from downriver.capture.dbt import DbtCapture
+    from downriver.capture.scan import ScanResult
+    from downriver.capture.sql import ColumnEdge, SqlLineage
+
+
+def sql(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE", help="SQL files, or directories of them. - reads standard input."
+        ),
+    ],
+    dialect: Annotated[
+        str | None,
+        typer.Option(
+            "--dialect", metavar="DIALECT", help="The SQL dialect. By default it is guessed."
+        ),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            "--schema",
+            metavar="FILE",
+            help='Read schemas from a JSON file: {"table": ["column", ...]}.',
+        ),
+    ] = None,
+    job: Annotated[
+        str | None,
+        typer.Option("--job", metavar="NAME", help="Name the job. By default it is the file name."),
+    ] = None,
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace", metavar="NAMESPACE", help="The namespace of tables not in the catalog."
+        ),
+    ] = DEFAULT_NAMESPACE,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the lineage without storing it.")
+    ] = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Read table and column lineage from SQL files, show it and store it as declared lineage."""
+    scripts = list(_scripts(files))
+    if job is not None and len(scripts) > 1:
+        raise InvalidRequestError("--job", f"names one job, but there are {len(scripts)} files")
+    known = _read_schema(schema) if schema is not None else None
+    captures: list[tuple[str, SqlCapture]] = []
+    with Lineage.open(store) as lineage, progress_bar("files") as bar:
+        task = bar.add_task("Reading", total=len(scripts))
+        for script in scripts:
+            capture = lineage.capture.sql(
+                script.text,
+                dialect=dialect,
+                schema=known,
+                job=job or script.job,
+                namespace=namespace,
+                path=script.path,
+                dry_run=dry_run,
+            )
+            captures.append((script.path or "-", capture))
+            bar.advance(task)
+    if json:
+        print_json([{"file": name, **msgspec.to_builtins(c)} for name, c in captures])
+        return
+    for name, capture in captures:
+        _show_script(name, capture)
+
+
+class _Script(NamedTuple):
+    text: str
+    path: str = ""
+    job: str | None = None
+
+
+def _scripts(names: list[str]) -> Iterator[_Script]:
+    """Yield the scripts to read. The caller reads all of them before it stores any."""
+    for name in names:
+        path = Path(name)
+        if name == "-":
+            yield _Script(_decode(sys.stdin.buffer.read()))
+        elif path.is_dir():
+            yield from _scripts_in(path)
+        else:
+            yield _read_script(path, path.stem)
+
+
+def _scripts_in(folder: Path) -> Iterator[_Script]:
+    """Yield the scripts of a directory. Their jobs are named by their relative paths."""
+    found = False
+    for path in sorted(folder.rglob("*.sql")):
+        place = path.relative_to(folder)
+        if path.is_file() and not any(part.startswith(".") for part in place.parts):
+            yield _read_script(path, place.with_suffix("").as_posix())
+            found = True
+    if not found:
+        raise InvalidRequestError("FILE", f"{folder}: no .sql files in this directory")
+
+
+def _read_script(path: Path, job: str) -> _Script:
+    try:
+        return _Script(_decode(path.read_bytes()), str(path), job)
+    except FileNotFoundError as exc:
+        raise InvalidRequestError("FILE", f"{path}: no such file or directory") from exc
+    except OSError as exc:
+        raise InvalidRequestError("FILE", f"{path}: {exc.strerror}") from exc
+
+
+def _decode(content: bytes) -> str:
+    """Return a script's text. Some Windows tools save SQL as UTF-16."""
+    utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return content.decode("utf-16" if utf16 else "utf-8-sig", errors="replace")
+
+
+def _read_schema(path: Path) -> dict[str, list[str]]:
+    try:
+        content = msgspec.json.decode(path.read_bytes(), type=dict[str, list[str] | dict[str, str]])
+    except OSError as exc:
+        raise InvalidRequestError("--schema", f"{path}: {exc.strerror}") from exc
+    except msgspec.DecodeError as exc:
+        raise InvalidRequestError("--schema", f"{path}: {exc}") from exc
+    return {table: list(columns) for table, columns in content.items()}
+
+
+def _show_script(name: str, capture: SqlCapture) -> None:
+    found = capture.lineage
+    guessed = " (guessed)" if found.dialect_guessed else ""
+    dialect = f"{found.dialect or 'generic'}{guessed}"
+    out.print(f"[bold]{escape(name)}[/] [dim]{len(found.statements)} statements · {dialect}[/]")
+    if found.column_edges or found.dataset_edges:
+        out.print("\n".join(_edge_lines(found)))
+    for spot in found.blind_spots:
+        place = f"line {spot.line}" + (f", column {spot.column}" if spot.column else "")
+        err.print(f"  [yellow]?[/] {place}: {escape(spot.kind)}: {escape(spot.message)}")
+    written = ", ".join(found.outputs) or "nothing"
+    done = "registered as" if capture.registered else "not registered:"
+    out.print(f"  writes {escape(written)} · {done} {escape(capture.job)}")
+
+
+def _edge_lines(found: SqlLineage) -> Iterator[str]:
+    """Yield the edges in aligned columns. Names are never cut."""
+    rows = [
+        (_target(edge), str(edge.source), _how(edge))
+        for edge in [*found.column_edges, *found.dataset_edges]
+    ]
+    widths = [max(len(row[at]) for row in rows) for at in (0, 1)]
+    for target, source, how in sorted(rows):
+        left, right = escape(target.ljust(widths[0])), escape(source.ljust(widths[1]))
+        yield f"  {left} [dim]←[/] {right} {how}"
+
+
+def _target(edge: ColumnEdge) -> str:
+    return edge.target.column if not edge.target.table else str(edge.target)
+
+
+def _how(edge: ColumnEdge) -> str:
+    words = [f"[magenta]{edge.subtype}[/]" if edge.type == "DIRECT" else f"[dim]{edge.subtype}[/]"]
+    if edge.masking:
+        words.append("masked")
+    if edge.resolution != "exact":
+        words.append(f"[yellow]{edge.resolution}[/]")
+    return " ".join(words)
+
+
+_SPOTS_SHOWN = 20
+
+
+def dbt(
+    target: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TARGET_DIR", help="The target directory of dbt, or a manifest.json file."
+        ),
+    ],
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            "--namespace",
+            metavar="NAMESPACE",
+            help="The OpenLineage namespace of the tables, such as postgres://host:5432.",
+        ),
+    ] = None,
+    job_namespace: Annotated[
+        str,
+        typer.Option("--job-namespace", metavar="NAMESPACE", help="The namespace of the jobs."),
+    ] = DBT_NAMESPACE,
+    project_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--project-dir",
+            metavar="DIR",
+            help="The dbt project, read for line numbers. By default the parent of TARGET_DIR.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the lineage without storing it.")
+    ] = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Read models, sources, tests, exposures and metrics with column lineage. dbt is not needed."""
+    with Lineage.open(store) as lineage, progress_bar("models") as bar:
+        task = bar.add_task("Reading", total=None)
+        found = lineage.capture.dbt(
+            target,
+            namespace=namespace,
+            job_namespace=job_namespace,
+            project_dir=project_dir or _project_of(target),
+            dry_run=dry_run,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    if json:
+        print_json(_as_json(found, registered=not dry_run))
+    else:
+        _show_project(found, registered=not dry_run)
+
+
+def _project_of(target: Path) -> Path:
+    folder = target if target.is_dir() else target.parent
+    return folder.resolve().parent
+
+
+def _as_json(found: DbtCapture, *, registered: bool) -> dict[str, Any]:
+    summary: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(found, events=[]))
+    summary["events"] = len(found.events)
+    return {**summary, "registered": registered}
+
+
+def _show_project(found: DbtCapture, *, registered: bool) -> None:
+    version = f"dbt {found.dbt_version}" if found.dbt_version else "dbt"
+    out.print(
+        f"[bold]{escape(found.project)}[/] [dim]{escape(version)} · manifest "
+        f"v{found.manifest_version} · {escape(found.adapter or 'adapter unknown')}[/]"
+    )
+    counted = ", ".join(
+        f"{number} {_counted(kind, number)}" for kind, number in found.counts.items()
+    )
+    out.print(f"  {counted or 'nothing'}")
+    for spot in found.blind_spots[:_SPOTS_SHOWN]:
+        where = f"{spot.path}:{spot.line}"
+        err.print(f"  [yellow]?[/] {escape(where)}: {escape(spot.kind)}: {escape(spot.message)}")
+    more = len(found.blind_spots) - _SPOTS_SHOWN
+    if more > 0:
+        err.print(f"  [yellow]?[/] … and {more} more; --json lists them all")
+    done = "registered" if registered else "not registered"
+    out.print(
+        f"  {found.column_edges} column edges · {len(found.blind_spots)} blind spots · "
+        f"{len(found.events)} events {done} · tables in {escape(found.namespace)}"
+    )
+
+
+def _counted(kind: str, number: int) -> str:
+    words = kind.replace("_", " ")
+    if number != 1:
+        return words
+    return words[:-3] + "y" if words.endswith("ries") else words.removesuffix("s")
+
+
+_SHOWN = 20
+
+
+def scan(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A repository, folder or file.")],
+    dialect: Annotated[
+        str | None,
+        typer.Option(
+            "--dialect", metavar="DIALECT", help="The SQL dialect. By default it is guessed."
+        ),
+    ] = None,
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace", metavar="NAMESPACE", help="The namespace of tables not in the catalog."
+        ),
+    ] = DEFAULT_NAMESPACE,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the lineage without storing it.")
+    ] = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Read SQL, PySpark, pandas, Airflow, notebooks, dbt and Feast files without running them.
+
+    Code that cannot be read is reported by file and line, and the rest is stored. The exit code is
+    then 1.
+    """
+    with Lineage.open(store) as lineage, progress_bar("files") as bar:
+        task = bar.add_task("Reading", total=None)
+        found = lineage.capture.scan(
+            path,
+            dialect=dialect,
+            namespace=namespace,
+            dry_run=dry_run,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    if json:
+        print_json({**msgspec.to_builtins(found), "registered": not dry_run})
+    else:
+        _show_scan(found, registered=not dry_run)
+    if found.unread:
+        raise typer.Exit(1)
+
+
+def _show_scan(found: ScanResult, *, registered: bool) -> None:
+    for job in found.jobs:
+        place = f"{job.path}:{job.line}"
+        out.print(f"[bold]{escape(job.id.name)}[/] [dim]{job.kind.lower()} · {escape(place)}[/]")
+        if job.inputs:
+            out.print(f"  reads  {escape(', '.join(d.name for d in job.inputs))}")
+        if job.outputs:
+            out.print(f"  writes {escape(', '.join(d.name for d in job.outputs))}")
+    spots = [(job.path, spot) for job in found.jobs for spot in job.spots]
+    for path, spot in spots[:_SHOWN]:
+        where = escape(f"{path}:{spot.line}")
+        err.print(f"  [yellow]?[/] {where}: {escape(spot.kind)}: {escape(spot.message)}")
+    if len(spots) > _SHOWN:
+        err.print(f"  [yellow]?[/] … and {len(spots) - _SHOWN} more; --json lists them all")
+    for unread in found.unread[:_SHOWN]:
+        reason = f"{unread.reason.value.replace('_', ' ')}: {unread.detail}"
+        err.print(f"[red]{escape(unread.location)}[/]: {escape(reason)}")
+    out.print(_summary(found, len(spots), registered=registered))
+
+
+def _summary(found: ScanResult, spots: int, *, registered: bool) -> str:
+    kinds = Counter(job.integration.lower() for job in found.jobs)
+    counted = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+    edges = len({edge for job in found.jobs for edge in job.edges})
+    references = sum(len(job.references) for job in found.jobs)
+    words = [
+        f"{found.files} files",
+        f"{len(found.jobs)} jobs ({counted})" if found.jobs else "no jobs",
+        f"{edges} column edges",
+        f"{references} references",
+        f"{spots} blind spots",
+        "registered" if registered else "not registered",
+    ]
+    return " · ".join(words)

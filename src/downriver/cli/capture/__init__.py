@@ -1,1 +1,0 @@
-"""Commands that record lineage: events, SQL, dbt, source code, Spark jobs."""

@@ -1,1 +1,0 @@
-"""Commands that report on the whole graph: KPIs, incidents, tags, certification, monitoring."""

@@ -1,1 +1,0 @@
-"""Commands about changes: impact, gate and fix."""
