@@ -142,9 +142,9 @@ class _Scan:
     def _is_own(self, job: CodeJob, run_by_tasks: set[str]) -> bool:
         """Tell whether a job is one of its own.
 
-        A script that a task runs is part of the task. A module that others import, and that reads
-        and writes nothing itself, is part of them: its blind spots are theirs, if they call the
-        functions that have them.
+        A SQL script that a task runs is part of the task. A module that others import, and that
+        reads and writes nothing itself, is part of them: its blind spots are theirs, if they call
+        the functions that have them.
         """
         if job.kind != "SCRIPT":
             return True
@@ -152,7 +152,7 @@ class _Scan:
             followed = self._followed.get(job.path, set())
             job.spots = [s for s in job.spots if not any(s.line in lines for lines in followed)]
             return bool(job.spots)
-        return job.path not in run_by_tasks
+        return job.integration != "SQL" or job.path not in run_by_tasks
 
     def _dataset_for(self, table: str) -> DatasetId:
         """Return the dataset of a table name: a known one, a model of this repository, a new one.

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 _QUERIES = (
     "sql", "query", "hql", "bql", "select_sql", "insert_sql", "configuration", "params_sql", "sqls",
-    "select_query", "statement", "statements", "preoperator", "mysql_preoperator", "source_sql",
+    "select_query", "ddl", "statement", "statements", "preoperator", "mysql_preoperator",
+    "source_sql",
 )  # fmt: skip
 _SQL_ARGUMENTS = ("sql", "hql", "bql")
 _EXTERNAL_OPERATORS = (

@@ -7,27 +7,35 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.capture.dataset_names import dataset_at
 from downriver.capture.scan.located_text import LocatedText
+from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from downriver.capture.scan.python.interpreter.values import Arguments, Value
     from downriver.capture.scan.python.recorder import JobRecorder
-    from downriver.model.ids import DatasetId
 
-_NOTIFIES = "Slack|Teams|Discord|Telegram|Pager|Opsgenie|Mattermost|Email|Smtp|SendGrid|Chime"
-_MANAGED = (
-    r"Bucket|Cluster|Nodegroup|Instance|EmptyDataset|DeleteDataset|UpdateDataset|GetDataset"
-    r"|DatasetTables|Queue|Topic\b|Subscription|Domain|Endpoint|FargateProfile|Pod\b|Snapshot"
-    r"|Namespace|Repository|Notebook\b|Connection|Environment|Tags?\b|Policy|TagTemplate|Registry"
-    r"|UserGroup|Lake\b|Zone|Entry|Reservation|Workspace|AutoscalingPolicy|Warehouse|Crawler"
-    r"|StepFunction|Secret|JobFlow|Studio|Batch$|Tagging|Acl"
+_NOTIFIES = (
+    "Slack|Teams|MSTeams|Discord|Telegram|Pager|Opsgenie|Mattermost|Email|Smtp|SendGrid|Chime"
+    "|Dingding|SesEmail|Sns|Apprise|Zendesk|Jira|Github"
 )
+_STORED = "Table|Object|File|Blob|(?<!Big)Quer|Row|Record|Document|View|Entit|GetData(?:Op|$)"
+_RUNNING = (
+    "Job|Pipeline|Batch|Run|Execution|Training|Predict|Embedding|Workflow|Invocation|Transform"
+    "|Model|Index|Export|Import|Replication|Notebook|Pod|Flow|Load"
+)
+# Sensors, notifications, control flow, and management of clusters, buckets and the like. What
+# creates or starts a job, and what handles tables or objects, can move data.
 _WITHOUT_DATA = re.compile(
     rf".*Sensor(?:Async)?|(?:{_NOTIFIES})\w*|\w*(?:Trigger|Branch|ShortCircuit)\w*"
-    r"|(?:Empty|Dummy|LatestOnly|Subdag|SubDag|HITL|ApprovalOperator|ExternalTaskMarker)\w*"
-    rf"|\w*(?:Create|Delete|Start|Stop|Terminate|Modify|Update|Resume|Pause|Reboot|Get|List|Wait"
-    rf"|Cancel|Describe|Patch|Undelete|Test|Restore|Set|Import)\w*(?:{_MANAGED})\w*"
+    r"|(?:Empty|Dummy|LatestOnly|Subdag|SubDag|HITL|Approval|ExternalTaskMarker)\w*"
+    r"|(?!\w*(?:" + _STORED + r"))\w*(?:Delete|Update|Get|List|Describe|Cancel|Stop|Terminate|Pause"
+    r"|Resume|Reboot|Undelete|Modify|Patch|Restore|Deregister|Diagnose|Lookup|IamBinding|Remove)\w*"
+    r"|(?!\w*(?:"
+    + _STORED
+    + "|"
+    + _RUNNING
+    + r"))\w*(?:Create|Insert|Start|Deploy|Set|Test)[A-Z]\w*"
 )
 
 
@@ -123,10 +131,12 @@ _TRANSFERS: tuple[tuple[re.Pattern[str], _Transfer], ...] = tuple(
         (r"SQL(?:Column|Table|Value|Threshold)?(?:Interval)?Check|BigQuery(?:Column|Table)Check",
          (_table("table", home=()),), ()),
         (r"SQLInsertRows", (), (_table("table_name", "table"),)),
-        (r"SparkJDBC", (), ()),
+        (r"TdLoad", (_table("source_table", home=()),), (_table("target_table", home=()),)),
         (r"LoadFile|AstroLoadFile", (_Place("url", ("input_file",)),), ()),
         (r"DatabricksCopyInto", (_Place("url", ("file_location",)),), (_table("table_name"),)),
         (r"LocalFilesystemToWasb|LocalFilesystemToADLS", (_LOCAL,), ()),
+        (r"ProduceToTopic", (), (_Place("kafka", ("topic",)),)),
+        (r"ConsumeFromTopic", (_Place("kafka", ("topics",)),), ()),
     )
 )  # fmt: skip
 
@@ -159,6 +169,8 @@ def _datasets(recorder: JobRecorder, place: _Place, args: Arguments) -> Iterator
         elif not place.scheme:
             table = str(name).replace(":", ".")
             yield recorder.context.dataset_for(f"{home}.{table}" if home else table)
+        elif place.scheme == "kafka":
+            yield DatasetId("kafka://unknown", str(name))
         elif place.scheme in ("url", "file") or "://" in name:
             yield dataset_at(str(name))
         else:

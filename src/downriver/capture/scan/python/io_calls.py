@@ -177,7 +177,7 @@ _PATH_ARGUMENTS = ("path", "path_or_buf", "path_or_buffer", "buf", "filename", "
 _SPARK_CHAIN = re.compile(r"\.(?:read|write)(?:Stream)?(?P<settings>(?:\.\w+)*)$|\.writeTo\b")
 _SPARK_END = re.compile(
     r"load|save|table|jdbc|csv|parquet|json|orc|text|avro|delta|xml|excel|start|toTable|insertInto"
-    r"|saveAsTable|append|overwrite|overwritePartitions|create|createOrReplace|replace|synapsesql"
+    r"|saveAsTable|save_as_table|append|overwrite|overwritePartitions|create|createOrReplace|replace|synapsesql"
 )
 _SESSION = re.compile(r"(?:^|[._])(?:spark\w*|sqlcontext|sqlctx|hivecontext|ss|hc)$", re.IGNORECASE)
 
@@ -237,7 +237,7 @@ _OF_LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("oracledb.", r"execute"),
         ("cx_Oracle.", r"execute"),
         ("teradatasql.", r"execute"),
-        ("snowflake.", r"execute|sql|table|get|put|save_as_table"),
+        ("snowflake.", r"execute|sql|table|save_as_table"),
         ("databricks.", r"execute"),
         ("trino.", r"execute"),
         ("pyhive.", r"execute"),
@@ -256,8 +256,6 @@ _OF_LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("pymongo.", r"find|aggregate|update_many|update_one|replace_one|delete_\w+"),
         ("elasticsearch", r"index|bulk|search|scan|streaming_bulk|parallel_bulk"),
         ("gspread", r"get_all_records|get_all_values|append_rows?|update|set_with_dataframe"),
-        ("requests.", r"get|request"),
-        ("httpx.", r"get|request|stream"),
         ("urllib.request.", r"urlopen|urlretrieve"),
         ("urllib3.", r"request"),
         ("smart_open.", r"open"),
@@ -271,7 +269,9 @@ _OF_LIBRARIES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("apache_beam.", r"Read|Write|ReadAll\w*"),
     )
 )  # fmt: skip
-_SENDS = re.compile(r"(?:requests|httpx)\.(?:post|put)")  # data only if the answer is used
+_HTTP = r"(?:requests|httpx)(?:\.(?:[Ss]ession|Client|AsyncClient))?"
+_FETCHES = re.compile(rf"{_HTTP}\.(?:get|request|stream)")
+_SENDS = re.compile(rf"{_HTTP}\.(?:post|put)")  # data only if the answer is used
 
 # Parts of a base that make `write`, `load` and the like no access to data.
 _NO_DATA = re.compile(
@@ -293,6 +293,8 @@ def _is_io(site: _Site) -> bool:
     if _ON_DATABASE.fullmatch(site.name) and site.base and _DATABASE.search(site.base):
         return bool(site.node.args or site.node.keywords)
     if any(site.library.startswith(p) and n.fullmatch(site.name) for p, n in _OF_LIBRARIES):
+        return True
+    if _FETCHES.fullmatch(site.library):
         return True
     return _SENDS.fullmatch(site.library) is not None and not site.is_statement
 

@@ -169,7 +169,7 @@ def _write(run: Interpreter, writer: SparkWriter, name: str, args: Arguments) ->
         return writer._replace(options={**writer.options, **_set(args)})
     if name in _SETTING:
         return writer
-    if name in ("saveAsTable", "insertInto", "toTable"):
+    if name in ("saveAsTable", "insertInto", "toTable", "save_as_table"):
         return _write_table(run, writer, args.get("name", 0) or args.get("tableName"), args.line)
     if name in _WRITES_TO and writer.table:
         return _write_table(run, writer, LocatedText(writer.table, args.line), args.line)

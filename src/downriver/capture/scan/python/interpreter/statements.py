@@ -255,6 +255,9 @@ def _either_names(first: dict[str, Value], second: dict[str, Value]) -> dict[str
     return merged
 
 
+_DEFINITIONS = (ImportedName, Function, Class, Module)
+
+
 def either(first: Value, second: Value) -> Value:
     """Return the value of a variable that has one of two values."""
     if first is second:
@@ -265,6 +268,8 @@ def either(first: Value, second: Value) -> Value:
         return SparkSessionValue()
     if isinstance(first, (SparkReader, SparkWriter)) and type(first) is type(second):
         return _either_settings(first, second)
+    if isinstance(first, _DEFINITIONS) and isinstance(second, _DEFINITIONS):
+        return first  # the same thing for another version of a library
     for known, unknown in ((first, second), (second, first)):
         if unknown is UNKNOWN or unknown is None:
             return known
