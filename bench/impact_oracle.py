@@ -234,8 +234,7 @@ def _schema_event(table: str, columns: dict[str, str]) -> bytes:
 
 _SAID = {
     Outcome.FAILS: "error",
-    Outcome.LOSES: "stale",
-    Outcome.STALE: "stale",
+    Outcome.NOT_REBUILT: "stale",
     Outcome.CHANGES: "changed",
     Outcome.MAY_FAIL: "unsure",
 }

@@ -9,7 +9,12 @@ import typer
 
 from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
 from downriver.errors import InvalidRequestError
-from downriver.impact.report.text import describe_unread, format_location
+from downriver.impact.report.text import (
+    describe_not_rebuilt,
+    describe_unread,
+    format_location,
+    listed_effects,
+)
 from downriver.model.changes import (
     Change,
     ColumnAdd,
@@ -281,12 +286,13 @@ def _impact_of_ddl(
 def show_impact(found: Impact) -> None:
     """Print the effects, the worst first, then how complete the answer is."""
     out.print(f"[bold]{escape('; '.join(found.changes))}[/]")
-    for effect in found.effects:
-        _show_effect(effect)
+    for effect in listed_effects(found):
+        _show_effect(effect, describe_not_rebuilt(found, effect))
+    not_rebuilt = f"{len(found.not_rebuilt)} not rebuilt, " if found.not_rebuilt else ""
     state = "[green]complete[/]" if found.complete else "[yellow]incomplete[/]"
     out.print(
         f"{state} · {len(found.breaking)} breaking, {len(found.warnings)} warnings, "
-        f"{found.untouched} untouched"
+        f"{not_rebuilt}{found.untouched} untouched"
     )
     for unread in found.unread:
         out.print(f"  [red]![/] {escape(describe_unread(unread))}")
@@ -297,7 +303,7 @@ def show_impact(found: Impact) -> None:
         out.print(f"  [yellow]?[/] and {more} more; --json shows them")
 
 
-def _show_effect(effect: Effect) -> None:
+def _show_effect(effect: Effect, not_rebuilt: str) -> None:
     colour = _COLOURS[effect.severity]
     certified = " [magenta]certified[/]" if effect.certified else ""
     owners = f" [dim]· {escape(', '.join(effect.owners))}[/]" if effect.owners else ""
@@ -307,6 +313,8 @@ def _show_effect(effect: Effect) -> None:
     )
     basis = "" if effect.basis == "simulated" else f" [dim]({effect.basis.replace('_', ' ')})[/]"
     out.print(f"           {escape(effect.reason)}{basis}")
+    if not_rebuilt:
+        out.print(f"           {escape(not_rebuilt)}")
     if len(effect.path) > 1:
         out.print(f"           [dim]{escape(' → '.join(effect.path))}[/]")
     for reference in effect.references[:_REFERENCES_SHOWN]:

@@ -102,10 +102,9 @@ _MOST_VISITS = 6  # of one process: cycles reach a fixed point before
 
 _SEVERITIES = {
     Outcome.FAILS: EffectSeverity.BREAKING,
-    Outcome.LOSES: EffectSeverity.BREAKING,
     Outcome.MAY_FAIL: EffectSeverity.WARNING,
     Outcome.CHANGES: EffectSeverity.WARNING,
-    Outcome.STALE: EffectSeverity.WARNING,
+    Outcome.NOT_REBUILT: EffectSeverity.WARNING,
     Outcome.DEPRECATED: EffectSeverity.WARNING,
     Outcome.UNTOUCHED: EffectSeverity.NONE,
 }
@@ -165,8 +164,10 @@ class Propagation:
 
     def impact(self) -> Impact:
         """Return the effects, and how complete they are."""
-        self._mark_breaking_writers()
-        effects = [self._effect(key, result) for key, result in self._affected()]
+        upstream = self._find_failed_upstream()
+        effects = [
+            self._effect(key, result, upstream.get(key, [])) for key, result in self._affected()
+        ]
         effects.sort(key=_by_weight)
         spots = self._blind_spots()
         changes = [change.change for change in self._changes] + self._found_changes()
@@ -253,7 +254,8 @@ class Propagation:
     def _evaluate(self, process: Process) -> ProcessResult:
         edit = self._edits.get(process.key)
         if edit is not None:
-            return simulate_script(self._before[process.key], self._world, self._deltas, edit.head)
+            before = self._before[process.key]
+            return simulate_script(before, self._world, self._deltas, edit.head, edit.build)
         if process.key in self._rewritten:
             return simulate_reader(process, self._world, self._deltas)
         reading = self._world.reading(process)
@@ -311,43 +313,72 @@ class Propagation:
         delta.merge(self._proposal.deltas[node])
         delta.stale = result.trail
 
-    # Processes that run, but break their readers
+    # Consumers that depend on what happens to others
 
-    def _mark_breaking_writers(self) -> None:
-        """Mark jobs that run, but no longer output a column that a reader needs."""
-        self._breaking: dict[ProcessKey, str] = {}
-        for key, result in self._results.items():
-            if result.outcome is not Outcome.CHANGES:
+    def _failing_readers(self, key: ProcessKey, seen: set[ProcessKey]) -> list[ProcessKey]:
+        """Return the readers that fail for want of a column that a process no longer outputs."""
+        seen.add(key)
+        failing: list[ProcessKey] = []
+        for node, delta in self._results[key].outputs.items():
+            for reader in self._world.consumers(node) if delta.columns(*ABSENT) else ():
+                result = self._results.get(reader)
+                if result is None or reader in seen:
+                    continue
+                if result.outcome is Outcome.FAILS:
+                    failing.append(reader)
+                elif result.outcome is Outcome.CHANGES:
+                    failing += self._failing_readers(reader, seen)
+        return list(dict.fromkeys(failing))
+
+    def _find_failed_upstream(self) -> dict[ProcessKey, list[ProcessKey]]:
+        """Return the failing processes because of which each one that runs on is not rebuilt."""
+        upstream: dict[ProcessKey, list[ProcessKey]] = {}
+        for failing, result in self._results.items():
+            if result.outcome is not Outcome.FAILS:
                 continue
-            for node, delta in result.outputs.items():
-                missing = delta.columns(*ABSENT)
-                hurt = [self._world.process(k) for k in self._broken_readers(node)]
-                if missing and hurt:
-                    reader = self._world.summary(hurt[0]).name
-                    columns = ", ".join(missing)
-                    self._breaking[key] = f"no longer outputs {columns}, which breaks {reader}"
+            stack, seen = [failing], {failing}
+            while stack:
+                for node in self._process(stack.pop()).outputs:
+                    for reader in self._world.consumers(node):
+                        other = self._results.get(reader)
+                        if other is None or reader in seen:
+                            continue
+                        seen.add(reader)
+                        if other.outcome is Outcome.NOT_REBUILT:
+                            upstream.setdefault(reader, []).append(failing)
+                            stack.append(reader)
+        return upstream
 
-    def _broken_readers(self, node: int) -> Iterable[ProcessKey]:
-        for key in self._world.consumers(node):
-            result = self._results.get(key)
-            if result is not None and result.outcome in (Outcome.FAILS, Outcome.LOSES):
-                yield key
+    def _reason(self, key: ProcessKey, result: ProcessResult) -> str:
+        if result.outcome is not Outcome.CHANGES:
+            return result.reason
+        readers = [self._name_of(reader) for reader in self._failing_readers(key, set())]
+        reason = self._describe_loss(result, readers) if readers else result.reason
+        return "; ".join(filter(None, (reason, result.note)))
+
+    def _describe_loss(self, result: ProcessResult, readers: list[str]) -> str:
+        missing = [c for delta in result.outputs.values() for c in delta.columns(*ABSENT)]
+        columns = ", ".join(dict.fromkeys(missing))
+        return f"no longer outputs {columns}, which breaks {', '.join(readers)}"
+
+    def _name_of(self, key: ProcessKey) -> str:
+        return self._world.summary(self._world.process(key)).name
 
     # Results
 
     def _affected(self) -> Iterable[tuple[ProcessKey, ProcessResult]]:
         for key, result in self._results.items():
-            is_the_change = key in self._edits and result.outcome is Outcome.CHANGES
+            is_the_change = (
+                key in self._edits and result.outcome is Outcome.CHANGES and not result.data_loss
+            )
             if result.outcome is not Outcome.UNTOUCHED and not is_the_change:
                 yield key, result
 
-    def _effect(self, key: ProcessKey, result: ProcessResult) -> Effect:
+    def _effect(self, key: ProcessKey, result: ProcessResult, failed: list[ProcessKey]) -> Effect:
         process = self._process(key)
         card = self._world.summary(process)
-        severity, reason = _SEVERITIES[result.outcome], result.reason
-        if key in self._breaking:
-            severity, reason = EffectSeverity.BREAKING, self._breaking[key]
-        if result.outcome in (Outcome.FAILS, Outcome.LOSES) and self._only_if_there(result):
+        severity, reason = _SEVERITIES[result.outcome], self._reason(key, result)
+        if result.outcome is Outcome.FAILS and self._only_if_there(result):
             severity = EffectSeverity.WARNING
         columns = [reference.column for reference in result.references if reference.column]
         return Effect(
@@ -368,6 +399,7 @@ class Propagation:
             tags=card.tags,
             certified="certified" in card.tags,
             last_run=card.last_run,
+            because_of=[self._world.summary(self._world.process(k)).consumer for k in failed],
         )
 
     def _only_if_there(self, result: ProcessResult) -> bool:

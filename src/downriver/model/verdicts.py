@@ -26,10 +26,9 @@ class Outcome(str, Enum):
     """What happens to a consumer, the worst first."""
 
     FAILS = "fails"  # it ends in an error
-    LOSES = "loses_column"  # an upstream job fails, so a column that this one reads is missing
     MAY_FAIL = "may_fail"  # it reads the dataset; the columns that it uses are unknown
+    NOT_REBUILT = "not_rebuilt"  # it is skipped or keeps old data, because an upstream job fails
     CHANGES = "changes"  # it runs, and its values or columns change
-    STALE = "stale"  # it runs on data that a failed job no longer updates
     DEPRECATED = "deprecated"  # it still uses what is deprecated
     UNTOUCHED = "untouched"
 
@@ -50,6 +49,7 @@ class Effect(msgspec.Struct, kw_only=True):
     """The effect of the changes on one consumer, with its evidence.
 
     `hops` counts the jobs from the change to this one; `path` leads through the columns.
+    `because_of` are the consumers that fail, of one that is only not rebuilt.
     """
 
     consumer: str
@@ -69,6 +69,7 @@ class Effect(msgspec.Struct, kw_only=True):
     tags: list[str] = []
     certified: bool = False
     last_run: str | None = None
+    because_of: list[str] = []
 
 
 StoredCommit = Literal["none", "base", "head", "older", "newer", "unrelated"]
@@ -125,9 +126,23 @@ class Impact(msgspec.Struct, kw_only=True, dict=True):
         return [effect for effect in self.effects if effect.severity is EffectSeverity.BREAKING]
 
     @property
+    def not_rebuilt(self) -> list[Effect]:
+        """The effects on consumers that only lack new data, because another consumer fails."""
+        return [effect for effect in self.effects if effect.outcome is Outcome.NOT_REBUILT]
+
+    @property
+    def own_effects(self) -> list[Effect]:
+        """The effects on consumers that the change itself affects."""
+        return [effect for effect in self.effects if effect.outcome is not Outcome.NOT_REBUILT]
+
+    def not_rebuilt_after(self, failing: Effect) -> list[Effect]:
+        """Return the consumers that are not rebuilt because this one fails."""
+        return [effect for effect in self.not_rebuilt if failing.consumer in effect.because_of]
+
+    @property
     def warnings(self) -> list[Effect]:
         """The effects that change a consumer without breaking it."""
-        return [effect for effect in self.effects if effect.severity is EffectSeverity.WARNING]
+        return [e for e in self.own_effects if e.severity is EffectSeverity.WARNING]
 
 
 class Decision(str, Enum):

@@ -64,12 +64,16 @@ class Estate:
         *,
         columns: dict[str, list[str]] | None = None,
         facets: dict[str, Any] | None = None,
+        lineage: dict[str, Any] | None = None,
         at: str = "2026-01-01T00:00:00Z",
     ) -> None:
-        """Tell of a run; `columns` says from which `table.column` each output column derives."""
+        """Register a run. `columns` says from which `table.column` each output column derives.
+
+        `lineage` is the columnLineage facet of each output, where `columns` does not suffice.
+        """
         outs = []
         for output in outputs:
-            told: dict[str, Any] = {}
+            told: dict[str, Any] = {} if lineage is None else {"columnLineage": lineage}
             if columns:
                 told["columnLineage"] = facet(
                     fields={

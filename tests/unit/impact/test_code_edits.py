@@ -265,7 +265,7 @@ def project(estate: Estate, tmp_path: Path) -> Estate:
         ("models/stg.sql", "id, ", "", ["drop stg.id"], {}),
         ("models/sources.yml", "name: amount", "name: total",
          ["rename raw.orders.amount to total"],
-         {"stg": "fails", "mart": "loses_column", "big": "loses_column"}),
+         {"stg": "fails", "mart": "not_rebuilt", "big": "not_rebuilt"}),
         ("models/sources.yml", "- name: id", "- name: id\n            description: key", [], {}),
         ("models/sources.yml", "- name: orders", "- name: orders\n        identifier: sales",
          ["change the logic of stg"], {"mart": "changes", "big": "changes"}),

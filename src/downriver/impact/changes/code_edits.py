@@ -207,7 +207,11 @@ class _Comparing:
             target = self._world.find_dataset(edge.target)
             if source is not None and target is not None:
                 made = JobColumnEdge(
-                    edge.source_field, target, edge.target_field, edge.type == "DIRECT"
+                    edge.source_field,
+                    target,
+                    edge.target_field,
+                    direct=edge.type == "DIRECT",
+                    certain=edge.confidence != "ambiguous",
                 )
                 found.setdefault(source, []).append(made)
         return found

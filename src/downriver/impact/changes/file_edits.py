@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from downriver.impact.changes.edited_code import EditedCode
     from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.process import Job, JobKey
+    from downriver.openlineage.facets.custom import BuildFacet
 
 
 def compare_seed(pair: FilePair, world: SimulationCatalog) -> Iterator[ResolvedChange]:
@@ -78,6 +79,7 @@ class ScriptEdit(NamedTuple):
     process: Job
     base: JobScript
     head: JobScript
+    build: BuildFacet | None = None  # at head, where it is known
 
     def reading(self, world: SimulationCatalog) -> BoundScript:
         """Return what the SQL says before the edit."""

@@ -325,7 +325,7 @@ class _Fixing:
 
 
 def _is_patchable(effect: Effect) -> bool:
-    return effect.outcome in (Outcome.FAILS, Outcome.LOSES, Outcome.CHANGES)
+    return effect.outcome in (Outcome.FAILS, Outcome.NOT_REBUILT, Outcome.CHANGES)
 
 
 def _reads_table(node: exp.Expression, reading: BoundScript, dataset: int) -> bool:

@@ -167,8 +167,8 @@ def active_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
 
 def changed_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
     """Values, columns or freshness change for {names}."""
-    mild = (Outcome.CHANGES, Outcome.STALE)
-    return _about([e for e in impact.warnings if e.outcome in mild], policy.warnings, Risk.MEDIUM)
+    mild = [e for e in impact.warnings if e.outcome is Outcome.CHANGES]
+    return _about([*mild, *impact.not_rebuilt], policy.warnings, Risk.MEDIUM)
 
 
 def blast_radius(impact: Impact, policy: Policy) -> RuleMatch | None:

@@ -112,6 +112,7 @@ _MIGRATE = (
     "Keep the old name beside the new one, migrate the consumers, then drop the old name; "
     "`downriver fix --plan` lists the steps."
 )
+_REVIEW = "Review the listed consumers with their owners before you make the change."
 _BY_TYPE = {
     "column_rename": _MIGRATE,
     "column_drop": "Remove the column from the listed consumers first, then drop it.",
@@ -134,7 +135,7 @@ def _recommendation(decision: Decision, decided: RuleFinding | None, impact: Imp
     kinds = [kind for kind in _BY_TYPE if kind in impact.change_types]
     if decision is Decision.CAUTION and "deprecation" not in kinds:
         return "Tell the owners, and check the listed consumers after the change."
-    return " ".join(_BY_TYPE[kind] for kind in kinds)
+    return " ".join(_BY_TYPE[kind] for kind in kinds) or _REVIEW
 
 
 def _next_steps(unread: list[Unread]) -> str:

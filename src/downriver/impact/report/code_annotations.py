@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from downriver.impact.report.text import describe_unread
+from downriver.impact.report.text import describe_effect, describe_unread, listed_effects
 from downriver.model.verdicts import Outcome
 
 if TYPE_CHECKING:
@@ -21,15 +21,15 @@ def render_github(verdict: Verdict) -> str:
     """Return one annotation for the verdict and one for each place in the code."""
     head = f"{verdict.decision.value}: {verdict.reason} {verdict.recommendation}"
     lines = [_command(_DECISIONS[verdict.decision.value], {"title": "downriver"}, head)]
-    for effect in verdict.impact.effects:
-        lines += _annotations(effect)
+    for effect in listed_effects(verdict.impact):
+        lines += _annotations(effect, describe_effect(verdict.impact, effect))
     lines += [_unread_command(unread) for unread in verdict.impact.unread]
     return "\n".join(lines) + "\n"
 
 
-def _annotations(effect: Effect) -> Iterator[str]:
+def _annotations(effect: Effect, reason: str) -> Iterator[str]:
     command = _COMMANDS[effect.severity.value]
-    message = f"{effect.name}: {effect.reason}"
+    message = f"{effect.name}: {reason}"
     placed = [reference for reference in effect.references if reference.path]
     if not placed:
         yield _command(command, {"title": effect.name}, message)
@@ -66,10 +66,9 @@ _LEVELS = {"breaking": "error", "warning": "warning", "none": "note"}
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _MEANINGS = {
     Outcome.FAILS: "A consumer fails",
-    Outcome.LOSES: "A consumer loses a column it reads",
     Outcome.MAY_FAIL: "A consumer may fail",
     Outcome.CHANGES: "A consumer's values or columns change",
-    Outcome.STALE: "A consumer reads data that is no longer updated",
+    Outcome.NOT_REBUILT: "A consumer is not rebuilt, because another one fails",
     Outcome.DEPRECATED: "A consumer uses what is deprecated",
 }
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from downriver.export.pictures.mermaid import escape_text
-from downriver.impact.report.text import format_location
+from downriver.impact.report.text import (
+    describe_effect,
+    format_location,
+    listed_effects,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from downriver.model.unread import Unread
-    from downriver.model.verdicts import Effect, Reference, Verdict
+    from downriver.model.verdicts import Effect, Impact, Reference, Verdict
 
 _MARKS = {"APPROVED": "✅", "CAUTION": "⚠️", "BLOCKED": "⛔"}
 _SEVERITIES = {"breaking": "🔴 breaking", "warning": "🟡 warning", "none": "none"}
@@ -30,7 +34,7 @@ def render_markdown(verdict: Verdict, patch: str = "") -> str:
     if verdict.ask:
         parts.append(f"**Ask:** {', '.join(map(_escape, verdict.ask))}")
     if impact.effects:
-        parts += [_graph(verdict), _table(impact.effects)]
+        parts += [_graph(verdict), _table(impact)]
     if impact.unread:
         parts.append("\n".join(["**Not read:**", "", *map(_unread, impact.unread)]))
     parts.append(_completeness(verdict))
@@ -85,15 +89,15 @@ def _edges(shown: list[Effect], targets: list[str], ids: dict[str, str]) -> Iter
             yield f"  {ids[giver]} --> {ids[effect.consumer]}"
 
 
-def _table(effects: list[Effect]) -> str:
+def _table(impact: Impact) -> str:
     lines = ["| severity | consumer | where | why | owners |", "|---|---|---|---|---|"]
-    for effect in effects:
+    for effect in listed_effects(impact):
         certified = " 🏅" if effect.certified else ""
         cells = (
             _SEVERITIES[effect.severity.value],
             f"{_escape(effect.name)}{certified} ({_escape(effect.asset_type)})",
             _places(effect.references),
-            _escape(effect.reason) + _basis(effect),
+            _escape(describe_effect(impact, effect)) + _basis(effect),
             _escape(", ".join(effect.owners)),
         )
         lines.append(f"| {' | '.join(cells)} |")
@@ -129,7 +133,9 @@ def _unread(unread: Unread) -> str:
 
 def _completeness(verdict: Verdict) -> str:
     impact = verdict.impact
-    told = f"{verdict.affected} affected · {impact.untouched} other consumers not affected"
+    not_rebuilt = f" ({len(impact.not_rebuilt)} only not rebuilt)" if impact.not_rebuilt else ""
+    affected = f"{verdict.affected} affected{not_rebuilt}"
+    told = f"{affected} · {impact.untouched} other consumers not affected"
     if impact.complete:
         return f"<sub>{told} · the answer is complete</sub>"
     spots = "; ".join(f"{spot.entity}: {spot.message}" for spot in impact.blind_spots[:5])

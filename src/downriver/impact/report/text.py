@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from downriver.model.verdicts import Outcome
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from downriver.model.unread import Unread
-    from downriver.model.verdicts import ComparedCommits, Effect, Reference, RuleFinding, Verdict
+    from downriver.model.verdicts import (
+        ComparedCommits,
+        Effect,
+        Impact,
+        Reference,
+        RuleFinding,
+        Verdict,
+    )
 
 _SPOTS_SHOWN = 5
 _UNREAD_SHOWN = 10
 _REFERENCES_SHOWN = 6
 _COMMIT = 9  # characters of a commit id
+_NOT_REBUILT_SHOWN = 5
 
 
 def render_text(verdict: Verdict) -> str:
@@ -25,15 +35,33 @@ def render_text(verdict: Verdict) -> str:
         f"REASON: {verdict.reason}",
         f"RECOMMENDATION: {verdict.recommendation}",
     ]
+    if verdict.impact.not_rebuilt:
+        lines.insert(3, f"NOT REBUILT: {len(verdict.impact.not_rebuilt)} of them")
     if verdict.ask:
         lines.append(f"ASK: {', '.join(verdict.ask)}")
     if verdict.impact.effects:
-        lines += ["", *_table(verdict.impact.effects)]
+        lines += ["", *_table(verdict.impact)]
     lines += ["", *_completeness(verdict)]
     return "\n".join(lines) + "\n"
 
 
-def _table(effects: list[Effect]) -> Iterator[str]:
+def describe_not_rebuilt(impact: Impact, failing: Effect) -> str:
+    """Return one sentence about the consumers that are not rebuilt because one fails."""
+    names = [effect.name for effect in impact.not_rebuilt_after(failing)]
+    if not names:
+        return ""
+    more = len(names) - _NOT_REBUILT_SHOWN
+    shown = names[:_NOT_REBUILT_SHOWN] + ([f"{more} more"] if more > 0 else [])
+    return f"not rebuilt until this is fixed: {', '.join(shown)}"
+
+
+def describe_effect(impact: Impact, effect: Effect) -> str:
+    """Return the reason of an effect, and who is not rebuilt because of it."""
+    return "; ".join(filter(None, (effect.reason, describe_not_rebuilt(impact, effect))))
+
+
+def _table(impact: Impact) -> Iterator[str]:
+    effects = listed_effects(impact)
     rows = [(e.severity.value, e.name, e.asset_type, e.reason) for e in effects]
     widths = [max(len(row[at]) for row in rows) for at in range(3)]
     for effect, row in zip(effects, rows, strict=True):
@@ -43,8 +71,21 @@ def _table(effects: list[Effect]) -> Iterator[str]:
             place = format_location(reference)
             if place:
                 yield f"      {place}{_told(reference)}"
+        not_rebuilt = describe_not_rebuilt(impact, effect)
+        if not_rebuilt:
+            yield f"      {not_rebuilt}"
         if effect.basis != "simulated":
             yield f"      known by {effect.basis.replace('_', ' ')} only"
+
+
+def listed_effects(impact: Impact) -> list[Effect]:
+    """Return the effects to list: those of which another one listed is the cause are left out."""
+    listed = {effect.consumer for effect in impact.own_effects}
+    return [
+        effect
+        for effect in impact.effects
+        if effect.outcome is not Outcome.NOT_REBUILT or not listed.intersection(effect.because_of)
+    ]
 
 
 def _told(reference: Reference) -> str:

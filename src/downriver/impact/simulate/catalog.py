@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 import numpy as np
 from typing_extensions import assert_never
 
+from downriver.capture.code.dbt_build import build_settings, inline_config
 from downriver.graph.answers.cuts import CutDetector
 from downriver.impact.labels import read_job_type, read_string
 from downriver.impact.simulate.bound_script import BoundScript
@@ -17,7 +19,12 @@ from downriver.impact.simulate.process import DerivationKey, Job, JobKey, TableD
 from downriver.model.answers import BlindSpot
 from downriver.model.facts import EdgeKind
 from downriver.model.ids import DatasetId
-from downriver.openlineage.facets.custom import parse_blind_spots, parse_code
+from downriver.openlineage.facets.custom import (
+    BuildFacet,
+    parse_blind_spots,
+    parse_build,
+    parse_code,
+)
 from downriver.openlineage.facets.description import parse_owners, parse_tags
 from downriver.openlineage.facets.schema import schema_columns
 from downriver.openlineage.wire import render_time
@@ -32,7 +39,7 @@ if TYPE_CHECKING:
     from downriver.openlineage.facets.custom import BlindSpotEntry
     from downriver.store import CatalogReader
 
-_INCREMENTAL = re.compile(r"materialized\s*[=:]\s*['\"]incremental['\"]|is_incremental\s*\(")
+_INCREMENTAL = re.compile(r"\bis_incremental\s*\(")
 
 
 class CatalogDataset(NamedTuple):
@@ -287,7 +294,7 @@ class SimulationCatalog:
             read_job_type(facets.get("jobType")),
             parse_owners(facets.get("ownership")),
             parse_tags(facets.get("tags"))[0],
-            bool(_INCREMENTAL.search(raw)),
+            parse_build(facets) or _inline_build(raw),
         )
 
     def _ends(self, job: int, *, leaving: bool) -> tuple[int, ...]:
@@ -393,6 +400,14 @@ class SimulationCatalog:
                 spots = parse_blind_spots(body) if body is not None else []
                 known[number] = [_stated(names[number], spot) for spot in spots]
         return [spot for number in names for spot in known[number]]
+
+
+def _inline_build(raw: str) -> BuildFacet:
+    """Return how a model is built, of which only the code is known."""
+    build = build_settings([inline_config(raw)], {})
+    if not build.materialized and _INCREMENTAL.search(raw):
+        return msgspec.structs.replace(build, materialized="incremental")
+    return build
 
 
 def _stated(entity: str, spot: BlindSpotEntry) -> BlindSpot:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from downriver.store import CatalogReader
 
 _NO_JOB = 0  # of a claim that names no job
+_AMBIGUOUS = "ambiguous"  # the confidence of an edge from one of several candidates
 
 
 def load_column_edges(
@@ -34,16 +35,20 @@ def load_column_edges(
     sources = columns.flow.source[edges].tolist()
     targets = columns.flow.target[edges].tolist()
     current = _current_claims(claims.tolist(), columns.dataset[targets].tolist(), reader)
-    ranks = columns.rank[edges].tolist()
+    ranks, places = columns.rank[edges].tolist(), columns.said[edges].tolist()
+    stated = reader.evidence.transformations(current)
     names = reader.columns.by_ids(columns.places({*sources, *targets}))
     loaded = []
-    for claim, start, end, rank in zip(claims.tolist(), sources, targets, ranks, strict=True):
+    for claim, start, end, rank, place in zip(
+        claims.tolist(), sources, targets, ranks, places, strict=True
+    ):
         dataset, target = names[end]
         output = identities.canonical(dataset)
         if isinstance(process, DerivationKey) and output != process.dataset:
             continue
         if claim in current:
-            loaded.append(JobColumnEdge(names[start][1], output, target, rank < INDIRECT))
+            certain = stated[claim][place].confidence != _AMBIGUOUS
+            loaded.append(JobColumnEdge(names[start][1], output, target, rank < INDIRECT, certain))
     return loaded
 
 

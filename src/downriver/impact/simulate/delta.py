@@ -175,7 +175,11 @@ _ORDER = {outcome: place for place, outcome in enumerate(Outcome)}
 
 
 class ProcessResult(msgspec.Struct):
-    """The worst that happens to a process, why, where in its code, and what it passes on."""
+    """The worst that happens to a process, why, where in its code, and what it passes on.
+
+    `note` says what happens to its table besides. `data_loss` is true when its next run deletes
+    values that it cannot compute again.
+    """
 
     outcome: Outcome = Outcome.UNTOUCHED
     basis: Basis = "simulated"
@@ -183,6 +187,8 @@ class ProcessResult(msgspec.Struct):
     trail: Trail = ()
     references: list[Reference] = []
     outputs: dict[int, Delta] = {}
+    note: str = ""
+    data_loss: bool = False
 
     def worsen(
         self, outcome: Outcome, reason: str, trail: Trail, basis: Basis | None = None

@@ -64,7 +64,7 @@ class _EdgeSimulation:
         told: tuple[tuple[Trail | None, Outcome, str, str], ...] = (
             (delta.may, Outcome.MAY_FAIL, "may", "which may be affected"),
             (delta.rows, Outcome.CHANGES, "rows", "whose rows change"),
-            (delta.stale, Outcome.STALE, "stale", "which is no longer updated"),
+            (delta.stale, Outcome.NOT_REBUILT, "stale", "which is no longer updated"),
             (delta.deprecated, Outcome.DEPRECATED, "deprecated", "which is deprecated"),
         )
         for trail, outcome, name, words in told:
@@ -102,8 +102,7 @@ class _EdgeSimulation:
         self.result.refer(named or [use.reference(column)])
         trail = touch.trail
         if kind in MISSING and (firm or (fed and not through)):
-            outcome = Outcome.LOSES if kind is DeltaKind.UNAVAILABLE else Outcome.FAILS
-            self.result.worsen(outcome, f"uses {use.name}.{column}, {_GONE[kind]}", trail)
+            self._lose(use, column, kind, trail, certain=bool(firm) or any(d.certain for d in fed))
             self._fail_outputs(use, trail, fed)
             return
         reason = f"copies {use.name}.{column}, {_WORDS[kind]}"
@@ -112,6 +111,19 @@ class _EdgeSimulation:
             self._pass_on(use, column, kind, touch)
         for derives in fed:
             self._change(derives, trail)
+
+    def _lose(
+        self, use: _InputUse, column: str, kind: DeltaKind, trail: Trail, *, certain: bool
+    ) -> None:
+        """Record the use of a column that is missing."""
+        reason = f"uses {use.name}.{column}, {_GONE[kind]}"
+        if kind is DeltaKind.UNAVAILABLE:
+            self.result.worsen(Outcome.NOT_REBUILT, reason, trail)
+        elif certain:
+            self.result.worsen(Outcome.FAILS, reason, trail)
+        else:
+            reason = f"may use {use.name}.{column}, {_GONE[kind]}: another table may have it too"
+            self.result.worsen(Outcome.MAY_FAIL, reason, trail)
 
     def _change(self, derives: JobColumnEdge, trail: Trail) -> None:
         delta = self.result.output(derives.output)

@@ -8,6 +8,11 @@ from sqlglot import exp
 
 from downriver.columns.dependencies import DependencyKind as DepKind
 from downriver.impact.simulate.bound_script import type_text
+from downriver.impact.simulate.build_rules import (
+    ContractViolation,
+    adds_columns,
+    check_contract,
+)
 from downriver.impact.simulate.column_types import compare_types
 from downriver.impact.simulate.delta import ABSENT, ColumnDelta, Delta, DeltaKind, extend_trail
 
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
         ScriptOutput,
         ScriptReading,
     )
+    from downriver.openlineage.facets.custom import BuildFacet
 
     Renamed = Callable[[TableName, str], str]
 
@@ -222,15 +228,18 @@ class ChangedDependencies:
 
 
 class OutputDifference(NamedTuple):
-    """How one output differs; an output that is added to must `fit` the table that is there."""
+    """How one output differs. `violations` are of the contract, where they are new."""
 
     node: int | None
     delta: Delta
-    fits: bool
+    violations: tuple[ContractViolation, ...] = ()
 
 
 class OutputComparison:
-    """Compares the outputs of one process. `head` is the SQL it will have, where that changes."""
+    """Compares the outputs of one process.
+
+    `head` is the SQL it will have, where that changes; `build` is how it will be built.
+    """
 
     def __init__(
         self,
@@ -238,9 +247,11 @@ class OutputComparison:
         influence: ChangedDependencies,
         deltas: Mapping[int, Delta],
         head: JobScript | None,
+        build: BuildFacet,
     ) -> None:
         self._reading = reading
         self._process = reading.process
+        self._build = build
         self._influence = influence
         self._deltas = deltas
         self._head = head
@@ -252,14 +263,25 @@ class OutputComparison:
             node = self._reading.output_node(before)
             if now is None:
                 name = self._influence.output_name(node)
-                yield OutputDifference(node, Delta(gone=(name,)), fits=True)
+                yield OutputDifference(node, Delta(gone=(name,)))
                 continue
             delta = self._difference(before, now, after, node)
             if self._head is not None:
                 self._compare_meaning(before, now, after, node, delta)
-            if delta:
-                added_to = before.replaces and self._process.incremental
-                yield OutputDifference(node, delta, fits=not (added_to and delta.columns(*ABSENT)))
+            violations = tuple(self._violations(before, now, delta))
+            if delta or violations:
+                yield OutputDifference(node, delta, violations)
+
+    def _violations(
+        self, before: ScriptOutput, now: ScriptOutput, delta: Delta
+    ) -> Iterator[ContractViolation]:
+        """Yield what does not fit the contract, except what did not fit it before."""
+        known = set(check_contract(self._process.build, before))
+        yield from (v for v in check_contract(self._build, now) if v not in known)
+        if now.open:
+            promised = {column.name.casefold() for column in self._build.contract or ()}
+            for name in delta.columns(*ABSENT).keys() & promised:
+                yield ContractViolation(name, f"its enforced contract has {name}")
 
     def _pairs(self, after: ScriptReading) -> Iterator[tuple[ScriptOutput, ScriptOutput | None]]:
         """Yield each output with what has become of it."""
@@ -299,7 +321,7 @@ class OutputComparison:
         delta = Delta()
         old = {column.name.casefold(): column for column in before.columns}
         new = {column.name.casefold(): column for column in now.columns}
-        replaces = before.replaces and not self._process.incremental
+        replaces = before.replaces and adds_columns(self._build)
         vanished = [column for name, column in old.items() if name not in new]
         appeared = [column for name, column in new.items() if name not in old]
         for column in vanished:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from downriver.impact.simulate.job_script import JobScript
     from downriver.model.ids import NodeId
-    from downriver.openlineage.facets.custom import CodeFacet
+    from downriver.openlineage.facets.custom import BuildFacet, CodeFacet
 
 
 class JobKey(msgspec.Struct, frozen=True):
@@ -30,12 +30,16 @@ ProcessKey: TypeAlias = JobKey | DerivationKey
 
 
 class JobColumnEdge(NamedTuple):
-    """One column edge of a process: an input's field feeds an output's field."""
+    """One column edge of a process: an input's field feeds an output's field.
+
+    An edge is not `certain` when the column may also be one of another table.
+    """
 
     field: str
     output: int
     target: str
     direct: bool
+    certain: bool = True
 
 
 class Job(NamedTuple):
@@ -54,7 +58,7 @@ class Job(NamedTuple):
     type: str
     owners: tuple[str, ...]
     tags: frozenset[str]
-    incremental: bool
+    build: BuildFacet
     declared: Mapping[int, list[JobColumnEdge]] | None = None
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from downriver.impact.simulate.bound_script import BoundScript, BoundTables, locate_reference
+from downriver.impact.simulate.build_rules import apply_build
 from downriver.impact.simulate.delta import (
     ABSENT,
     MISSING,
@@ -29,10 +30,12 @@ from downriver.model.verdicts import Outcome
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from downriver.impact.simulate.build_rules import ContractViolation
     from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.delta import Trail
     from downriver.impact.simulate.job_script import JobScript, ScriptReading
     from downriver.model.verdicts import Reference
+    from downriver.openlineage.facets.custom import BuildFacet
 
 # What makes a table have other columns, or columns of other types.
 _RESHAPING = frozenset({*ABSENT, DeltaKind.ADDED, DeltaKind.RETYPED, DeltaKind.REQUIRED})
@@ -54,12 +57,13 @@ def simulate_script(
     world: SimulationCatalog,
     deltas: Mapping[int, Delta],
     head: JobScript | None = None,
+    build: BuildFacet | None = None,
 ) -> ProcessResult:
     """Return the effect on a process with known SQL of these deltas of its tables.
 
-    `head` is the SQL it will have by then, where that is to change too.
+    `head` is the SQL it will have by then, and `build` how it is built then, where these change.
     """
-    return _Simulation(reading, world, deltas, head).run()
+    return _Simulation(reading, world, deltas, head, build or reading.process.build).run()
 
 
 class _Simulation:
@@ -69,10 +73,12 @@ class _Simulation:
         world: SimulationCatalog,
         deltas: Mapping[int, Delta],
         head: JobScript | None,
+        build: BuildFacet,
     ) -> None:
         self._reading = reading
         self._world = world
         self._head = head
+        self._build = build
         self._script = head or reading.script
         self._process = reading.process._replace(script=self._script)
         self._deltas = deltas
@@ -85,11 +91,11 @@ class _Simulation:
             after, problems = self._foresee()
             if problems:
                 self._fail(problems)
-            self._lose()
-            if self._result.outcome in (Outcome.FAILS, Outcome.LOSES):
+            if self._lacks_columns() or problems:
                 self._outputs_fail({problem.kind for problem in problems})
             else:
                 self._compare(after)
+        self._receive_staleness()
         self._pass_on_staleness()
         return self._result
 
@@ -157,11 +163,16 @@ class _Simulation:
                     delta.may,
                     "table_edges",
                 )
-            if delta.stale is not None:
-                reason = f"reads {name}, which is no longer updated"
-                self._result.worsen(Outcome.STALE, reason, delta.stale)
             if delta.deprecated is not None:
                 self._result.worsen(Outcome.DEPRECATED, f"uses {name}", delta.deprecated)
+
+    def _receive_staleness(self) -> None:
+        """Record inputs that are no longer updated, unless it lacks one of their columns."""
+        for node in self._reading.inputs:
+            delta = self._deltas.get(node)
+            if delta is not None and delta.stale is not None:
+                reason = f"reads {self._world.dataset(node).id.name}, which is no longer updated"
+                self._result.worsen(Outcome.NOT_REBUILT, reason, delta.stale)
 
     def _pass_on_staleness(self) -> None:
         flags = {
@@ -288,8 +299,9 @@ class _Simulation:
                 return touch.trail
         return ()
 
-    def _lose(self) -> None:
-        """Treat columns that a failed job no longer fills as missing for their readers."""
+    def _lacks_columns(self) -> bool:
+        """Tell whether this reads columns that a failed job no longer fills."""
+        lacks = False
         for node in self._reading.inputs:
             delta = self._deltas.get(node)
             for column, touch in delta.columns(DeltaKind.UNAVAILABLE).items() if delta else ():
@@ -297,13 +309,15 @@ class _Simulation:
                 dataset = self._world.dataset(node).id
                 if lookups or node in self._reading.starred:
                     reason = f"reads {dataset.name}.{column}, which its job no longer produces"
-                    self._result.worsen(Outcome.LOSES, reason, touch.trail)
+                    self._result.worsen(Outcome.NOT_REBUILT, reason, touch.trail)
+                    lacks = True
                 self._result.refer(
                     [
                         locate_reference(self._process, lookup.node, str(dataset), column)
                         for lookup in lookups
                     ]
                 )
+        return lacks
 
     def _outputs_fail(self, problems: set[str]) -> None:
         kinds = (*MISSING, DeltaKind.RETYPED) if "type" in problems else MISSING
@@ -324,25 +338,30 @@ class _Simulation:
     # It runs: what comes out?
 
     def _compare(self, after: ScriptReading) -> None:
-        comparison = OutputComparison(self._reading, self._influence, self._deltas, self._head)
-        for node, delta, fits in comparison.differences(after):
-            if not fits:
-                self._stop_incremental(delta)
-                delta = Delta(stale=self._result.trail)
+        comparison = OutputComparison(
+            self._reading, self._influence, self._deltas, self._head, self._build
+        )
+        for node, delta, violations in comparison.differences(after):
+            built = apply_build(self._build, delta)
+            error = violations[0].reason if violations else built.error
+            if error:
+                reason = self._build_error(error, violations)
+                self._result.worsen(Outcome.FAILS, reason, first_trail(delta))
+                passed_on = Delta(stale=first_trail(delta))
             else:
-                self._result.worsen(Outcome.CHANGES, describe_delta(delta), first_trail(delta))
+                reason = describe_delta(built.delta)
+                self._result.worsen(Outcome.CHANGES, reason, first_trail(delta))
+                self._result.note = self._result.note or built.note
+                self._result.data_loss |= built.data_loss
+                passed_on = built.delta
             if node is not None:
-                self._result.output(node).merge(delta)
+                self._result.output(node).merge(passed_on)
         if self._result.outcome is Outcome.CHANGES:
             self._refer_to_values()
 
-    def _stop_incremental(self, delta: Delta) -> None:
-        """A table that is added to keeps its columns: a query that lost one no longer fits."""
-        (column, touch), *_ = delta.columns(*ABSENT).items()
-        reason = f"writes to a table that has {column}, which its query no longer outputs"
-        self._result.worsen(Outcome.FAILS, reason, touch.trail)
-
-    # Telling
+    def _build_error(self, error: str, violations: tuple[ContractViolation, ...]) -> str:
+        more = len(violations) - 1
+        return f"{error} (and {more} more)" if more > 0 else error
 
     def _refer_to_values(self) -> None:
         for (node, column), lookups in self._reading.lookups.items():

@@ -1,0 +1,135 @@
+"""What dbt does with a table whose query has other columns: contracts and incremental models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from downriver.impact.simulate.column_types import parse_type
+from downriver.impact.simulate.delta import ABSENT, ColumnDelta, Delta, DeltaKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from downriver.impact.simulate.job_script import ScriptOutput
+    from downriver.openlineage.facets.custom import BuildFacet
+
+_RESHAPING = (*ABSENT, DeltaKind.ADDED, DeltaKind.RETYPED)
+
+
+class BuildOutcome(NamedTuple):
+    """What a build makes of a difference: an `error`, or the difference that readers see.
+
+    `note` says what happens to the table besides; `data_loss` is true when values are deleted.
+    """
+
+    delta: Delta
+    error: str = ""
+    note: str = ""
+    data_loss: bool = False
+
+
+def adds_columns(build: BuildFacet) -> bool:
+    """Tell whether a build gives its table the new columns of its query, or compares them."""
+    return build.materialized != "incremental" or build.on_schema_change in _FOLLOWS_QUERY
+
+
+def apply_build(build: BuildFacet, delta: Delta) -> BuildOutcome:
+    """Return what becomes of the table of a model whose query gives this difference."""
+    if build.materialized != "incremental":
+        return BuildOutcome(delta)
+    match build.on_schema_change:
+        case "fail":
+            return _fail(delta)
+        case "append_new_columns":
+            return _append(delta)
+        case "sync_all_columns":
+            return _synchronize(delta)
+        case _:
+            return _ignore(delta)
+
+
+_FOLLOWS_QUERY = frozenset({"fail", "append_new_columns", "sync_all_columns"})
+
+
+def _fail(delta: Delta) -> BuildOutcome:
+    names = delta.columns(*_RESHAPING)
+    if not names:
+        return BuildOutcome(delta)
+    listed = ", ".join(names)
+    return BuildOutcome(delta, f"on_schema_change is fail, and its query changes {listed}")
+
+
+def _ignore(delta: Delta) -> BuildOutcome:
+    names = delta.columns(*ABSENT)
+    if not names:
+        return BuildOutcome(delta)
+    listed = ", ".join(names)
+    return BuildOutcome(
+        delta, f"inserts into a table that has {listed}, which its query no longer outputs"
+    )
+
+
+def _append(delta: Delta) -> BuildOutcome:
+    """Columns that the query lost stay in the table, and are null in new rows."""
+    absent = delta.columns(*ABSENT)
+    if not absent:
+        return BuildOutcome(delta)
+    kept = _without_absent(delta)
+    for column, touch in absent.items():
+        kept.put(column, DeltaKind.CHANGED, ColumnDelta("", touch.trail))
+    listed = ", ".join(absent)
+    return BuildOutcome(kept, note=f"append_new_columns keeps {listed}, null in new rows")
+
+
+def _synchronize(delta: Delta) -> BuildOutcome:
+    """Columns that the query lost are dropped. A renamed one is dropped and added."""
+    absent = delta.columns(*ABSENT)
+    if not absent:
+        return BuildOutcome(delta)
+    kept = _without_absent(delta)
+    for column, touch in absent.items():
+        kept.put(column, DeltaKind.LOST, ColumnDelta("", touch.trail))
+    listed = ", ".join(absent)
+    note = f"sync_all_columns runs DROP COLUMN {listed}: data loss in all existing rows"
+    return BuildOutcome(kept, note=note, data_loss=True)
+
+
+def _without_absent(delta: Delta) -> Delta:
+    """Return a difference in which renamed columns are new ones, and none is absent."""
+    kept = Delta(rows=delta.rows, stale=delta.stale, may=delta.may, deprecated=delta.deprecated)
+    for (column, kind), touch in delta.touches.items():
+        if kind is DeltaKind.RENAMED:
+            kept.put(touch.to, DeltaKind.ADDED, ColumnDelta("", touch.trail))
+        elif kind is not DeltaKind.LOST:
+            kept.put(column, kind, touch)
+    return kept
+
+
+class ContractViolation(NamedTuple):
+    """A column that does not fit the contract of its model."""
+
+    column: str
+    reason: str
+
+
+def check_contract(build: BuildFacet, output: ScriptOutput) -> Iterator[ContractViolation]:
+    """Yield what the output of a query has different from the enforced contract of its model."""
+    if build.contract is None or output.open:
+        return
+    promised = {column.name.casefold(): column.type for column in build.contract}
+    given = {column.name.casefold(): column for column in output.columns}
+    for name in promised:
+        if name not in given:
+            yield ContractViolation(name, f"its enforced contract has {name}")
+    for name, column in given.items():
+        if name not in promised:
+            yield ContractViolation(name, f"its enforced contract does not have {name}")
+        elif _is_other_kind(promised[name], column.type.family):
+            wanted = promised[name]
+            yield ContractViolation(name, f"its enforced contract has {name} as {wanted}")
+
+
+def _is_other_kind(promised: str, family: str) -> bool:
+    wanted = parse_type(promised).family
+    unclear = ("unknown", "other")
+    return wanted not in unclear and family not in unclear and wanted != family
