@@ -19,7 +19,7 @@ import msgspec
 import uvicorn
 
 from bench.naive import NaiveLineage, NaivePostgresStore, NaiveSqliteStore
-from downriver.http.server import make_server, warm_up
+from downriver.http.app import make_server, warm_up
 from downriver.service import Lineage
 from downriver.store.port import StepTimes
 

@@ -25,7 +25,7 @@ from rich.console import Console
 
 from bench.report import Table, print_table
 from downriver.govern.drift import DriftLimits, Inspector
-from downriver.model.findings import Finding
+from downriver.model.governance import Finding
 from downriver.openlineage import parse_event
 from downriver.openlineage.wire import parse_time
 from downriver.service import Lineage

@@ -13,7 +13,7 @@ from tests.unit.govern.scenario import micros
 from tests.unit.govern.watch.test_monitor import DAYS, news, weeks
 
 from downriver.govern.watch import AlertDispatcher, WatchConfig, parse_watch
-from downriver.model.findings import Finding, FindingKind, Severity
+from downriver.model.governance import Finding, FindingKind, Severity
 from downriver.service import Lineage
 from downriver.store.findings import FindingFilter
 

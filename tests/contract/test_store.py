@@ -1197,7 +1197,7 @@ class TestChanges:
 
     @pytest.mark.parametrize("limit", ["CHANGES_KEPT", "_MOST_TOUCHED"])
     def test_whoever_is_far_behind_reads_everything(self, store, monkeypatch, limit):
-        monkeypatch.setattr(f"downriver.store.catalog.change_feed.{limit}", 3)
+        monkeypatch.setattr(f"downriver.store.catalog.reader.{limit}", 3)
         for event in some_events(20):
             store.append([event])
         with store.reader() as reader:

@@ -19,7 +19,7 @@ from downriver.model.ids import DatasetId, JobId
 from downriver.openlineage.events import dataset, run_event
 from downriver.openlineage.facets.base import Facets
 from downriver.openlineage.facets.column_lineage import COLUMN_LINEAGE
-from downriver.openlineage.facets.schema import SCHEMA, SchemaField, render_schema
+from downriver.openlineage.facets.dataset import SCHEMA, SchemaField, render_schema
 from downriver.openlineage.wire import Event
 
 # Dependencies by column; under ROWS, those of the rows.

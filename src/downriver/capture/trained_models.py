@@ -13,14 +13,16 @@ from downriver.model.ids import DatasetId
 from downriver.openlineage.events import dataset, run_event
 from downriver.openlineage.facets.base import Facets, render_facet
 from downriver.openlineage.facets.column_lineage import COLUMN_LINEAGE
-from downriver.openlineage.facets.identity import (
+from downriver.openlineage.facets.dataset import (
     DATASET_TYPE,
+    SCHEMA,
     SYMLINKS,
+    SchemaField,
     render_dataset_type,
+    render_schema,
     render_symlinks,
 )
 from downriver.openlineage.facets.job import JOB_TYPE, render_job_type
-from downriver.openlineage.facets.schema import SCHEMA, SchemaField, render_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -33,7 +33,7 @@ from downriver.govern.watch import (
     try_channels,
 )
 from downriver.govern.watch.alerts import render_line, sample_alert
-from downriver.model.findings import Finding, FindingKind, Severity
+from downriver.model.governance import Finding, FindingKind, Severity
 from downriver.openlineage.wire import render_time
 from downriver.service import Lineage
 from downriver.service.govern import parse_moment, parse_since

@@ -11,7 +11,7 @@ from downriver.graph import FOREVER, Entity, Question, trace
 from downriver.graph.names.resolution import find_entity
 from downriver.model.answers import Direction
 from downriver.model.facts import EdgeKind
-from downriver.model.findings import Affected, FindingKind, Severity
+from downriver.model.governance import Affected, FindingKind, Severity
 from downriver.model.ids import ColumnId, DatasetId
 from downriver.openlineage.facets.description import parse_owners, parse_tags
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from downriver.graph import GraphSnapshot
     from downriver.graph.index.vectors import Ints
     from downriver.model.answers import Trace, TraceNode
-    from downriver.model.findings import Finding
+    from downriver.model.governance import Finding
     from downriver.store import CatalogReader
 
 _SHOWN = 20

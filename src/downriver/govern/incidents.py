@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from downriver.graph import Entity
 from downriver.model.answers import Direction
 from downriver.model.facts import RunState
-from downriver.model.findings import FindingKind
-from downriver.model.governance import Incident, IncidentSuspect
+from downriver.model.governance import FindingKind, Incident, IncidentSuspect
 from downriver.model.ids import ColumnId, DatasetId, JobId
 from downriver.openlineage.wire import parse_time, render_time
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from downriver.govern.drift import Inspector
     from downriver.govern.entity_context import EntityContext
     from downriver.model.answers import Trace, TraceNode
-    from downriver.model.findings import Finding
+    from downriver.model.governance import Finding
     from downriver.store import CatalogReader
 
 _LOOKED_AT = 400  # upstream nodes that are checked, the nearest first

@@ -1,11 +1,14 @@
-"""The routes in one table, and the application built from them."""
+"""The routes in one table, the application built from them, and its server."""
 
 from __future__ import annotations
 
+import gc
+import threading
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import uvicorn
 from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -17,15 +20,15 @@ from downriver import settings
 from downriver.errors import DownriverError
 from downriver.http import errors, marquez, openlineage
 from downriver.http.auth import AccessControl
+from downriver.http.code_requests import answer_in_worker, load_graph, request_payload
 from downriver.http.mcp import McpEndpoint
 from downriver.http.openapi import render_openapi
 from downriver.http.request import AppContext, context_of, json_response
-from downriver.http.v1 import assets, flows, governance, identity, impact, queries
+from downriver.http.v1 import identity, impact, queries, registration
 from downriver.impact import Fix
 from downriver.isolation import shared_workers
 from downriver.model.answers import Paths, PossibleCuts, SameStatement, SameStatements, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
-from downriver.model.findings import Findings
 from downriver.model.flows import (
     EntityDetails,
     EntityLineage,
@@ -33,7 +36,7 @@ from downriver.model.flows import (
     ExportAnswer,
     RegisteredPipeline,
 )
-from downriver.model.governance import CertifiedPaths, Diagnosis, Incident, Kpis, TagReach
+from downriver.model.governance import CertifiedPaths, Diagnosis, Findings, Incident, Kpis, TagReach
 from downriver.model.verdicts import ImpactAnswer, Verdict
 from downriver.service import Status
 from downriver.service.capture import SqlCapture
@@ -112,15 +115,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST",
         "/v1/lineage/trace",
-        assets.post_asset,
+        registration.post_asset,
         KeyRole.WRITER,
         {201: RegisteredAsset, 413: _ERROR, 422: _ERROR, 503: _ERROR},
-        body=assets.AssetRequest,
+        body=registration.AssetRequest,
     ),
     Endpoint(
         "GET",
         "/v1/lineage/{id}",
-        assets.get_asset_tree,
+        registration.get_asset_tree,
         KeyRole.READER,
         {200: AssetTree, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("direction", "depth"),
@@ -167,11 +170,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint("GET", "/v1/same", identity.get_same, KeyRole.READER, {200: SameStatements}),
     Endpoint("GET", "/v1/cuts", identity.get_cuts, KeyRole.READER, {200: PossibleCuts}),
-    Endpoint("GET", "/v1/kpis", governance.get_kpis, KeyRole.READER, {200: Kpis}),
+    Endpoint("GET", "/v1/kpis", queries.get_kpis, KeyRole.READER, {200: Kpis}),
     Endpoint(
         "GET",
         "/v1/incidents",
-        governance.get_incident,
+        queries.get_incident,
         KeyRole.READER,
         {200: Incident, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity", "at"),
@@ -179,7 +182,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET",
         "/v1/tags",
-        governance.get_tag,
+        queries.get_tag,
         KeyRole.READER,
         {200: TagReach, 400: _ERROR},
         query=("tag",),
@@ -187,14 +190,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET",
         "/v1/certified",
-        governance.get_certified,
+        queries.get_certified,
         KeyRole.READER,
         {200: CertifiedPaths},
     ),
     Endpoint(
         "GET",
         "/v1/drift",
-        governance.get_drift,
+        queries.get_drift,
         KeyRole.READER,
         {200: Findings, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("status", "kind", "severity", "since", "of", "limit"),
@@ -202,26 +205,26 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "POST",
         "/v1/flows",
-        flows.post_flows,
+        registration.post_flows,
         KeyRole.WRITER,
-        {201: flows.FlowsAnswer, 400: _ERROR, 409: _ERROR, 413: _ERROR, 503: _ERROR},
-        body=flows.FlowsRequest,
+        {201: registration.FlowsAnswer, 400: _ERROR, 409: _ERROR, 413: _ERROR, 503: _ERROR},
+        body=registration.FlowsRequest,
     ),
     Endpoint(
         "POST",
         "/v1/pipelines",
-        flows.post_pipeline,
+        registration.post_pipeline,
         KeyRole.WRITER,
         {201: RegisteredPipeline, 400: _ERROR, 409: _ERROR, 413: _ERROR, 503: _ERROR},
-        body=flows.PipelineRequest,
+        body=registration.PipelineRequest,
     ),
     Endpoint(
         "POST",
         "/v1/sql",
-        flows.post_sql,
+        registration.post_sql,
         KeyRole.WRITER,
         {201: SqlCapture, 400: _ERROR, 413: _ERROR, 503: _ERROR},
-        body=flows.SqlRequest,
+        body=registration.SqlRequest,
     ),
     Endpoint(
         "POST",
@@ -338,3 +341,38 @@ def _guarded(endpoint: Endpoint, access: AccessControl) -> Callable[[Request], A
         return await endpoint.handler(request)
 
     return handle
+
+
+def serve(lineage: Lineage, host: str, port: int) -> None:
+    """Serve one store until interrupted. Accepted events are on disk when this returns.
+
+    Call `check_bind` first.
+    """
+    threading.Thread(target=warm_up, args=(lineage,), daemon=True).start()
+    make_server(lineage, host, port).run()
+
+
+def make_server(lineage: Lineage, host: str = "127.0.0.1", port: int = 0) -> uvicorn.Server:
+    """Return a server of one store. Its caller runs it, possibly on sockets of its own."""
+    config = uvicorn.Config(
+        build_app(lineage),
+        host=host,
+        port=port,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_graceful_shutdown=10,
+    )
+    return uvicorn.Server(config)
+
+
+def warm_up(lineage: Lineage) -> None:
+    """Load the graph and compile code now, so that the first requests need not wait."""
+    lineage.session.prepare()
+    payload = request_payload(lineage, load_graph, b"")
+    if payload is not None:
+        shared_workers().warm_up(answer_in_worker, payload)
+    # The objects loaded so far stay alive. Exclude them from garbage collection, which would
+    # otherwise pause requests for 50 ms and more.
+    gc.collect()
+    gc.freeze()

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from downriver.http.code_requests import FAILED, ask_worker, request_payload
-from downriver.http.v1.flows import register_sql
 from downriver.http.v1.impact import analyze_change, suggest_fix
+from downriver.http.v1.registration import register_sql
 from downriver.impact import Fix
 from downriver.model.verdicts import ImpactAnswer
-from downriver.sdk.connection import error_of_response
-from downriver.sdk.local import LocalLineage
+from downriver.sdk.backend import LocalLineage
+from downriver.sdk.remote import error_of_response
 from downriver.service.capture import SqlCapture
 
 if TYPE_CHECKING:

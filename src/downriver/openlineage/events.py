@@ -15,8 +15,8 @@ from downriver.openlineage.facets.custom import (
     render_pipeline,
     render_waivers,
 )
+from downriver.openlineage.facets.dataset import SAME, render_same
 from downriver.openlineage.facets.description import render_description
-from downriver.openlineage.facets.identity import SAME, render_same
 from downriver.openlineage.facets.job import render_dependencies, render_job_type
 from downriver.openlineage.wire import (
     Event,

@@ -34,7 +34,7 @@ from downriver.openlineage.facets.column_lineage import (
     parse_job_lineage,
     parse_lineage,
 )
-from downriver.openlineage.facets.identity import (
+from downriver.openlineage.facets.dataset import (
     LIFECYCLE,
     SAME,
     SYMLINKS,

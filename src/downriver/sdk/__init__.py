@@ -9,13 +9,11 @@ from downriver.lazy_imports import lazy_getattr
 __all__ = ["SqlFlows", "SyncTracker", "Tracker", "lineage", "lineage_sync"]
 
 if TYPE_CHECKING:
-    from downriver.sdk.flows import SqlFlows
-    from downriver.sdk.sync_tracker import SyncTracker
-    from downriver.sdk.tracker import Tracker, lineage, lineage_sync
+    from downriver.sdk.tracker import SqlFlows, SyncTracker, Tracker, lineage, lineage_sync
 
 _HOMES = {
-    "SqlFlows": "downriver.sdk.flows",
-    "SyncTracker": "downriver.sdk.sync_tracker",
+    "SqlFlows": "downriver.sdk.tracker",
+    "SyncTracker": "downriver.sdk.tracker",
     "Tracker": "downriver.sdk.tracker",
     "lineage": "downriver.sdk.tracker",
     "lineage_sync": "downriver.sdk.tracker",

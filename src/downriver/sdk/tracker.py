@@ -1,4 +1,4 @@
-"""The async tracker, and `lineage()`, which opens one on a store, a server or in memory."""
+"""The trackers, synchronous and async, and `lineage()`, which opens one."""
 
 from __future__ import annotations
 
@@ -6,22 +6,236 @@ import asyncio
 import functools
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from downriver import settings
-from downriver.capture.emit import Spool
-from downriver.sdk.delivery import open_spool
-from downriver.sdk.local import LocalLineage
+from downriver.capture.emit import Emitter, Spool
+from downriver.capture.sql import ColumnEdge, parse_sql_lineage
+from downriver.errors import InvalidRequestError
+from downriver.model.answers import MappingStruct
+from downriver.model.flows import Flow
+from downriver.sdk.backend import LocalLineage
+from downriver.sdk.decorators import emit_documentation, track_calls
+from downriver.sdk.delivery import flush_shared, open_spool
+from downriver.sdk.queries import TrackerQueries
 from downriver.sdk.remote import RemoteLineage
-from downriver.sdk.sync_tracker import SyncTracker
-from downriver.service import Lineage
+from downriver.service import DEFAULT_NAMESPACE, Lineage
 from downriver.store import MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
     from concurrent.futures import Future
     from types import TracebackType
-    from typing import Any
+
+    from downriver.capture.functions import ColumnLineage
+    from downriver.model.answers import SameStatement
+    from downriver.model.flows import RegisteredFlow, RegisteredPipeline
+    from downriver.model.ids import NodeId
+    from downriver.openlineage.wire import Event
+    from downriver.sdk.backend import Backend
+    from downriver.sdk.decorators import DatasetNames, F
+    from downriver.service.capture import SqlCapture
+
+
+class SqlFlows(MappingStruct, kw_only=True):
+    """The flows that capturing a SQL statement registered."""
+
+    source_tables: list[str]
+    target_tables: list[str]
+    flows_registered: list[dict[str, str]]
+    flow_count: int
+    columns: list[ColumnEdge]
+    complete: bool
+    blind_spots: list[str]
+
+
+def make_flow(flow: Flow | Mapping[str, Any]) -> Flow:
+    """Return a flow, given as one or as a dictionary of its fields. Unknown fields are an error."""
+    if isinstance(flow, Flow):
+        return flow
+    given = dict(flow)
+    for name, other in (("source", "source_id"), ("target", "target_id")):
+        if name in given:
+            given.setdefault(other, given.pop(name))
+    unknown = given.keys() - set(Flow.__struct_fields__)
+    if unknown:
+        raise InvalidRequestError("flow", f"unknown fields: {', '.join(sorted(map(str, unknown)))}")
+    for name in ("source_id", "target_id"):
+        if not isinstance(given.get(name), str):
+            raise InvalidRequestError(name, "missing; write it like table:orders or api:stripe")
+    fields = {name: value for name, value in given.items() if value is not None}
+    fields["metadata"] = dict(fields.get("metadata", {}))
+    return Flow(**fields)
+
+
+def sql_flows(capture: SqlCapture, transformation: str) -> SqlFlows:
+    """Return the flows of a script: from each table a statement reads to each it writes."""
+    sql_lineage = capture.lineage
+    pairs = {
+        (source, target)
+        for statement in sql_lineage.statements
+        for source in statement.inputs
+        for target in statement.outputs
+    }
+    flows = [
+        {"source": source, "target": target, "transformation": transformation}
+        for source, target in sorted(pairs)
+    ]
+    return SqlFlows(
+        source_tables=sql_lineage.inputs,
+        target_tables=sql_lineage.outputs,
+        flows_registered=flows,
+        flow_count=len(flows),
+        columns=[*sql_lineage.column_edges, *sql_lineage.dataset_edges],
+        complete=sql_lineage.complete,
+        blind_spots=[spot.message for spot in sql_lineage.blind_spots],
+    )
+
+
+class SyncTracker(TrackerQueries):
+    """Registers lineage and answers questions about it. Safe to share between threads."""
+
+    def __init__(self, backend: Backend, spool: Spool) -> None:
+        self._backend = backend
+        self._emitter = Emitter(backend.send, spool)
+
+    @property
+    def backend(self) -> Backend:
+        """The store or server, after it has received all events of tracked functions so far."""
+        self.flush()
+        return self._backend
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Wait until all events are sent or spooled. False if that takes longer than `timeout`."""
+        return flush_shared(timeout) and self._emitter.flush(timeout)
+
+    def track(
+        self,
+        source: DatasetNames = None,
+        target: DatasetNames = None,
+        transformation: str | None = None,
+        *,
+        auto: bool = False,
+        name: str | None = None,
+        columns: Sequence[ColumnLineage] = (),
+    ) -> Callable[[F], F]:
+        """Record every call of a function as a run that reads `source` and writes `target`.
+
+        Text in braces is replaced by the call's arguments. With `auto`, datasets that pandas,
+        polars, pyarrow and duckdb read or write during the call are added. A call that raises is
+        a failed run and adds no lineage.
+        """
+        return track_calls(
+            source,
+            target,
+            emit=self._emit,
+            names=self._name_entity,
+            auto=auto,
+            job_name=name,
+            description=transformation or "",
+            columns=columns,
+        )
+
+    def document_column_lineage(
+        self, job_name: str, lineage: Sequence[ColumnLineage], *, output: str | None = None
+    ) -> None:
+        """Record how a job derives the columns of `output`, or of the dataset that they name."""
+        emit_documentation(
+            job_name,
+            lineage,
+            output,
+            namespace=DEFAULT_NAMESPACE,
+            emit=self._emit,
+            names=self._name_entity,
+        )
+
+    def _emit(self, event: Event) -> None:
+        self._emitter.close_at_exit()
+        self._emitter.emit(event)
+
+    def _name_entity(self, text: str) -> NodeId:
+        return self._backend.name_entity(text)
+
+    def register_flow(
+        self,
+        source_id: str,
+        target_id: str,
+        flow_type: str = "batch",
+        transformation: str | None = None,
+        schedule: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> RegisteredFlow:
+        """Register that data flows from one entity to another. It is on disk when this returns."""
+        return self.start_flow(
+            source_id, target_id, flow_type, transformation, schedule, metadata
+        ).result()
+
+    def start_flow(
+        self,
+        source_id: str,
+        target_id: str,
+        flow_type: str = "batch",
+        transformation: str | None = None,
+        schedule: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Future[RegisteredFlow]:
+        """Register a flow in the background. The future resolves once it is on disk."""
+        flow = make_flow(
+            {
+                "source_id": source_id,
+                "target_id": target_id,
+                "flow_type": flow_type,
+                "transformation": transformation,
+                "schedule": schedule,
+                "metadata": metadata,
+            }
+        )
+        return self._backend.submit_flow(flow)
+
+    def register_flows(self, flows: Iterable[Flow | Mapping[str, Any]]) -> list[RegisteredFlow]:
+        """Register many flows at once, which is much faster than one by one."""
+        return self.backend.register_flows([make_flow(flow) for flow in flows])
+
+    def register_pipeline(
+        self,
+        name: str,
+        steps: Sequence[Flow | Mapping[str, Any]],
+        schedule: str | None = None,
+        description: str = "",
+    ) -> RegisteredPipeline:
+        """Register a pipeline: steps with `source_id`, `target_id` and `transformation`."""
+        return self.backend.register_pipeline(
+            name, [make_flow(step) for step in steps], schedule=schedule, description=description
+        )
+
+    def capture_sql_lineage(
+        self,
+        sql: str,
+        context_table: str | None = None,
+        transformation: str | None = None,
+        *,
+        dialect: str | None = None,
+    ) -> SqlFlows:
+        """Register the flows of a SQL statement that was executed.
+
+        `context_table` is the table that received the rows of a SELECT.
+        """
+        text = sql
+        if context_table and not parse_sql_lineage(sql, dialect=dialect).outputs:
+            text = f"INSERT INTO {context_table}\n{sql}"
+        described = transformation or ""
+        capture = self.backend.capture_sql(text, dialect=dialect, description=described, ran=True)
+        return sql_flows(capture, described)
+
+    def mark_same(self, dataset: str, other: str, *, undo: bool = False) -> SameStatement:
+        """Record that two names are one dataset, or with `undo` that they are different."""
+        return self.backend.state_same(dataset, other, same=not undo)
+
+    def close(self) -> None:
+        """Send remaining events, and release the store or the connection."""
+        self._emitter.close()
+        self._backend.close()
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

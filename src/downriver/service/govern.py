@@ -18,7 +18,7 @@ from downriver.lake.bronze.store_log import publish
 from downriver.lake.reach.closure import VertexItems, count_reached
 from downriver.lake.storage.files import Folder
 from downriver.lake.storage.tables import read_current_version
-from downriver.model.findings import FindingKind, Severity
+from downriver.model.governance import FindingKind, Severity
 from downriver.openlineage.wire import parse_time
 from downriver.service.limits import DEFAULT_FINDINGS
 from downriver.service.session import now
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from downriver.govern.kpis import Ints
     from downriver.govern.watch import WatchConfig
     from downriver.graph import CatalogSnapshot
-    from downriver.model.findings import Findings
-    from downriver.model.governance import CertifiedPaths, Incident, Kpis, TagReach
+    from downriver.model.governance import CertifiedPaths, Findings, Incident, Kpis, TagReach
     from downriver.service.session import StoreSession
     from downriver.store.findings import ChannelBacklog
 

@@ -26,7 +26,7 @@ from downriver.model.assets import ASSET_TYPES, RegisteredAsset, asset_id
 from downriver.model.ids import DatasetId, JobId, short_name
 from downriver.openlineage.events import dataset_event
 from downriver.openlineage.facets.custom import ASSET, AssetFacet, render_asset
-from downriver.openlineage.facets.identity import SYMLINKS, render_symlinks
+from downriver.openlineage.facets.dataset import SYMLINKS, render_symlinks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -2,11 +2,11 @@
 
 from downriver.store.catalog.facets import Run
 from downriver.store.catalog.reader import CatalogCounts, CatalogReader
-from downriver.store.chain import Verification, verify_chain
 from downriver.store.group_commit import GroupCommit
 from downriver.store.keys import ApiKey, KeyRole, key_digest, parse_role
 from downriver.store.location import find_home, open_store
 from downriver.store.port import Receipt, Store, StoreState
+from downriver.store.sql_store import Verification, verify_chain
 from downriver.store.sqlite import MEMORY
 
 __all__ = [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from downriver.model.findings import Finding, Findings, Severity
+from downriver.model.governance import Finding, Findings, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

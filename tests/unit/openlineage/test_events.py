@@ -28,7 +28,7 @@ from downriver.openlineage.facets.column_lineage import (
     render_column_lineage,
     render_job_lineage,
 )
-from downriver.openlineage.facets.schema import SCHEMA, SchemaField, render_schema
+from downriver.openlineage.facets.dataset import SCHEMA, SchemaField, render_schema
 
 AT = 1_700_000_000_123_456
 JOB = JobId("dbt", "orders")

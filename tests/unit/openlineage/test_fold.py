@@ -35,7 +35,7 @@ from downriver.model.facts import (
 from downriver.model.ids import ColumnId, DatasetId, JobId, RunId
 from downriver.openlineage import fold, parse_event
 from downriver.openlineage.facets.column_lineage import parse_derivations
-from downriver.openlineage.facets.schema import SchemaColumn, schema_columns
+from downriver.openlineage.facets.dataset import SchemaColumn, schema_columns
 
 LOAD = JobId(JOBS, "load")
 

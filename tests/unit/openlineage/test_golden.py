@@ -24,7 +24,7 @@ from downriver.model.facts import (
 )
 from downriver.openlineage import fold, parse_event
 from downriver.openlineage.facets.column_lineage import parse_derivations
-from downriver.openlineage.facets.schema import schema_columns
+from downriver.openlineage.facets.dataset import schema_columns
 from downriver.openlineage.wire import render_time
 
 CASES = sorted((Path(__file__).parents[2] / "golden" / "openlineage").iterdir())

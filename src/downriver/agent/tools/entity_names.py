@@ -15,7 +15,7 @@ from downriver.errors import (
 )
 from downriver.graph.names.entity_ids import entity_id
 from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId
-from downriver.sdk.local import LocalLineage
+from downriver.sdk.backend import LocalLineage
 
 if TYPE_CHECKING:
     from downriver.agent.grammar import FlowDraft, PipelineDraft

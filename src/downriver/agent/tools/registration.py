@@ -16,7 +16,7 @@ from downriver.agent.grammar import (
 from downriver.agent.tools.entity_names import match_flows
 from downriver.agent.tools.tool import ToolContext, page
 from downriver.model.flows import RegisteredFlow
-from downriver.sdk.flows import make_flow
+from downriver.sdk.tracker import make_flow
 
 _SHOWN = 100
 

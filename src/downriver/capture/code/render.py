@@ -32,6 +32,13 @@ from downriver.openlineage.facets.custom import (
     render_build,
     render_code,
 )
+from downriver.openlineage.facets.dataset import (
+    SCHEMA,
+    SYMLINKS,
+    SchemaField,
+    render_schema,
+    render_symlinks,
+)
 from downriver.openlineage.facets.description import (
     DOCUMENTATION,
     OWNERSHIP,
@@ -40,7 +47,6 @@ from downriver.openlineage.facets.description import (
     render_owners,
     render_tags,
 )
-from downriver.openlineage.facets.identity import SYMLINKS, render_symlinks
 from downriver.openlineage.facets.job import (
     JOB_DEPENDENCIES,
     JOB_TYPE,
@@ -53,7 +59,6 @@ from downriver.openlineage.facets.job import (
     render_source_code_location,
     render_sql,
 )
-from downriver.openlineage.facets.schema import SCHEMA, SchemaField, render_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

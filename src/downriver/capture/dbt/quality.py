@@ -16,7 +16,7 @@ from downriver.capture.code.dbt_resources import (
 from downriver.capture.dbt.artifacts import Artifacts
 from downriver.capture.sql import parse_sql_lineage
 from downriver.openlineage.events import dataset
-from downriver.openlineage.facets.quality import ASSERTIONS, QualityAssertion, render_assertions
+from downriver.openlineage.facets.dataset import ASSERTIONS, QualityAssertion, render_assertions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

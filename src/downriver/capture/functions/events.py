@@ -17,16 +17,22 @@ from downriver.openlineage.facets.column_lineage import (
     OutputLineage,
     render_column_lineage,
 )
+from downriver.openlineage.facets.dataset import (
+    OUTPUT_STATISTICS,
+    SCHEMA,
+    SchemaField,
+    render_output_statistics,
+    render_schema,
+)
 from downriver.openlineage.facets.description import DOCUMENTATION, render_description
 from downriver.openlineage.facets.job import (
+    ERROR_MESSAGE,
     JOB_TYPE,
     PARENT,
+    render_error_message,
     render_job_type,
     render_parent_run,
 )
-from downriver.openlineage.facets.quality import OUTPUT_STATISTICS, render_output_statistics
-from downriver.openlineage.facets.run import ERROR_MESSAGE, render_error_message
-from downriver.openlineage.facets.schema import SCHEMA, SchemaField, render_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -21,30 +21,32 @@ from downriver.openlineage.facets.custom import (
     render_blind_spots,
     render_code,
 )
-from downriver.openlineage.facets.identity import (
+from downriver.openlineage.facets.dataset import (
     DATA_SOURCE,
+    INPUT_STATISTICS,
     LIFECYCLE,
+    OUTPUT_STATISTICS,
+    SCHEMA,
     STORAGE,
     SYMLINKS,
+    SchemaField,
     render_data_source,
+    render_input_statistics,
     render_lifecycle,
+    render_output_statistics,
+    render_schema,
     render_storage,
     render_symlinks,
 )
-from downriver.openlineage.facets.job import JOB_TYPE, READ_JOB_TYPE, render_job_type
-from downriver.openlineage.facets.quality import (
-    INPUT_STATISTICS,
-    OUTPUT_STATISTICS,
-    render_input_statistics,
-    render_output_statistics,
-)
-from downriver.openlineage.facets.run import (
+from downriver.openlineage.facets.job import (
     ERROR_MESSAGE,
+    JOB_TYPE,
     PROCESSING_ENGINE,
+    READ_JOB_TYPE,
     render_error_message,
+    render_job_type,
     render_processing_engine,
 )
-from downriver.openlineage.facets.schema import SCHEMA, SchemaField, render_schema
 
 if TYPE_CHECKING:
     from downriver.capture.spark.actions import Sink, SparkAction

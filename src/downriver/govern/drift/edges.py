@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.govern.drift.schema import began_at_event, find_version_change
 from downriver.model.facts import RunState
-from downriver.model.findings import Evidence, Finding, FindingKind, Severity
+from downriver.model.governance import Evidence, Finding, FindingKind, Severity
 from downriver.model.ids import EVERY_FIELD
 from downriver.openlineage.facets.column_lineage import parse_derivations
 from downriver.openlineage.wire import render_time
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from downriver.govern.drift.series import DriftLimits
     from downriver.model.facts import EventRef, Span
     from downriver.model.ids import DatasetId, JobId
-    from downriver.store.catalog.history import FacetVersion, JobRun
+    from downriver.store.catalog.facets import FacetVersion, JobRun
 
 _VERBS = {"reads": ("now reads", "no longer reads"), "writes": ("now writes", "no longer writes")}
 _FEW = 3

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from downriver.govern.drift.runs import DueTime, JobSchedule
     from downriver.graph import GraphSnapshot
-    from downriver.model.findings import Finding
+    from downriver.model.governance import Finding
     from downriver.store import CatalogReader
-    from downriver.store.catalog.history import FacetVersion, JobRun
+    from downriver.store.catalog.facets import FacetVersion, JobRun
 
 _MEASURES = 2000  # the last facets of a dataset that are looked at
 _RUNS = 300

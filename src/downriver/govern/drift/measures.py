@@ -19,8 +19,8 @@ from downriver.govern.drift.series import (
     find_shift,
 )
 from downriver.model.facts import FacetRole
-from downriver.model.findings import Evidence, Finding, FindingKind, Severity
-from downriver.openlineage.facets.quality import (
+from downriver.model.governance import Evidence, Finding, FindingKind, Severity
+from downriver.openlineage.facets.dataset import (
     ASSERTIONS,
     ColumnStatistics,
     QualityAssertion,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from downriver.govern.drift.series import DriftLimits, SeriesLimits
     from downriver.model.facts import EventRef
     from downriver.model.ids import DatasetId
-    from downriver.store.catalog.history import DatasetMeasure
+    from downriver.store.catalog.facets import DatasetMeasure
 
 
 class SeriesKey(NamedTuple):

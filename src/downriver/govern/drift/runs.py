@@ -15,8 +15,8 @@ from cronsim import CronSim, CronSimError
 from downriver.errors import InvalidRequestError
 from downriver.govern.drift.series import DAY
 from downriver.model.facts import RunState
-from downriver.model.findings import Evidence, Finding, FindingKind, Severity
-from downriver.openlineage.facets.run import parse_error_message, parse_nominal_start
+from downriver.model.governance import Evidence, Finding, FindingKind, Severity
+from downriver.openlineage.facets.job import parse_error_message, parse_nominal_start
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from downriver.govern.drift.series import LatenessLimits
     from downriver.model.ids import JobId
-    from downriver.store.catalog.history import JobRun
+    from downriver.store.catalog.facets import JobRun
 
 _MACROS = {
     "@hourly": "0 * * * *",

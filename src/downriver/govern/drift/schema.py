@@ -12,9 +12,9 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.model.facts import EventRef, Span
-from downriver.model.findings import Evidence, Finding, FindingKind, Severity
+from downriver.model.governance import Evidence, Finding, FindingKind, Severity
 from downriver.openlineage.facets.column_lineage import parse_derivations
-from downriver.openlineage.facets.schema import schema_columns
+from downriver.openlineage.facets.dataset import schema_columns
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from downriver.govern.drift.series import DriftLimits
     from downriver.model.ids import DatasetId
-    from downriver.openlineage.facets.schema import SchemaColumn
-    from downriver.store.catalog.history import FacetVersion
+    from downriver.openlineage.facets.dataset import SchemaColumn
+    from downriver.store.catalog.facets import FacetVersion
 
 
 class VersionChange(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from downriver.model.findings import Finding, FindingKind, Severity
+from downriver.model.governance import Finding, FindingKind, Severity
 
 _MARKS = {Severity.INFO: "ℹ️", Severity.WARNING: "⚠️", Severity.CRITICAL: "🔥"}
 _SLACK_SHOWN = 20  # a message can have at most 50 blocks

@@ -17,7 +17,7 @@ from downriver.govern.drift.runs import parse_period, parse_schedule, parse_zone
 from downriver.govern.drift.series import DriftLimits
 from downriver.impact.changes.request import read_yaml
 from downriver.impact.policy.rules import POLICY_FILE
-from downriver.model.findings import Finding, FindingKind, Severity
+from downriver.model.governance import Finding, FindingKind, Severity
 
 if TYPE_CHECKING:
     from downriver.govern.drift.runs import JobSchedule

@@ -15,7 +15,7 @@ from downriver.govern.entity_context import EntityContext
 from downriver.govern.watch.alerts import ALERT_EVENTS, Alert
 from downriver.graph.names.resolution import find_entity
 from downriver.model.facts import NodeSeen
-from downriver.model.findings import Finding, FindingKind
+from downriver.model.governance import Finding, FindingKind
 from downriver.openlineage import fold, parse_event
 from downriver.openlineage.wire import parse_time, render_time
 from downriver.store.catalog.encoding import decompress

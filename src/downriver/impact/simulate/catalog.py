@@ -25,8 +25,8 @@ from downriver.openlineage.facets.custom import (
     parse_build,
     parse_code,
 )
+from downriver.openlineage.facets.dataset import schema_columns
 from downriver.openlineage.facets.description import parse_owners, parse_tags
-from downriver.openlineage.facets.schema import schema_columns
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:

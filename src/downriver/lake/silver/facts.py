@@ -26,7 +26,7 @@ from downriver.model.facts import (
 from downriver.model.ids import JobId, NodeId, RunId
 from downriver.openlineage import fold, parse_event
 from downriver.openlineage.facets.column_lineage import parse_derivations
-from downriver.openlineage.facets.schema import schema_paths
+from downriver.openlineage.facets.dataset import schema_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

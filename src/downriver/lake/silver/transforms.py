@@ -12,7 +12,7 @@ from downriver.lake.schemas import SCHEMA_FIELDS, TableTransform
 from downriver.lake.silver.facts import DATASET, JOB
 from downriver.model.facts import EdgeKind, FacetRole, RunState
 from downriver.model.ids import EVERY_FIELD
-from downriver.openlineage.facets.schema import schema_columns
+from downriver.openlineage.facets.dataset import schema_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,8 +1,4 @@
-"""How values are encoded in rows.
-
-Bodies are compressed with zstd. Many column names or column edges share one row, because they
-arrive together and never change.
-"""
+"""How values are encoded in rows, and rows made into values."""
 
 from __future__ import annotations
 
@@ -10,15 +6,18 @@ import sys
 import threading
 from array import array
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import zstandard
 
-from downriver.model.facts import ColumnTransformation
+from downriver.model.facts import ColumnTransformation, EventRef, Span
+from downriver.model.ids import DatasetId, JobId, NodeId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from downriver.store.port import Row, SqlQueries
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _WORTH_PACKING = 200
@@ -111,3 +110,31 @@ def unpack_kinds(stored: bytes) -> list[ColumnTransformation]:
 
 _read_fields = msgspec.json.Decoder(list[str]).decode
 _read_kinds = msgspec.json.Decoder(list[ColumnTransformation]).decode
+
+
+SPAN = "first_at, first_event, last_at, last_event, observed"
+
+
+def rows_by_id(queries: SqlQueries, sql: str, ids: Iterable[int]) -> list[Row]:
+    """Return the rows of a query that ends in `IN`, for these ids."""
+    return queries.rows_in(sql, [int(i) for i in ids])  # drivers do not accept numpy integers
+
+
+def read_node(kind: int, namespace: str, name: str) -> NodeId:
+    """Return the id in a row of `nodes`."""
+    return JobId(namespace, name) if kind else DatasetId(namespace, name)
+
+
+def read_span(row: Sequence[Any]) -> Span:
+    """Return the span in the columns of `SPAN`."""
+    first_at, first_event, last_at, last_event, observed = row
+    return Span(
+        EventRef(first_at, bytes(first_event)),
+        EventRef(last_at, bytes(last_event)),
+        bool(observed),
+    )
+
+
+def read_body(stored: bytes) -> bytes:
+    """Return the JSON of a facet as it was sent."""
+    return decompress(bytes(stored)) or b"{}"

@@ -15,7 +15,7 @@ from downriver.model.facts import (
 )
 from downriver.model.ids import DatasetId, JobId
 from downriver.openlineage.facets.column_lineage import parse_edges
-from downriver.store.catalog.rows import SPAN, read_body, read_node, read_span, rows_by_id
+from downriver.store.catalog.encoding import SPAN, read_body, read_node, read_span, rows_by_id
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from downriver.errors import EntityNotFoundError
 from downriver.model.facts import EdgeKind
 from downriver.model.ids import EVERY_FIELD, JobId, NodeId, bounded, short_name
-from downriver.store.catalog.encoding import unpack_fields
-from downriver.store.catalog.rows import SPAN, read_node, read_span, rows_by_id
+from downriver.store.catalog.encoding import SPAN, read_node, read_span, rows_by_id, unpack_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

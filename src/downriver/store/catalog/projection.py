@@ -24,7 +24,7 @@ from downriver.model.facts import (
 )
 from downriver.model.ids import EVERY_FIELD, JobId, NodeId, RunId, short_name
 from downriver.openlineage.facets.column_lineage import ColumnEdge, parse_edges
-from downriver.openlineage.facets.schema import schema_paths
+from downriver.openlineage.facets.dataset import schema_paths
 from downriver.store.catalog import tables
 from downriver.store.catalog.encoding import (
     compress,

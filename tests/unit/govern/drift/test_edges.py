@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from downriver.model.findings import Finding
+    from downriver.model.governance import Finding
 
 JOB = "job:etl:load"
 

@@ -11,7 +11,7 @@ from downriver.govern.drift import DriftLimits, Inspector
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from downriver.model.findings import Finding
+    from downriver.model.governance import Finding
 
 BEFORE = {"id": "int", "customer_id": "bigint", "amount": "numeric", "note": "text"}
 

@@ -17,7 +17,7 @@ from tests.webhook import running_hook
 
 from downriver.errors import InvalidRequestError
 from downriver.govern.watch import AlertDispatcher, parse_watch
-from downriver.model.findings import Severity
+from downriver.model.governance import Severity
 from downriver.service import Lineage
 
 if TYPE_CHECKING:

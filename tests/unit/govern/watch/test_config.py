@@ -20,7 +20,7 @@ from downriver.govern.watch.config import (
     WebhookChannel,
 )
 from downriver.impact import parse_policy
-from downriver.model.findings import FindingKind
+from downriver.model.governance import FindingKind
 
 GUIDE = (Path(__file__).parents[4] / "docs" / "guide" / "watch.md").read_text("utf-8")
 EMPTY = ("schedules", "ignore", "severities", "quiet_hours", "channels")
