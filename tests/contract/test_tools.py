@@ -148,3 +148,23 @@ def test_a_patch_never_reads_outside_the_code(tmp_path, repo):
         )
         found = sync.suggest_fix("orders.amount", to="total", root=repo)
     assert (found.absent, "secret" in found.diff) == (["../secret.sql"], False)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("trace_downstream", {"entity_id": "raw"}),
+        ("find_paths", {"source_id": "raw", "target_id": "table:events"}),
+        ("analyze_impact", {"entity_id": "raw", "description": "drop it"}),
+        ("gate_change", {"entity_id": "raw", "description": "drop it"}),
+    ],
+)
+def test_no_answer_of_the_agent_is_complete_across_a_possible_cut(tracker, tool, arguments):
+    tracker.sync.register_flow("table:raw", "table:events")
+    tracker.sync.register_flow("table:lake.events", "table:sessions")
+
+    context = ToolContext(tracker)
+    assert not use(context, tool, arguments)["complete"]
+    tracker.sync.mark_same("dataset:default:events", "dataset:default:lake.events")
+    spots = use(context, tool, arguments)["blind_spots"]
+    assert "possible_cut" not in {spot["kind"] for spot in spots}

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.markup import escape, render
 
 from downriver.cli.output import out
+from downriver.model.completeness import is_complete
 from downriver.model.verdicts import Decision
 
 if TYPE_CHECKING:
@@ -70,12 +71,13 @@ def join_traces(traces: Sequence[Trace]) -> Trace:
     """Return the union of several traces."""
     nodes = {node.id: node for trace in traces for node in trace.nodes}
     edges = {(e.source, e.target, e.kind): e for trace in traces for e in trace.edges}
+    spots = [spot for trace in traces for spot in trace.blind_spots]
     return msgspec.structs.replace(
         traces[0],
         nodes=list(nodes.values()),
         edges=list(edges.values()),
-        complete=all(trace.complete for trace in traces),
-        blind_spots=[spot for trace in traces for spot in trace.blind_spots],
+        complete=is_complete(spots),
+        blind_spots=spots,
         omitted_count=sum(trace.omitted_count for trace in traces),
     )
 

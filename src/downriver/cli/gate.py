@@ -39,6 +39,7 @@ from downriver.impact import (
     read_changes_file,
     read_ddl,
     read_policy,
+    with_unread,
 )
 from downriver.impact.report import (
     render_explanation,
@@ -175,9 +176,9 @@ def _of_migration(lineage: Lineage, path: Path, dialect: str | None) -> Impact:
     decoded = _read(path)
     impact = lineage.impact.of_ddl(decoded.text, dialect, str(path))
     if decoded.bad_line:
-        impact.complete = False
         reason = UnreadReason.ENCODING
-        impact.unread.append(Unread(path=str(path), line=decoded.bad_line, reason=reason))
+        unread = Unread(path=str(path), line=decoded.bad_line, reason=reason)
+        return with_unread(impact, [unread])
     return impact
 
 

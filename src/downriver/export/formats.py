@@ -15,6 +15,7 @@ from downriver.export.cypher import render_cypher
 from downriver.export.datahub import render_datahub
 from downriver.export.pictures import render_dot, render_mermaid, render_svg
 from downriver.model.answers import Trace, TraceEdge, TraceNode
+from downriver.model.completeness import is_complete
 from downriver.model.flows import ColumnDerivation
 from downriver.model.ids import DatasetId
 
@@ -135,12 +136,13 @@ def compare_traces(before: Trace, after: Trace) -> Trace:
         *(msgspec.structs.replace(edge, change="added") for edge in came),
         *(msgspec.structs.replace(edge, change="removed") for edge in gone),
     ]
+    spots = list({str(s): s for s in (*after.blind_spots, *before.blind_spots)}.values())
     return msgspec.structs.replace(
         after,
         nodes=_nodes(before, after, list(old.values()), list(new.values())),
         edges=sorted(edges, key=lambda edge: (edge.source, edge.target, edge.kind)),
-        complete=before.complete and after.complete,
-        blind_spots=list({str(s): s for s in (*after.blind_spots, *before.blind_spots)}.values()),
+        complete=is_complete(spots),
+        blind_spots=spots,
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from downriver.graph import Entity
 from downriver.model.answers import Direction
+from downriver.model.completeness import is_complete
 from downriver.model.facts import RunState
 from downriver.model.governance import FindingKind, Incident, IncidentSuspect
 from downriver.model.ids import ColumnId, DatasetId, JobId
@@ -86,7 +87,7 @@ def report_incident(entity: Entity, scene: IncidentInputs) -> Incident:
         affected=affected,
         owners=owners,
         owners_to_tell=sorted({o for each in affected for o in each.owners} - set(owners)),
-        complete=not spots,
+        complete=is_complete(spots),
         blind_spots=spots,
     )
     found.summary = _summary(found)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from downriver.graph import FOREVER, Entity, Question, trace
 from downriver.graph.answers.view import limit_blind_spots
 from downriver.model.answers import BlindSpot, Direction
+from downriver.model.completeness import is_complete
 from downriver.model.governance import CertifiedPath, CertifiedPaths, Share, TaggedColumn, TagReach
 from downriver.model.ids import ColumnId, DatasetId
 from downriver.openlineage.facets.description import parse_tags
@@ -139,7 +140,7 @@ def reach_of_tag(
         datasets=sorted(str(dataset) for dataset in found.datasets.values()),
         reached=told(spread.reached),
         stopped=told(spread.stopped),
-        complete=not spots,
+        complete=is_complete(spots),
         blind_spots=limit_blind_spots(spots, len(spots)),
     )
 

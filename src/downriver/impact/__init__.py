@@ -29,7 +29,7 @@ from downriver.impact.fix.source_files import (
 from downriver.impact.fix.suggested_fix import Fix, write_fix
 from downriver.impact.policy.rules import Policy, parse_policy, read_policy
 from downriver.impact.policy.verdict import decide
-from downriver.impact.propagate import propagate_changes
+from downriver.impact.propagate import propagate_changes, with_unread
 from downriver.impact.report.impact_answer import answer_impact
 from downriver.impact.simulate.catalog import CatalogCache, SimulationCatalog
 from downriver.impact.simulate.delta import ResolvedChange
@@ -74,5 +74,6 @@ __all__ = [
     "read_edited_files",
     "read_policy",
     "relate_commits",
+    "with_unread",
     "write_fix",
 ]

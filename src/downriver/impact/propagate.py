@@ -23,6 +23,7 @@ from downriver.impact.simulate.process import Job
 from downriver.impact.simulate.sql_simulation import simulate_script
 from downriver.model.answers import BlindSpot
 from downriver.model.changes import change_type
+from downriver.model.completeness import is_complete
 from downriver.model.verdicts import Effect, EffectSeverity, Impact, Outcome
 
 if TYPE_CHECKING:
@@ -124,9 +125,15 @@ def propagate_changes(
     `unread` is what could not be read of the change: it makes the answer incomplete.
     """
     impact = Propagation(changes, world, edits or {}, rewritten).impact()
-    if not unread:
-        return impact
-    return msgspec.structs.replace(impact, unread=list(unread), complete=False)
+    return with_unread(impact, unread)
+
+
+def with_unread(impact: Impact, unread: Sequence[Unread]) -> Impact:
+    """Return an impact that also lists what could not be read of its change."""
+    every = [*impact.unread, *unread]
+    return msgspec.structs.replace(
+        impact, unread=every, complete=is_complete(impact.blind_spots, unread=every)
+    )
 
 
 class Propagation:
@@ -179,7 +186,7 @@ class Propagation:
             target_names=[dataset.id.name for dataset in datasets],
             effects=effects,
             untouched=self._count_untouched(),
-            complete=not spots,
+            complete=is_complete(spots),
             blind_spots=spots,
             target_tags=sorted({tag for d in datasets for tag in self._tags_of(d.node)}),
             owners=list(dict.fromkeys(owner for d in datasets for owner in d.owners)),

@@ -106,10 +106,16 @@ def normal_form(dataset: DatasetId) -> DatasetId:
 
 def loose_form(namespace: str, name: str) -> tuple[str, str]:
     """Return a key that is equal for names that may be spellings of one name."""
+    scheme, home = _loose_namespace(namespace)
+    if scheme not in STORAGE and _PLAIN.fullmatch(name):
+        return home, name.lower()  # most names: this runs once for every dataset of a catalog
+    return home, _normal_name(scheme, name).casefold()
+
+
+@lru_cache(4096)
+def _loose_namespace(namespace: str) -> Location:
     scheme, home = parse_namespace(namespace)
-    if scheme == "hdfs":
-        home = "hdfs"
-    return home.casefold(), _normal_name(scheme, name).casefold()
+    return Location(scheme, "hdfs" if scheme == "hdfs" else home.casefold())
 
 
 def _normal_name(scheme: str, name: str) -> str:

@@ -13,6 +13,7 @@ from downriver.graph.names.assets import Assets
 from downriver.graph.names.entity_ids import entity_id
 from downriver.impact.labels import read_string
 from downriver.model.answers import Direction
+from downriver.model.completeness import is_complete
 from downriver.model.flows import (
     ColumnDerivation,
     ColumnInfo,
@@ -110,6 +111,7 @@ class EntityApi:
         names = identities.group(number)
         jobs = [node] if isinstance(node, JobId) else writers_of_all(view.reader, names)
         filled = None if isinstance(node, JobId) else last_filled(view.reader, jobs)
+        spots = [spot for spot in near.blind_spots if spot.kind != "depth_limit"]
         display = identities.display_names([number], view.reader)[number]
         return EntityDetails(
             entity_id=summary.entity_id,
@@ -134,8 +136,8 @@ class EntityApi:
             first_seen=render_time(span.first.at),
             last_seen=render_time(span.last.at),
             last_updated=None if filled is None else render_time(filled),
-            complete=not [spot for spot in near.blind_spots if spot.kind != "depth_limit"],
-            blind_spots=[spot for spot in near.blind_spots if spot.kind != "depth_limit"],
+            complete=is_complete(spots),
+            blind_spots=spots,
         )
 
     def column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:

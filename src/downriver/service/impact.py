@@ -25,6 +25,7 @@ from downriver.impact import (
     write_fix,
 )
 from downriver.model.changes import Change, with_dataset
+from downriver.model.completeness import is_complete
 from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId
 from downriver.model.unread import Unread, UnreadReason
 from downriver.openlineage.events import waiver_event
@@ -88,7 +89,7 @@ class ImpactApi:
         return msgspec.structs.replace(
             impact,
             blind_spots=spots,
-            complete=impact.complete and not spots,
+            complete=is_complete(spots, unread=impact.unread),
             commits=base.commits,
         )
 

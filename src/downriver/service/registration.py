@@ -23,6 +23,7 @@ from downriver.graph.names.assets import Assets, find_asset, is_taken
 from downriver.graph.names.resolution import find_entity
 from downriver.model.answers import BlindSpot
 from downriver.model.assets import ASSET_TYPES, RegisteredAsset, asset_id
+from downriver.model.completeness import is_complete
 from downriver.model.ids import DatasetId, JobId, short_name
 from downriver.openlineage.events import dataset_event
 from downriver.openlineage.facets.custom import ASSET, AssetFacet, render_asset
@@ -197,6 +198,6 @@ def render_registration(done: RegistrationEvents, assets: Assets) -> RegisteredA
         upstream=[assets.ref(node) for node in nodes],
         read=done.was_read,
         columns=sorted({reference.field for reference in done.job.references}),
-        complete=not spots,
+        complete=is_complete(spots),
         blind_spots=spots,
     )

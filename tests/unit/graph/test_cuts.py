@@ -18,6 +18,7 @@ from tests.unit.graph.events import (
 
 from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.model.changes import TableDrop
+from downriver.model.verdicts import Decision
 from downriver.service import Lineage
 from downriver.store.sqlite import SqliteStore
 
@@ -161,6 +162,13 @@ def test_different_datasets_give_no_finding(lineage, written, read):
     assert lineage.identity.possible_cuts().cuts == []
 
 
+def test_a_table_that_is_made_from_its_namesake_is_another_table(lineage):
+    lineage.ingest([run_event("stage", ["shop.orders"], ["stg"])])
+    lineage.ingest([run_event("model", ["stg"], ["orders"])])
+    assert lineage.trace("shop.orders").complete
+    assert lineage.identity.possible_cuts().cuts == []
+
+
 def test_a_reader_under_another_spelling_of_a_table_that_is_read_is_found_too(lineage):
     lineage.ingest([writes("w", "pg", "orders"), reads("r", "pg", "orders", "one")])
     lineage.ingest([reads("r2", "pg", "ORDERS", "two")])
@@ -273,3 +281,12 @@ def test_a_cut_always_connects_a_read_and_a_written_name(tmp_path_factory, uses)
     for one, other in itertools.product(written - read, read - written):
         if one.casefold() == other.casefold():
             assert any((cut.written, cut.read) == (one, other) for cut in cuts)
+
+
+def test_the_gate_does_not_approve_across_a_possible_cut(lineage):
+    lineage.ingest([writes("w", "pg", "Orders"), reads("r", "pg", "orders", "report")])
+    change = TableDrop(dataset="dataset:pg:Orders")
+    verdict = lineage.impact.gate(lineage.impact([change]))
+    assert verdict.decision is not Decision.APPROVED
+    assert not verdict.impact.complete
+    assert "possible_cut" in {spot.kind for spot in verdict.impact.blind_spots}

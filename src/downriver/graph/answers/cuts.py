@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from downriver.graph.answers.view import limit_blind_spots
+from downriver.graph.walk.node_walk import reach_nodes
 from downriver.model.answers import BlindSpot, PossibleCut
 from downriver.model.ids import DatasetId
 from downriver.openlineage.naming import NameDifference, compare_names
@@ -72,7 +73,18 @@ class CutDetector:
         found = set(self._spelled_alike(reached, downstream=downstream))
         found |= set(self._contained(reached, downstream=downstream))
         found |= set(self._prefixed(reached, downstream=downstream))
-        return {pair for pair in found if frozenset(pair) not in self._apart}
+        return {
+            pair
+            for pair in found
+            if frozenset(pair) not in self._apart and not self._is_fed_by(pair.written, pair.read)
+        }
+
+    def _is_fed_by(self, written: int, read: int) -> bool:
+        """Return whether the data that is written comes from what is read.
+
+        Then they are two datasets: a model `orders` that is made from a source `shop.orders`.
+        """
+        return written in reach_nodes(self._graph, read, downstream=True).nodes
 
     def _pair(self, node: int, other: int, *, downstream: bool) -> _Pair:
         return _Pair(node, other) if downstream else _Pair(other, node)

@@ -9,6 +9,7 @@ import msgspec
 from downriver.graph.answers.entity_lists import list_derivations
 from downriver.graph.answers.job_runs import last_filled, list_last_runs, writers_of_all
 from downriver.model.answers import BlindSpot
+from downriver.model.completeness import is_complete
 from downriver.model.governance import Diagnosis, MetricSuspect, QualityResult, SourceFreshness
 from downriver.model.ids import ColumnId, DatasetId
 from downriver.openlineage.wire import render_time
@@ -87,7 +88,7 @@ class DiagnosisBuilder:
                 ],
                 key=lambda suspect: _ORDER.index(suspect.kind),
             ),
-            complete=not spots,
+            complete=is_complete(spots),
             blind_spots=spots,
         )
 

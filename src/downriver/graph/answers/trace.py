@@ -11,6 +11,7 @@ from downriver.graph.answers.node_view import NodeView
 from downriver.graph.answers.view import GraphView, Question, WalkedEdges, limit_blind_spots
 from downriver.graph.index.edges import FOREVER
 from downriver.model.answers import BlindSpot, Direction, Paths, Trace
+from downriver.model.completeness import is_complete
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def trace_numbered(
         root=nodes[view.root],
         nodes=sorted(nodes.values(), key=lambda node: (abs(node.depth), node.depth, node.id)),
         edges=edges,
-        complete=not blind_spots,
+        complete=is_complete(blind_spots),
         blind_spots=blind_spots,
         omitted_count=found.within + found.beyond - len(shown) - len(hidden),
         reader_count=len(hidden),
@@ -80,7 +81,7 @@ def paths(
         source=nodes[view.root],
         target=nodes[end],
         paths=[[nodes[node].id for node in path] for path in routes.paths],
-        complete=not blind_spots,
+        complete=is_complete(blind_spots),
         blind_spots=blind_spots,
     )
 
