@@ -35,6 +35,8 @@ class Peer(NamedTuple):
 
 US = Peer("Downriver", "read_downriver.py", None, None)
 PEERS = (
+    Peer("Downriver, dialect guessed", "read_downriver_guessing.py", None, None),
+    Peer("sqlglot.lineage, at once", "read_sqlglot_at_once.py", None, 1.67),
     Peer("sqlglot.lineage", "read_sqlglot.py", None, 2),
     Peer("sqllineage", "read_sqllineage.py", "sqllineage>=1.5,<2", 10),
     Peer("DataHub", "read_datahub.py", "acryl-datahub[sql-parser]>=1.7,<2", 10),
@@ -102,7 +104,10 @@ def run(*, quick: bool) -> Table:
         "Column lineage of TPC-H as CREATE TABLE AS, schema known, CPU time",
         ("", "statements read", "median ms", "ratio to Downriver (median)"),
         rows,
-        ("sqlglot.lineage: parsed and qualified once, then called for each output column.",),
+        (
+            "sqlglot.lineage: parsed and qualified once, then called for each output column.",
+            "sqlglot.lineage, at once: one call for all output columns.",
+        ),
     )
 
 

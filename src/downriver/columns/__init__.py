@@ -33,6 +33,7 @@ from downriver.columns.operators import (
     union_by_name,
 )
 from downriver.columns.relations import Column, Definition, Item, Relation, Star
+from downriver.columns.table_ranking import find_likeliest
 
 __all__ = [
     "NOTHING",
@@ -52,6 +53,7 @@ __all__ = [
     "direct",
     "distinct",
     "filter_rows",
+    "find_likeliest",
     "generate",
     "indirect",
     "join",

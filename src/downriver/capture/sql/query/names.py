@@ -187,6 +187,9 @@ class ColumnResolver:
                 found = source.known(".".join(parts[at:])) if at + 1 < len(parts) else None
                 if found is not None:  # the schema lists the fields of structs
                     return found
+                if len(source.stars) == 1:
+                    table = source.stars[0].table
+                    self._walker.uses.setdefault(table, set()).add(parts[at].casefold())
                 found = source.find(parts[at])
                 if found is None and not self._walker.listener.trusts_schemas:
                     found = source.find_unlisted(parts[at])

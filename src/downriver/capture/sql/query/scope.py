@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.columns import Certainty, Column, Deps, indirect, merge, merge_all, weaken
+from downriver.columns import (
+    Certainty,
+    Column,
+    Deps,
+    find_likeliest,
+    indirect,
+    merge,
+    merge_all,
+    weaken,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlglot import exp
 
-    from downriver.columns import Item, Relation
+    from downriver.columns import Item, Relation, TableName
 
 
 class QueryScope:
@@ -19,7 +28,7 @@ class QueryScope:
 
     __slots__ = (
         "aliases", "ctes", "is_hierarchy", "items", "lateral_aliases", "merged", "outer", "rows",
-        "sources", "windows",
+        "sources", "uses", "windows",
     )  # fmt: skip
 
     def __init__(
@@ -35,6 +44,7 @@ class QueryScope:
         self.lateral_aliases = False  # whether a select item may use earlier ones
         self.is_hierarchy = False  # whether there is a CONNECT BY
         self.windows: dict[str, exp.Expression] = {}  # of the WINDOW clause, by name
+        self.uses: dict[TableName, set[str]] | None = None  # columns named with their table
 
     @classmethod
     def over(cls, relation: Relation, outer: QueryScope | None = None) -> QueryScope:
@@ -109,15 +119,39 @@ class QueryScope:
 
     def _infer(self, name: str) -> Column | None:
         """Return the column of the relations whose columns are not all known."""
-        candidates = [
-            relation.find(name, Certainty.INFERRED)
-            for relation in self.sources.values()
-            if relation.open
-        ]
-        columns = [column for column in candidates if column is not None]
+        found: dict[str, Column] = {}
+        for alias, relation in self.sources.items():
+            column = relation.find(name, Certainty.INFERRED) if relation.open else None
+            if column is not None:
+                found[alias] = column
+        columns = list(found.values())
         if len(columns) <= 1:
             return columns[0] if columns else None
-        return _ambiguous(name, columns)
+        return self._likeliest(name, found) or _ambiguous(name, columns)
+
+    def _likeliest(self, name: str, found: dict[str, Column]) -> Column | None:
+        """Return a column whose likeliest source is inferred and whose others are ambiguous."""
+        tables: list[TableName] = []
+        for alias in found:
+            stars = self.sources[alias].stars
+            if len(stars) != 1:
+                return None
+            tables.append(stars[0].table)
+        best = find_likeliest(name, tables, list(found), self.find_uses())
+        if best is None:
+            return None
+        columns = list(found.values())
+        others = _ambiguous(name, columns[:best] + columns[best + 1 :])
+        return columns[best].with_deps(merge_all([columns[best].deps, others.deps]))
+
+    def find_uses(self) -> dict[TableName, set[str]] | None:
+        """Return the columns that the script names with their table, by table."""
+        scope: QueryScope | None = self
+        while scope is not None:
+            if scope.uses is not None:
+                return scope.uses
+            scope = scope.outer
+        return None
 
 
 def _ambiguous(name: str, columns: Sequence[Column]) -> Column:

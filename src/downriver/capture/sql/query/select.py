@@ -50,6 +50,7 @@ class SelectTranslator:
     def select(self, node: exp.Select, outer: QueryScope | None) -> Relation:
         """Return the relation of a SELECT."""
         scope = QueryScope(outer)
+        scope.uses = self._walker.uses
         scope.is_hierarchy = node.args.get("connect") is not None
         self._walker.sources.from_clause(node, scope)
         for window in node.args.get("windows") or ():

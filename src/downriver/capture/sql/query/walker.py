@@ -71,6 +71,7 @@ class QueryWalker(DialectNames):
         self.clauses = RowClauseTranslator(self)
         self.inputs: dict[TableName, None] = {}
         self.blind_spots: list[str] = []
+        self.uses: dict[TableName, set[str]] = {}  # columns that are named with their table
         self.variables: AbstractSet[str] = frozenset()  # names that are not columns, in lower case
         self.records: Mapping[str, Relation] = {}  # rows that a loop or a trigger names
         # Reads a statement inside a query (a CTE that writes); returns what decides its rows.
