@@ -14,11 +14,15 @@ Access: TypeAlias = Literal["reads", "writes", "reads or writes"]
 
 
 class IoCall(NamedTuple):
-    """A call that reads or writes data, judged by its name."""
+    """A call that reads or writes data, judged by its name.
+
+    `is_file`: it opens a file for writing, which holds data only if the job handles data.
+    """
 
     node: ast.Call
     name: str
     access: Access
+    is_file: bool = False
 
 
 def list_io_calls(tree: ast.Module) -> list[IoCall]:
@@ -31,6 +35,8 @@ def list_io_calls(tree: ast.Module) -> list[IoCall]:
             site = _site(node, libraries, is_statement=node in statements)
             if site is not None and _is_io(site):
                 calls.append(IoCall(node, site.shown, _access(site.name)))
+            elif site is not None and _writes_file(site):
+                calls.append(IoCall(node, site.shown, "writes", is_file=True))
     return sorted(calls, key=lambda call: (line_of_call(call.node), call.node.end_col_offset or 0))
 
 
@@ -163,7 +169,7 @@ _ALWAYS = re.compile(
     r"|executemany|executescript|execute_values|execute_batch|exec_driver_sql|execute_string"
     r"|execute_sql|execute_query|execute_async|run_query|runQuery|sqlQuery|bulk_insert_mappings"
     r"|bulk_save_objects|bulk_create|copy_into\w*|insert_many|insert_one|bulk_write"
-    r"|get_pandas_df\w*|get_records|fetch_pandas_all|fetch_pandas_batches|fetch_dataframe"
+    r"|get_pandas_df\w*|get_records|fetchdf|fetch_df|fetch_pandas_all|fetch_pandas_batches|fetch_dataframe"
     r"|load_file_to_\w+|load_string|load_bytes|load_file_obj|insert_dataframe|query_df|insert_df"
     r"|ReadFrom\w+|WriteTo\w+|ReadAllFrom\w+|ReadAll|WriteStringsToPubSub"
     r"|get_historical_features|get_online_features|materialize_incremental"
@@ -297,6 +303,19 @@ def _is_io(site: _Site) -> bool:
     if _FETCHES.fullmatch(site.library):
         return True
     return _SENDS.fullmatch(site.library) is not None and not site.is_statement
+
+
+def _writes_file(site: _Site) -> bool:
+    """Whether a call opens a file for writing."""
+    if site.name != "open":
+        return False
+    at = 1 if not site.base or site.library.endswith(".open") else 0
+    modes = [
+        *site.node.args[at : at + 1],
+        *(k.value for k in site.node.keywords if k.arg == "mode"),
+    ]
+    texts = [mode.value for mode in modes if isinstance(mode, ast.Constant)]
+    return any(isinstance(text, str) and set(text) & set("wax") for text in texts)
 
 
 def _is_spark(site: _Site) -> bool:

@@ -112,6 +112,7 @@ _FUNCTIONS: tuple[tuple[re.Pattern[str], _Access], ...] = tuple(
          _reads("topic", "topic", "subscription")),
         (r"apache_beam\.(?:\w+\.)*(?:WriteToPubSub|WriteStringsToPubSub)",
          _writes("topic", "topic")),
+        (r"dlt\.(?:read|read_stream)", _reads("table", "name")),
         (r"kafka\.KafkaConsumer", _reads("topic", "topics")),
         (r"smart_open\.open", _reads("path", "uri")),
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # A file without any of these words uses none of the supported libraries.
 _CONCERNS_DATA = re.compile(
-    r"spark|pandas|airflow|feast|delta|sql|select\s|insert\s|execute|cursor|boto3|google\.cloud"
+    r"spark|pandas|airflow|dagster|\bdlt\b|sqlmesh|feast|delta|sql|select\s|insert\s|execute|cursor|boto3|google\.cloud"
     r"|_object\(|upload|download|\bread_|\bwrite_|\bload_|\bsave_|\binsert_|\bcopy_|\bopen\(",
     re.IGNORECASE,
 )

@@ -45,6 +45,8 @@ def _report(run: Interpreter, tree: ast.Module, calls: list[IoCall], path: str) 
         if path and not followed:
             continue  # a part of the other file's own job
         job, line = followed[0] if followed else (run.recorder.script, 0)
+        if call.is_file and not (job.inputs or job.outputs):
+            continue
         own_line = line_of_call(call.node)
         place = f" at {path}:{own_line}" if path else ""
         message = f"{call.name}{place} {call.access} data of an unknown dataset"

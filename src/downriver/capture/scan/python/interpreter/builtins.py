@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from downriver.capture.dataset_names import dataset_at
 from downriver.capture.scan.located_text import RUNTIME_VALUE, LocatedText
 from downriver.capture.scan.python import glue
 from downriver.capture.scan.python.frames.columns import column_of, combined, list_columns, resolved
@@ -187,7 +188,7 @@ def text_method(run: Interpreter, base: LocatedText, name: str, node: ast.Call) 
     if name == "read_text":
         return file_text(run, base)
     if name == "open":  # a path
-        return Object(ImportedName("open"), (base, *args.given), args.named)
+        return _open(run, args._replace(given=[base, *args.given]))
     if name in ("split", "splitlines") and known:
         return [LocatedText(part, base.line) for part in getattr(str(base), name)(*args.given)]
     return UNKNOWN
@@ -210,6 +211,25 @@ def file_text(run: Interpreter, path: LocatedText) -> Value:
     """Return the text of a file of the repository, unknown when it is not there."""
     file = run.recorder.context.read_file(str(path))
     return UNKNOWN if file is None else LocatedText(file.text, path.line, from_other_file=True)
+
+
+_DATA_FILE = re.compile(
+    r".*\.(?:csv|tsv|json|jsonl|ndjson|parquet|avro|orc|xml|xlsx?|pkl|pickle|feather|geojson|dat)"
+    r"(?:\.(?:gz|bz2|zip|zst))?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _open(run: Interpreter, args: Arguments) -> Object:
+    """Return an open file, and record it if its name is that of a file of data."""
+    path, mode = args.get("file", 0), args.get("mode", 1)
+    if isinstance(path, LocatedText) and not path.is_dynamic:
+        run.recorder.understand()
+        if _DATA_FILE.fullmatch(path) and isinstance(mode, str) and set(mode) & set("wax"):
+            run.recorder.add_output(dataset_at(str(path)), None)
+        elif _DATA_FILE.fullmatch(path):
+            run.recorder.add_input(dataset_at(str(path)))
+    return Object(ImportedName("open"), tuple(args.given), args.named)
 
 
 def list_method(run: Interpreter, base: list[Value], name: str, node: ast.Call) -> Value:
@@ -250,7 +270,7 @@ def function(run: Interpreter, name: str, args: Arguments) -> Value:
     """Return the value of a built-in function."""
     first = args.get("", 0)
     if name == "open":
-        return Object(ImportedName("open"), tuple(args.given), args.named)
+        return _open(run, args)
     if name in ("list", "set", "tuple", "sorted", "frozenset"):
         if isinstance(first, ColumnNames):
             return first

@@ -204,7 +204,8 @@ _EXECUTES = frozenset({
     "execute_string", "RunSQL",
 })  # fmt: skip
 _RUNS_SQL = _EXECUTES | {
-    "sql", "query", "run", "raw", "get_records", "get_first", "get_pandas_df", "get_df", "read_sql",
+    "sql", "query", "run", "raw", "fetchdf", "fetch_df",
+    "get_records", "get_first", "get_pandas_df", "get_df", "read_sql",
     "read_sql_query", "fetch", "fetchall", "fetchrow", "fetchval", "scalar", "scalars",
 }  # fmt: skip
 # `execute` is also a method of other things; these names show that it is one of a database.

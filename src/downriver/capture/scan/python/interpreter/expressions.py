@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from downriver.capture.scan.python.interpreter.interpreter import Interpreter
 
 _PERCENT = re.compile(r"%(?:\((\w+)\))?[sdrif]")
-_MOST_ROUNDS = 50
+_MOST_ROUNDS = 200
 _CONDITIONS = (ast.Compare, ast.BinOp, ast.BoolOp, ast.UnaryOp, ast.Call)
 
 
@@ -232,11 +232,22 @@ def _comprehension(run: Interpreter, node: ast.ListComp | ast.SetComp | ast.Gene
         return items
     before, run.scope = run.scope, NameScope(run.scope)
     try:
-        for item in items[:_MOST_ROUNDS] if isinstance(items, (list, tuple)) else [UNKNOWN]:
+        for item in rounds_of(run, items, node.lineno):
             values += _round(run, node, item)
     finally:
         run.scope = before
     return values if isinstance(items, (list, tuple)) else UNKNOWN
+
+
+def rounds_of(run: Interpreter, items: Value, line: int) -> list[Value]:
+    """Return the items of a loop. Loops over unknown items have one round."""
+    if not isinstance(items, (list, tuple)) or hasattr(items, "_fields"):
+        return [UNKNOWN]
+    if len(items) > _MOST_ROUNDS:
+        run.recorder.add_blind_spot(
+            "too_large", f"a loop is followed for {_MOST_ROUNDS} of its {len(items)} rounds", line
+        )
+    return list(items[:_MOST_ROUNDS])
 
 
 def _round(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from downriver.capture.code import CodeJob
 from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.scan.python.airflow import AirflowDags
+from downriver.capture.scan.python.assets import DecoratedAssets
 from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame
 from downriver.capture.scan.python.interpreter.values import (
     UNKNOWN,
@@ -39,6 +40,7 @@ class Interpreter:
         self.scope = NameScope()
         self.views: dict[str, Frame] = {}
         self.airflow = AirflowDags(recorder)
+        self.assets = DecoratedAssets()
         self.modules = ImportedModules()
         self.line = 1  # of the current call
         self.returned: list[Value] = []
@@ -55,6 +57,7 @@ class Interpreter:
         from downriver.capture.scan.python.interpreter.statements import run_block
 
         run_block(self, tree.body)
+        self.assets.follow(self)
         for function in self._uncalled(self.scope):
             if self.airflow.is_dag(function):
                 self.airflow.run_dag(self, function, (), {})
@@ -106,7 +109,12 @@ class Interpreter:
         """Follow a call of a function and return its value."""
         node = function.node
         self._called.add(node)
-        if node in self._running or len(self._running) >= _DEEPEST_CALL or not self.step():
+        if len(self._running) >= _DEEPEST_CALL and node not in self._running:
+            self.recorder.add_blind_spot(
+                "too_large", f"calls are followed to a depth of {_DEEPEST_CALL}", self.line
+            )
+            return UNKNOWN
+        if node in self._running or not self.step():
             return UNKNOWN
         scope = NameScope(function.scope, self._bound(function, args, options))
         before, self.scope = self.scope, scope

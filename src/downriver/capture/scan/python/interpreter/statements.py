@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from downriver.capture.scan.python.frames.columns import deps_of
 from downriver.capture.scan.python.frames.frame import Frame
 from downriver.capture.scan.python.frames.steps import with_assignment, with_condition
-from downriver.capture.scan.python.interpreter.expressions import evaluate
+from downriver.capture.scan.python.interpreter.expressions import evaluate, rounds_of
 from downriver.capture.scan.python.interpreter.interpreter import imported_value
 from downriver.capture.scan.python.interpreter.values import (
     UNKNOWN,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from downriver.capture.scan.python.interpreter.interpreter import Interpreter
 
-_MOST_ROUNDS = 50
 _MISSING_COLUMN = frozenset({"AnalysisException", "KeyError", "AttributeError"})
 
 Guard = frozenset[str]
@@ -202,6 +201,7 @@ def _define(run: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) -> O
     decorators = tuple(_decorator_name(run, d) for d in node.decorator_list)
     function = Function(node, run.scope, None, decorators)
     run.scope.names[node.name] = run.airflow.keep_options(run, function)
+    run.assets.keep(run, function)
     if run.scope.outer is not None:
         run.defined.append((function, run.recorder.job))
     return _CONTINUES
@@ -320,7 +320,7 @@ def _for(run: Interpreter, node: ast.For | ast.AsyncFor) -> Outcome:
         items = list(items)
     if isinstance(items, Frame):  # pandas iterates over chunks of a large file
         items = [items]
-    rounds = items[:_MOST_ROUNDS] if isinstance(items, (list, tuple)) else [UNKNOWN]
+    rounds = rounds_of(run, items, node.lineno)
     for item in rounds:
         bind(run, node.target, item)
         run_block(run, node.body)
