@@ -25,7 +25,7 @@ from downriver.model.verdicts import Outcome
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 PROJECT = Path(__file__).parent / "impact_project"
 NAMESPACE = "oracle"
@@ -84,12 +84,12 @@ class Rebuilt(NamedTuple):
 class Laboratory:
     """A database with every model built, copied for each change."""
 
-    def __init__(self, folder: Path, models: list[Model]) -> None:
+    def __init__(self, folder: Path, models: list[Model], sources: str) -> None:
         self._folder = folder
         self._models = models
         self._base = folder / "base.duckdb"
         with duckdb.connect(str(self._base)) as connection:
-            connection.execute((PROJECT / "sources.sql").read_text("utf-8"))
+            connection.execute(sources)
             for model in models:
                 connection.execute(model.sql)
             self.schemas = _schemas(connection)
@@ -208,10 +208,10 @@ def _required(table: str, name: str) -> Trial:
 # What we say
 
 
-def open_lineage(folder: Path, models: list[Model], lab: Laboratory, sources: list[str]) -> Lineage:
+def open_lineage(folder: Path, models: list[Model], lab: Laboratory, tables: list[str]) -> Lineage:
     """Return a store that knows the sources' schemas and every model's SQL, and nothing else."""
     lineage = Lineage.open(str(folder / "lineage"))
-    lineage.ingest([_schema_event(table, lab.schemas[table]) for table in [*sources, *_TARGETS]])
+    lineage.ingest([_schema_event(table, lab.schemas[table]) for table in tables])
     for model in models:
         lineage.capture.sql(
             model.sql, dialect="duckdb", namespace=NAMESPACE, job=f"job_{model.name}"
@@ -284,18 +284,34 @@ def run_trials(only: str = "", every: int = 1) -> tuple[dict[str, Tally], list[W
 
     `only` is one type of change; `every` tries each so many-th of all.
     """
-    models = list_models()
+    sources = (PROJECT / "sources.sql").read_text("utf-8")
+    return run_project(
+        list_models(), sources, _TARGETS, lambda at, t: _is_wanted(at, t, only, every)
+    )
+
+
+def _is_wanted(at: int, trial: Trial, only: str, every: int) -> bool:
+    return only in type(trial.change).__name__ and not at % every
+
+
+def run_project(
+    models: list[Model],
+    sources_sql: str,
+    targets: Sequence[str],
+    is_wanted: Callable[[int, Trial], bool],
+) -> tuple[dict[str, Tally], list[Wrong], int]:
+    """Try changes of one project. `targets` are tables that models only add to."""
     tallies: dict[str, Tally] = {}
     wrong: list[Wrong] = []
     tried = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        lab = Laboratory(folder, models)
+        lab = Laboratory(folder, models, sources_sql)
         written = {model.writes for model in models if model.sql.startswith("create")}
-        sources = [t for t in lab.schemas if t not in written and t not in _TARGETS]
-        with open_lineage(folder, models, lab, sources) as lineage:
+        sources = [t for t in lab.schemas if t not in written and t not in targets]
+        with open_lineage(folder, models, lab, [*sources, *targets]) as lineage:
             for at, trial in enumerate(list_trials(lab.schemas, sources)):
-                if only not in type(trial.change).__name__ or at % every:
+                if not is_wanted(at, trial):
                     continue
                 happened = lab.try_change(trial)
                 if happened is None:
@@ -331,6 +347,11 @@ def main() -> None:
         for one in wrong:
             print(f"{one.change}: {one.model}: {one.happened}, said {one.said} {one.error}")
     print(f"{tried} changes, {len(list_models())} models")
+    print_tallies(tallies)
+
+
+def print_tallies(tallies: dict[str, Tally]) -> None:
+    """Print recall and precision by type of change."""
     print("| change | pairs | errors | recall | precision | changed: recall | precision |")
     print("|---|---|---|---|---|---|---|")
     for name, tally in [*tallies.items(), ("all", total(tallies))]:

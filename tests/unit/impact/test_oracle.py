@@ -1,8 +1,9 @@
-"""A sample of the execution oracle: `python -m bench.impact_oracle` tries every change."""
+"""Samples of the oracles: `bench.impact_oracle` and `bench.impact_fuzz` try many more changes."""
 
 from __future__ import annotations
 
 import pytest
+from bench.impact_fuzz import Project, run_fuzz
 from bench.impact_oracle import list_models, run_trials, total
 
 
@@ -18,3 +19,17 @@ def test_who_really_errs_is_who_was_said_to_fail() -> None:
 
 def test_the_project_is_large_enough_to_mean_something() -> None:
     assert len(list_models()) >= 40
+
+
+def test_predictions_on_generated_projects_are_what_duckdb_does() -> None:
+    tallies, wrong, tried = run_fuzz(projects=2, models=8, changes=8, seed=3)
+    found = total(tallies)
+    assert tried >= 5
+    assert found.recall("error") == 1.0, [w for w in wrong if w.happened == "error"]
+    assert found.precision("error") == 1.0, [w for w in wrong if w.said == "error"]
+    assert found.recall("changed") >= 0.99, [w for w in wrong if w.happened == "changed"]
+
+
+def test_the_same_seed_gives_the_same_project() -> None:
+    assert Project(5, 6).models == Project(5, 6).models
+    assert Project(5, 6).models != Project(6, 6).models

@@ -100,6 +100,8 @@ def compare_types(old: str, new: str) -> TypeComparison:
 TypeOf: TypeAlias = Callable[[exp.Expression], ColumnType]
 
 NUMBER = ColumnType("number", 19, 0, "integer")
+INTEGER = parse_type("integer")
+_INTEGER_LIMIT = 1 << 31
 FLOAT = parse_type("double")
 TEXT = parse_type("text")
 BOOLEAN = ColumnType("boolean")
@@ -139,10 +141,19 @@ _TEMPORAL: frozenset[Family] = frozenset({"date", "timestamp", "time"})
 def literal_type(node: exp.Expression) -> ColumnType | None:
     """Return the type of a literal, None of anything else."""
     if isinstance(node, exp.Literal):
-        return UNKNOWN if node.is_string else NUMBER
+        return UNKNOWN if node.is_string else _number_literal_type(node)
     if isinstance(node, (exp.Boolean, exp.Predicate, exp.Connector, exp.Not)):
         return BOOLEAN
     return UNKNOWN if isinstance(node, exp.Null) else None
+
+
+def _number_literal_type(node: exp.Literal) -> ColumnType:
+    whole, point, fraction = str(node.this).partition(".")
+    if not whole.isdigit() or (point and not fraction.isdigit()):
+        return NUMBER if not point else FLOAT
+    if point:
+        return ColumnType("number", len(whole.lstrip("0")), len(fraction), "decimal")
+    return INTEGER if int(whole) < _INTEGER_LIMIT else NUMBER
 
 
 def common_type(types: Sequence[ColumnType]) -> ColumnType:

@@ -13,8 +13,9 @@ from downriver.impact.simulate.build_rules import (
     adds_columns,
     check_contract,
 )
-from downriver.impact.simulate.column_types import compare_types
+from downriver.impact.simulate.column_types import UNKNOWN
 from downriver.impact.simulate.delta import ABSENT, ColumnDelta, Delta, DeltaKind, extend_trail
+from downriver.impact.simulate.retype_visibility import ValueChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         ScriptOutput,
         ScriptReading,
     )
+    from downriver.impact.simulate.retype_visibility import RetypeVisibility
     from downriver.openlineage.facets.custom import BuildFacet
 
     Renamed = Callable[[TableName, str], str]
@@ -161,19 +163,6 @@ class ChangedDependencies:
             found.add((table, touch.to if touch else column, kind, masked))
         return found
 
-    def is_converted(self, deps: Deps) -> bool:
-        """Tell whether a type a value comes from is now one that may hold something else."""
-        for table, column, kind, _ in deps:
-            node = self._reading.tables.node(table)
-            delta = self._deltas.get(node) if node is not None else None
-            touch = delta.find(column, DeltaKind.RETYPED) if delta is not None else None
-            if node is None or touch is None or kind >= DepKind.JOIN:
-                continue
-            types = {f.name.casefold(): f.type for f in self._world.fields(node) or ()}
-            if compare_types(types.get(column.casefold(), ""), touch.to) != "widening":
-                return True
-        return False
-
     def touched(
         self, deps: Deps, kinds: tuple[DeltaKind, ...], *, direct: bool = False, rows: bool = False
     ) -> ColumnDelta | None:
@@ -186,7 +175,7 @@ class ChangedDependencies:
             if delta is None:
                 continue
             touch = delta.find(column, *kinds)
-            if touch is not None and not (rows and self.is_harmless(node, column, touch, delta)):
+            if touch is not None:
                 return touch
         if rows:
             return self.other_rows()
@@ -199,13 +188,6 @@ class ChangedDependencies:
             if delta is not None and delta.rows is not None:
                 return ColumnDelta("", delta.rows)
         return None
-
-    def is_harmless(self, node: int | None, column: str, touch: ColumnDelta, delta: Delta) -> bool:
-        """A wider type selects the same rows."""
-        if node is None or delta.find(column, DeltaKind.CHANGED, DeltaKind.NULLABLE) is not None:
-            return False
-        types = {f.name.casefold(): f.type for f in self._world.fields(node) or ()}
-        return compare_types(types.get(column.casefold(), ""), touch.to) in ("same", "widening")
 
     def any_trail(self, node: int | None, column: str) -> Trail:
         """Return the way that led to a column, else any that led here."""
@@ -248,10 +230,12 @@ class OutputComparison:
         deltas: Mapping[int, Delta],
         head: JobScript | None,
         build: BuildFacet,
+        visibility: RetypeVisibility,
     ) -> None:
         self._reading = reading
         self._process = reading.process
         self._build = build
+        self._visibility = visibility
         self._influence = influence
         self._deltas = deltas
         self._head = head
@@ -334,8 +318,12 @@ class OutputComparison:
         if before.open:
             self._compare_star(before, node, delta)
         rows = self._influence.touched(
-            before.rows, (DeltaKind.CHANGED, DeltaKind.RETYPED, DeltaKind.NULLABLE), rows=True
+            before.rows, (DeltaKind.CHANGED, DeltaKind.NULLABLE), rows=True
         )
+        if rows is None:
+            retyped = self._influence.touched(before.rows, (DeltaKind.RETYPED,))
+            if retyped is not None and self._visibility.rows_differ():
+                rows = retyped
         if rows is not None:
             delta.rows = rows.trail
         elif after.names.natural != self._reading.found.names.natural:
@@ -381,9 +369,11 @@ class OutputComparison:
         if retyped is None:
             return
         trail = extend_trail(retyped.trail, step)
+        change = self._visibility.of_column(old.deps)
+        is_typed = old.type != UNKNOWN and new.type != UNKNOWN
         if replaces and old.type != new.type:
             delta.put(old.name, DeltaKind.RETYPED, ColumnDelta(type_text(new.type), trail))
-        elif self._influence.is_converted(old.deps):
+        if change > (ValueChange.LOSSY if replaces and is_typed else ValueChange.SAME):
             delta.put(old.name, DeltaKind.CHANGED, ColumnDelta("", trail))
 
     def _compare_star(self, before: ScriptOutput, node: int | None, delta: Delta) -> None:

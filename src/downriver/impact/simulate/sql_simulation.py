@@ -25,6 +25,7 @@ from downriver.impact.simulate.output_diff import (
     first_trail,
 )
 from downriver.impact.simulate.resolution import SqlProblem, SqlProblems
+from downriver.impact.simulate.retype_visibility import RetypeVisibility
 from downriver.model.verdicts import Outcome
 
 if TYPE_CHECKING:
@@ -339,7 +340,12 @@ class _Simulation:
 
     def _compare(self, after: ScriptReading) -> None:
         comparison = OutputComparison(
-            self._reading, self._influence, self._deltas, self._head, self._build
+            self._reading,
+            self._influence,
+            self._deltas,
+            self._head,
+            self._build,
+            RetypeVisibility(self._reading, self._world, self._deltas),
         )
         for node, delta, violations in comparison.differences(after):
             built = apply_build(self._build, delta)

@@ -1,0 +1,225 @@
+"""Follows type changes through expressions: casts, comparisons and aggregates can hide them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from downriver.columns.dependencies import DependencyKind
+from downriver.impact.simulate.column_types import compare_types, parse_type
+from downriver.impact.simulate.delta import DeltaKind
+from downriver.impact.simulate.identity_map import IdentityMap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from downriver.columns.dependencies import Deps
+    from downriver.impact.simulate.bound_script import BoundScript
+    from downriver.impact.simulate.catalog import SimulationCatalog
+    from downriver.impact.simulate.delta import Delta
+
+
+class ValueChange(IntEnum):
+    """How values differ after a type change, the least first."""
+
+    SAME = 0
+    SAME_TEXT = 1  # equal, and written alike: an integer that became a larger one
+    EQUAL = 2  # equal, but written in another way: an integer that became a float
+    AS_TEXT = 3  # the text of what it was
+    LOSSY = 4  # part of it is lost: a timestamp that became a date
+    OTHER = 5
+
+
+SAME, SAME_TEXT, EQUAL = ValueChange.SAME, ValueChange.SAME_TEXT, ValueChange.EQUAL
+AS_TEXT, LOSSY, OTHER = ValueChange.AS_TEXT, ValueChange.LOSSY, ValueChange.OTHER
+
+_ARITHMETIC = (
+    exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Round, exp.Coalesce, exp.Sum, exp.Avg,
+    exp.Min, exp.Max, exp.Greatest, exp.Least, exp.Nullif, exp.First, exp.Last, exp.AnyValue,
+    exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.Median,
+)  # fmt: skip
+_TEXT_OPERATORS = (exp.DPipe, exp.Concat, exp.Upper, exp.Lower, exp.Length, exp.Trim)
+_DATE_PARTS = (
+    exp.Extract, exp.Year, exp.Month, exp.Day, exp.Quarter, exp.DateTrunc, exp.TimestampTrunc,
+)  # fmt: skip
+_DAY_OR_LONGER = frozenset({"year", "quarter", "month", "week", "day"})
+_ORDERED = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
+_TRANSPARENT = (exp.Alias, exp.Paren, exp.Distinct, exp.Ordered, exp.Filter, exp.IgnoreNulls)
+
+
+class RetypeVisibility:
+    """Tells for the SQL of one process what is left of type changes in its columns and rows."""
+
+    def __init__(
+        self, reading: BoundScript, world: SimulationCatalog, deltas: Mapping[int, Delta]
+    ) -> None:
+        self._reading = reading
+        self._names = reading.found.names
+        self._world = world
+        self._deltas = deltas
+        self._known: IdentityMap[Deps, ValueChange] = IdentityMap()
+
+    def of_column(self, deps: Deps) -> ValueChange:
+        """Return how the values of the column with these dependencies differ."""
+        known = self._known.get(deps)
+        if known is not None:
+            return known
+        if not deps:
+            return SAME
+        self._known[deps] = OTHER  # of a recursive query, while it is followed
+        found = self._follow(deps)
+        self._known[deps] = found
+        return found
+
+    def _follow(self, deps: Deps) -> ValueChange:
+        branches = self._names.branches.get(deps)
+        if branches is not None:
+            return _worst(self.of_column(column.deps) for column in branches)
+        node = self._names.nodes.get(deps)
+        return self.of(node) if node is not None else _worst(self._of_base_columns(deps))
+
+    def _of_base_columns(self, deps: Deps) -> Iterator[ValueChange]:
+        for table, column, kind, _ in deps:
+            node = self._reading.tables.node(table)
+            delta = self._deltas.get(node) if node is not None else None
+            touch = delta.find(column, DeltaKind.RETYPED) if delta is not None else None
+            if node is None or touch is None:
+                continue
+            types = {f.name.casefold(): f.type for f in self._world.fields(node) or ()}
+            is_copied = kind == DependencyKind.IDENTITY
+            yield _base_change(types.get(column.casefold(), ""), touch.to) if is_copied else OTHER
+
+    def of(self, node: exp.Expression) -> ValueChange:
+        """Return how the values of an expression differ."""
+        if isinstance(node, exp.Column):
+            found = self._names.find(node)
+            return OTHER if found is None else self.of_column(found.deps)
+        operands = _worst(self.of(child) for child in node.iter_expressions())
+        if operands is SAME or isinstance(node, _TRANSPARENT):
+            return operands
+        if isinstance(node, (exp.Is, exp.Count)):
+            return self._of_presence(node, operands)
+        if isinstance(node, exp.Cast):
+            return _cast(operands, node)
+        if isinstance(node, (exp.EQ, exp.NEQ, exp.In, exp.Connector, exp.Not)):
+            return SAME if operands <= AS_TEXT else OTHER
+        if isinstance(node, _ORDERED):
+            return SAME if operands <= EQUAL else OTHER
+        if isinstance(node, _TEXT_OPERATORS):
+            return SAME if operands in (SAME_TEXT, AS_TEXT) else OTHER
+        if isinstance(node, _DATE_PARTS):
+            return self._of_date_part(node, operands)
+        if isinstance(node, exp.Case):
+            return self._of_case(node)
+        if isinstance(node, (*_ARITHMETIC, exp.Window)):
+            return operands if operands <= EQUAL else OTHER
+        return OTHER
+
+    def _of_presence(self, node: exp.Expression, operands: ValueChange) -> ValueChange:
+        """A type change makes no value null: counts differ only where distinct values merge."""
+        if node.find(exp.Distinct) is not None:
+            return SAME if operands <= AS_TEXT else OTHER
+        return SAME if operands <= LOSSY else OTHER
+
+    def _of_date_part(self, node: exp.Expression, operands: ValueChange) -> ValueChange:
+        names = {str(part.name).casefold() for part in node.find_all(exp.Var, exp.Literal)}
+        is_day_or_longer = bool(names & _DAY_OR_LONGER) or isinstance(
+            node, (exp.Year, exp.Month, exp.Day, exp.Quarter)
+        )
+        if operands <= EQUAL or (operands is LOSSY and is_day_or_longer):
+            return EQUAL if isinstance(node, (exp.DateTrunc, exp.TimestampTrunc)) else SAME
+        return OTHER
+
+    def _of_case(self, node: exp.Case) -> ValueChange:
+        branches = node.args.get("ifs") or ()
+        conditions = [self.of(branch.this) for branch in branches]
+        if node.this is not None:
+            conditions = [SAME if max(self.of(node.this), *conditions) <= AS_TEXT else OTHER]
+        if any(condition > AS_TEXT for condition in conditions):
+            return OTHER
+        values = [branch.args["true"] for branch in branches]
+        default = node.args.get("default")
+        return _worst(self.of(value) for value in [*values, *([default] if default else [])])
+
+    # Rows
+
+    def rows_differ(self) -> bool:
+        """Tell whether type changes can decide which rows there are."""
+        return any(
+            self._decides_otherwise(node)
+            for tree in self._reading.script.trees
+            for node in tree.walk()
+        )
+
+    def _decides_otherwise(self, node: exp.Expression) -> bool:
+        if isinstance(node, (exp.Where, exp.Having, exp.Qualify)):
+            return self.of(node.this) > SAME
+        if isinstance(node, exp.Join):
+            condition = node.args.get("on")
+            return condition is not None and self.of(condition) > SAME
+        if isinstance(node, exp.Group):
+            return any(self._of_key(key, node) > AS_TEXT for key in node.expressions)
+        if isinstance(node, exp.Select) and node.args.get("distinct"):
+            return any(self.of(item) > AS_TEXT for item in node.expressions)
+        if isinstance(node, exp.SetOperation) and node.args.get("distinct", True):
+            items = (i for select in node.find_all(exp.Select) for i in select.expressions)
+            return any(self._of_item(item) > AS_TEXT for item in items)
+        if isinstance(node, exp.Order) and isinstance(node.parent, exp.Select):
+            is_cut = node.parent.args.get("limit") is not None
+            return is_cut and any(self.of(key) > EQUAL for key in node.expressions)
+        if isinstance(node, (exp.Merge, exp.Update, exp.Delete)):
+            return True
+        return self._joins_otherwise(node)
+
+    def _joins_otherwise(self, node: exp.Expression) -> bool:
+        return any(
+            place is node and max(self.of_column(left.deps), self.of_column(right.deps)) > AS_TEXT
+            for place, left, right in self._names.joined
+        )
+
+    def _of_key(self, key: exp.Expression, group: exp.Group) -> ValueChange:
+        """Return how a grouping key differs, which may be the number of a select item."""
+        select = group.parent
+        if isinstance(key, exp.Literal) and key.is_int and isinstance(select, exp.Select):
+            place = int(key.name) - 1
+            if 0 <= place < len(select.expressions):
+                return self._of_item(select.expressions[place])
+        return self.of(key)
+
+    def _of_item(self, item: exp.Expression) -> ValueChange:
+        return OTHER if item.is_star else self.of(item)
+
+
+def _worst(changes: Iterable[ValueChange]) -> ValueChange:
+    return max(changes, default=SAME)
+
+
+def _base_change(old: str, new: str) -> ValueChange:
+    """Return what a column's own type change does to its values."""
+    before, after = parse_type(old), parse_type(new)
+    if before.family == "unknown" or after.family == "unknown":
+        return OTHER
+    match compare_types(old, new):
+        case "same":
+            return SAME
+        case "widening":
+            alike = before.family == "text" or (before.name == after.name == "integer")
+            return SAME_TEXT if alike else EQUAL
+        case "narrowing":
+            return LOSSY
+        case _:
+            if after.family == "text" and before.family != "other":
+                return AS_TEXT
+            return EQUAL if (before.family, after.family) == ("boolean", "number") else OTHER
+
+
+def _cast(operand: ValueChange, node: exp.Cast) -> ValueChange:
+    """A cast to text shows how a value was written; others show only what it was."""
+    target = parse_type(node.to.sql()).family
+    if target == "text":
+        return SAME if operand in (SAME_TEXT, AS_TEXT) else OTHER
+    if operand is LOSSY:
+        return SAME if target == "date" else OTHER
+    return SAME if operand <= AS_TEXT else OTHER
