@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _MISREAD = frozenset({"unparsed", "unreadable", "other_dialect"})
 _LONGEST_TO_RETRY = 50_000  # characters
+_MOST_READ = 4  # of so many statements, less than one was not read
 
 
 def parse_sql_lineage(
@@ -73,7 +74,7 @@ def read_rendered(
 def _read_guessing(rendered: RenderedTemplate, schema: Schema, budget: Budget) -> SqlLineage:
     """Read in the dialect that the text suggests, or else in the first that can read it."""
     first = _read(rendered, guess_dialect(rendered.texts[-1]), schema, budget, guessed=True)
-    if not _misread(first) or len(rendered.texts[0]) > _LONGEST_TO_RETRY:
+    if not _misread(first) or len(rendered.texts[0]) > _LONGEST_TO_RETRY or _mostly_read(first):
         return first
     for other in ("", *FALLBACKS):
         if other == first.dialect or budget.out_of_time:
@@ -82,6 +83,15 @@ def _read_guessing(rendered: RenderedTemplate, schema: Schema, budget: Budget) -
         if not _misread(attempt):
             return attempt
     return first
+
+
+def _mostly_read(lineage: SqlLineage) -> bool:
+    """Return whether the guessed dialect read most statements: then another is not likelier."""
+    misread = sum(
+        any(spot.kind in _MISREAD for spot in statement.blind_spots)
+        for statement in lineage.statements
+    )
+    return bool(lineage.dialect) and misread * _MOST_READ < len(lineage.statements)
 
 
 def _misread(lineage: SqlLineage) -> bool:
