@@ -246,7 +246,8 @@ def _same_path(name: str, data: tuple[str, str]) -> bool:
     whole = "/".join(data)
     if re.search(rf"(?:^|/){'.*'.join(pieces)}(?:/|$|\.)", whole):
         return True
-    return _same_table(name, data[1], by_last=False)
+    folder = data[1].strip("/")
+    return f"{bare}/".startswith(f"{folder}/") or _same_table(name, data[1], by_last=False)
 
 
 def _renamed(texts: dict[str, str]) -> dict[str, set[str]]:

@@ -102,7 +102,7 @@ _WRITE_TABLES = (
     _call("Glue write", r"\bwrite_dynamic_frame(?:\.|_)from_catalog", "table_name", 2),
     _call(
         "BigQuery load",
-        r"\.(?:load_table_from_\w+|insert_rows_json|insert_rows)",
+        r"\.(?:load_table_from_\w+|insert_rows_json)",
         *("destination", "table", 1),
     ),
     _call("Beam write", r"\bWriteToBigQuery\w*", 0, "table"),
@@ -140,8 +140,8 @@ _OPERATOR_ARGUMENTS = {
     "written path": "destination_object dst dest_key dest_s3_key filename dest_bucket_key",
 }
 _STRING = (
-    r"[rRbBuUfF]{0,2}(?:\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''"
-    r"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')"
+    r"[rRbBuUfF]{0,2}(?:\"\"\"(?:\\.|(?!\"\"\")[^\\])*\"\"\"|'''(?:\\.|(?!''')[^\\])*'''"
+    r"|\"\"(?!\")|\"(?:\\.|[^\"\\\n])+\"|''(?!')|'(?:\\.|[^'\\\n])+')"
 )
 _STRINGS = re.compile(_STRING, re.DOTALL)
 _TOKEN = re.compile(rf"(?P<string>{_STRING})|(?P<comment>#[^\n]*)", re.DOTALL)
@@ -164,8 +164,10 @@ _LOOKS_LIKE_SQL = re.compile(
 def find_call_names(path: str, text: str) -> list[Reference]:
     """Return the names in I/O positions of a Python text."""
     code = _PythonText(path, text)
-    views = set(code.temporary_views())
-    return sorted(name for name in set(code.names()) if name.name.casefold() not in views)
+    views = "|".join(code.temporary_views()) or "(?!)"
+    return sorted(
+        name for name in set(code.names()) if not re.fullmatch(views, name.name, re.IGNORECASE)
+    )
 
 
 def find_notebook_names(path: str, text: str) -> list[Reference]:
@@ -282,10 +284,11 @@ class _PythonText:
                 yield from self._of_operator(match.start("open"))
 
     def temporary_views(self) -> Iterator[str]:
-        """Yield the names of views that exist only in the session."""
+        """Yield a pattern of the name of each view that exists only in the session."""
         for match in _TEMPORARY_VIEW.finditer(self._source):
             for argument in _arguments(self._source, match.start("open"))[:1]:
-                yield from (text.casefold() for text, _ in self._texts_of(argument) if text)
+                for text, _ in self._texts_of(argument):
+                    yield re.escape(text).replace(HOLE, ".*") if text else "(?!)"
 
     def _of_call(self, call: _Call, start: int, opened: int) -> Iterator[Reference]:
         by_key = {argument.key: argument for argument in _arguments(self._source, opened)}
