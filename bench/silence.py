@@ -6,9 +6,9 @@ Downriver scans the same folder once, as `downriver capture scan FOLDER` does. E
 
 - *in lineage*: an input, output or column edge of a job of that file has the name. Names compare
   without case and quotes, a shorter name with the last parts of a longer one. A written name needs
-  an output. A name that the code computes is in lineage when a dataset of the file is left over
-  that no name in the file explains (one dataset for one such expression), or when a column that is
-  used in the call is known.
+  an output. A name that the code computes is in lineage when a job with inputs (or outputs) starts
+  in the call, when a column that is used in the call is known, or when a dataset of the file is
+  left over that no name in the file explains (one dataset for one such expression).
 - *a blind spot*: a blind spot is at the name. One that says that a statement was not read covers
   the lines of that statement; any other covers only the call or the lines next to it, or the names
   in its message. A file is covered as a whole only when it is reported as unread. A call in a

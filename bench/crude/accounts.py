@@ -53,6 +53,7 @@ class Captured:
         self.used_lines: dict[str, set[int]] = defaultdict(set)
         self.spots: dict[str, list[tuple[int, str, str]]] = defaultdict(list)
         self.unread: set[str] = set()
+        self.tasks: dict[tuple[str, bool], set[int]] = defaultdict(set)
         self.declared: set[tuple[str, str]] = set()
         for job in scan["jobs"]:
             self._add_job(job)
@@ -71,6 +72,9 @@ class Captured:
         path = job["path"]
         self.inputs[path].update(map(_dataset, job.get("inputs", [])))
         self.outputs[path].update(map(_dataset, job.get("outputs", [])))
+        for written, key in ((False, "inputs"), (True, "outputs")):
+            if job.get(key):
+                self.tasks[path, written].add(job.get("line", 0))
         for edge in job.get("edges", []):
             self.inputs[path].add(_dataset(edge["source"]))
             self.outputs[path].add(_dataset(edge["target"]))
@@ -153,7 +157,8 @@ class Captured:
         return counts
 
     def _takes_spare(self, reference: Reference, spare: dict[bool, int]) -> bool:
-        lines = self.used_lines.get(reference.path, set())
+        tasks = self.tasks.get((reference.path, reference.written), set())
+        lines = self.used_lines.get(reference.path, set()) | tasks
         if reference.path.endswith((".py", ".ipynb")) and any(
             line in lines for line in range(reference.start, reference.stop + 1)
         ):

@@ -7,6 +7,7 @@ that the file sets to one text. Otherwise the call counts without a name.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -269,19 +270,30 @@ class _PythonText:
         self._path = path
         self._source = _mask(text)
         self._lines = Lines(self._source)
+        self._strings = [match.span() for match in _STRINGS.finditer(self._source)]
+
+    def _is_code(self, offset: int) -> bool:
+        """Tell whether an offset is outside of strings."""
+        at = bisect_right(self._strings, (offset, len(self._source)))
+        return at == 0 or self._strings[at - 1][1] <= offset
+
+    def _calls(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+        for match in pattern.finditer(self._source):
+            is_call = self._is_code(match.start("open"))
+            if is_call and not _is_definition(self._source, match.start()):
+                yield match
 
     def names(self) -> Iterator[Reference]:
         """Yield the names in the arguments of calls."""
         taken: set[int] = set()
         for call in CALLS:
-            for match in call.pattern.finditer(self._source):
+            for match in self._calls(call.pattern):
                 opened = match.start("open")
-                if opened not in taken and not _is_definition(self._source, match.start()):
+                if opened not in taken:
                     taken.add(opened)
                     yield from self._of_call(call, match.start(), opened)
-        for match in _OPERATOR.finditer(self._source):
-            if not _is_definition(self._source, match.start()):
-                yield from self._of_operator(match.start("open"))
+        for match in self._calls(_OPERATOR):
+            yield from self._of_operator(match.start("open"))
 
     def temporary_views(self) -> Iterator[str]:
         """Yield a pattern of the name of each view that exists only in the session."""
