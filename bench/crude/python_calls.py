@@ -146,7 +146,6 @@ _STRING = (
 )
 _STRINGS = re.compile(_STRING, re.DOTALL)
 _TOKEN = re.compile(rf"(?P<string>{_STRING})|(?P<comment>#[^\n]*)", re.DOTALL)
-_DOCSTRING = re.compile(rf"^[ \t]*(?:{_STRING})[ \t]*$", re.DOTALL | re.MULTILINE)
 _CONCATENATION = (
     rf"[\w.]*\s*\+?\s*(?:{_STRING})(?:[\s\\]*\+?[\s\\]*(?:{_STRING}|[\w.]+))*\s*\)?"
     r"(?:\s*(?:%|\.format\().*)?"
@@ -202,14 +201,24 @@ def _code_line(line: str) -> str:
 
 def _mask(text: str) -> str:
     """Blank comments and docstrings."""
-    plain = _TOKEN.sub(lambda match: match[0] if match["string"] else blank(match[0]), text)
-    return _DOCSTRING.sub(
-        lambda match: match[0] if _is_argument(plain, match.start()) else blank(match[0]), plain
-    )
+
+    def masked(match: re.Match[str]) -> str:
+        return blank(match[0]) if match["comment"] or _is_docstring(match) else match[0]
+
+    return _TOKEN.sub(masked, text)
+
+
+def _is_docstring(match: re.Match[str]) -> bool:
+    """Tell whether a string is a statement of its own."""
+    text = match.string
+    before = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+    after = re.match(r"[ \t]*(?:#|\n|$)", text[match.end() : match.end() + 200])
+    return not before.strip() and after is not None and not _is_argument(text, match.start())
 
 
 def _is_argument(text: str, offset: int) -> bool:
-    return text[:offset].rstrip()[-1:] in ("(", ",", "=", "+", "[", "{", "\\", '"', "'")
+    before = text[max(0, offset - 300) : offset].rstrip()
+    return before[-1:] in ("(", ",", "=", "+", "[", "{", "\\", '"', "'", "%")
 
 
 def _is_definition(source: str, offset: int) -> bool:

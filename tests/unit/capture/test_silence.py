@@ -174,6 +174,8 @@ def test_names_in_sql(sql: str, names: set[str]) -> None:
         ('s3.put_object(Bucket="b", Key="k", Body=x)', {"k"}),
         ('p | beam.io.ReadFromText("gs://b/x*")', {"gs://b/x*"}),
         ("df.to_parquet(path)", {""}),
+        ('X = """\na\n"""\npd.read_csv("a.csv")\nY = """\nb\n"""', {"a.csv"}),
+        ('"""\npd.read_csv("a.csv")\n"""\npd.read_csv("b.csv")', {"b.csv"}),
         ('script = """\npd.read_csv("a.csv")\n"""', set()),
         ("def read_csv(path):\n    handle.read()\n", set()),
     ],
