@@ -290,3 +290,16 @@ def test_the_gate_does_not_approve_across_a_possible_cut(lineage):
     assert verdict.decision is not Decision.APPROVED
     assert not verdict.impact.complete
     assert "possible_cut" in {spot.kind for spot in verdict.impact.blind_spots}
+
+
+def test_a_column_in_another_letter_case_is_a_possible_cut(lineage):
+    source = {"namespace": "snowflake://a", "name": "db.s.orders", "field": "amount"}
+    written = dataset(
+        "DB.S.ORDERS", "snowflake://a", columnLineage=column_lineage(AMOUNT=[copied("raw.x")])
+    )
+    report = dataset("report", columnLineage=column_lineage(y=[source]))
+    lineage.ingest([run_event("w", ["raw"], [written])])
+    lineage.ingest([run_event("r", [dataset("db.s.orders", "snowflake://a")], [report])])
+    for answer in (lineage.trace("raw.x"), lineage.trace("report.y", "upstream")):
+        assert cut_kinds(answer)
+        assert not answer.complete

@@ -213,8 +213,36 @@ class ColumnView:
         cuts = CutDetector(self._index, self._reader)
         return [
             *cuts.blind_spots(datasets, downstream=downstream),
+            *self._other_spellings(reached),
             *self._without_columns(reached, downstream=downstream),
         ]
+
+    def _other_spellings(self, reached: Ints) -> list[BlindSpot]:
+        """List the columns that another name of their dataset has in another letter case.
+
+        Names of a dataset are joined, but only columns that are spelled alike.
+        """
+        identities = self._graph.identities
+        joined = reached[identities.joined(self._columns.dataset[reached])]
+        if not len(joined):
+            return []
+        places = self._reader.columns.by_ids(self._columns.places(joined.tolist()))
+        spots = []
+        for dataset, field in places.values():
+            group = identities.group(dataset)
+            known = {name for same in group for name in self._reader.columns.list_names(same)}
+            others = sorted(n for n in known if n != field and n.casefold() == field.casefold())
+            if others:
+                shown = identities.display_names([dataset], self._reader)[dataset].id
+                spots.append(
+                    BlindSpot(
+                        kind="possible_cut",
+                        entity=f"column:{shown.namespace}:{shown.name}:{field}",
+                        message=f"another name of this dataset has the column as {others[0]}; "
+                        "columns in different letter case are not joined",
+                    )
+                )
+        return limit_blind_spots(sorted(spots, key=lambda spot: spot.entity), len(spots))
 
     def _without_columns(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
         walk = NodeWalk(self._graph, downstream=downstream, as_of=self._question.as_of)
