@@ -1,5 +1,8 @@
 """`python -m bench [ingest] [trace] [durability] [concurrency] [--quick] [--markdown FILE]`.
 
+The other benchmarks are modules of their own: `python -m bench.sql_oracle`, `bench.impact_oracle`,
+`bench.sql_lineage`, `bench.spark_capture`, `bench.sdk`, `bench.lake`, `bench.watch` and others.
+
 `python -m bench silence FOLDER...` is `python -m bench.silence FOLDER...`.
 """
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Benchmark(Protocol):
-    """Something to run."""
+    """Measures one thing and yields tables."""
 
     def __call__(self, *, quick: bool) -> Iterator[Table]:
         """Measure, and yield each table as it is known."""
@@ -34,7 +37,7 @@ BENCHMARKS: dict[str, Benchmark] = {
 }
 
 
-_WIDEST = 150  # rather broken by the terminal than squeezed into a pipe's 80
+_WIDTH = 150  # a pipe has 80 columns, too few for the tables
 
 
 def main() -> None:
@@ -49,7 +52,7 @@ def main() -> None:
     unknown = set(arguments.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"no benchmark called {', '.join(sorted(unknown))}")
-    console = Console(width=max(Console().width, _WIDEST))
+    console = Console(width=max(Console().width, _WIDTH))
     tables: list[Table] = []
     for name in arguments.names or BENCHMARKS:
         for table in BENCHMARKS[name](quick=arguments.quick):

@@ -18,7 +18,6 @@ from downriver.cli.impact import (
     RenameOption,
     RenameToOption,
     RetypeOption,
-    TypeOption,
     parse_change_options,
 )
 from downriver.cli.output import (
@@ -228,7 +227,9 @@ def fix(
     rename_to: RenameToOption = None,
     drop: DropOption = False,
     retype: RetypeOption = None,
-    type: TypeOption = None,  # noqa: A002
+    type: Annotated[  # noqa: A002
+        str | None, typer.Option("--type", help="Change the type of the column.")
+    ] = None,
     root: Annotated[
         Path, typer.Option("--root", help="The folder that the paths of the files are relative to.")
     ] = Path(),

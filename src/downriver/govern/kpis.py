@@ -18,6 +18,7 @@ from downriver.graph.index.edges import FOREVER
 from downriver.impact.labels import read_string
 from downriver.model.facts import EdgeKind, RunState
 from downriver.model.governance import (
+    PII_TAG,
     BlastRadius,
     CountWithExamples,
     DatasetBlastRadius,
@@ -41,7 +42,6 @@ Flags = npt.NDArray[np.bool_]
 # whether it is a job (1): how many other datasets, and how many jobs, each node reaches.
 CountReached = Callable[[int, Ints, Ints, Ints, Ints], tuple[Ints, Ints]]
 
-PII = "pii"
 DAYS = 30
 _SHOWN = 10
 _RUNS_REMEMBERED = 100
@@ -66,7 +66,7 @@ def measure_kpis(view: KpiInputs) -> Kpis:
     counts = view.reader.counts()
     certified = certified_paths(view.graph, view.reader, view.around)
     cuts = CutDetector(view.graph, view.reader).every_cut()
-    pii = reach_of_tag(view.graph, view.reader, PII, view.around, view.stale_days)
+    pii = reach_of_tag(view.graph, view.reader, PII_TAG, view.around, view.stale_days)
     return Kpis(
         at=render_time(view.now),
         datasets=len(names.datasets),

@@ -9,7 +9,14 @@ from downriver.graph import FOREVER, Entity, Question, trace
 from downriver.graph.answers.view import limit_blind_spots
 from downriver.model.answers import BlindSpot, Direction
 from downriver.model.completeness import is_complete
-from downriver.model.governance import CertifiedPath, CertifiedPaths, Share, TaggedColumn, TagReach
+from downriver.model.governance import (
+    CERTIFIED_TAGS,
+    CertifiedPath,
+    CertifiedPaths,
+    Share,
+    TaggedColumn,
+    TagReach,
+)
 from downriver.model.ids import ColumnId, DatasetId
 from downriver.openlineage.facets.description import parse_tags
 
@@ -122,7 +129,7 @@ def reach_of_tag(
     )
     spots = _distinct([spot for each in traces for spot in each.blind_spots])
 
-    def told(paths: dict[str, tuple[str, ...]]) -> list[TaggedColumn]:
+    def tagged_columns(paths: dict[str, tuple[str, ...]]) -> list[TaggedColumn]:
         return [
             TaggedColumn(
                 column=column,
@@ -138,8 +145,8 @@ def reach_of_tag(
         tag=tag,
         tagged=[each.root.id for each in traces],
         datasets=sorted(str(dataset) for dataset in found.datasets.values()),
-        reached=told(spread.reached),
-        stopped=told(spread.stopped),
+        reached=tagged_columns(spread.reached),
+        stopped=tagged_columns(spread.stopped),
         complete=is_complete(spots),
         blind_spots=limit_blind_spots(spots, len(spots)),
     )
@@ -157,7 +164,6 @@ def _distinct(spots: list[BlindSpot]) -> list[BlindSpot]:
     return [known[key] for key in sorted(known)]
 
 
-CERTIFIED = ("certified", "canonical", "golden")  # tags that mark a source of truth
 _WHOLE = 100_000
 
 
@@ -166,7 +172,7 @@ def certified_paths(
 ) -> CertifiedPaths:
     """Return every certified dataset with the gaps in its upstream lineage."""
     nodes: set[int] = set()
-    for tag in CERTIFIED:
+    for tag in CERTIFIED_TAGS:
         nodes |= set(find_tagged(graph, reader, tag).datasets)
     spoken = graph.nodes.identities.display_names(nodes, reader)
     paths = [_path(Entity(spoken[node].id, node), around) for node in nodes]

@@ -24,6 +24,7 @@ from downriver.impact.simulate.sql_simulation import simulate_script
 from downriver.model.answers import BlindSpot
 from downriver.model.changes import change_type
 from downriver.model.completeness import is_complete
+from downriver.model.governance import CERTIFIED_TAGS
 from downriver.model.verdicts import Effect, EffectSeverity, Impact, Outcome
 
 if TYPE_CHECKING:
@@ -404,7 +405,7 @@ class Propagation:
             writes=card.writes,
             owners=card.owners,
             tags=card.tags,
-            certified="certified" in card.tags,
+            certified=not {*CERTIFIED_TAGS}.isdisjoint(card.tags),
             last_run=card.last_run,
             because_of=[self._world.summary(self._world.process(k)).consumer for k in failed],
         )

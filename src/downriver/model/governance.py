@@ -11,6 +11,9 @@ import msgspec
 from downriver.model.answers import BlindSpot, MappingStruct
 from downriver.model.flows import ColumnDerivation, LastRun
 
+CERTIFIED_TAGS = ("certified", "canonical", "golden")  # each marks a source of truth
+PII_TAG = "pii"
+
 
 class Severity(str, Enum):
     """The severity of a finding, in increasing order."""

@@ -10,6 +10,7 @@ from tests.unit.impact.estate import Estate
 from downriver.errors import InvalidRequestError
 from downriver.impact import decide, parse_changes, parse_policy
 from downriver.model.changes import ColumnDrop, ColumnRename, Deprecation, LogicChange
+from downriver.model.governance import CERTIFIED_TAGS
 from downriver.model.verdicts import Decision, Risk
 
 
@@ -52,8 +53,9 @@ def test_other_values_ask_for_caution(shop: Estate) -> None:
     assert decide(shop.lineage.impact([change])).decision is Decision.CAUTION
 
 
-def test_a_certified_consumer_is_not_changed_without_a_look(shop: Estate) -> None:
-    shop.table("mart.names", tags={"certified": "true"})
+@pytest.mark.parametrize("tag", CERTIFIED_TAGS)
+def test_a_change_to_a_certified_consumer_is_blocked(tag: str, shop: Estate) -> None:
+    shop.table("mart.names", tags={tag: "true"})
     change = LogicChange(dataset="raw.orders", columns=["legacy"])
     verdict = decide(shop.lineage.impact([change]))
     assert (verdict.decision, verdict.decided_by) == (Decision.BLOCKED, "certified_consumers")

@@ -1,6 +1,7 @@
 """Gold: certified datasets with uncertified or failing inputs, and the reach of personal data.
 
-The current tags facet of a dataset or column decides: `certified` and `pii`, as in the gate.
+The current tags facet of a dataset or column decides: `pii`, and the tags that mark
+certified datasets, as in the gate.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from downriver.lake.reach.flow_graph import (
 from downriver.lake.reach.flow_graph import node_ids as numbered
 from downriver.lake.silver.facts import DATASET
 from downriver.lake.silver.transforms import TAGS_TYPE, current_facets
+from downriver.model.governance import CERTIFIED_TAGS, PII_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from downriver.lake.reach.closure import Ints
     from downriver.lake.reach.counts import ReachTables
 
-CERTIFIED, PII = "certified", "pii"
 _NAME = ["namespace", "name"]
 _CERTIFIED, _FAILING, _PII = 1, 2, 4  # marks of a dataset, as bits
 _MARKS = schemas.LakeTable("marks", (*NODE_IDS.columns, ("marks", "BIGINT")))
@@ -96,11 +97,11 @@ def current_tags(facets: DataFrame, bodies: DataFrame) -> DataFrame:
 
 def marked_nodes(nodes: DataFrame, tags: DataFrame, quality: DataFrame) -> DataFrame:
     """Return the ids of nodes with marks, from tags and checks."""
-    certified = tags.where((f.col("tag") == CERTIFIED) & f.col("column").isNull())
+    certified = tags.where((f.col("tag").isin(*CERTIFIED_TAGS)) & f.col("column").isNull())
     marks = [
         (certified, _CERTIFIED),
         (failing_datasets(quality), _FAILING),
-        (tags.where(f.col("tag") == PII), _PII),
+        (tags.where(f.col("tag") == PII_TAG), _PII),
     ]
     given = [of.select(*_NAME, f.lit(mark).alias("mark")).distinct() for of, mark in marks]
     summed = given[0].union(given[1]).union(given[2]).groupBy(*_NAME).agg(f.sum("mark").alias("m"))
@@ -127,7 +128,7 @@ def failing_datasets(quality: DataFrame) -> DataFrame:
 
 def pii_columns(columns: DataFrame, tags: DataFrame) -> DataFrame:
     """Return the columns that have the tag `pii`, or whose dataset has it."""
-    personal = tags.where(f.col("tag") == PII).select(*_NAME, "column").distinct().alias("t")
+    personal = tags.where(f.col("tag") == PII_TAG).select(*_NAME, "column").distinct().alias("t")
     of = columns.where(f.col("kind") == DATASET).alias("c")
     same = [f.col(f"c.{part}") == f.col(f"t.{part}") for part in _NAME]
     is_it = f.col("t.column").isNull() | (f.lower("c.field") == f.col("t.column"))
