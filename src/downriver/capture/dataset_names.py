@@ -14,30 +14,11 @@ from downriver.model.assets import (
     split_prefix,
 )
 from downriver.model.ids import DatasetId, JobId, NodeId
+from downriver.openlineage.naming import SCHEMES, STORAGE, dataset_at
 
-_WITH_HOST = frozenset({"s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "hdfs"})
-_SAME_SCHEME = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
-_STORAGE = frozenset({"s3", "s3a", "gs", "hdfs", "abfs", "abfss", "file", "wasbs", "dbfs"})
 _JDBC = re.compile(r"jdbc:(?P<kind>\w+):(?://)?(?P<rest>.+)", re.DOTALL)
 _JDBC_SCHEMES = {"postgresql": "postgres", "sqlserver": "mssql"}
 _DEFAULT_PORTS = {"postgres": "5432", "mysql": "3306", "mssql": "1433", "redshift": "5439"}
-
-
-def dataset_at(path: str) -> DatasetId:
-    """Return the dataset of a path or URL, without glob patterns and partitions."""
-    scheme, separator, rest = path.partition("://")
-    if separator and scheme.lower() in _WITH_HOST:
-        host, _, name = rest.partition("/")
-        kind = _SAME_SCHEME.get(scheme.lower(), scheme.lower())
-        return DatasetId(f"{kind}://{host}", _without_patterns(name) or "/")
-    if separator and scheme.lower() == "file":
-        return DatasetId("file", _without_patterns(rest))
-    if path.startswith("dbfs:"):
-        return DatasetId("dbfs", _without_patterns(path.removeprefix("dbfs:")))
-    if separator:
-        host, _, name = rest.partition("/")
-        return DatasetId(f"{scheme.lower()}://{host}", name or "/")
-    return DatasetId("file", _without_patterns(path))
 
 
 def dataset_from(source_ref: str) -> DatasetId | None:
@@ -45,21 +26,10 @@ def dataset_from(source_ref: str) -> DatasetId | None:
     scheme, separator, rest = source_ref.partition("://")
     if not separator:
         return None
-    if scheme.lower() in _STORAGE:
+    if SCHEMES.get(scheme.lower(), scheme.lower()) in STORAGE:
         return dataset_at(source_ref)
     host, _, path = rest.strip("/").partition("/")
     return DatasetId(f"{scheme.lower()}://{host}", path.replace("/", ".")) if path else None
-
-
-def _without_patterns(path: str) -> str:
-    """Return `raw/orders` for `raw/orders/*.parquet` and for `raw/orders/day=2026-01-01`."""
-    parts = path.rstrip("/").split("/")
-    kept = parts
-    for at, part in enumerate(parts):
-        if at and (re.search(r"[*?\[{]", part) or re.match(r"\w+=", part)):
-            kept = parts[:at]
-            break
-    return "/".join(kept)
 
 
 def dataset_over_jdbc(url: str, table: str) -> DatasetId | None:

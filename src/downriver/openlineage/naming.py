@@ -40,6 +40,7 @@ DEFAULT_PORTS = {
     "redshift": 5439,
     "hdfs": 8020,
 }
+_BUCKET_SCHEMES = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs"}
 BUCKETS = frozenset({"s3", "gs", "abfs"})  # the host is a bucket, so a path has no leading slash
 STORAGE = BUCKETS | {"hdfs", "file", "dbfs", "adl", "oss", "cos", "obs", "r2", "minio"}
 # Systems in which `Orders` and `orders` are one table, whatever the quotes.
@@ -154,11 +155,13 @@ def normal_path(path: str, *, rooted: bool = True) -> str:
         decoded = path
     if not rooted:
         decoded = decoded.lstrip("/")
-    parts = posixpath.normpath(decoded).split("/") if decoded else ["/"]
-    for at, part in enumerate(parts):
-        if at and (_GLOB.search(part) or _PARTITION.fullmatch(part) or _PART_FILE.fullmatch(part)):
-            parts = parts[:at]
-            break
+    parts = posixpath.normpath(decoded).split("/") if decoded else [""]
+    globs = (at for at, part in enumerate(parts) if at and _GLOB.search(part))
+    parts = parts[: next(globs, None)]
+    if len(parts) > 1 and _PART_FILE.fullmatch(parts[-1]):
+        parts.pop()
+    while len(parts) > 1 and _PARTITION.fullmatch(parts[-1]):
+        parts.pop()
     whole = "/".join(parts)
     if whole.startswith("//"):
         whole = whole[1:]
@@ -167,6 +170,28 @@ def normal_path(path: str, *, rooted: bool = True) -> str:
 
 def _is_safely_decoded(path: str) -> bool:
     return "%" not in path and path.isprintable()
+
+
+def dataset_at(uri: str) -> DatasetId:
+    """Return the dataset at a path or URL. Partitions, globs and part files belong to it."""
+    scheme, colon, rest = uri.partition(":")
+    if not colon or "/" in scheme or not (rest.startswith("//") or scheme.lower() in STORAGE):
+        return DatasetId("file", normal_path(uri))
+    host, path = "", rest
+    if rest.startswith("//"):
+        host, slash, path = rest[2:].partition("/")
+        path = slash + path
+    scheme = scheme.lower()
+    if scheme == "file":
+        return DatasetId("file", normal_path(path))
+    if scheme in _BUCKET_SCHEMES:
+        home = f"{_BUCKET_SCHEMES[scheme]}://{host}"
+        return DatasetId(home, normal_path(path, rooted=False))
+    home = f"{scheme}://{host}" if host else scheme
+    known = SCHEMES.get(scheme, scheme)
+    if known not in STORAGE:
+        return DatasetId(home, path.lstrip("/") or "/")
+    return DatasetId(home, normal_path(path, rooted=known not in BUCKETS))
 
 
 def is_file(name: str) -> bool:

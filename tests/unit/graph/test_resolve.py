@@ -16,6 +16,7 @@ from tests.unit.graph.events import (
 )
 
 from downriver.errors import AmbiguousNameError, EntityNotFoundError
+from downriver.model.flows import Flow
 
 HOST = "postgres://host:5432"
 
@@ -212,3 +213,26 @@ def test_in_an_empty_store_everything_is_unknown(lineage):
     with pytest.raises(EntityNotFoundError) as unknown:
         lineage.trace("orders")
     assert unknown.value.near == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s3://lake/gold/daily_revenue",
+        "s3://lake/gold/daily_revenue/",
+        "s3a://lake/gold/./daily_revenue",
+        "s3n://lake//gold/daily_revenue/day=2026-01-01",
+        "s3://lake/gold/daily_revenue/*.parquet",
+    ],
+)
+def test_a_url_is_found_in_every_spelling(lineage, text):
+    lineage.ingest([dataset_event("gold/daily_revenue", "s3://lake", schema=schema("amount"))])
+    assert lineage.trace(text).root.id == "dataset:s3://lake:gold/daily_revenue"
+    column = lineage.trace(f"{text.partition('/day=')[0].removesuffix('/*.parquet')}.amount")
+    assert column.root.id == "column:s3://lake:gold/daily_revenue:amount"
+
+
+@pytest.mark.parametrize("path", ["s3://lake/raw/orders/", "file:///data/orders/", "s3a://b/x//y/"])
+def test_a_path_with_a_slash_at_the_end_is_registered_and_found(lineage, path):
+    lineage.flows.register([Flow(source_id=path, target_id="table:report")])
+    assert [node.name for node in lineage.trace(path).nodes][-1] == "report"

@@ -53,6 +53,7 @@ DIFFERENT = [
     (("s3://lake", "raw/a.csv"), ("s3://lake", "raw/b.csv")),
     (("s3://lake", "raw"), ("s3://lake", "raw/orders")),
     (("pg", "orders"), ("pg", "reorders")),
+    (("file", "/data/a=b/orders"), ("file", "/data/a=b/items")),
     (("prod", "orders"), ("staging", "orders")),
     (("hive://ms", "orders"), ("s3://lake", "wh/orders")),
 ]

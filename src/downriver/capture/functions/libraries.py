@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from downriver.capture.dataset_names import dataset_at
 from downriver.capture.functions.runs import describe_frame, is_frame
 from downriver.model.ids import DatasetId
+from downriver.openlineage.naming import dataset_at
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -17,7 +17,7 @@ from downriver.capture.frame_origins import (
     render_frame_write,
 )
 from downriver.capture.mlflow import find_logged_runs
-from downriver.capture.spark.io.paths import name_path, short_name
+from downriver.capture.spark.io.paths import short_name
 from downriver.capture.spark.java import column_ids
 from downriver.capture.spark.plan.lineage import read_relation
 from downriver.capture.trained_models import (
@@ -27,6 +27,7 @@ from downriver.capture.trained_models import (
     read_training,
     render_training,
 )
+from downriver.openlineage.naming import dataset_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -194,4 +195,4 @@ class ModelRegistration:
 
 
 def _name_file(path: str) -> DatasetId:
-    return name_path(path if "://" in path else str(Path(path).absolute()))
+    return dataset_at(path if "://" in path else str(Path(path).absolute()))

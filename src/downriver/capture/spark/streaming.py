@@ -18,10 +18,11 @@ from downriver.capture.spark.actions import (
 )
 from downriver.capture.spark.context import RunContext
 from downriver.capture.spark.events import render_state
-from downriver.capture.spark.io.paths import name_path, short_name
+from downriver.capture.spark.io.paths import short_name
 from downriver.capture.spark.java import Java, column_ids, elements, simple_name
 from downriver.capture.spark.plan.lineage import PlanLineage, read_lineage, read_relation
 from downriver.model.ids import DatasetId, JobId, RunId
+from downriver.openlineage.naming import dataset_at
 
 if TYPE_CHECKING:
     from downriver.capture.spark.action_reader import ActionReader
@@ -172,7 +173,7 @@ def _leaf(leaf: Java) -> PlanLeaf:
     inside = _IN_BRACKETS.match(text)
     first = columns[0] if columns else -1
     if text.startswith("FileStreamSource[") and inside:
-        return PlanLeaf(first, [DatasetLocation(name_path(inside[1]))])
+        return PlanLeaf(first, [DatasetLocation(dataset_at(inside[1]))])
     return PlanLeaf(first, [], unknown=f"the stream {text.strip()[:200]}")
 
 
@@ -180,7 +181,7 @@ def _sink(sink: Java) -> Sink | None:
     kind = simple_name(sink)
     if kind == "FileStreamSink":
         inside = _IN_BRACKETS.match(str(sink.toString()))
-        return Sink(DatasetLocation(name_path(inside[1]))) if inside else None
+        return Sink(DatasetLocation(dataset_at(inside[1]))) if inside else None
     if kind in {
         "ForeachBatchSink",
         "ForeachWriterTable",

@@ -19,6 +19,7 @@ from downriver.model.assets import (
     PREFIXES_AS_NAMESPACE,
 )
 from downriver.model.ids import EVERY_FIELD, ColumnId, DatasetId, JobId, NodeId, short_name
+from downriver.openlineage.naming import dataset_at, normal_form
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -140,6 +141,33 @@ def _columns_of_whole_names(search: _Search) -> Iterator[Entity]:
     yield from _columns(search, lambda name, wanted: name == wanted)
 
 
+def _urls(search: _Search) -> Iterator[Entity]:
+    """A path or URL of a dataset in any spelling: `s3a://bucket/raw/orders/`."""
+    if _is_location(search.text):
+        yield from _located(search, search.text)
+
+
+def _columns_of_urls(search: _Search) -> Iterator[Entity]:
+    """A path or URL of a dataset, a dot and a column: `s3://bucket/raw/orders.amount`."""
+    if not (search.columns and _is_location(search.text)):
+        return
+    for location, field in _splits(search.text, "."):
+        for entity in _located(search, location):
+            if isinstance(entity.id, DatasetId):
+                yield from _column(entity.node, entity.id, field, search)
+
+
+def _is_location(text: str) -> bool:
+    return "://" in text or text.startswith("/")
+
+
+def _located(search: _Search, location: str) -> Iterator[Entity]:
+    wanted = normal_form(dataset_at(location))
+    for number, node in search.reader.nodes.named(wanted.name).items():
+        if isinstance(node, DatasetId) and normal_form(node) == wanted:
+            yield Entity(node, number)
+
+
 def _name_endings(search: _Search) -> Iterator[Entity]:
     """The last parts of a node's name, ignoring case."""
     yield from _named(search, lambda node: _ends(node.name, search.text))
@@ -155,6 +183,8 @@ _RULES: tuple[Callable[[_Search], Iterator[Entity]], ...] = (
     _whole_names,
     _columns_of_whole_names,
     _with_namespaces,
+    _urls,
+    _columns_of_urls,
     _name_endings,
     _columns_of_name_endings,
 )

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from downriver.capture.dataset_names import dataset_at
 from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.scan.python.airflow_operators import (
     has_data,
@@ -27,6 +26,7 @@ from downriver.capture.scan.python.interpreter.values import (
 )
 from downriver.capture.scan.python.sql_text import looks_like_statement, run_sql
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage.naming import dataset_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

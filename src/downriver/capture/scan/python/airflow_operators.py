@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.capture.dataset_names import dataset_at
 from downriver.capture.scan.located_text import LocatedText
 from downriver.model.ids import DatasetId
+from downriver.openlineage.naming import dataset_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.capture.dataset_names import dataset_at
 from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.scan.python.frames.frame import Frame, edges_to, read_frame, used
 from downriver.capture.scan.python.interpreter.values import ImportedName, Object, Value
 from downriver.capture.scan.python.sql_text import run_sql
 from downriver.columns import DependencyKind
 from downriver.model.ids import DatasetId, JobId
+from downriver.openlineage.naming import dataset_at
 
 if TYPE_CHECKING:
     from downriver.capture.scan.python.interpreter.interpreter import Interpreter

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from downriver.capture.dataset_names import dataset_at
 from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.scan.python import storage
 from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame
@@ -21,6 +20,7 @@ from downriver.capture.scan.python.interpreter.values import (
 )
 from downriver.capture.scan.python.sql_text import looks_like_sql, looks_like_statement, run_sql
 from downriver.model.ids import DatasetId
+from downriver.openlineage.naming import dataset_at
 
 if TYPE_CHECKING:
     from downriver.capture.scan.python.interpreter.interpreter import Interpreter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from downriver.capture.dataset_names import dataset_at, dataset_over_jdbc
+from downriver.capture.dataset_names import dataset_over_jdbc
 from downriver.capture.scan.located_text import LocatedText
 from downriver.capture.scan.python.frames.columns import condition_deps
 from downriver.capture.scan.python.frames.frame import UNKNOWN_FRAME, Frame, read_frame
@@ -20,6 +20,7 @@ from downriver.capture.scan.python.interpreter.values import (
 from downriver.capture.scan.python.sql_text import looks_like_sql, run_sql
 from downriver.columns import DependencyKind
 from downriver.model.ids import DatasetId
+from downriver.openlineage.naming import dataset_at
 
 if TYPE_CHECKING:
     import ast

@@ -5,17 +5,15 @@ from __future__ import annotations
 import posixpath
 import re
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from downriver.model.ids import DatasetId
+from downriver.openlineage.naming import dataset_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_PARTITION = re.compile(r"[^/=]+=[^/]*")
-_PART_FILE = re.compile(r"part-\d{5}[-.].*")  # a file that one task of Spark or Hadoop wrote
 _GLOB = re.compile(r"[*?\[{]")
-_BUCKETS = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gs", "gcs": "gs"}
 _DEFAULT_PORTS = {"postgres": 5432, "mysql": 3306, "mssql": 1433, "oracle": 1521, "redshift": 5439}
 _JDBC_SCHEMES = {"postgresql": "postgres", "sqlserver": "mssql", "mariadb": "mysql"}
 _DEFAULT_SCHEMAS = {"postgres": "public", "redshift": "public", "mssql": "dbo"}
@@ -41,23 +39,11 @@ class JdbcName(NamedTuple):
         return DatasetId(self.namespace, ".".join(parts))
 
 
-def name_path(uri: str) -> DatasetId:
-    """Return the dataset at a path. Partition directories and part files belong to it."""
-    parts = urlsplit(uri, allow_fragments=False)
-    scheme = parts.scheme.lower()
-    path = _trimmed(parts.path if parts.scheme else uri)
-    if scheme in _BUCKETS:
-        return DatasetId(f"{_BUCKETS[scheme]}://{parts.netloc}", path.lstrip("/") or "/")
-    if scheme in {"", "file"}:
-        return DatasetId("file", path)
-    return DatasetId(f"{scheme}://{parts.netloc}" if parts.netloc else scheme, path)
-
-
 def name_paths(uris: Sequence[str], asked_for: str = "") -> list[DatasetId]:
     """Return the datasets of files. A glob, or many files of one folder, is one dataset."""
     if asked_for and _GLOB.search(asked_for):
-        return [name_path(_before_glob(asked_for))]
-    found = list(dict.fromkeys(name_path(uri) for uri in uris or [asked_for]))
+        return [dataset_at(asked_for)]
+    found = list(dict.fromkeys(dataset_at(uri) for uri in uris or [asked_for]))
     if len(found) <= 1:
         return found
     folders = {DatasetId(each.namespace, posixpath.dirname(each.name)) for each in found}
@@ -90,27 +76,6 @@ def short_name(dataset: DatasetId, segments: int = 1) -> str:
     """Return the last parts of a dataset's name, as a short name for people."""
     parts = [part for part in re.split(r"[/:]", dataset.name) if part]
     return ".".join(parts[-segments:]) or dataset.namespace
-
-
-def _trimmed(path: str) -> str:
-    path = posixpath.normpath(path) if path else "/"
-    parent, last = posixpath.split(path)
-    if _PART_FILE.fullmatch(last):
-        path = parent
-    while True:
-        parent, last = posixpath.split(path)
-        if not _PARTITION.fullmatch(last):
-            return path
-        path = parent
-
-
-def _before_glob(uri: str) -> str:
-    kept: list[str] = []
-    for segment in uri.split("/"):
-        if _GLOB.search(segment):
-            break
-        kept.append(segment)
-    return "/".join(kept) or "/"
 
 
 def _is_file(dataset: DatasetId) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.capture.spark.actions import DatasetLocation, Sink
-from downriver.capture.spark.io.paths import name_jdbc, name_path
+from downriver.capture.spark.io.paths import name_jdbc
 from downriver.capture.spark.java import (
     Java,
     decode_uri,
@@ -14,6 +14,7 @@ from downriver.capture.spark.java import (
     option_value,
     simple_name,
 )
+from downriver.openlineage.naming import dataset_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +51,7 @@ def find_write(plan: Java, kind: str, locator: DatasetLocator) -> WriteCommand |
 
 def _files(command: Java, locator: DatasetLocator) -> WriteCommand:
     table = option_value(command.catalogTable())
-    path = name_path(str(command.outputPath().toString()))
+    path = dataset_at(str(command.outputPath().toString()))
     form = simple_name(command.fileFormat()).removesuffix("FileFormat").lower()
     place = DatasetLocation(path, None, form) if table is None else locator.table(table)
     lifecycle = "OVERWRITE" if str(command.mode()) == "Overwrite" else ""
@@ -61,7 +62,7 @@ def _files(command: Java, locator: DatasetLocator) -> WriteCommand:
 
 def _directory(command: Java, locator: DatasetLocator) -> WriteCommand:
     location = option_value(command.storage().locationUri())
-    place = DatasetLocation(name_path(decode_uri(location) if location is not None else ""))
+    place = DatasetLocation(dataset_at(decode_uri(location) if location is not None else ""))
     return WriteCommand(Sink(place, None, "OVERWRITE", wraps=True), command.query())
 
 
@@ -102,7 +103,7 @@ def _save(command: Java, locator: DatasetLocator) -> WriteCommand | None:
     if path is not None:
         source = simple_name(command.dataSource())
         place = DatasetLocation(
-            name_path(str(path)), None, source.removesuffix("DataSource").lower()
+            dataset_at(str(path)), None, source.removesuffix("DataSource").lower()
         )
         return WriteCommand(Sink(place, None, lifecycle), command.query())
     return None

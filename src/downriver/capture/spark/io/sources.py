@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from downriver.capture.spark.actions import DatasetLocation, PlanLeaf
-from downriver.capture.spark.io.paths import name_jdbc, name_path, name_paths
+from downriver.capture.spark.io.paths import name_jdbc, name_paths
 from downriver.capture.spark.java import (
     Java,
     class_name,
@@ -17,6 +17,7 @@ from downriver.capture.spark.java import (
     simple_name,
 )
 from downriver.model.ids import DatasetId
+from downriver.openlineage.naming import dataset_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,7 +66,7 @@ class DatasetLocator:
         if location is None:  # a table that is not created yet
             location = self._catalog.defaultTablePath(identifier)
         provider = str(option_value(table.provider()) or "")
-        place = name_path(decode_uri(location))
+        place = dataset_at(decode_uri(location))
         return DatasetLocation(place, self.table_name(identifier), provider, "spark_catalog")
 
     def table_name(self, identifier: Java) -> DatasetId:
@@ -108,7 +109,7 @@ class DatasetLocator:
                 else DatasetLocation(DatasetId(self._tables, name), None, provider)
             )
         symlink = None if catalog is None else DatasetId(self._tables, _unquoted(name))
-        place = name_path(str(location))
+        place = dataset_at(str(location))
         return DatasetLocation(
             place, symlink, provider, "" if catalog is None else str(catalog.name())
         )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from downriver.capture.spark.io.paths import name_jdbc, name_path, name_paths, short_name
+from downriver.capture.spark.io.paths import name_jdbc, name_paths, short_name
 from downriver.model.ids import DatasetId
+from downriver.openlineage.naming import dataset_at
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,7 @@ from downriver.model.ids import DatasetId
         ("s3n://lake", "s3://lake", "/"),
         ("gs://lake/orders", "gs://lake", "orders"),
         ("hdfs://nn:8020/orders", "hdfs://nn:8020", "/orders"),
-        ("abfss://box@acct.dfs.core.windows.net/o", "abfss://box@acct.dfs.core.windows.net", "/o"),
+        ("abfss://box@acct.dfs.core.windows.net/o", "abfss://box@acct.dfs.core.windows.net", "o"),
         ("dbfs:/orders", "dbfs", "/orders"),
         ("/data/orders/day=2026-01-01/hour=3", "file", "/data/orders"),
         ("/data/a=b/orders", "file", "/data/a=b/orders"),
@@ -29,7 +30,7 @@ from downriver.model.ids import DatasetId
     ],
 )
 def test_a_path_is_a_dataset_without_its_partitions(uri: str, namespace: str, name: str) -> None:
-    assert name_path(uri) == DatasetId(namespace, name)
+    assert dataset_at(uri) == DatasetId(namespace, name)
 
 
 def test_a_glob_is_the_folder_above_it() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from downriver.capture.dataset_names import dataset_at
 from downriver.capture.scan.located_text import RUNTIME_VALUE, LocatedText
 from downriver.capture.scan.python import glue
 from downriver.capture.scan.python.frames.columns import column_of, combined, list_columns, resolved
@@ -31,6 +30,7 @@ from downriver.capture.scan.python.interpreter.values import (
     read_args,
 )
 from downriver.columns import DependencyKind
+from downriver.openlineage.naming import dataset_at
 
 if TYPE_CHECKING:
     import ast
