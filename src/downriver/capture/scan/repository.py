@@ -13,6 +13,8 @@ from pathlib import Path, PurePosixPath
 from tokenize import detect_encoding
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import yaml
+
 from downriver.errors import InvalidRequestError
 from downriver.model.unread import Unread, UnreadReason
 
@@ -55,11 +57,15 @@ class Repository:
         if self.root.is_file():
             yield self.root.name
             return
+        output: set[Path] = set()
         for folder, folders, names in os.walk(self.root):
             here = Path(folder).relative_to(self.root)
-            is_dbt = "dbt_project.yml" in names
+            if "dbt_project.yml" in names:
+                output |= _dbt_output(self.root / here / "dbt_project.yml", here)
             folders[:] = sorted(
-                name for name in folders if not self._is_skipped(here / name, is_dbt=is_dbt)
+                name
+                for name in folders
+                if here / name not in output and not self._is_skipped(here / name)
             )
             for name in sorted(names):
                 path = here / name
@@ -150,9 +156,9 @@ class Repository:
                 return PurePosixPath(place).as_posix()
         return None
 
-    def _is_skipped(self, folder: Path, *, is_dbt: bool) -> bool:
+    def _is_skipped(self, folder: Path) -> bool:
         name = folder.name
-        if name in _SKIPPED or (is_dbt and name in ("target", "logs")):
+        if name in _SKIPPED:
             return True
         if name in _OUTPUT and folder.as_posix() not in self._tracked:
             return True
@@ -185,6 +191,23 @@ class Repository:
             if _matches(pattern.lstrip("!"), path):
                 excluded = not pattern.startswith("!")
         return excluded
+
+
+def _dbt_output(settings: Path, project: Path) -> set[Path]:
+    """Return the folders that dbt writes: compiled code, logs, installed packages."""
+    try:
+        content = yaml.safe_load(settings.read_text("utf-8", errors="replace"))
+    except (OSError, yaml.YAMLError):
+        content = None
+    given = content if isinstance(content, dict) else {}
+    cleaned = given.get("clean-targets")
+    folders = [
+        given.get("target-path") or "target",
+        given.get("log-path") or "logs",
+        given.get("packages-install-path"),
+        *(cleaned if isinstance(cleaned, list) else ()),
+    ]
+    return {Path(os.path.normpath(project / f)) for f in folders if isinstance(f, str) and f != "."}
 
 
 def _encoding(path: str, content: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
@@ -32,6 +33,13 @@ from downriver.capture.scan.python.module import (
 )
 from downriver.capture.scan.repository import REPLACEMENT, SQL_SUFFIXES, Repository, find_module
 from downriver.capture.scan.sql_files import SqlFiles, sort_models
+from downriver.capture.scan.sqlmesh import (
+    SqlMeshFiles,
+    find_default_dialect,
+    find_models,
+    is_sqlmesh,
+    is_sqlmesh_python,
+)
 from downriver.model.ids import DatasetId, JobId
 from downriver.model.unread import Unread, UnreadReason
 
@@ -40,6 +48,9 @@ if TYPE_CHECKING:
 
     from downriver.capture.code import SourceRevision
     from downriver.openlineage.wire import Event
+
+
+_IS_MODEL = re.compile(r"^def\s+model\s*\(\s*dbt\b", re.MULTILINE)
 
 
 class ScanResult(msgspec.Struct, kw_only=True):
@@ -122,6 +133,9 @@ class _Scan:
             self._projects = find_projects(repository, files, names.dialect)
         self._relations = _relations_by_name(self._projects)
         self._sql = SqlFiles(names.namespace, self._dataset_for, names.columns_of, names.dialect)
+        meshed = find_models(repository, files) if repository is not None else {}
+        self._relations.update({name.casefold(): name for name in meshed})
+        self._sqlmesh = SqlMeshFiles(names.namespace, self._dataset_for, meshed)
         self._feast = self._feast_project(files)
         self._files = frozenset(files)
         self._imported: set[str] = set()
@@ -231,6 +245,10 @@ class _Scan:
         try:
             if suffix in SQL_SUFFIXES:
                 self._read_sql(path, text, result)
+            elif suffix == ".py" and self._dbt_kind(path)[1] == "model":
+                self._read_python_model(path, text, result)
+            elif suffix == ".py" and is_sqlmesh_python(text):
+                result.jobs.append(self._sqlmesh.read_python(path, text))
             elif suffix == ".py":
                 result.jobs += read_module(path, convert_databricks(text), self._context(path))
             elif suffix == ".ipynb":
@@ -286,6 +304,8 @@ class _Scan:
         if project is not None and kind is not None:
             job = self._sql.read_dbt(path, text, project, kind, self._lookups[project.root])
             job.id = self._names.job_at(path, job.id.name) or job.id
+        elif is_sqlmesh(text):
+            job = self._sqlmesh.read_sql(path, text, self._sqlmesh_dialect(path))
         elif self._as_models or ("{{" in text and ("ref(" in text or "source(" in text)):
             job = self._sql.read_dbt(path, text, _NO_PROJECT, "model", self._dataset_for)
         else:
@@ -293,6 +313,21 @@ class _Scan:
         if job.inputs or job.outputs or job.spots:
             result.jobs.append(job)
             result.notes += self._inferred_notes(job)
+
+    def _sqlmesh_dialect(self, path: str) -> str:
+        if self._names.dialect is not None or self._repository is None:
+            return self._names.dialect or ""
+        return find_default_dialect(self._repository, list(self._files), path)
+
+    def _read_python_model(self, path: str, text: str, result: ScanResult) -> None:
+        project = project_of(path, self._projects)
+        if project is not None and _IS_MODEL.search(text):
+            lookup = self._lookups[project.root]
+            job = self._sql.read_python_model(path, text, project, lookup)
+            job.id = self._names.job_at(path, job.id.name) or job.id
+            result.jobs.append(job)
+        else:
+            result.jobs += read_module(path, convert_databricks(text), self._context(path))
 
     def _inferred_notes(self, job: CodeJob) -> list[DatasetNote]:
         """Return the inferred columns of models whose columns the catalog does not know."""

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from downriver.capture.code import CodeJob, TableNames, add_sql, find_references, set_query
+from downriver.capture.code import (
+    CodeBlindSpot,
+    CodeJob,
+    TableNames,
+    add_sql,
+    find_references,
+    set_query,
+)
 from downriver.capture.code.dbt_resources import list_refs, sort_parents_first
+from downriver.capture.scan.dbt.model_config import add_config, add_hooks
 from downriver.capture.sql import parse_sql_lineage, read_rendered, render_sql
 from downriver.model.ids import DatasetId, JobId
 
@@ -15,6 +24,10 @@ if TYPE_CHECKING:
     from downriver.capture.scan.dbt import DbtProject
     from downriver.capture.scan.dbt.project import DbtModelFile
 
+_DBT_CALL = re.compile(
+    r"\bdbt\.(ref|source)\(\s*['\"]([^'\"]+)['\"]\s*(?:,\s*['\"]([^'\"]+)['\"])?"
+)
+_DBT_ANY_CALL = re.compile(r"\bdbt\.(?:ref|source)\(")
 _OWN_DATA = frozenset({"model", "snapshot"})
 
 
@@ -78,7 +91,8 @@ class SqlFiles:
             return self.inferred_columns.get(dataset) or self._columns_of(dataset)
 
         this = project.sql_names.get(model.name, model.table)
-        rendered = render_sql(text, project.template(this, schema))
+        template = project.template(this, schema)
+        rendered = render_sql(text, template)
         undeclared.update(t.casefold() for t in rendered.tables if t not in project.relation_names)
         lineage = read_rendered(rendered, dialect=self._dialect or project.dialect, schema=schema)
         is_stored = kind in _OWN_DATA and not lineage.outputs
@@ -97,6 +111,28 @@ class SqlFiles:
         ):
             if reference.dataset != target:
                 job.add_reference(reference)
+        if target is not None:
+            add_config(job, rendered.config, text, target)
+        add_hooks(job, rendered.config, text, project, template, dataset_for)
+        return job
+
+    def read_python_model(
+        self, path: str, text: str, project: DbtProject, dataset_for: Callable[[str], DatasetId]
+    ) -> CodeJob:
+        """Return the job of a model in Python: its tables are known, its columns are not."""
+        model = project.model_at(path, text)
+        job = self._job(path, model.job, "DBT", "MODEL")
+        for call in _DBT_CALL.finditer(text):
+            function, first, second = call.groups()
+            name = f"{first}.{second}" if function == "source" and second else second or first
+            job.add_input(dataset_for(project.names.get(name, name)))
+        job.add_output(dataset_for(model.table))
+        message = "the columns of a model in Python are not read"
+        job.add_blind_spot(CodeBlindSpot("not_read", message, 1))
+        for line, code in enumerate(text.splitlines(), 1):
+            if _DBT_ANY_CALL.search(code) and not _DBT_CALL.search(code):
+                message = "a dbt.ref or dbt.source whose name is not written in the call"
+                job.add_blind_spot(CodeBlindSpot("dynamic_name", message, line))
         return job
 
     def _job(self, path: str, name: str, integration: str, kind: str) -> CodeJob:

@@ -69,6 +69,7 @@ class DbtProject(msgspec.Struct, kw_only=True):
     models: dict[str, DbtModelFile] = {}  # by path
     relations: Any = None
     properties: dict[str, dict[str, Any]] = {}  # of models and snapshots, by name
+    measures: dict[str, str] = {}  # the semantic model of each measure
 
     def kind_of(self, path: str) -> str | None:
         """Return the kind of a file: model, snapshot, test, analysis, macro or seed, else None."""
@@ -220,6 +221,12 @@ def _read_files(
             stem = PurePosixPath(path).stem
             project.models[path] = DbtModelFile(path=path, name=stem, table=stem)
     _read_aliases(project, properties)
+    project.measures = {
+        text(measure.get("name")): text(model.get("name"))
+        for content in properties
+        for model in entries(content.get("semantic_models"))
+        for measure in entries(model.get("measures"))
+    }
     return properties
 
 

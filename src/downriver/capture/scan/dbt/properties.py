@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from downriver.capture.code import CodeJob, ColumnReference, DatasetNote, DocumentedColumn
+from downriver.capture.code import (
+    CodeBlindSpot,
+    CodeJob,
+    ColumnReference,
+    DatasetNote,
+    DocumentedColumn,
+    add_sql,
+)
 from downriver.capture.code.dbt_resources import (
     entries,
     find_resource,
@@ -16,7 +23,10 @@ from downriver.capture.code.dbt_resources import (
     text,
     texts,
 )
+from downriver.capture.scan.dbt.model_config import COLUMN_OPTIONS, list_columns
+from downriver.capture.scan.dbt.semantics import read_semantics
 from downriver.capture.scan.located_text import LocatedText
+from downriver.capture.sql import read_rendered, render_sql
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
@@ -26,6 +36,8 @@ if TYPE_CHECKING:
     from downriver.capture.scan.dbt.project import DbtProject
 
 _KINDS = ("models", "seeds", "snapshots")
+_TEST_OPTIONS = frozenset({"name", "description", "config", "where", "severity", "tags", "meta"})
+_COLUMN_WORDS = ("column", "expression", "condition", "field", "key", "group_by", "filter", "order")
 
 
 class PropertyFile:
@@ -51,7 +63,7 @@ class PropertyFile:
         tests_of: Callable[[DatasetId], JobId | None],
         exposed: Callable[[str], tuple[JobId, DatasetId] | None],
     ) -> Iterator[CodeJob]:
-        """Yield one job for the tests and documentation of the file, and one for each exposure.
+        """Yield one job for the tests and documentation of the file, and one for each consumer.
 
         Tests of a table are put into the job that the catalog has for them, if there is one.
         """
@@ -64,6 +76,11 @@ class PropertyFile:
                 jobs[key] = CodeJob(id=key, integration="DBT", kind=kind, path=self._path)
             self._add_references(jobs[key], dataset, entry)
         yield from (job for job in jobs.values() if job.references)
+        for test in entries(self._content.get("unit_tests")):
+            yield self._unit_test(test)
+        yield from read_semantics(
+            self._path, self._content, self._namespace, self._find_dataset, self._project
+        )
         for exposure in entries(self._content.get("exposures")):
             yield self._exposure(exposure, exposed(text(exposure.get("name"))))
 
@@ -97,43 +114,129 @@ class PropertyFile:
             for table in entries(source.get("tables")):
                 key = f"{source.get('name')}.{table.get('name')}"
                 if key in self._names:
-                    yield self._dataset_for(self._names[key]), table
+                    inherited = {
+                        name: source[name] for name in ("loaded_at_field",) if name in source
+                    }
+                    yield self._dataset_for(self._names[key]), {**inherited, **table}
 
     def _add_references(self, job: CodeJob, dataset: DatasetId, entry: dict[str, Any]) -> None:
         for column in entries(entry.get("columns")):
-            name = column.get("name")
-            if not isinstance(name, LocatedText):
+            named = column.get("name")
+            if not isinstance(named, LocatedText):
                 continue
             tests = [*items(column.get("tests")), *items(column.get("data_tests"))]
-            self._add_reference(job, dataset, name, "test" if tests else "doc")
-            if tests:
-                job.add_input(dataset)
+            self._add_reference(job, dataset, named, "test" if tests else "doc", f"name: {named}")
             for test in tests:
-                self._add_relationship(job, test)
+                self._add_test(job, dataset, test)
+        for test in [*items(entry.get("tests")), *items(entry.get("data_tests"))]:
+            self._add_test(job, dataset, test)
+        config = mapping(entry.get("config"))
+        for option in COLUMN_OPTIONS:
+            for name in list_columns(config.get(option)):
+                if isinstance(name, LocatedText):
+                    self._add_reference(job, dataset, name, "other", f"{option}: {name}")
+        for place in (entry, config):
+            self._add_expression(job, dataset, place.get("loaded_at_field"), "loaded_at_field")
+            freshness = mapping(place.get("freshness"))
+            self._add_expression(job, dataset, freshness.get("filter"), "freshness filter")
+            self._add_query(job, place.get("loaded_at_query"))
 
-    def _add_relationship(self, job: CodeJob, test: Any) -> None:
-        """Add the column of another table that a relationships test names."""
-        for arguments in test.values() if isinstance(test, dict) else ():
-            given = mapping(arguments)
-            inner = mapping(given.get("arguments")) or given
-            field = inner.get("field")
-            other = self._find_dataset(text(inner.get("to")))
-            if isinstance(field, LocatedText) and other is not None:
-                job.add_input(other)
-                self._add_reference(job, other, field, "test")
+    def _add_test(self, job: CodeJob, dataset: DatasetId, test: Any) -> None:
+        """Add what a test of a table or column uses: columns, expressions, other tables."""
+        job.add_input(dataset)
+        if not isinstance(test, dict):
+            return
+        name = next((text(key) for key in test if key not in _TEST_OPTIONS), "")
+        given = mapping(test.get(name)) or test
+        arguments = {**given, **mapping(given.get("arguments"))}
+        other = self._find_dataset(text(arguments.get("to")))
+        for key, value in arguments.items():
+            for part in (value, *items(value)):
+                if not isinstance(part, LocatedText):
+                    continue
+                resource = self._find_dataset(part)
+                if resource is not None:
+                    job.add_input(resource)
+                elif key == "field" and other is not None:
+                    self._add_reference(job, other, part, "test", f"name: {part}")
+                elif _names_columns(key):
+                    self._add_expression(job, dataset, part, name)
+        for place in (test, given):
+            where = mapping(place.get("config")).get("where") or place.get("where")
+            self._add_expression(job, dataset, where, name)
+
+    def _add_expression(self, job: CodeJob, dataset: DatasetId, value: Any, what: str) -> None:
+        """Add the columns that a SQL expression over a table uses, on their own lines."""
+        if not isinstance(value, LocatedText) or not value.strip():
+            return
+        job.add_input(dataset)
+        # This SQL is parsed and never executed.
+        lineage = read_rendered(
+            render_sql(f"select 1 from own_table where {value}", self._project.template("")),  # noqa: S608
+            dialect=self._project.dialect,
+        )
+        if not lineage.column_edges and not lineage.dataset_edges:
+            lineage = read_rendered(
+                render_sql(f"select {value} from own_table", self._project.template("")),  # noqa: S608
+                dialect=self._project.dialect,
+            )
+        sources = [edge.source for edge in [*lineage.column_edges, *lineage.dataset_edges]]
+        for column in dict.fromkeys(source.column for source in sources):
+            if column != "*":
+                line = LocatedText(column, value.line + _line_within(value, column))
+                self._add_reference(job, dataset, line, "test", f"{what}: {value.strip()}")
+        if any(spot.kind in ("unparsed", "template", "unreadable") for spot in lineage.blind_spots):
+            message = f"the expression of {what or 'a property'} cannot be read: {value.strip()}"
+            job.add_blind_spot(CodeBlindSpot("unparsed", message, value.line))
+
+    def _add_query(self, job: CodeJob, value: Any) -> None:
+        if isinstance(value, LocatedText):
+            rendered = render_sql(value, self._project.template(""))
+            lineage = read_rendered(rendered, dialect=self._project.dialect)
+            add_sql(job, lineage, self._dataset_for, first_line=value.line)
 
     def _add_reference(
-        self, job: CodeJob, dataset: DatasetId, name: LocatedText, clause: Clause
+        self, job: CodeJob, dataset: DatasetId, name: LocatedText, clause: Clause, shown: str
     ) -> None:
         job.add_reference(
             ColumnReference(
-                dataset=dataset,
-                field=str(name),
-                line=name.line,
-                clause=clause,
-                text=f"name: {name}",
+                dataset=dataset, field=str(name), line=name.line, clause=clause, text=shown
             )
         )
+
+    def _unit_test(self, test: dict[str, Any]) -> CodeJob:
+        """Return the job of a unit test. It names columns of a model and of its inputs."""
+        name = test.get("name")
+        job = CodeJob(
+            id=JobId(self._namespace, f"unit_test.{name}"),
+            integration="DBT",
+            kind="TEST",
+            path=self._path,
+            line=name.line if isinstance(name, LocatedText) else 1,
+            description=text(test.get("description")),
+        )
+        model = text(test.get("model"))
+        tables = [(self._dataset_for(self._names.get(model, model)), mapping(test.get("expect")))]
+        for given in entries(test.get("given")):
+            dataset = self._find_dataset(text(given.get("input")))
+            if dataset is not None:
+                tables.append((dataset, given))
+        for dataset, block in tables:
+            job.add_input(dataset)
+            for row in entries(block.get("rows")):
+                for column in row:
+                    if isinstance(column, LocatedText):
+                        self._add_reference(job, dataset, column, "test", f"unit test: {column}")
+            header = block.get("rows")
+            if isinstance(header, LocatedText) and text(block.get("format")) == "csv":
+                first = header.strip().splitlines()[0] if header.strip() else ""
+                for column in filter(None, map(str.strip, first.split(","))):
+                    located = LocatedText(column, header.line + 1)
+                    self._add_reference(job, dataset, located, "test", f"unit test: {column}")
+            elif isinstance(header, LocatedText) or block.get("fixture"):
+                message = "the rows of a unit test in SQL or in another file are not read"
+                job.add_blind_spot(CodeBlindSpot("not_read", message, job.line))
+        return job
 
     def _find_dataset(self, expression: str) -> DatasetId | None:
         key = find_resource(expression)
@@ -163,13 +266,27 @@ class PropertyFile:
 
 
 def _has_tests(entry: dict[str, Any]) -> bool:
-    columns = entries(entry.get("columns"))
-    return any(column.get("tests") or column.get("data_tests") for column in columns)
+    tested = [entry, *entries(entry.get("columns"))]
+    return any(part.get("tests") or part.get("data_tests") for part in tested)
+
+
+def _names_columns(argument: str) -> bool:
+    """Whether an argument of a test is a column or an expression, by its name."""
+    return any(word in argument.lower() for word in _COLUMN_WORDS)
+
+
+def _line_within(value: str, column: str) -> int:
+    """Return the number of lines before a column in a text of several lines."""
+    at = value.lower().find(column.lower())
+    return value.count("\n", 0, at) if at > 0 else 0
 
 
 def is_property_file(content: Any) -> bool:
     """Whether a YAML file looks like one of dbt's property files."""
-    wanted = {"models", "sources", "seeds", "snapshots", "exposures"}
+    wanted = {
+        "models", "sources", "seeds", "snapshots", "exposures", "unit_tests", "semantic_models",
+        "metrics", "saved_queries",
+    }  # fmt: skip
     return isinstance(content, dict) and bool(wanted & content.keys()) and "name" not in content
 
 

@@ -1,0 +1,99 @@
+"""Options of a model that name columns or contain SQL: keys, partitions, hooks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from downriver.capture.code import CodeBlindSpot, CodeJob, ColumnReference, add_sql
+from downriver.capture.sql import read_rendered, render_sql
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from downriver.capture.scan.dbt.project import DbtProject
+    from downriver.capture.sql import Template
+    from downriver.model.ids import DatasetId
+
+COLUMN_OPTIONS = (
+    "unique_key", "partition_by", "cluster_by", "check_cols", "updated_at", "sort", "dist",
+    "order_by", "merge_update_columns", "merge_exclude_columns", "event_time", "partitioned_by",
+    "liquid_clustered_by", "sortkey", "distkey", "primary_key",
+)  # fmt: skip
+_HOOKS = ("pre_hook", "post_hook", "pre-hook", "post-hook")
+_COLUMN_KEYS = ("field", "column", "columns", "name")  # of an option that is a mapping
+_WORDS = frozenset({"all", "even", "auto", "compound", "interleaved", "none"})  # no columns
+
+
+def list_columns(option: Any) -> Iterator[str]:
+    """Yield the columns that an option of a model names."""
+    if isinstance(option, dict):
+        for key in _COLUMN_KEYS:
+            yield from list_columns(option.get(key))
+    elif isinstance(option, (list, tuple)):
+        for part in option:
+            yield from list_columns(part)
+    elif isinstance(option, str) and option.lower() not in _WORDS:
+        yield option
+
+
+def add_config(job: CodeJob, config: dict[str, Any], text: str, own: DatasetId) -> None:
+    """Add references to the columns that the `config` call of a model names.
+
+    These are columns that the model returns. The reference is to the columns they come from.
+    """
+    for option in COLUMN_OPTIONS:
+        for column in list_columns(config.get(option)):
+            for edge in [e for e in job.edges if e.target == own]:
+                if edge.target_field.casefold() == column.casefold():
+                    job.add_reference(
+                        ColumnReference(
+                            dataset=edge.source,
+                            field=edge.source_field,
+                            line=line_of_word(text, column),
+                            clause="other",
+                            text=f"{option}: {column}",
+                        )
+                    )
+
+
+def line_of_word(text: str, word: str) -> int:
+    """Return the line that contains a word; 1 when none does."""
+    at = text.lower().find(word.lower())
+    return text.count("\n", 0, at) + 1 if at >= 0 else 1
+
+
+def add_hooks(
+    job: CodeJob,
+    config: dict[str, Any],
+    text: str,
+    project: DbtProject,
+    template: Template,
+    dataset_for: Callable[[str], DatasetId],
+) -> None:
+    """Add the lineage of the statements that dbt runs before and after a model."""
+    own_inputs, own_outputs = set(job.inputs), set(job.outputs)
+    for hook in list_hooks(config):
+        rendered = render_sql(hook, template)
+        lineage = read_rendered(rendered, dialect=project.dialect)
+        line = line_of_word(text, hook.strip().splitlines()[0] if hook.strip() else "")
+        hooked = CodeJob(id=job.id, integration=job.integration, kind=job.kind, path=job.path)
+        add_sql(hooked, lineage, dataset_for)
+        for dataset in hooked.inputs:
+            if dataset not in own_outputs:
+                job.add_input(dataset)
+        for dataset in hooked.outputs:
+            if dataset not in own_inputs:
+                job.add_output(dataset)
+        job.edges += [edge for edge in hooked.edges if edge not in job.edges]
+        for spot in hooked.spots:
+            job.add_blind_spot(CodeBlindSpot(spot.kind, f"in a hook: {spot.message}", line))
+
+
+def list_hooks(config: dict[str, Any]) -> Iterator[str]:
+    """Yield the SQL of the hooks in the options of a model."""
+    for option in _HOOKS:
+        given = config.get(option)
+        for hook in given if isinstance(given, (list, tuple)) else [given]:
+            sql = hook.get("sql") if isinstance(hook, dict) else hook
+            if isinstance(sql, str) and sql.strip():
+                yield sql

@@ -1,0 +1,206 @@
+"""SQLMesh projects: models in SQL and Python, audits and external models."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from downriver.capture.code import (
+    CodeBlindSpot,
+    CodeJob,
+    ColumnReference,
+    TableNames,
+    add_sql,
+    find_references,
+    set_query,
+)
+from downriver.capture.scan.dbt.model_config import line_of_word
+from downriver.capture.sql import Template, read_rendered, render_sql
+from downriver.model.ids import DatasetId, JobId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from downriver.capture.scan.repository import Repository
+
+_HEADER = re.compile(r"\A(?:\s|--[^\n]*\n|/\*.*?\*/)*(MODEL|AUDIT)\s*\(", re.DOTALL | re.IGNORECASE)
+_NAME = re.compile(r"\bname\s+([\w.\"`@{}-]+)", re.IGNORECASE)
+_DIALECT = re.compile(r"\bdialect\s+['\"]?(\w+)", re.IGNORECASE)
+_PYTHON_MODEL = re.compile(r"^@model\(\s*(?:name\s*=\s*)?['\"]([\w.]+)['\"]", re.MULTILINE)
+_TABLE_CALL = re.compile(r"\b(?:resolve_table|table)\(\s*['\"]([\w.]+)['\"]")
+_DEFAULT_DIALECT = re.compile(
+    r"(?:model_defaults:\s*(?:\n\s+\w+:[^\n]*)*?\n\s+dialect:\s*|"
+    r"ModelDefaultsConfig\([^)]*?dialect\s*=\s*)['\"]?(\w+)"
+)
+_TIMES = re.compile(r"@(?:start|end|execution)_(?:ds|date|dt|dtntz|ts|tstz|epoch|millis|hour)\b")
+_MACRO_STATEMENT = re.compile(r"^[ \t]*@\w+\([^;]*\)\s*;", re.MULTILINE)
+_MACRO_CALL = re.compile(r"@(\w+)\s*\(")
+_VARIABLE = re.compile(r"@\{?(\w+)\}?")
+_JINJA = re.compile(r"\bJINJA_(?:QUERY_BEGIN|STATEMENT_BEGIN|END)\s*;", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+_THIS_MODEL = re.compile(r"@this_model\b", re.IGNORECASE)
+_SETTINGS = ("config.yaml", "config.yml", "config.py")
+
+
+def is_sqlmesh(text: str) -> bool:
+    """Return whether a SQL file is a model or an audit of SQLMesh."""
+    return _HEADER.match(text) is not None
+
+
+def is_sqlmesh_python(text: str) -> bool:
+    """Return whether a Python file is a model of SQLMesh."""
+    return "sqlmesh" in text and _PYTHON_MODEL.search(text) is not None
+
+
+def find_default_dialect(repository: Repository, files: list[str], path: str) -> str:
+    """Return the dialect that the configuration of a file's project names; "" without one."""
+    known = set(files)
+    for folder in PurePosixPath(path).parents:
+        for name in _SETTINGS:
+            place = (folder / name).as_posix()
+            found = (
+                _DEFAULT_DIALECT.search(repository.read(place) or "") if place in known else None
+            )
+            if found is not None:
+                return found[1].lower()
+    return ""
+
+
+def find_models(repository: Repository, files: list[str]) -> dict[str, str]:
+    """Return the header of each SQL model of the SQLMesh projects in a repository, by its name."""
+    settings = [path for path in files if PurePosixPath(path).name in _SETTINGS]
+    if not any(_DEFAULT_DIALECT.search(repository.read(path) or "") for path in settings):
+        return {}
+    headers: dict[str, str] = {}
+    for path in files:
+        text = (repository.read(path) or "") if path.endswith(".sql") else ""
+        if is_sqlmesh(text):
+            header = _split(text)[0]
+            named = _NAME.search(header)
+            if named is not None and header[:5].upper() == "MODEL":
+                headers[named[1].strip('"`')] = header
+    return headers
+
+
+class SqlMeshFiles:
+    """Reads the files of SQLMesh projects. `headers` are those of its models, by name."""
+
+    def __init__(
+        self, namespace: str, dataset_for: Callable[[str], DatasetId], headers: dict[str, str]
+    ) -> None:
+        self._namespace = namespace
+        self._dataset_for = dataset_for
+        self._headers = headers
+
+    def read_sql(self, path: str, text: str, dialect: str) -> CodeJob:
+        """Return the job of a model or audit."""
+        header, body = _split(text)
+        named = _NAME.search(header)
+        name = named[1].strip('"`') if named is not None else PurePosixPath(path).stem
+        own = _DIALECT.search(header)
+        is_audit = header.lstrip()[:5].upper() == "AUDIT"
+        job = CodeJob(
+            id=JobId(self._namespace, name),
+            integration="SQLMESH",
+            kind="TEST" if is_audit else "MODEL",
+            path=path,
+        )
+        dialect = own[1].lower() if own else dialect
+        if not is_audit:
+            self._read_query(job, _THIS_MODEL.sub(name, body), dialect, self._dataset_for(name))
+            _add_header_columns(job, header, text, self._dataset_for(name))
+            return job
+        audited = self._audited(name) if _THIS_MODEL.search(body) else [""]
+        for model in audited:
+            self._read_query(job, _THIS_MODEL.sub(model, body), dialect, None)
+        if not audited:
+            message = f"no model with the audit {name} was found"
+            job.add_blind_spot(CodeBlindSpot("not_read", message, 1))
+        return job
+
+    def _audited(self, audit: str) -> list[str]:
+        """Return the models that name an audit."""
+        word = re.compile(rf"\b{re.escape(audit)}\b", re.IGNORECASE)
+        return [name for name, header in self._headers.items() if word.search(header)]
+
+    def _read_query(self, job: CodeJob, body: str, dialect: str, target: DatasetId | None) -> None:
+        query = _without_macros(body, job)
+        rendered = render_sql(query, Template(this=job.id.name))
+        lineage = read_rendered(rendered, dialect=dialect)
+        job.dialect = lineage.dialect
+        set_query(job, query, rendered)
+        add_sql(job, lineage, self._dataset_for, result=target)
+        if target is not None:
+            job.outputs = [target, *(d for d in job.outputs if d != target)]
+            job.inputs = [dataset for dataset in job.inputs if dataset != target]
+        names = TableNames(self._dataset_for, {}, job.id.name)
+        for reference in find_references(query, lineage, names):
+            job.add_reference(reference)
+
+    def read_python(self, path: str, text: str) -> CodeJob:
+        """Return the job of a model in Python: its tables are known, its columns are not."""
+        found = _PYTHON_MODEL.search(text)
+        name = found[1] if found is not None else PurePosixPath(path).stem
+        job = CodeJob(
+            id=JobId(self._namespace, name), integration="SQLMESH", kind="MODEL", path=path
+        )
+        for table in _TABLE_CALL.findall(text):
+            job.add_input(self._dataset_for(table))
+        job.add_output(self._dataset_for(name))
+        message = "the columns of a model in Python are not read"
+        job.add_blind_spot(CodeBlindSpot("not_read", message, 1))
+        return job
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Return the header of a file, and its text with the header as blank lines."""
+    found = _HEADER.match(text)
+    assert found is not None  # noqa: S101
+    depth, at = 1, found.end()
+    while at < len(text) and depth:
+        depth += (text[at] == "(") - (text[at] == ")")
+        at += 1
+    end = text.find(";", at)
+    end = at if end < 0 or text[at:end].strip() else end + 1
+    return text[found.start(1) : end], "\n" * text.count("\n", 0, end) + text[end:]
+
+
+def _without_macros(body: str, job: CodeJob) -> str:
+    """Return a query with its macros as functions. What they expand to is a blind spot."""
+
+    def note(name: str, at: int) -> None:
+        message = f"the macro @{name} is not expanded"
+        job.add_blind_spot(CodeBlindSpot("template", message, body.count("\n", 0, at) + 1))
+
+    def call(found: re.Match[str]) -> str:
+        note(found[1], found.start())
+        return f" {found[1]}("
+
+    def variable(found: re.Match[str]) -> str:
+        note(found[1], found.start())
+        return f" {found[1]}"
+
+    def statement(found: re.Match[str]) -> str:
+        note(found[0].strip().partition("(")[0].lstrip("@"), found.start())
+        return "\n" * found[0].count("\n")
+
+    query = _JINJA.sub("", _TIMES.sub(" '1970-01-01'", body))
+    query = _MACRO_STATEMENT.sub(statement, query)
+    query = _MACRO_CALL.sub(call, query)
+    return _VARIABLE.sub(variable, query)
+
+
+def _add_header_columns(job: CodeJob, header: str, text: str, target: DatasetId) -> None:
+    """Add references to the columns that keys, partitions and audits of the header name."""
+    words = {word.casefold() for word in _WORD.findall(header)}
+    for edge in [e for e in job.edges if e.target == target]:
+        column = edge.target_field
+        if column.casefold() in words:
+            line = line_of_word(text, column)
+            job.add_reference(
+                ColumnReference(
+                    dataset=edge.source, field=edge.source_field, line=line, clause="other",
+                    text=text.splitlines()[line - 1].strip(),
+                )
+            )  # fmt: skip
