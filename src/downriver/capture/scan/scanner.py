@@ -38,7 +38,6 @@ from downriver.capture.scan.sqlmesh import (
     find_default_dialect,
     find_models,
     is_sqlmesh,
-    is_sqlmesh_python,
 )
 from downriver.model.ids import DatasetId, JobId
 from downriver.model.unread import Unread, UnreadReason
@@ -247,8 +246,6 @@ class _Scan:
                 self._read_sql(path, text, result)
             elif suffix == ".py" and self._dbt_kind(path)[1] == "model":
                 self._read_python_model(path, text, result)
-            elif suffix == ".py" and is_sqlmesh_python(text):
-                result.jobs.append(self._sqlmesh.read_python(path, text))
             elif suffix == ".py":
                 result.jobs += read_module(path, convert_databricks(text), self._context(path))
             elif suffix == ".ipynb":
@@ -344,6 +341,9 @@ class _Scan:
         if not is_settings and (project is None or kind is None):
             return  # YAML of other tools
         content = load_yaml(text)
+        if project is not None and PurePosixPath(path).name == "dbt_project.yml":
+            lookup = self._lookups[project.root]
+            result.jobs += self._sql.read_run_hooks(path, text, project, lookup)
         if project is not None and is_property_file(content):
             file = PropertyFile(
                 path, content, self._names.namespace, self._lookups[project.root], project

@@ -14,12 +14,18 @@ from downriver.capture.code import (
     set_query,
 )
 from downriver.capture.code.dbt_resources import list_refs, sort_parents_first
-from downriver.capture.scan.dbt.model_config import add_config, add_hooks
+from downriver.capture.scan.dbt.model_config import (
+    add_config,
+    add_executed,
+    add_hooks,
+    line_of_word,
+    list_hooks,
+)
 from downriver.capture.sql import parse_sql_lineage, read_rendered, render_sql
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from downriver.capture.scan.dbt import DbtProject
     from downriver.capture.scan.dbt.project import DbtModelFile
@@ -113,7 +119,9 @@ class SqlFiles:
                 job.add_reference(reference)
         if target is not None:
             add_config(job, rendered.config, text, target)
-        add_hooks(job, rendered.config, text, project, template, dataset_for)
+        dialect = self._dialect or project.dialect
+        add_hooks(job, list_hooks(rendered.config), text, template, dialect, dataset_for)
+        add_executed(job, rendered.executed, dialect, dataset_for)
         return job
 
     def read_python_model(
@@ -134,6 +142,19 @@ class SqlFiles:
                 message = "a dbt.ref or dbt.source whose name is not written in the call"
                 job.add_blind_spot(CodeBlindSpot("dynamic_name", message, line))
         return job
+
+    def read_run_hooks(
+        self, path: str, text: str, project: DbtProject, dataset_for: Callable[[str], DatasetId]
+    ) -> Iterator[CodeJob]:
+        """Yield the jobs of the statements that dbt runs before and after all models."""
+        for option in ("on-run-start", "on-run-end"):
+            hooks = list(list_hooks(project.settings, [option]))
+            job = self._job(path, f"{project.name}.{option}", "DBT", "OPERATION")
+            job.line = line_of_word(text, option)
+            dialect = self._dialect or project.dialect
+            add_hooks(job, hooks, text, project.template(""), dialect, dataset_for)
+            if job.inputs or job.outputs or job.spots:
+                yield job
 
     def _job(self, path: str, name: str, integration: str, kind: str) -> CodeJob:
         job_id = JobId(self._namespace, name)

@@ -1,4 +1,4 @@
-"""SQLMesh projects: models in SQL and Python, audits and external models."""
+"""SQLMesh projects: models and audits in SQL. Models in Python are read as Python."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 _HEADER = re.compile(r"\A(?:\s|--[^\n]*\n|/\*.*?\*/)*(MODEL|AUDIT)\s*\(", re.DOTALL | re.IGNORECASE)
 _NAME = re.compile(r"\bname\s+([\w.\"`@{}-]+)", re.IGNORECASE)
 _DIALECT = re.compile(r"\bdialect\s+['\"]?(\w+)", re.IGNORECASE)
-_PYTHON_MODEL = re.compile(r"^@model\(\s*(?:name\s*=\s*)?['\"]([\w.]+)['\"]", re.MULTILINE)
-_TABLE_CALL = re.compile(r"\b(?:resolve_table|table)\(\s*['\"]([\w.]+)['\"]")
 _DEFAULT_DIALECT = re.compile(
     r"(?:model_defaults:\s*(?:\n\s+\w+:[^\n]*)*?\n\s+dialect:\s*|"
     r"ModelDefaultsConfig\([^)]*?dialect\s*=\s*)['\"]?(\w+)"
@@ -46,11 +44,6 @@ _SETTINGS = ("config.yaml", "config.yml", "config.py")
 def is_sqlmesh(text: str) -> bool:
     """Return whether a SQL file is a model or an audit of SQLMesh."""
     return _HEADER.match(text) is not None
-
-
-def is_sqlmesh_python(text: str) -> bool:
-    """Return whether a Python file is a model of SQLMesh."""
-    return "sqlmesh" in text and _PYTHON_MODEL.search(text) is not None
 
 
 def find_default_dialect(repository: Repository, files: list[str], path: str) -> str:
@@ -137,20 +130,6 @@ class SqlMeshFiles:
         names = TableNames(self._dataset_for, {}, job.id.name)
         for reference in find_references(query, lineage, names):
             job.add_reference(reference)
-
-    def read_python(self, path: str, text: str) -> CodeJob:
-        """Return the job of a model in Python: its tables are known, its columns are not."""
-        found = _PYTHON_MODEL.search(text)
-        name = found[1] if found is not None else PurePosixPath(path).stem
-        job = CodeJob(
-            id=JobId(self._namespace, name), integration="SQLMESH", kind="MODEL", path=path
-        )
-        for table in _TABLE_CALL.findall(text):
-            job.add_input(self._dataset_for(table))
-        job.add_output(self._dataset_for(name))
-        message = "the columns of a model in Python are not read"
-        job.add_blind_spot(CodeBlindSpot("not_read", message, 1))
-        return job
 
 
 def _split(text: str) -> tuple[str, str]:

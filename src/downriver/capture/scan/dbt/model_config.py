@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.code import CodeBlindSpot, CodeJob, ColumnReference, add_sql
-from downriver.capture.sql import read_rendered, render_sql
+from downriver.capture.sql import Template, read_rendered, render_sql
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from downriver.capture.scan.dbt.project import DbtProject
-    from downriver.capture.sql import Template
+    from downriver.capture.sql import SqlLineage
     from downriver.model.ids import DatasetId
 
 COLUMN_OPTIONS = (
@@ -64,34 +63,53 @@ def line_of_word(text: str, word: str) -> int:
 
 def add_hooks(
     job: CodeJob,
-    config: dict[str, Any],
+    hooks: Iterable[str],
     text: str,
-    project: DbtProject,
     template: Template,
+    dialect: str | None,
     dataset_for: Callable[[str], DatasetId],
 ) -> None:
     """Add the lineage of the statements that dbt runs before and after a model."""
-    own_inputs, own_outputs = set(job.inputs), set(job.outputs)
-    for hook in list_hooks(config):
+    for hook in hooks:
         rendered = render_sql(hook, template)
-        lineage = read_rendered(rendered, dialect=project.dialect)
-        line = line_of_word(text, hook.strip().splitlines()[0] if hook.strip() else "")
-        hooked = CodeJob(id=job.id, integration=job.integration, kind=job.kind, path=job.path)
-        add_sql(hooked, lineage, dataset_for)
-        for dataset in hooked.inputs:
-            if dataset not in own_outputs:
-                job.add_input(dataset)
-        for dataset in hooked.outputs:
-            if dataset not in own_inputs:
-                job.add_output(dataset)
-        job.edges += [edge for edge in hooked.edges if edge not in job.edges]
-        for spot in hooked.spots:
+        line = line_of_word(text, hook.strip().splitlines()[0])
+        lineage = read_rendered(rendered, dialect=dialect)
+        for spot in lineage.blind_spots:
             job.add_blind_spot(CodeBlindSpot(spot.kind, f"in a hook: {spot.message}", line))
+        _add_statements(job, lineage, dataset_for)
+        add_executed(job, rendered.executed, dialect, dataset_for)
 
 
-def list_hooks(config: dict[str, Any]) -> Iterator[str]:
-    """Yield the SQL of the hooks in the options of a model."""
-    for option in _HOOKS:
+def add_executed(
+    job: CodeJob,
+    statements: Iterable[str],
+    dialect: str | None,
+    dataset_for: Callable[[str], DatasetId],
+) -> None:
+    """Add the lineage of statements that a template runs. Each has a blind spot already."""
+    for sql in statements:
+        lineage = read_rendered(render_sql(sql, Template()), dialect=dialect)
+        _add_statements(job, lineage, dataset_for)
+
+
+def _add_statements(
+    job: CodeJob, lineage: SqlLineage, dataset_for: Callable[[str], DatasetId]
+) -> None:
+    own_inputs, own_outputs = set(job.inputs), set(job.outputs)
+    part = CodeJob(id=job.id, integration=job.integration, kind=job.kind, path=job.path)
+    add_sql(part, lineage, dataset_for)
+    for dataset in part.inputs:
+        if dataset not in own_outputs:
+            job.add_input(dataset)
+    for dataset in part.outputs:
+        if dataset not in own_inputs:
+            job.add_output(dataset)
+    job.edges += [edge for edge in part.edges if edge not in job.edges]
+
+
+def list_hooks(config: dict[str, Any], options: Iterable[str] = _HOOKS) -> Iterator[str]:
+    """Yield the SQL of the hooks in the options of a model or project."""
+    for option in options:
         given = config.get(option)
         for hook in given if isinstance(given, (list, tuple)) else [given]:
             sql = hook.get("sql") if isinstance(hook, dict) else hook

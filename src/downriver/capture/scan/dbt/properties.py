@@ -75,7 +75,7 @@ class PropertyFile:
                 kind = "PROPERTIES" if key == own else "TEST"
                 jobs[key] = CodeJob(id=key, integration="DBT", kind=kind, path=self._path)
             self._add_references(jobs[key], dataset, entry)
-        yield from (job for job in jobs.values() if job.references)
+        yield from (job for job in jobs.values() if job.references or job.inputs or job.spots)
         for test in entries(self._content.get("unit_tests")):
             yield self._unit_test(test)
         yield from read_semantics(

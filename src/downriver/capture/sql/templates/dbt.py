@@ -41,6 +41,7 @@ def dbt_globals(
     """
     variable = _Variables(rendering)
     names: dict[str, Any] = {
+        **DBT_MACROS,
         "ref": _ref(rendering),
         "source": lambda source, table: rendering.table(f"{source}.{table}", f"{source}.{table}"),
         "metric": lambda name, *_: rendering.table(f"metrics/{name}", f"metrics/{name}"),

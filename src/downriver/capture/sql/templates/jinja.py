@@ -60,6 +60,7 @@ class RenderedTemplate(msgspec.Struct, kw_only=True):
 
     `tables` are all tables that the template refers to, also those that the text does not contain.
     `config` are the options of its calls of `config`, `conditions` those that only a run knows.
+    `executed` are the statements that it runs while it is rendered.
     """
 
     texts: list[str]
@@ -67,6 +68,7 @@ class RenderedTemplate(msgspec.Struct, kw_only=True):
     blind_spots: list[SqlBlindSpot]
     config: dict[str, Any] = {}
     conditions: list[str] = []
+    executed: list[str] = []
 
 
 def render_template(sql: str, template: Template, budget: Budget) -> RenderedTemplate:
@@ -109,6 +111,7 @@ def render_template(sql: str, template: Template, budget: Budget) -> RenderedTem
         blind_spots=spots,
         config=notes.config,
         conditions=list(conditions),
+        executed=list(notes.executed),
     )
 
 
@@ -128,12 +131,14 @@ class TemplateNotes:
         self.tables: dict[str, None] = {}
         self.unknown: dict[str, tuple[str, str]] = {}  # from message to the words it is about
         self.config: dict[str, Any] = {}
+        self.executed: dict[str, None] = {}
 
     def merge(self, other: TemplateNotes) -> None:
         """Add the findings of another rendering."""
         self.tables.update(other.tables)
         self.unknown.update(other.unknown)
         self.config.update(other.config)
+        self.executed.update(other.executed)
 
 
 class _Rendering:
@@ -182,7 +187,10 @@ class _Rendering:
     def variable(self, name: str, default: Any = None) -> Any:
         """Return a variable's value, its default, or an unknown value."""
         if name in self._template.variables:
-            return self._template.variables[name]
+            value = self._template.variables[name]
+            if isinstance(value, str) and "{{" in value:
+                return "".join(map(str, self._environment.compile(value).generate()))
+            return value
         if default is not None:
             return default
         self.unknown(f"the variable {name} is unknown", name)
@@ -207,6 +215,10 @@ class _Rendering:
     def adapter(self) -> str:
         """Return the name of the adapter, "" when it is not known."""
         return self._template.adapter
+
+    def execute(self, sql: str) -> None:
+        """Record a statement that the template runs."""
+        self.notes.executed[sql] = None
 
     def unknown(self, message: str, word: str) -> None:
         """Record an unknown value."""

@@ -73,6 +73,10 @@ class RenderingSlot:
         """Return the name of the adapter, "" when it is not known."""
         return self._rendering.adapter()
 
+    def execute(self, sql: str) -> None:
+        """Record a statement that the template runs."""
+        self._rendering.execute(sql)
+
     def unknown(self, message: str, word: str) -> None:
         """Record a value that is known only at run time."""
         self._rendering.unknown(message, word)

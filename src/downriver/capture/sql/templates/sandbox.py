@@ -39,6 +39,10 @@ TEMPLATE_FAULTS = (
 )
 
 
+# Filters of dbt that convert a value when a property file is read.
+_DBT_FILTERS = ("as_bool", "as_native", "as_number", "as_text")
+
+
 class Sandbox(SandboxedEnvironment):
     """A sandbox that also limits loops, calls and the size of values."""
 
@@ -51,7 +55,8 @@ class Sandbox(SandboxedEnvironment):
         self.globals["__counted"] = self._counted
         self.globals["__joined"] = self._joined
         self.globals["range"] = self._range
-        self.filters = {name: self._guarded(filter_) for name, filter_ in self.filters.items()}
+        filters = {**self.filters, **dict.fromkeys(_DBT_FILTERS, lambda value: value)}
+        self.filters = {name: self._guarded(filter_) for name, filter_ in filters.items()}
 
     @contextmanager
     def spending(self, budget: Budget) -> Iterator[None]:

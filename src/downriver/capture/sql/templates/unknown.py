@@ -43,6 +43,9 @@ class TemplateRendering(Protocol):
     def adapter(self) -> str:
         """Return the name of the adapter, "" when it is not known."""
 
+    def execute(self, sql: str) -> None:
+        """Record a statement that the template runs."""
+
     def unknown(self, message: str, word: str) -> None:
         """Record a value that is known only at run time."""
 
@@ -201,11 +204,10 @@ def bind_unknown(rendering: TemplateRendering) -> type[TemplateUnknown]:
     return UnknownHere
 
 
-def run_block(options: dict[str, Any]) -> None:
-    """Render the body of `{% call … %}`, to find the tables it refers to."""
+def run_block(options: dict[str, Any]) -> str:
+    """Return the body of `{% call … %}`, and find the tables it refers to."""
     block = options.pop("caller", None)
-    if block is not None:
-        block()
+    return "" if block is None else str(block())
 
 
 class DatabaseQuery:
@@ -217,12 +219,15 @@ class DatabaseQuery:
         self._rendering = rendering
         self._name = name
 
-    def __call__(self, *_: Any, **options: Any) -> Any:
+    def __call__(self, *args: Any, **options: Any) -> Any:
         """Return an unknown value: there is no database to query."""
         self._rendering.unknown(f"{self._name} queries the database", self._name.split(".")[0])
         if "caller" in options:
-            run_block(options)
+            self._rendering.execute(run_block(options))
             return ""
+        if self._name == "run_query":
+            for sql in [*args, *options.values()]:
+                self._rendering.execute(str(sql))
         return TemplateUnknown(
             self._rendering, f"result_of_{self._name.replace('.', '_')}", noted=True
         )
