@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _CLOCK_PER_CPU = 4  # a worker may wait for the store or for a processor
+_SHORTEST_CLOCK = 60  # seconds; includes the start of the process
 _HEADER = struct.Struct(">BI")
 
 
@@ -184,7 +185,8 @@ class _Worker:
     def call(self, function: str, payload: bytes) -> tuple[_Outcome, bytes]:
         assert self._process.stdin is not None  # noqa: S101
         assert self._process.stdout is not None  # noqa: S101
-        clock = threading.Timer(self._limits.cpu_seconds * _CLOCK_PER_CPU, self._process.kill)
+        seconds = max(self._limits.cpu_seconds * _CLOCK_PER_CPU, _SHORTEST_CLOCK)
+        clock = threading.Timer(seconds, self._process.kill)
         clock.daemon = True
         clock.start()
         name = function.encode()

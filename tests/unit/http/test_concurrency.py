@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-PATIENCE = 60  # seconds until a request that should have been answered counts as stuck
+PATIENCE = 300  # seconds until a request that should have been answered counts as stuck
 IMPACTS = 50  # more than the server has threads
 CHANGE = {"type": "column_drop", "column": "x"}
 
@@ -94,7 +94,7 @@ def fix_request(template: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("template", HOSTILE_TEMPLATES.values(), ids=HOSTILE_TEMPLATES)
 def test_a_server_answers_while_it_reads_hostile_code(tmp_path: Path, template: str) -> None:
-    limits = {"DOWNRIVER_CODE_SECONDS": "2", "DOWNRIVER_CODE_MB": "512"}
+    limits = {"DOWNRIVER_CODE_SECONDS": "4", "DOWNRIVER_CODE_MB": "512"}
     with (
         hostile_server(tmp_path, **limits) as url,
         ThreadPoolExecutor(2) as pool,

@@ -237,19 +237,15 @@ def test_a_forked_process_may_use_its_parents_tracker(here, mode):
 
 def test_importing_downriver_loads_nothing_heavy():
     script = (
-        "import sys, time\n"
-        "before = time.perf_counter()\n"
+        "import sys\n"
         "import downriver\n"
-        "print(time.perf_counter() - before)\n"
         "heavy = {'sqlglot', 'numpy', 'msgspec', 'starlette', 'pandas', 'pyspark', 'rich'}\n"
         "print(sorted(heavy & sys.modules.keys()))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    seconds, heavy = done.stdout.splitlines()
-    assert heavy == "[]"
-    assert float(seconds) < 0.15
+    assert done.stdout.splitlines() == ["[]"]
 
 
 def test_a_function_that_reports_to_a_server_loads_no_graph(here, monkeypatch):
