@@ -61,13 +61,13 @@ class _EdgeSimulation:
         self._receive_whole(use, delta, basis)
 
     def _receive_whole(self, use: _InputUse, delta: Delta, basis: Basis) -> None:
-        told: tuple[tuple[Trail | None, Outcome, str, str], ...] = (
+        states: tuple[tuple[Trail | None, Outcome, str, str], ...] = (
             (delta.may, Outcome.MAY_FAIL, "may", "which may be affected"),
             (delta.rows, Outcome.CHANGES, "rows", "whose rows change"),
             (delta.stale, Outcome.NOT_REBUILT, "stale", "which is no longer updated"),
             (delta.deprecated, Outcome.DEPRECATED, "deprecated", "which is deprecated"),
         )
-        for trail, outcome, name, words in told:
+        for trail, outcome, name, words in states:
             if trail is None:
                 continue
             weak: Basis = "table_edges" if name == "may" else basis

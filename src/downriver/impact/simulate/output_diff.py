@@ -33,11 +33,9 @@ if TYPE_CHECKING:
     from downriver.impact.simulate.retype_visibility import RetypeVisibility
     from downriver.openlineage.facets.custom import BuildFacet
 
-    Renamed = Callable[[TableName, str], str]
+    Renamed = Callable[[TableName, str], str]  # the name of a base column after the changes
 
-# the name of a base column after the changes
-
-_STEERING = ("where", "having", "qualify", "distinct", "limit", "offset", "order")
+_ROW_CLAUSES = ("where", "having", "qualify", "distinct", "limit", "offset", "order")
 _DEEPEST = 40  # expressions inside expressions through which names are followed
 
 
@@ -58,7 +56,7 @@ class QueryNormalForm:
     def columns(self, output: ScriptOutput) -> dict[str, str]:
         """Return what each column of an output is computed by."""
         return {
-            name: self._names.told(column.deps, self.tell, self._renamed)
+            name: self._names.render_deps(column.deps, self.render, self._renamed)
             if column.deps
             else self._constants.get(name, "")
             for column in output.columns
@@ -75,51 +73,51 @@ class QueryNormalForm:
             kind = f"{node.args.get('side') or ''} {node.args.get('kind') or ''}".upper().strip()
             on = node.args.get("on")
             using = sorted(str(name.name).casefold() for name in node.args.get("using") or ())
-            yield f"JOIN {kind} {self.tell(on) if on is not None else using}"
+            yield f"JOIN {kind} {self.render(on) if on is not None else using}"
         elif isinstance(node, exp.SetOperation):
             yield f"{type(node).__name__} {bool(node.args.get('distinct'))}"
         elif isinstance(node, exp.Group):
-            yield from (f"GROUP {self.tell(part)}" for part in node.expressions)
+            yield from (f"GROUP {self.render(part)}" for part in node.expressions)
         elif isinstance(node, exp.Select):
-            for part in _STEERING:
+            for part in _ROW_CLAUSES:
                 clause = node.args.get(part)
                 # The order of rows means something only where it decides which ones remain.
                 if clause is None or (part == "order" and not node.args.get("limit")):
                     continue
-                yield f"{part} {self.tell(clause)}"
+                yield f"{part} {self.render(clause)}"
         elif isinstance(node, exp.Table) and self._names.is_base(str(node.name)):
             yield f"FROM {node.name.casefold()}"
 
-    def tell(self, node: object, depth: int = 0) -> str:
-        """Return an expression as text in which every column is followed to what it is made of."""
+    def render(self, node: object, depth: int = 0) -> str:
+        """Return an expression as text, with the expression of each column in its place."""
         if isinstance(node, list):
-            return f"[{', '.join(self.tell(part, depth) for part in node)}]"
+            return f"[{', '.join(self.render(part, depth) for part in node)}]"
         if not isinstance(node, exp.Expression):
             return "" if node in (None, False) else str(node).casefold()
         if depth > _DEEPEST:
             return str(node.sql()).casefold()
         if isinstance(node, exp.Column):
-            return self._names.told_column(
-                node, lambda inner: self.tell(inner, depth + 1), self._renamed
+            return self._names.render_column(
+                node, lambda inner: self.render(inner, depth + 1), self._renamed
             )
         if isinstance(node, exp.Literal):
             return repr(node.this)
         if isinstance(node, (exp.Paren, exp.Alias)) and not isinstance(node, exp.Subquery):
-            return self.tell(node.this, depth)
+            return self.render(node.this, depth)
         if isinstance(node, exp.Identifier):
             return str(node.this).casefold()
         if isinstance(node, exp.Subquery):
-            return self.tell(node.this, depth)
+            return self.render(node.this, depth)
         inner = "; ".join(
-            f"{name}={told}"
+            f"{name}={text}"
             for name, part in node.args.items()
-            if name not in ("comments", "with_") and (told := self.tell(part, depth))
+            if name not in ("comments", "with_") and (text := self.render(part, depth))
         )
         return f"{type(node).__name__}({inner})"
 
 
 def _constants(script: JobScript) -> Iterator[tuple[str, str]]:
-    """Yield the columns that depend on nothing, which dependencies cannot tell apart."""
+    """Yield the columns that depend on nothing. Only their expressions differ."""
     for tree in script.trees:
         for select in tree.find_all(exp.Select):
             for item in select.expressions:
@@ -288,8 +286,8 @@ class OutputComparison:
         old = QueryNormalForm(self._reading.script, self._reading.found, self._influence.new_name)
         new = QueryNormalForm(self._script, after, _same_name)
         columns = new.columns(now)
-        for name, told in old.columns(before).items():
-            changed = name in columns and columns[name] != told
+        for name, text in old.columns(before).items():
+            changed = name in columns and columns[name] != text
             if changed and delta.find(name, DeltaKind.CHANGED, DeltaKind.RETYPED) is None:
                 delta.put(
                     name,

@@ -227,28 +227,28 @@ class ResolutionRecorder(ScriptListener):
     def _base_names(self) -> set[str]:
         return {table[-1].casefold() for lookup in self.lookups for table, _ in lookup.bases}
 
-    def told_column(
+    def render_column(
         self,
         node: exp.Expression,
-        tell: Callable[[exp.Expression], str],
+        render: Callable[[exp.Expression], str],
         renamed: Callable[[TableName, str], str],
     ) -> str:
         """Return what a column is made of, as text."""
         found = self._found.get(node)
         if found is None:
             return f"?{str(node.name).casefold()}"
-        return self.told(found.deps, tell, renamed)
+        return self.render_deps(found.deps, render, renamed)
 
-    def told(
+    def render_deps(
         self,
         deps: Deps,
-        tell: Callable[[exp.Expression], str],
+        render: Callable[[exp.Expression], str],
         renamed: Callable[[TableName, str], str],
     ) -> str:
         """Return what has these dependencies: an expression, or the base columns themselves."""
         node = self.nodes.get(deps)
         if node is not None:
-            return tell(node)
+            return render(node)
         return " | ".join(
             sorted(f"{'.'.join(t)}.{renamed(t, c)}:{int(k)}".casefold() for t, c, k, _ in deps)
         )
