@@ -204,3 +204,86 @@ def test_every_yaml_in_the_guide_is_yaml_and_names_options_that_exist() -> None:
     assert len(found) >= 4
     for option in re.findall(r"downriver gate[^\n]*", yaml.safe_dump(found, width=1000)):
         assert set(re.findall(r"--[a-z-]+", option)) <= known
+
+
+RECIPES = {
+    "GitHub": ("docs/howto/gate-a-dbt-repository.md", "pip install downriver"),
+    "GitLab": ("docs/guide/gate.md", "CI_MERGE_REQUEST_DIFF_BASE_SHA"),
+    "dbt": ("docs/guide/gate.md", "dbt deps"),
+}
+
+
+def recipe(name: str) -> list[str]:
+    """Return the commands of a CI recipe in the documentation, as they stand there."""
+    page, mark = RECIPES[name]
+    blocks = re.findall(
+        r"^```yaml\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
+    (block,) = [block for block in blocks if mark in block]
+    return list(_commands(yaml.safe_load(block)))
+
+
+def _commands(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from [item] if isinstance(item, str) else _commands(item)
+    elif isinstance(value, dict):
+        if isinstance(value.get("run"), str):
+            yield value["run"]
+        for key in ("jobs", "gate", "downriver", "steps", "script"):
+            yield from _commands(value.get(key))
+
+
+@pytest.fixture
+def pull_request(tmp_path: Path) -> Path:
+    """A clone with a branch, of a repository whose main branch has a dbt project."""
+    origin = tmp_path / "origin"
+    origin.mkdir()
+    git(origin, "init", "-q", "-b", "main")
+    for path, text in DBT.items():
+        (origin / path).parent.mkdir(parents=True, exist_ok=True)
+        (origin / path).write_text(text)
+    git(origin, "add", "-A")
+    git(origin, "commit", "-qm", "first")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(origin), str(clone))
+    git(clone, "checkout", "-qb", "change")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("pip", "dbt"):  # what a runner has; the gate needs neither to decide
+        (tools / tool).write_text("#!/bin/sh\nexit 0\n")
+        (tools / tool).chmod(0o755)
+    return clone
+
+
+def run_recipe(clone: Path, name: str, **more: str) -> int:
+    """Run the commands of a recipe one after the other and return the first failure."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("DOWNRIVER")}
+    path = [str(clone.parent / "tools"), str(Path(sys.executable).parent), kept["PATH"]]
+    base = subprocess.check_output(["git", "rev-parse", "main"], cwd=clone, text=True).strip()
+    env = {**kept, "PATH": os.pathsep.join(path), "CI_MERGE_REQUEST_DIFF_BASE_SHA": base, **more}
+    for command in recipe(name):
+        line = command.replace("${{ github.base_ref }}", "main")
+        done = subprocess.run(
+            ["bash", "-eo", "pipefail", "-c", line],
+            cwd=clone, env=env, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            return done.returncode
+    return 0
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_stops_a_break_and_passes_a_layout_whatever_the_store_has(
+    pull_request: Path, name: str
+) -> None:
+    commands = recipe(name)
+    assert any("downriver gate --base" in command for command in commands)
+    commit(pull_request, "dbt/models/in_cents.sql", "as cents", "as pennies")
+    assert run_recipe(pull_request, name) == 1
+    store = str(pull_request.parent / "taught")
+    with Lineage.open(store) as lineage:
+        lineage.capture.scan(pull_request)
+    assert run_recipe(pull_request, name, DOWNRIVER_STORE=store) == 1
+    commit(pull_request, "dbt/models/in_cents.sql", "as pennies", "as\n  cents")
+    assert run_recipe(pull_request, name) == 0

@@ -33,12 +33,14 @@ from downriver.errors import DownriverError, InvalidRequestError, StoreNotFoundE
 from downriver.impact import (
     SourceFolder,
     decode_text,
+    find_author,
     list_changed_files,
     open_trees,
     read_changes_file,
     read_ddl,
     read_policy,
     with_unread,
+    with_waiver,
 )
 from downriver.impact.report import (
     render_explanation,
@@ -114,6 +116,21 @@ def gate(
     allow_caution: Annotated[
         bool, typer.Option("--allow-caution", help="Exit with 0 on CAUTION too.")
     ] = False,
+    acknowledge: Annotated[
+        str | None,
+        typer.Option(
+            "--acknowledge",
+            metavar="REASON",
+            help="Waive all findings of this run, and record who did it and why in the store.",
+        ),
+    ] = None,
+    emit_selector: Annotated[
+        bool,
+        typer.Option(
+            "--emit-selector",
+            help="Print only the dbt selector of what must be rebuilt; the rest on standard error.",
+        ),
+    ] = False,
     store: StoreOption = None,
 ) -> None:
     """Decide by policy whether a change may ship.
@@ -122,12 +139,20 @@ def gate(
     """
     if sum(given is not None for given in (changes, ddl, base)) != 1:
         raise InvalidRequestError("gate", "give exactly one of --changes, --ddl and --base")
-    for option, value in (("--head", head), ("--repo", repo)):
+    if acknowledge is not None and not acknowledge.strip():
+        raise InvalidRequestError("--acknowledge", "needs a reason")
+    for option, value in (
+        ("--head", head),
+        ("--repo", repo),
+        ("--emit-selector", emit_selector or None),
+    ):
         if value is not None and base is None:
             raise InvalidRequestError(option, "needs --base")
     try:
         rules = read_policy(policy, repo)
-        with _open(store, base) as lineage:
+        if acknowledge is not None:
+            rules = with_waiver(rules, acknowledge, find_author(repo or Path.cwd()))
+        with _open(store, base if acknowledge is None else None) as lineage:
             asked = read_changes_file(changes) if changes is not None else []
             if ddl is not None:
                 found = _of_migration(lineage, ddl, dialect)
@@ -146,7 +171,10 @@ def gate(
     except DownriverError as error:
         _cannot_decide(error, output)
         raise
-    _print(verdict, output, explain, patch)
+    if emit_selector:
+        _print_rebuild(verdict.impact)
+    else:
+        _print(verdict, output, explain, patch)
     if summary is not None:
         summary.write_text(render_markdown(verdict, patch), "utf-8")
     allowed = allow_caution and verdict.decision is Decision.CAUTION
@@ -186,6 +214,16 @@ def _read(path: Path) -> DecodedText:
         return decode_text(path.read_bytes())
     except OSError as exc:
         raise InvalidRequestError("--ddl", f"{path}: {exc.strerror}") from exc
+
+
+def _print_rebuild(impact: Impact) -> None:
+    """Print the selector, and to standard error what needs a full refresh."""
+    plan = impact.rebuild
+    sys.stdout.write(" ".join(plan.models) + "\n")
+    for name in plan.backfill:
+        sys.stderr.write(f"backfill: {name} is incremental; build it with --full-refresh\n")
+    for name in plan.tests:
+        sys.stderr.write(f"test: {name}\n")
 
 
 def _print(verdict: Verdict, output: VerdictFormat, explain: bool, patch: str) -> None:

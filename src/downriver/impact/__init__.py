@@ -7,6 +7,7 @@ from downriver.impact.changes.commits import (
     CommitTrees,
     FilePair,
     decode_text,
+    find_author,
     list_changed_files,
     open_trees,
     relate_commits,
@@ -27,7 +28,7 @@ from downriver.impact.fix.source_files import (
     find_yaml_mentions,
 )
 from downriver.impact.fix.suggested_fix import Fix, write_fix
-from downriver.impact.policy.rules import Policy, parse_policy, read_policy
+from downriver.impact.policy.rules import Policy, parse_policy, read_policy, with_waiver
 from downriver.impact.policy.verdict import decide
 from downriver.impact.propagate import propagate_changes, with_unread
 from downriver.impact.report.impact_answer import answer_impact
@@ -56,6 +57,7 @@ __all__ = [
     "changes_from_request",
     "decide",
     "decode_text",
+    "find_author",
     "find_edits",
     "find_yaml_mentions",
     "is_same_file",
@@ -75,5 +77,6 @@ __all__ = [
     "read_policy",
     "relate_commits",
     "with_unread",
+    "with_waiver",
     "write_fix",
 ]

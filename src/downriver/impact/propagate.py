@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from itertools import count
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,7 +26,7 @@ from downriver.model.answers import BlindSpot
 from downriver.model.changes import change_type
 from downriver.model.completeness import is_complete
 from downriver.model.governance import CERTIFIED_TAGS
-from downriver.model.verdicts import Effect, EffectSeverity, Impact, Outcome
+from downriver.model.verdicts import Effect, EffectSeverity, Impact, Outcome, RebuildPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -192,6 +193,25 @@ class Propagation:
             target_tags=sorted({tag for d in datasets for tag in self._tags_of(d.node)}),
             owners=list(dict.fromkeys(owner for d in datasets for owner in d.owners)),
             edited=[str(self._process(key).id) for key in (*self._edits, *self._rewritten)],
+            rebuild=self._rebuild_plan(),
+        )
+
+    def _rebuild_plan(self) -> RebuildPlan:
+        """Return the dbt models whose data the change makes another, in their order."""
+        changed = {
+            **dict.fromkeys(self._edits),
+            **dict.fromkeys(key for key, _ in self._affected()),
+        }
+        jobs = [job for key in changed if isinstance(job := self._process(key), Job)]
+        models = [job for job in jobs if job.type == "dbt_model"]
+        return RebuildPlan(
+            models=list(dict.fromkeys(_model_name(job) for job in models)),
+            backfill=list(
+                dict.fromkeys(
+                    _model_name(job) for job in models if job.build.materialized == "incremental"
+                )
+            ),
+            tests=list(dict.fromkeys(job.id.name for job in jobs if job.type == "test")),
         )
 
     def _count_untouched(self) -> int:
@@ -452,6 +472,11 @@ def _outputs(before: ProcessResult | None, result: ProcessResult) -> dict[int, D
     """
     cleared = {} if before is None else dict.fromkeys(before.outputs, Delta())
     return {**cleared, **result.outputs}
+
+
+def _model_name(job: Job) -> str:
+    """Return the name of a dbt model as `ref` and selectors use it: that of its file."""
+    return PurePosixPath(job.path).stem if job.path else job.id.name.rpartition(".")[2]
 
 
 def _concerns_writers(delta: Delta) -> bool:

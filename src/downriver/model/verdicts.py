@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from downriver.model.answers import BlindSpot, MappingStruct
+from downriver.model.ids import DatasetId
 from downriver.model.unread import Unread
 
 Basis = Literal["simulated", "column_edges", "table_edges"]
@@ -89,6 +90,14 @@ class ComparedCommits(msgspec.Struct, kw_only=True, frozen=True):
     behind: int = 0
 
 
+class RebuildPlan(msgspec.Struct, kw_only=True, frozen=True):
+    """The dbt models to build after a change, those to build in full, and the tests to run."""
+
+    models: list[str] = []
+    backfill: list[str] = []
+    tests: list[str] = []
+
+
 class Impact(msgspec.Struct, kw_only=True, dict=True):
     """The effects of changes downstream, and how complete that answer is.
 
@@ -110,6 +119,7 @@ class Impact(msgspec.Struct, kw_only=True, dict=True):
     unread: list[Unread] = []
     edited: list[str] = []
     commits: ComparedCommits | None = None
+    rebuild: RebuildPlan = RebuildPlan()
 
     def name_of(self, entity: str) -> str:
         """Return the short name of a consumer or target."""
@@ -119,6 +129,15 @@ class Impact(msgspec.Struct, kw_only=True, dict=True):
     def _names(self) -> dict[str, str]:
         targets = dict(zip(self.targets, self.target_names, strict=True))
         return targets | {effect.consumer: effect.name for effect in self.effects}
+
+    @property
+    def changed_datasets(self) -> list[DatasetId]:
+        """The targets as ids, also of datasets that no store has."""
+        named = zip(self.targets, self.target_names, strict=True)
+        return [
+            DatasetId(target.removeprefix("dataset:").removesuffix(f":{name}"), name)
+            for target, name in named
+        ]
 
     @property
     def breaking(self) -> list[Effect]:

@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from downriver.store import StoreState
 
 
+# What a waiver is recorded for when the changed dataset is not known, as for an unread file.
+_UNKNOWN_TARGET = DatasetId("downriver", "gate")
+
+
 class ImpactApi:
     """Simulates changes, decides about them, and writes patches. Call it to simulate changes."""
 
@@ -163,13 +167,10 @@ class ImpactApi:
         if waived:
             waivers = [{"rule": f.rule, "waiver": f.waived, "entities": f.entities} for f in waived]
             at = now()
-            with self._session.reading() as view:
-                targets = [self._session.resolve(target, view).id for target in impact.targets]
             self._session.ingest(
                 [
                     waiver_event(target, at, impact.changes, waivers)
-                    for target in targets
-                    if isinstance(target, DatasetId)
+                    for target in impact.changed_datasets or [_UNKNOWN_TARGET]
                 ]
             )
         return verdict

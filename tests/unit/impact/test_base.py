@@ -325,3 +325,32 @@ def test_the_gate_needs_no_store_and_takes_a_repository(tmp_path: Path) -> None:
     found = gate(elsewhere, "--repo", str(folder))
     assert found["decision"] == "BLOCKED"
     assert found["impact"]["commits"]["stored_is"] == "none"
+
+
+def test_an_acknowledged_verdict_passes_and_is_recorded(tmp_path: Path) -> None:
+    folder = checkout(tmp_path / "repo", DBT)
+    store = tmp_path / "store"
+    Lineage.open(str(store)).close()
+    write(folder, RENAME.edit)
+    found = gate(folder, "--acknowledge", "the mart is rebuilt tonight", store=store)
+    assert found["decision"] == "APPROVED"
+    assert "the mart is rebuilt tonight" in found["findings"][0]["waived"]
+    with Lineage.open(str(store)) as lineage, lineage.session.reading() as view:
+        bodies = [view.reader.log.find_event(entry.digest) for entry in view.reader.log.entries()]
+    assert any(b"the mart is rebuilt tonight" in (body or b"") for body in bodies)
+
+
+def test_the_selector_names_the_models_to_rebuild_and_to_backfill(tmp_path: Path) -> None:
+    incremental = "{{ config(materialized='incremental') }}\n" + DBT["models/revenue.sql"]
+    folder = checkout(tmp_path / "repo", {**DBT, "models/revenue.sql": incremental})
+    edit = DBT["models/stg_orders.sql"].replace("total,", "total * 2 as total,")
+    write(folder, {"models/stg_orders.sql": edit})
+    plan = gate(folder)["impact"]["rebuild"]
+    assert set(plan["models"]) == {"stg_orders", "revenue", "in_cents"}
+    assert plan["backfill"] == ["revenue"]
+    done = subprocess.run(
+        [sys.executable, "-m", "downriver", "gate", "--base", "HEAD", "--emit-selector"],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert set(done.stdout.split()) == set(plan["models"])
+    assert "backfill: revenue" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import subprocess
 import tempfile
 from contextlib import contextmanager
@@ -194,6 +195,14 @@ def open_trees(folder: Path, base: str, head: str | None) -> Iterator[CommitTree
             SourceRevision(revision.repository, commits[0]) if revision is not None else None,
             commits[1] if head else "",
         )
+
+
+def find_author(folder: Path) -> str:
+    """Return who works in a folder: Git's user, else the user of the system."""
+    try:
+        return _git(folder, "config", "user.email").strip()
+    except InvalidRequestError:
+        return getpass.getuser()
 
 
 def find_root(folder: Path) -> Path:

@@ -103,6 +103,13 @@ def read_policy(path: Path | None, folder: Path | None = None) -> Policy:
     return parse_policy(read_yaml(path, "--policy"), str(path))
 
 
+def with_waiver(policy: Policy, reason: str, author: str) -> Policy:
+    """Return the policy with a waiver of every rule, which is valid today."""
+    today = dt.datetime.now(dt.timezone.utc).date()
+    waiver = Waiver(rule="*", reason=reason, author=author, expires=today)
+    return msgspec.structs.replace(policy, waivers=[*policy.waivers, waiver])
+
+
 def _fits(entity: str, impact: Impact, pattern: str) -> bool:
     return fnmatchcase(entity, pattern) or fnmatchcase(impact.name_of(entity), pattern)
 

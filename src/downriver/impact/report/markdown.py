@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"APPROVED": "✅", "CAUTION": "⚠️", "BLOCKED": "⛔"}
 _SEVERITIES = {"breaking": "🔴 breaking", "warning": "🟡 warning", "none": "none"}
+COMMENT_MARK = "<!-- downriver-gate -->"  # by which a later run finds its comment
 _MOST_NODES = 20
 _PLACES_SHOWN = 3
 
@@ -40,7 +41,7 @@ def render_markdown(verdict: Verdict, patch: str = "") -> str:
     parts.append(_completeness(verdict))
     if patch:
         parts.append(f"<details><summary>Suggested patch</summary>\n\n{_fenced(patch)}\n</details>")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, COMMENT_MARK]) + "\n"
 
 
 def _escape(text: str) -> str:
