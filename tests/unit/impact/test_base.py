@@ -354,3 +354,38 @@ def test_the_selector_names_the_models_to_rebuild_and_to_backfill(tmp_path: Path
     )  # fmt: skip
     assert set(done.stdout.split()) == set(plan["models"])
     assert "backfill: revenue" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("path", "base", "head"),
+    [
+        (
+            "models/m.sql",
+            "select id, {{ pkg.fields(col_prefix='a_1_0_0', relation=ref('stg_orders')) }} as f "
+            "from {{ ref('stg_orders') }}",
+            "select id, {{ pkg.fields(col_prefix='a_1', relation=ref('stg_orders')) }} as f "
+            "from {{ ref('stg_orders') }}",
+        ),
+        (
+            "macros/money.sql",
+            DBT["macros/money.sql"],
+            DBT["macros/money.sql"]
+            + "{% macro postgres__cents(c) %}({{ c }}::numeric * 100){% endmacro %}\n",
+        ),
+        (
+            "macros/refresh.sql",
+            "{% macro refresh() %}{{ return(true) }}{% endmacro %}",
+            "{% macro refresh() %}{{ return(flags.FULL_REFRESH) }}{% endmacro %}",
+        ),
+    ],
+    ids=["argument of a package's macro", "macro of an adapter", "flag of dbt"],
+)
+def test_an_edit_that_cannot_be_rendered_is_not_approved(
+    path: str, base: str, head: str, tmp_path: Path
+) -> None:
+    folder = checkout(tmp_path / "repo", {**DBT, path: base})
+    write(folder, {path: head})
+    with Lineage.open(":memory:") as lineage:
+        decision, _, complete = verdict(folder, lineage)
+    assert decision != "APPROVED"
+    assert not complete

@@ -50,7 +50,7 @@ class CommitCode:
         self._texts: dict[str, str] = {}
         self._words: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
         self.projects = find_projects(repository, self.files, names.dialect)
-        self._macros = {
+        self.macro_names = {
             name for project in self.projects for text in project.macros
             for name in _MACRO.findall(text)
         }  # fmt: skip
@@ -87,7 +87,7 @@ class CommitCode:
     def uses_macros(self, pair: FilePair) -> bool:
         """Tell whether a template calls a macro of the project."""
         text = f"{pair.base or ''} {pair.head or ''}"
-        return pair.is_type(".sql") and "{" in text and bool(_called(text) & self._macros)
+        return pair.is_type(".sql") and "{" in text and bool(_called(text) & self.macro_names)
 
     def using(self, pairs: Sequence[FilePair]) -> Iterator[str]:
         """Yield the files that use edited ones: they may mean something else now."""
