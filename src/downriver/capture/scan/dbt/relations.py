@@ -82,10 +82,6 @@ class RelationNames:
         key = table if self._folds else table.casefold()
         return self._known.get(key) or self._by_last.get(key.rpartition(".")[2])
 
-    def fold_column(self, name: str) -> str:
-        """Return the name of a column that is written without quotes."""
-        return self._names.fold(name) if self._folds else name
-
     def _key(self, parts: Iterable[str], quoted: Iterable[bool]) -> str:
         if not self._folds:
             return ".".join(parts).casefold()
