@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from functools import cache
 from pathlib import PurePosixPath
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from downriver.openlineage.wire import Event
 
 
+log = logging.getLogger("downriver")
+
+_READER_FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _IS_MODEL = re.compile(r"^def\s+model\s*\(\s*dbt\b", re.MULTILINE)
 
 
@@ -265,6 +269,10 @@ class _Scan:
         except RecursionError:
             detail = "the code is nested too deeply"
             result.unread.append(_unread(path, 0, UnreadReason.TOO_DEEP, detail))
+        except _READER_FAULTS as exc:  # one file must not end the scan of the others
+            log.debug("reading %s failed", path, exc_info=True)
+            detail = f"reading the file failed: {exc!r}"
+            result.unread.append(_unread(path, 0, UnreadReason.READER_FAULT, detail))
 
     def _context(self, path: str) -> FileContext:
         repository = self._repository

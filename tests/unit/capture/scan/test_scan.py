@@ -72,6 +72,24 @@ def test_a_file_that_is_too_large_is_reported_and_the_others_are_read(tmp_path: 
     assert [job.path for job in found.jobs] == ["small.sql"]
 
 
+def test_an_error_in_the_reader_concerns_one_file_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.py").write_text("import pandas")
+    (tmp_path / "b.sql").write_text("create table t as select x from s")
+
+    def fail(*arguments: object) -> None:
+        raise ValueError("too many values to unpack")
+
+    monkeypatch.setattr("downriver.capture.scan.scanner.read_module", fail)
+    found = scan_repository(Repository(tmp_path), ScanCatalog(namespace="n"))
+    assert [job.path for job in found.jobs] == ["b.sql"]
+    assert [(file.path, file.reason) for file in found.unread] == [
+        ("a.py", UnreadReason.READER_FAULT)
+    ]
+    assert "too many values" in found.unread[0].detail
+
+
 @pytest.mark.parametrize("folder", ["downloads", "build", "dist", "env"])
 def test_a_file_that_git_tracks_is_read_although_its_folder_is_ignored(
     tmp_path: Path, folder: str
