@@ -46,7 +46,7 @@ def test_the_report_has_the_fields_that_scripts_read(client: TestClient) -> None
     ]
     assert told == [
         ("stg_orders", "sql", ["order_total", "legacy"], "breaking"),
-        ("fct_orders", "sql", ["order_total"], "warning"),  # not rebuilt, because stg_orders fails
+        ("fct_orders", "sql", ["order_total"], "breaking"),
     ]
 
 

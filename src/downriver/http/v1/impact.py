@@ -11,7 +11,7 @@ from downriver.http.code_requests import answer_code
 from downriver.http.request import decode_struct
 from downriver.impact import UploadedFiles, decide, parse_changes, parse_policy
 from downriver.model.answers import BlindSpot
-from downriver.model.verdicts import Effect, ImpactRequest
+from downriver.model.verdicts import Effect, EffectSeverity, ImpactRequest, Outcome
 from downriver.openlineage.wire import decode
 
 if TYPE_CHECKING:
@@ -74,11 +74,24 @@ def report_impact(lineage: Lineage, body: bytes) -> ImpactReport:
         reason=verdict.reason,
         recommendation=verdict.recommendation,
         affected_count=verdict.affected,
-        affected_assets=impact.effects,
+        affected_assets=sorted(
+            map(_reported, impact.effects), key=lambda e: e.severity is not EffectSeverity.BREAKING
+        ),
         untouched_count=impact.untouched,
         complete=impact.complete,
         blind_spots=impact.blind_spots,
     )
+
+
+def _reported(effect: Effect) -> Effect:
+    """Return an effect as this report rates it.
+
+    A consumer that is not rebuilt now, but whose code names the column, breaks at the next build.
+    """
+    names_it = any(not reference.conditional for reference in effect.references)
+    if effect.outcome is Outcome.NOT_REBUILT and names_it:
+        return msgspec.structs.replace(effect, severity=EffectSeverity.BREAKING)
+    return effect
 
 
 async def post_gate(request: Request) -> Response:
