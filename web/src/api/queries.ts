@@ -1,0 +1,79 @@
+/** Server state: one cache for all pages, refetched when the server has news. */
+
+import { QueryClient, useQuery, useQueryClient, keepPreviousData, type UseQueryResult } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { ApiError, accessKey, get, onKeyChange, post, type Parameters } from "./client";
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 60_000,
+      refetchOnWindowFocus: false,
+      retry: (count, error) => !(error instanceof ApiError) && count < 2,
+    },
+  },
+});
+
+onKeyChange(() => void queryClient.resetQueries());
+
+/** The answer of a GET. While a new question is on its way, the last answer stays. */
+export function useGet<T>(path: string, parameters: Parameters = {}, enabled = true): UseQueryResult<T> {
+  return useQuery({
+    queryKey: [path, parameters],
+    queryFn: ({ signal }) => get<T>(path, parameters, signal),
+    placeholderData: keepPreviousData,
+    enabled,
+  });
+}
+
+/** The answer of a POST that changes nothing on the server. */
+export function useAnswer<T>(path: string, body: unknown, enabled = true): UseQueryResult<T> {
+  return useQuery({
+    queryKey: [path, body],
+    queryFn: ({ signal }) => post<T>(path, body, signal),
+    placeholderData: keepPreviousData,
+    enabled,
+  });
+}
+
+interface News {
+  head: number;
+}
+
+/** Wait for news of the server, and ask again for what is on screen when there is some. */
+export function useNews(): void {
+  const client = useQueryClient();
+  useEffect(() => {
+    const stop = new AbortController();
+    void followNews(client, stop.signal);
+    return () => stop.abort();
+  }, [client]);
+}
+
+async function followNews(client: QueryClient, signal: AbortSignal): Promise<void> {
+  let head: number | undefined;
+  while (!signal.aborted) {
+    try {
+      const news = await get<News>("/v1/news", head === undefined ? {} : { head, wait: 20 }, signal);
+      if (head !== undefined && news.head !== head) await client.invalidateQueries();
+      head = news.head;
+    } catch (error) {
+      if (signal.aborted) return;
+      await pause(error instanceof ApiError && error.status === 401 ? untilKeyChanges() : after(10_000));
+    }
+  }
+}
+
+const pause = (reason: Promise<void>) => reason;
+const after = (milliseconds: number) => new Promise<void>((done) => setTimeout(done, milliseconds));
+
+function untilKeyChanges(): Promise<void> {
+  const before = accessKey();
+  return new Promise((done) => {
+    const stop = onKeyChange(() => {
+      if (accessKey() === before) return;
+      stop();
+      done();
+    });
+  });
+}

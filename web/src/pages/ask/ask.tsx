@@ -1,0 +1,3 @@
+export default function Ask() {
+  return <h1>Ask</h1>;
+}

@@ -1,0 +1,3 @@
+export default function Change() {
+  return <h1>Change</h1>;
+}

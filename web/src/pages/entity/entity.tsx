@@ -1,0 +1,3 @@
+export default function Entity() {
+  return <h1>Entity</h1>;
+}

@@ -1,0 +1,3 @@
+export default function Lineage() {
+  return <h1>Lineage</h1>;
+}

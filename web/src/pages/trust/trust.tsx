@@ -1,0 +1,3 @@
+export default function Trust() {
+  return <h1>Trust</h1>;
+}

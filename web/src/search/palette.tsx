@@ -1,0 +1,3 @@
+export function SearchPalette({ close }: { close: () => void }) {
+  return <dialog open onClose={close} />;
+}

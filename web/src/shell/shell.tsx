@@ -1,0 +1,108 @@
+import { Suspense, useEffect, useState } from "react";
+import { Link, Route, Switch, useLocation } from "wouter";
+import { ApiError } from "../api/client";
+import { useGet, useNews } from "../api/queries";
+import { Icon } from "../design/icons";
+import { Button, Empty, Skeleton } from "../design/parts";
+import { chooseTheme, useShownTheme } from "../design/theme";
+import { SearchPalette } from "../search/palette";
+import { KeyPrompt } from "./key_prompt";
+import { PAGES } from "./routes";
+import styles from "./shell.module.css";
+
+interface Me {
+  role: string;
+  keys_required: boolean;
+  version: string;
+}
+
+/** The frame around every page: brand, navigation, search, and the prompt for a key. */
+export function Shell() {
+  const me = useGet<Me>("/v1/me");
+  if (me.error instanceof ApiError && me.error.status === 401) return <KeyPrompt />;
+  return <Frame />;
+}
+
+function Frame() {
+  const [searching, setSearching] = useState(false);
+  useNews();
+  useShortcut(() => setSearching(true));
+  return (
+    <div className={styles.shell}>
+      <a className={styles.skip} href="#main">Skip to the content</a>
+      <Link href="/" className={styles.brand ?? ""}>
+        <img src="/favicon.svg" width={26} height={26} alt="" />
+        <span>Downriver</span>
+      </Link>
+      <header className={styles.bar}>
+        <button type="button" className={styles.searchButton} onClick={() => setSearching(true)}>
+          <Icon name="search" />
+          Search datasets, columns, jobs, tags, owners
+          <kbd>⌘K</kbd>
+        </button>
+        <ThemeButton />
+      </header>
+      <nav className={styles.nav} aria-label="Pages">
+        {PAGES.filter((page) => page.icon).map((page) => (
+          <NavigationLink key={page.path} {...page} />
+        ))}
+      </nav>
+      <main id="main" className={styles.main} tabIndex={-1}>
+        <Suspense fallback={<Skeleton height={400} />}>
+          <Switch>
+            {PAGES.map((page) => (
+              <Route key={page.path} path={page.path}>
+                <Titled title={page.title}><page.component /></Titled>
+              </Route>
+            ))}
+            <Route>
+              <Empty title="There is no such page" action={<Link href="/">Go to the start page</Link>} />
+            </Route>
+          </Switch>
+        </Suspense>
+      </main>
+      {searching ? <SearchPalette close={() => setSearching(false)} /> : null}
+    </div>
+  );
+}
+
+function NavigationLink({ path, title, icon }: (typeof PAGES)[number]) {
+  const [location] = useLocation();
+  return (
+    <Link href={path} className={styles.link ?? ""} aria-current={location === path ? "page" : undefined}>
+      {icon ? <Icon name={icon} /> : null}
+      <span>{title}</span>
+    </Link>
+  );
+}
+
+function Titled({ title, children }: { title: string; children: React.ReactNode }) {
+  useEffect(() => {
+    document.title = `${title} · Downriver`;
+  }, [title]);
+  return children;
+}
+
+function ThemeButton() {
+  const shown = useShownTheme();
+  const other = shown === "dark" ? "light" : "dark";
+  return (
+    <Button kind="plain" icon={shown === "dark" ? "sun" : "moon"} aria-label={`Use the ${other} theme`} onClick={() => chooseTheme(other)} />
+  );
+}
+
+/** `/` and ⌘K (Ctrl+K) open the search, unless the person is typing into a field. */
+function useShortcut(open: () => void): void {
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      const typing = event.target instanceof HTMLElement && event.target.matches("input, textarea, select, [contenteditable]");
+      const command = (event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k";
+      if (command || (event.key === "/" && !typing && !event.metaKey && !event.ctrlKey && !event.altKey)) {
+        event.preventDefault();
+        open();
+      }
+    };
+    window.addEventListener("keydown", listen);
+    return () => window.removeEventListener("keydown", listen);
+  }, [open]);
+}

@@ -1,0 +1,23 @@
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  plugins: [react()],
+  build: {
+    outDir: "../src/downriver/http/web",
+    emptyOutDir: true,
+    assetsInlineLimit: 0,
+    target: "es2022",
+    reportCompressedSize: false,
+  },
+  worker: { format: "es" },
+  server: {
+    port: 5173,
+    // `npm run dev` beside `downriver serve`.
+    proxy: { "^/(v1|api|healthz|openapi.json)": "http://localhost:5000" },
+  },
+  test: {
+    environment: "happy-dom",
+    include: ["src/**/*.test.{ts,tsx}"],
+  },
+});
