@@ -64,27 +64,27 @@ def find_node() -> Path:
     )
 
 
-def npm(*arguments: str) -> None:
-    """Run npm in the folder of the UI."""
+def npm(*arguments: str, folder: Path = WEB) -> None:
+    """Run npm in a folder: by default, that of the UI."""
     node = find_node()
     # The wheel's own `npm` is a broken copy of a symbolic link; the script behind it works.
     script = node.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     command = [str(node / "node"), str(script)] if script.is_file() else [str(node / "npm")]
     env = {**os.environ, "PATH": f"{node}{os.pathsep}{os.environ.get('PATH', '')}"}
     done = subprocess.run(
-        [*command, *arguments], cwd=WEB, env=env, capture_output=True, text=True, check=False
+        [*command, *arguments], cwd=folder, env=env, capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise BuildError(f"npm {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
 
 
-def install() -> None:
-    """Install the packages of the lock file, unless they are installed already."""
-    lock = WEB / "package-lock.json"
-    mark = WEB / "node_modules" / ".installed"
+def install(folder: Path = WEB) -> None:
+    """Install the packages of the lock file of a folder, unless they are installed already."""
+    lock = folder / "package-lock.json"
+    mark = folder / "node_modules" / ".installed"
     wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
     if not mark.is_file() or mark.read_text() != wanted:
-        npm("ci", "--no-audit", "--no-fund")
+        npm("ci", "--no-audit", "--no-fund", folder=folder)
         mark.write_text(wanted)
 
 
