@@ -116,6 +116,9 @@ class SqlQueries(Protocol):
     def rows_in(self, sql: str, numbers: Sequence[int]) -> list[Row]:
         """Return the rows of a query that ends in `IN`, for these numbers."""
 
+    def find_ids(self, key: NaturalKey, keys: Sequence[Row]) -> dict[Row, int]:
+        """Return the ids of the rows that exist, by natural key."""
+
     def scan(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Row]:
         """Yield the rows of a query without loading all of them."""
 
@@ -125,9 +128,6 @@ class SqlTransaction(SqlQueries, Protocol):
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Run a statement."""
-
-    def find_ids(self, key: NaturalKey, keys: Sequence[Row]) -> dict[Row, int]:
-        """Return the ids of the rows that exist, by natural key."""
 
     def merge(self, table: CatalogTable, rows: Sequence[Row]) -> None:
         """Insert rows, merging those that exist. No two rows may have the same key."""

@@ -354,6 +354,11 @@ class _PostgresQueries:
             f"{sql.removesuffix('IN')} = ANY(%b::bigint[])", [encode_array("bigint", numbers)]
         ).fetchall()
 
+    def find_ids(self, key: NaturalKey, keys: Sequence[Row]) -> dict[Row, int]:
+        """Return the ids of the rows that exist, by natural key."""
+        found = self._run(_find_statement(key), _arrays(key.columns, keys))
+        return {keys[position - 1]: row_id for position, row_id in found}
+
     def scan(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Row]:
         """Yield the rows of a query without loading all of them."""
         # A cursor on the server, not a stream, so that other queries can run in between.
@@ -381,11 +386,6 @@ class _PostgresTransaction(_PostgresQueries):
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Run a statement."""
         self._run(_statement(sql), parameters)
-
-    def find_ids(self, key: NaturalKey, keys: Sequence[Row]) -> dict[Row, int]:
-        """Return the ids of the rows that exist, by natural key."""
-        found = self._run(_find_statement(key), _arrays(key.columns, keys))
-        return {keys[position - 1]: row_id for position, row_id in found}
 
     def merge(self, table: CatalogTable, rows: Sequence[Row]) -> None:
         """Insert rows, merging those that exist."""

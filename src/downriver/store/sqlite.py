@@ -272,6 +272,20 @@ class _SqliteQueries:
             found += self.rows(f"{sql} ({','.join('?' * len(some))})", some)
         return found
 
+    def find_ids(self, key: NaturalKey, keys: Sequence[Row]) -> dict[Row, int]:
+        """Return the ids of the rows that exist, by natural key."""
+        names = [name for name, _ in key.columns]
+        same = " AND ".join(f"t.{name} = k.{name}" for name in names)
+        found: dict[Row, int] = {}
+        for some in _chunks(keys):
+            # CROSS JOIN makes the keys the outer loop, independent of SQLite's statistics.
+            sql = (
+                f"WITH k ({', '.join(names)}) AS ({_values(some)}) "
+                f"SELECT t.{key.id_column}, k.* FROM k CROSS JOIN {key.table} AS t ON {same}"
+            )
+            found.update((row[1:], row[0]) for row in self.rows(sql, _flat(some)))
+        return found
+
     def scan(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[Row]:
         """Yield the rows of a query without loading all of them."""
         return self._open.execute(sql, parameters)
@@ -293,20 +307,6 @@ class _SqliteTransaction(_SqliteQueries):
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> None:
         """Run a statement."""
         self._open.execute(sql, parameters)
-
-    def find_ids(self, key: NaturalKey, keys: Sequence[Row]) -> dict[Row, int]:
-        """Return the ids of the rows that exist, by natural key."""
-        names = [name for name, _ in key.columns]
-        same = " AND ".join(f"t.{name} = k.{name}" for name in names)
-        found: dict[Row, int] = {}
-        for some in _chunks(keys):
-            # CROSS JOIN makes the keys the outer loop, independent of SQLite's statistics.
-            sql = (
-                f"WITH k ({', '.join(names)}) AS ({_values(some)}) "
-                f"SELECT t.{key.id_column}, k.* FROM k CROSS JOIN {key.table} AS t ON {same}"
-            )
-            found.update((row[1:], row[0]) for row in self.rows(sql, _flat(some)))
-        return found
 
     def merge(self, table: CatalogTable, rows: Sequence[Row]) -> None:
         """Insert rows, merging those that exist."""

@@ -165,19 +165,21 @@ class _StepFacts:
             )
         }
         found: dict[tuple[str, str], FlowFacet] = {}
-        for number, _, body in self._reader.facets.among(numbers, FLOW_PREFIX):
-            flow = parse_flow(body)
-            found[flow.source, numbers[number]] = flow
+        for number, facets in self._reader.facets.starting_with(numbers, FLOW_PREFIX).items():
+            for flow in map(parse_flow, facets.values()):
+                found[flow.source, numbers[number]] = flow
         return found
 
     def _read_jobs(self, answer: Trace) -> dict[str, _Words]:
         jobs = {self._numbers[n.id]: n.id for n in answer.nodes if n.kind == "job"}
-        found = {name: _Words() for name in jobs.values()}
-        for facet, field in (("documentation", "description"), ("jobType", "processingType")):
-            for number, name, body in self._reader.facets.among(jobs, facet):
-                if name == facet:
-                    setattr(found[jobs[number]], field, getattr(_read_words(body), field))
-        return found
+        bodies = self._reader.facets.of_each(jobs, ("documentation", "jobType"))
+        return {
+            jobs[number]: _Words(
+                description=_read_words(facets.get("documentation", b"{}")).description,
+                processingType=_read_words(facets.get("jobType", b"{}")).processingType,
+            )
+            for number, facets in bodies.items()
+        }
 
 
 def _grouped(edges: list[TraceEdge], end: Callable[[TraceEdge], str]) -> dict[str, list[TraceEdge]]:

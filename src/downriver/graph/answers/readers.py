@@ -24,11 +24,8 @@ class _JobType(msgspec.Struct):
 
 def find_readers(graph: NodeGraph, reader: CatalogReader, jobs: Ints) -> set[int]:
     """Return those of the jobs that are marked as readers and write nothing."""
-    marked = {
-        node
-        for node, name, body in reader.facets.among(jobs.tolist(), "jobType")
-        if name == "jobType" and _is_read(body)
-    }
+    facets = reader.facets.of_each(jobs.tolist(), ("jobType",))
+    marked = {job for job, bodies in facets.items() if _is_read(bodies["jobType"])}
     # A job that is named after the dataset it writes may have the name of a reader: `app.count`.
     return {job for job in marked if not len(graph.flow.ends.leaving.of(_one(job)))}
 

@@ -16,6 +16,8 @@ from downriver.graph.index.vectors import SMALLEST_FOLD, Flags, Ints, Longs, Tim
 from downriver.model.facts import EdgeKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from downriver.store import CatalogReader
 
 _FLOW = (int(EdgeKind.READS), int(EdgeKind.WRITES), int(EdgeKind.DERIVES))
@@ -111,6 +113,23 @@ class NodeGraph:
     def jobs_last_seen(self, jobs: Ints) -> Longs:
         """Return when each job was last seen to read or write anything; 0 where there is none."""
         return np.where(jobs > 0, self.job_seen.of(jobs), 0)
+
+    def neighbours(
+        self, nodes: Iterable[int], kind: EdgeKind, *, downstream: bool
+    ) -> dict[int, list[int]]:
+        """Return the ids at the other end of the edges of one kind, by id. It asks no store.
+
+        Only edges under exactly these ids count: `Identities.group` returns all ids of a node.
+        """
+        here = np.fromiter(nodes, np.int32)
+        ends = self.flow.ends
+        edges, places = (ends.leaving if downstream else ends.entering).of_each(here)
+        wanted = self.flow.kind[edges] == kind
+        far = (ends.target if downstream else ends.source)[edges[wanted]]
+        found: dict[int, list[int]] = {}
+        for node, other in zip(here[places[wanted]].tolist(), far.tolist(), strict=True):
+            found.setdefault(node, []).append(other)
+        return {node: sorted(set(others)) for node, others in found.items()}
 
     def jobs(self, edges: Ints) -> Ints:
         """Return the job behind each edge, 0 where a dataset event reported the edge itself."""

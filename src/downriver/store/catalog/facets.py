@@ -11,7 +11,7 @@ from downriver.openlineage.facets.dataset import SchemaColumn, schema_columns
 from downriver.store.catalog.encoding import SPAN, read_body, read_span, rows_by_id, unpack_kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from downriver.model.facts import ColumnTransformation
     from downriver.store.port import Row, SqlQueries
@@ -41,15 +41,40 @@ class FacetQueries:
 
     def of(self, node: int) -> dict[str, bytes]:
         """Return the current facets of a node as sent: the last one of each name."""
-        current: dict[str, bytes] = {}
-        sql = """
-            SELECT f.name, b.body FROM facets f JOIN bodies b ON b.digest = f.digest
-            WHERE f.node = ? AND f.role = ? AND f.run = 0
-            ORDER BY f.last_at, f.last_event, f.digest
-        """
-        for name, body in self._queries.rows(sql, (node, int(FacetRole.NODE))):
-            current[name] = read_body(body)
-        return {name: body for name, body in sorted(current.items()) if not _deleted(body)}
+        return self.of_each([node]).get(node, {})
+
+    def of_each(
+        self, nodes: Iterable[int], names: Sequence[str] = ()
+    ) -> dict[int, dict[str, bytes]]:
+        """Return the current facets, all or those with these names, of each node that has any."""
+        if not all(name.isidentifier() for name in names):  # they become part of the query
+            raise ValueError(names)
+        wanted = ", ".join(f"'{name}'" for name in names)
+        return self._current(nodes, f"AND f.name IN ({wanted})" if names else "")
+
+    def starting_with(self, nodes: Iterable[int], prefix: str) -> dict[int, dict[str, bytes]]:
+        """Return the current facets of each node whose names begin with `prefix`."""
+        if not prefix.isidentifier():  # it becomes part of the query
+            raise ValueError(prefix)
+        return self._current(nodes, f"AND f.name >= '{prefix}' AND f.name < '{prefix}~'")
+
+    def _current(self, nodes: Iterable[int], condition: str) -> dict[int, dict[str, bytes]]:
+        sql = f"""
+            SELECT f.node, f.name, b.body, f.last_at, f.last_event, f.digest
+            FROM facets f JOIN bodies b ON b.digest = f.digest
+            WHERE f.role = {int(FacetRole.NODE)} AND f.run = 0 {condition} AND f.node IN
+        """.strip()
+        latest: dict[Row, Row] = {}
+        for row in rows_by_id(self._queries, sql, nodes):
+            known = latest.setdefault(row[:2], row)
+            if known is not row and _age(row) > _age(known):
+                latest[row[:2]] = row
+        current: dict[int, dict[str, bytes]] = {}
+        for node, name in sorted(latest):
+            body = read_body(latest[node, name][2])
+            if not _deleted(body):
+                current.setdefault(node, {})[name] = body
+        return current
 
     def named(self, name: str) -> dict[int, bytes]:
         """Return the current facet with this name of every node that has one, as sent."""
@@ -61,26 +86,6 @@ class FacetQueries:
         rows = self._queries.rows(sql, (name, int(FacetRole.NODE)))
         current = {node: read_body(body) for node, body in rows}
         return {node: body for node, body in current.items() if not _deleted(body)}
-
-    def among(self, nodes: Iterable[int], prefix: str) -> Iterator[tuple[int, str, bytes]]:
-        """Yield (node, name, facet as sent) of current facets whose names begin with `prefix`."""
-        if not prefix.isidentifier():  # it becomes part of the query
-            raise ValueError(prefix)
-        sql = f"""
-            SELECT f.node, f.name, b.body, f.last_at, f.last_event, f.digest
-            FROM facets f JOIN bodies b ON b.digest = f.digest
-            WHERE f.role = 0 AND f.run = 0 AND f.name >= '{prefix}' AND f.name < '{prefix}~'
-            AND f.node IN
-        """.strip()
-        latest: dict[Row, Row] = {}
-        for row in rows_by_id(self._queries, sql, nodes):
-            known = latest.setdefault(row[:2], row)
-            if known is not row and _age(row) > _age(known):
-                latest[row[:2]] = row
-        for node, name, stored, *_ in latest.values():
-            body = read_body(stored)
-            if not _deleted(body):
-                yield node, name, body
 
     def blind_spots(self, nodes: Iterable[int]) -> dict[int, bytes]:
         """Return the current blind spots facet of each node that has one, as sent."""
@@ -117,11 +122,28 @@ class RunQueries:
 
     def latest(self, job: int, limit: int) -> list[Run]:
         """Return the runs of a job, the latest first."""
-        sql = """
-            SELECT run, state, state_at, started_at, first_at, last_at FROM runs
-            WHERE job = ? ORDER BY first_at DESC, run LIMIT ?
-        """
-        return [Run(r[0], RunState(r[1]), *r[2:]) for r in self._queries.rows(sql, (job, limit))]
+        return self.latest_of_each([job], limit).get(job, [])
+
+    def latest_of_each(self, jobs: Iterable[int], limit: int) -> dict[int, list[Run]]:
+        """Return the runs of each job that has any, the latest first."""
+        # The time of the last run to show limits the index scan, however many runs a job has.
+        sql = f"""
+            SELECT r.job, r.run, r.state, r.state_at, r.started_at, r.first_at, r.last_at
+            FROM nodes n JOIN runs r ON r.job = n.id AND r.first_at >= (
+                SELECT min(first_at) FROM (
+                    SELECT first_at FROM runs WHERE job = n.id
+                    ORDER BY first_at DESC LIMIT {int(limit)}
+                ) AS latest
+            )
+            WHERE n.id IN
+        """.strip()
+        found: dict[int, list[Run]] = {}
+        for job, run, state, *times in rows_by_id(self._queries, sql, jobs):
+            found.setdefault(job, []).append(Run(run, RunState(state), *times))
+        for runs in found.values():
+            runs.sort(key=lambda run: (-run.first_at, run.run))
+            del runs[limit:]
+        return found
 
     def facets(self, job: int, run: str) -> dict[str, bytes]:
         """Return the facets of one run as sent: the last one of each name."""

@@ -9,6 +9,7 @@ from downriver.errors import EntityNotFoundError
 from downriver.model.facts import EdgeKind
 from downriver.model.ids import EVERY_FIELD, JobId, NodeId, bounded, short_name
 from downriver.store.catalog.encoding import SPAN, read_node, read_span, rows_by_id, unpack_fields
+from downriver.store.catalog.tables import NODE_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -46,9 +47,23 @@ class NodeQueries:
             raise EntityNotFoundError(str(node))
         return number
 
+    def find_each(self, nodes: Iterable[NodeId]) -> dict[NodeId, int]:
+        """Return the ids of those of the nodes that exist, in one query."""
+        keys = {
+            (int(isinstance(node, JobId)), _as_stored(node.namespace), _as_stored(node.name)): node
+            for node in nodes
+        }
+        found = self._queries.find_ids(NODE_KEY, list(keys)) if keys else {}
+        return {keys[key]: number for key, number in found.items()}
+
     def span(self, node: int) -> Span:
         """Return when a node was first and last seen."""
-        return read_span(self._queries.rows(f"SELECT {SPAN} FROM nodes WHERE id = ?", (node,))[0])
+        return self.spans([node])[node]
+
+    def spans(self, nodes: Iterable[int]) -> dict[int, Span]:
+        """Return when each node was first and last seen."""
+        rows = rows_by_id(self._queries, f"SELECT id, {SPAN} FROM nodes WHERE id IN", nodes)
+        return {row[0]: read_span(row[1:]) for row in rows}
 
     def children_of(self, job: int) -> list[NodeId]:
         """Return the jobs that a job runs."""
@@ -146,8 +161,14 @@ class ColumnQueries:
 
     def list_names(self, dataset: int) -> list[str]:
         """Return the known columns of a dataset, from schemas and from column edges."""
-        names = {name for *_, fields in self._column_sets([dataset]) for name in fields}
-        return sorted(names - {EVERY_FIELD})
+        return self.names_of_each([dataset]).get(dataset, [])
+
+    def names_of_each(self, datasets: Iterable[int]) -> dict[int, list[str]]:
+        """Return the known columns of each dataset that has any, sorted."""
+        names: dict[int, set[str]] = {}
+        for _, dataset, fields in self._column_sets(datasets):
+            names.setdefault(dataset, set()).update(fields)
+        return {dataset: sorted(known - {EVERY_FIELD}) for dataset, known in names.items()}
 
     def _column_sets(self, datasets: Iterable[int]) -> Iterator[tuple[int, int, list[str]]]:
         sql = "SELECT first_id, dataset, fields FROM column_sets WHERE dataset IN"
