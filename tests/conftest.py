@@ -31,7 +31,8 @@ _APART = (
     "tests/unit/capture/spark/test_golden_elsewhere.py",
 )
 
-NO_POSTGRES, NO_SPARK, NO_MERMAID = "without PostgreSQL", "without Spark", "without Mermaid"
+NO_POSTGRES, NO_SPARK = "without PostgreSQL", "without Spark"
+NO_MERMAID, NO_BROWSER = "without Mermaid", "without a browser"
 
 
 class _Files(LoadFileScheduling):  # type: ignore[misc]
@@ -120,6 +121,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = {str(report.longrepr[2]) for report in skipped}
     for reason in sorted(reasons):
-        if any(part in reason for part in (NO_POSTGRES, NO_SPARK, NO_MERMAID)):
+        if any(part in reason for part in (NO_POSTGRES, NO_SPARK, NO_MERMAID, NO_BROWSER)):
             terminalreporter.section("tests DID NOT RUN", red=True, bold=True)
             terminalreporter.line(reason, red=True)
