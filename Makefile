@@ -8,10 +8,10 @@ EXTRAS := postgres,fast
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check docs bench serve clean
+.PHONY: help setup demo test check docs bench screenshots serve clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev ## Create .venv with Downriver and its development tools
 	@:
@@ -34,7 +34,10 @@ docs: $(VENV)/.dev ## Build the documentation site into build/docs
 bench: $(VENV)/.dev ## Run the benchmarks of ingest, trace, durability and concurrency
 	@$(BIN)/python -m bench $(ARGS)
 
-serve: $(VENV)/.app ## Start the server
+screenshots: $(VENV)/.dev ## Draw every page of the web UI into docs/img/web
+	@DOWNRIVER_UPDATE_DOCS=1 $(BIN)/pytest tests/web/test_every_page.py
+
+serve: $(VENV)/.app ## Start the server and its web UI
 	@$(BIN)/downriver serve $(ARGS)
 
 clean: ## Remove .venv, caches and build output

@@ -30,14 +30,14 @@ def free_port() -> int:
 
 @contextmanager
 def running_server(
-    store: Path | str, *, repo: Path | None = None, **settings: str
+    store: Path | str, *options: str, repo: Path | None = None, **settings: str
 ) -> Iterator[str]:
     """Start `downriver serve` on a store and yield its URL."""
     port = free_port()
     command = [sys.executable, "-m", "downriver", "serve", "--port", str(port)]
-    options = ["--store", str(store), *([] if repo is None else ["--repo", str(repo)])]
+    where = ["--store", str(store), *([] if repo is None else ["--repo", str(repo)])]
     process = subprocess.Popen(
-        [*command, *options],
+        [*command, *where, *options],
         env={**os.environ, **settings},
         stderr=subprocess.DEVNULL,
     )

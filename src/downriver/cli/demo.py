@@ -162,7 +162,7 @@ def _title(text: str) -> None:
 def _show_next(location: str) -> None:
     _title("next")
     where = f"--store {escape(location)}"
-    out.print(f"[cyan]downriver serve {where}[/]  [dim]# answer the same questions over HTTP[/]")
+    out.print(f"[cyan]downriver serve --open {where}[/]  [dim]# see it in the browser[/]")
     out.print(f"[cyan]downriver trace daily_revenue --upstream {where}[/]")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -130,9 +131,12 @@ def serve(
             help="Read the source code of registered assets from this repository.",
         ),
     ] = None,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the web UI in the browser.")
+    ] = False,
     store: StoreOption = None,
 ) -> None:
-    """Start the HTTP server. Any OpenLineage client can send events to it.
+    """Start the HTTP server and its web UI. Any OpenLineage client can send events to it.
 
     Without API keys the server accepts requests from this machine only.
     """
@@ -141,12 +145,20 @@ def serve(
 
     with Lineage.open(store, repository=repo) as lineage:
         check_bind(host, port, keyed=lineage.admin.has_keys())
+        url = f"http://{host}:{port}"
         err.print(
-            f"[bold]downriver[/] on [cyan]http://{host}:{port}[/]"
-            f" · store {escape(lineage.store.url)}"
-            f"\nsend events:  OPENLINEAGE_URL=http://{host}:{port}  ·  stop with Ctrl-C"
+            f"[bold]downriver[/] on [cyan]{url}[/] · store {escape(lineage.store.url)}"
+            f"\nweb UI:       open {url} in a browser"
+            f"\nsend events:  OPENLINEAGE_URL={url}  ·  stop with Ctrl-C"
         )
-        run(lineage, host, port)
+        run(lineage, host, port, on_start=partial(_open_page, url) if open_page else None)
+
+
+def _open_page(url: str) -> None:
+    import webbrowser
+
+    if not webbrowser.open(url):
+        err.print(f"no browser could be started; open {url}")
 
 
 def create(

@@ -44,6 +44,7 @@ from downriver.store import KeyRole
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+    from socket import socket
 
     from starlette.requests import Request
 
@@ -343,16 +344,36 @@ def _guarded(endpoint: Endpoint, access: AccessControl) -> Callable[[Request], A
     return handle
 
 
-def serve(lineage: Lineage, host: str, port: int) -> None:
+def serve(
+    lineage: Lineage, host: str, port: int, on_start: Callable[[], object] | None = None
+) -> None:
     """Serve one store until interrupted. Accepted events are on disk when this returns.
 
-    Call `check_bind` first.
+    Call `check_bind` first. `on_start` is called once the server accepts connections.
     """
     threading.Thread(target=warm_up, args=(lineage,), daemon=True).start()
-    make_server(lineage, host, port).run()
+    make_server(lineage, host, port, on_start).run()
 
 
-def make_server(lineage: Lineage, host: str = "127.0.0.1", port: int = 0) -> uvicorn.Server:
+class _Server(uvicorn.Server):
+    """A server that reports when it accepts connections."""
+
+    def __init__(self, config: uvicorn.Config, on_start: Callable[[], object] | None) -> None:
+        super().__init__(config)
+        self._on_start = on_start
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and self._on_start is not None:
+            threading.Thread(target=self._on_start, daemon=True).start()
+
+
+def make_server(
+    lineage: Lineage,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    on_start: Callable[[], object] | None = None,
+) -> uvicorn.Server:
     """Return a server of one store. Its caller runs it, possibly on sockets of its own."""
     config = uvicorn.Config(
         build_app(lineage),
@@ -363,7 +384,7 @@ def make_server(lineage: Lineage, host: str = "127.0.0.1", port: int = 0) -> uvi
         server_header=False,
         timeout_graceful_shutdown=10,
     )
-    return uvicorn.Server(config)
+    return _Server(config, on_start)
 
 
 def warm_up(lineage: Lineage) -> None:

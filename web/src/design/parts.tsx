@@ -69,7 +69,7 @@ export function ErrorState({ error, retry }: { error: unknown; retry?: () => voi
 
 /** A grey bar of the size of what will be there: nothing moves when the answer arrives. */
 export function Skeleton({ height = 16, width = "100%" }: { height?: number; width?: number | string }) {
-  return <div className={styles.skeleton} style={{ height, width }} aria-hidden="true" />;
+  return <div className={styles.skeleton} style={{ height, width }} aria-hidden="true" data-loading />;
 }
 
 export function CopyBlock({ text, label = "Copy" }: { text: string; label?: string }) {

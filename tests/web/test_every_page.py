@@ -1,0 +1,67 @@
+"""Every page in light and dark: without console errors, clean for axe, and as a picture.
+
+`make screenshots` runs this and keeps the pictures in docs/img/web.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
+PICTURES = ROOT / "docs" / "img" / "web"
+KEEP_PICTURES = os.environ.get("DOWNRIVER_UPDATE_DOCS") == "1"
+
+
+class Shown(NamedTuple):
+    """A page to look at, and a text that is there once it has its data."""
+
+    name: str
+    path: str
+    text: str
+
+
+PAGES = (
+    Shown("home", "/", "Most read"),
+    Shown("lineage", "/lineage?entity=marts.revenue", "shown"),
+    Shown("what-if", "/change?entity=raw.orders", "raw.orders"),
+    Shown("dataset", "/entity?id=marts.revenue", "marts.revenue"),
+    Shown("trust", "/trust", "Coverage"),
+    Shown("ask", "/ask", "Ask"),
+    Shown("settings", "/settings", "Settings"),
+)
+
+
+def axe_violations(page: Page) -> list[str]:
+    """Return what axe finds wrong on a page, one line for each element."""
+    page.evaluate(AXE.read_text("utf-8"))
+    found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{violation['id']}: {node['html'][:160]}"
+        for violation in found["violations"]
+        for node in violation["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("shown", PAGES, ids=lambda shown: shown.name)
+def test_a_page(web_server: str, open_page: Callable[..., Page], shown: Shown, scheme: str) -> None:
+    page = open_page(f"{web_server}{shown.path}", scheme=scheme)
+    page.get_by_text(shown.text).first.wait_for()
+    page.wait_for_function("document.querySelectorAll('[data-loading]').length === 0")
+    page.wait_for_timeout(400)  # transitions end
+    assert axe_violations(page) == []
+    if KEEP_PICTURES:
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=PICTURES / f"{shown.name}-{scheme}.png")
