@@ -27,6 +27,36 @@ MAX_EVENT_MB = Setting(
     "32",
     "The largest request body that the server accepts, in MB, after decompression.",
 )
+BODIES_MB = Setting(
+    "DOWNRIVER_BODIES_MB",
+    "256",
+    "The size in MB of all request bodies, decompressed, that the server holds until they are "
+    "answered. When it is reached, the server answers 503.",
+)
+MAX_CONNECTIONS = Setting(
+    "DOWNRIVER_MAX_CONNECTIONS",
+    "800",
+    "How many connections the server holds. Requests on further ones get 503.",
+)
+HEADERS = Setting("DOWNRIVER_HEADERS", "100", "How many headers a request may have.")
+HEADER_KB = Setting(
+    "DOWNRIVER_HEADER_KB", "64", "The largest size of the URL and the headers of a request in KB."
+)
+HEADER_SECONDS = Setting(
+    "DOWNRIVER_HEADER_SECONDS",
+    "10",
+    "How long a client may take to send the headers of a request, in seconds.",
+)
+IDLE_SECONDS = Setting(
+    "DOWNRIVER_IDLE_SECONDS",
+    "20",
+    "How long a client may send no part of a body, or read no part of an answer, in seconds.",
+)
+BODY_SECONDS = Setting(
+    "DOWNRIVER_BODY_SECONDS",
+    "120",
+    "How long a client may take to send the body of a request, in seconds.",
+)
 QUEUE_MB = Setting(
     "DOWNRIVER_QUEUE_MB",
     "256",
@@ -101,6 +131,13 @@ SCAN_TESTS = Setting(
 SETTINGS = (
     STORE,
     MAX_EVENT_MB,
+    BODIES_MB,
+    MAX_CONNECTIONS,
+    HEADERS,
+    HEADER_KB,
+    HEADER_SECONDS,
+    IDLE_SECONDS,
+    BODY_SECONDS,
     QUEUE_MB,
     WORKERS,
     CODE_SECONDS,

@@ -13,6 +13,7 @@ from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -21,9 +22,10 @@ from downriver.errors import DownriverError
 from downriver.http import errors, marquez, openlineage
 from downriver.http.auth import AccessControl
 from downriver.http.code_requests import answer_in_worker, load_graph, request_payload
+from downriver.http.connections import LimitedHttpProtocol
 from downriver.http.mcp import McpEndpoint
 from downriver.http.openapi import render_openapi
-from downriver.http.request import AppContext, context_of, json_response
+from downriver.http.request import AppContext, BodyBudget, context_of, json_response
 from downriver.http.v1 import identity, impact, queries, registration
 from downriver.impact import Fix
 from downriver.isolation import shared_workers
@@ -303,6 +305,7 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
     workers = workers or shared_workers()
     access = AccessControl(lineage)
     max_body = settings.read_number(settings.MAX_EVENT_MB) * 2**20
+    bodies = BodyBudget(settings.read_number(settings.BODIES_MB) * 2**20)
     mcp = McpEndpoint(lineage, access, max_body, workers)
 
     @asynccontextmanager
@@ -329,17 +332,21 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
         exception_handlers={
             DownriverError: errors.answer_downriver_error,
             HTTPException: errors.answer_http_error,
+            ClientDisconnect: errors.answer_disconnect,
             Exception: errors.answer_fault,
         },
     )
-    app.state.context = AppContext(lineage, max_body, CapacityLimiter(workers.size), workers)
+    app.state.context = AppContext(
+        lineage, max_body, bodies, CapacityLimiter(workers.size), workers
+    )
     return app
 
 
 def _guarded(endpoint: Endpoint, access: AccessControl) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
-        await access.admit(request, endpoint.role)
-        return await endpoint.handler(request)
+        await access.admit(request, endpoint.role)  # before the body is read
+        with context_of(request).bodies.reserve() as request.state.body:
+            return await endpoint.handler(request)
 
     return handle
 
@@ -379,6 +386,9 @@ def make_server(
         build_app(lineage),
         host=host,
         port=port,
+        http=LimitedHttpProtocol,
+        ws="none",
+        limit_concurrency=settings.read_number(settings.MAX_CONNECTIONS),
         access_log=False,
         log_level="warning",
         server_header=False,

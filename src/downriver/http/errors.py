@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,6 +17,11 @@ from downriver.http.request import context_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+
+log = logging.getLogger("downriver")
+
+CLIENT_CLOSED = 499  # nginx's status for a client that left; only metrics and logs show it
+CLOSED_BECAUSE = "downriver.closed_because"  # in the state of a request whose connection was closed
 
 _STATUSES: tuple[tuple[type[errors.DownriverError], int], ...] = (
     (errors.InvalidEventError, 400),
@@ -81,6 +87,15 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
     name = {404: "NotFound", 405: "MethodNotAllowed"}.get(error.status_code, "HttpError")
     detail = f"{request.method} {request.url.path}: {error.detail}"
     return _json(ErrorBody(name, detail), error.status_code, dict(error.headers or {}))
+
+
+async def answer_disconnect(request: Request, error: Exception) -> Response:
+    """Log that a client left before its request was complete. Nobody reads the response."""
+    reason = request.scope.get("state", {}).get(CLOSED_BECAUSE, "the client closed the connection")
+    host = request.client.host if request.client else "a client"
+    # `%r`: the path is the client's own text.
+    log.warning("%s %r of %s not complete: %s", request.method, request.url.path, host, reason)
+    return Response(status_code=CLIENT_CLOSED)
 
 
 async def answer_fault(request: Request, error: Exception) -> Response:

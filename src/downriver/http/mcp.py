@@ -6,10 +6,11 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from downriver.errors import DownriverError
 from downriver.http.errors import answer_downriver_error
+from downriver.http.request import context_of
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from starlette.applications import Starlette
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
     from downriver.http.auth import AccessControl
     from downriver.isolation import WorkerPool
@@ -48,7 +49,19 @@ class McpEndpoint:
             response = await answer_downriver_error(request, error)
             await response(scope, receive, send)
             return
-        await manager.handle_request(scope, receive, send)
+        with context_of(request).bodies.reserve() as reservation:
+            complete = False
+
+            async def receive_counted() -> Message:
+                nonlocal complete
+                message = await receive()
+                if message["type"] == "http.disconnect" and not complete:
+                    raise ClientDisconnect  # here, because MCP's library would log a traceback
+                complete = not message.get("more_body", False)
+                reservation.add(len(message.get("body", b"")))
+                return message
+
+            await manager.handle_request(scope, receive_counted, send)
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import zlib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 from starlette.responses import Response
 
-from downriver.errors import EventTooLargeError, InvalidEventError, InvalidRequestError
+from downriver.errors import (
+    EventTooLargeError,
+    InvalidEventError,
+    InvalidRequestError,
+    StoreBusyError,
+)
 from downriver.openlineage.wire import decode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from anyio import CapacityLimiter
     from starlette.requests import Request
 
@@ -22,11 +30,48 @@ T = TypeVar("T")
 MAX_DEPTH = 10_000
 
 
+class BodyBudget:
+    """The bytes of all request bodies that a server holds, up to a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.held = 0
+
+    @contextmanager
+    def reserve(self) -> Iterator[BodyReservation]:
+        """Yield the reservation of one request, and return its bytes at the end."""
+        reservation = BodyReservation(self)
+        try:
+            yield reservation
+        finally:
+            self.held -= reservation.size
+
+    def take(self, size: int) -> None:
+        """Count bytes, or raise if that would be too many."""
+        if self.held + size > self._limit:
+            raise StoreBusyError("too many request bodies are being received or answered")
+        self.held += size
+
+
+class BodyReservation:
+    """The bytes of one request body so far."""
+
+    def __init__(self, budget: BodyBudget) -> None:
+        self._budget = budget
+        self.size = 0
+
+    def add(self, size: int) -> None:
+        """Count another part of the body."""
+        self._budget.take(size)
+        self.size += size
+
+
 class AppContext(NamedTuple):
     """What all requests of one application share."""
 
     lineage: Lineage
     max_body: int
+    bodies: BodyBudget
     simulation_threads: CapacityLimiter  # as many as there are workers
     workers: WorkerPool
 
@@ -73,9 +118,10 @@ _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 async def read_body(request: Request, limit: int) -> bytes:
     """Return the decompressed body. Raise as soon as it is larger than `limit` bytes."""
+    reservation: BodyReservation = request.state.body
     encoding = request.headers.get("content-encoding", "").strip().lower()
     if encoding in ("gzip", "x-gzip", "deflate"):
-        return await _inflated(request, limit)
+        return await _inflated(request, limit, reservation)
     if encoding not in ("", "identity"):
         raise InvalidEventError("Content-Encoding", f"{encoding!r} is not supported; use gzip")
     parts: list[bytes] = []
@@ -84,11 +130,12 @@ async def read_body(request: Request, limit: int) -> bytes:
         size += len(part)
         if size > limit:
             raise EventTooLargeError(limit)
+        reservation.add(len(part))
         parts.append(part)
     return b"".join(parts)
 
 
-async def _inflated(request: Request, limit: int) -> bytes:
+async def _inflated(request: Request, limit: int, reservation: BodyReservation) -> bytes:
     # Decompress within the limit: a small body could expand to gigabytes in memory.
     inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
     parts: list[bytes] = []
@@ -101,6 +148,7 @@ async def _inflated(request: Request, limit: int) -> bytes:
                     inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
                 piece = inflater.decompress(part, remaining)
                 remaining -= len(piece)
+                reservation.add(len(piece))
                 parts.append(piece)
                 if remaining <= 0:
                     raise EventTooLargeError(limit)
