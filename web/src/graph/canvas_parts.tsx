@@ -1,0 +1,27 @@
+import { Icon, type IconName } from "../design/icons";
+import type { HoveredEdge } from "./canvas_state";
+import type { Scene } from "./scene";
+import styles from "./lineage_canvas.module.css";
+
+export function ControlButton({ icon, label, onClick }: { icon: IconName; label: string; onClick: () => void }) {
+  return (
+    <button type="button" aria-label={label} title={label} onClick={onClick}>
+      <Icon name={icon} size={14} />
+    </button>
+  );
+}
+
+/** What an edge is, beside the pointer. A click on the edge shows its evidence. */
+export function EdgeTip({ hovered, scene, frame }: { hovered: HoveredEdge; scene: Scene | null; frame: HTMLElement | null }) {
+  const { edge } = hovered;
+  const box = frame?.getBoundingClientRect();
+  const label = (id: string) => scene?.byId.get(id)?.node.label ?? id;
+  return (
+    <div className={styles.tip} style={{ left: hovered.x - (box?.left ?? 0) + 14, top: hovered.y - (box?.top ?? 0) + 14 }}>
+      <strong>{label(edge.source)} → {label(edge.target)}</strong>
+      <br />
+      {[edge.kind, edge.confidence, edge.status === "stale" ? "stale" : null, edge.change].filter(Boolean).join(" · ")}
+      {edge.last_seen ? ` · last seen ${edge.last_seen.slice(0, 10)}` : ""}
+    </div>
+  );
+}

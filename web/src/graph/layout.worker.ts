@@ -1,0 +1,9 @@
+/** Runs the layout away from the thread that draws. */
+
+import { layout } from "./layout";
+import type { LayoutAnswer, LayoutQuestion } from "./layout_client";
+
+addEventListener("message", ({ data }: MessageEvent<LayoutQuestion>) => {
+  const answer: LayoutAnswer = { number: data.number, layout: layout(data.boxes, data.links, data.previous) };
+  postMessage(answer);
+});

@@ -1,0 +1,250 @@
+/** One canvas under the nodes: all edges, and at low zoom or in large graphs the nodes themselves. */
+
+import { useStoreApi } from "@xyflow/react";
+import { useEffect, useMemo, useRef } from "react";
+import { useShownTheme } from "../design/theme";
+import { traceCurves } from "./edge_paths";
+import type { Severity } from "./graph_types";
+import type { Highlight } from "./highlight";
+import { typeColour } from "./marks";
+import type { Scene, SceneEdge, SceneNode } from "./scene";
+import styles from "./lineage_canvas.module.css";
+
+interface Props {
+  scene: Scene;
+  drawNodes: boolean;
+  highlight: Highlight | null;
+  active: string | undefined;
+  focus: string | undefined;
+  severity: Readonly<Record<string, Severity>> | undefined;
+}
+
+const CURVES_FROM_ZOOM = 0.3;
+const LABELS_FROM_HEIGHT = 13; // pixels of a node on screen
+const MOST_LABELS = 700;
+
+export function MapCanvas(props: Props) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const store = useStoreApi();
+  const theme = useShownTheme();
+  const colours = useMemo(() => readColours(), [theme]); // eslint-disable-line -- the theme changes what the document answers
+  const groups = useMemo(() => groupEdges(props.scene.edges, props.highlight), [props.scene, props.highlight]);
+  useEffect(() => {
+    let frame = 0;
+    let last: unknown;
+    const draw = () => {
+      frame = 0;
+      const { transform, width, height } = store.getState();
+      if (canvas.current) drawScene(canvas.current, { ...props, groups, colours, x: transform[0], y: transform[1], zoom: transform[2], width, height });
+    };
+    const schedule = () => {
+      const { transform, width, height } = store.getState();
+      const key = `${transform.join()} ${width} ${height}`;
+      if (key === last) return;
+      last = key;
+      frame ||= requestAnimationFrame(draw);
+    };
+    schedule();
+    const stop = store.subscribe(schedule);
+    return () => {
+      stop();
+      cancelAnimationFrame(frame);
+    };
+  }, [store, props.scene, props.drawNodes, props.highlight, props.active, props.focus, props.severity, groups, colours]); // eslint-disable-line
+  return <canvas ref={canvas} className={styles.map} aria-hidden="true" />;
+}
+
+type Colours = (variable: string) => string;
+
+function readColours(): Colours {
+  const style = getComputedStyle(document.documentElement);
+  const known = new Map<string, string>();
+  return (variable) => {
+    let value = known.get(variable);
+    if (value === undefined) {
+      value = style.getPropertyValue(variable).trim() || "gray";
+      known.set(variable, value);
+    }
+    return value;
+  };
+}
+
+/** Edges that look the same are drawn by one call. */
+interface EdgeGroup {
+  colour: string;
+  width: number;
+  dash: number[];
+  alpha: number;
+  edges: SceneEdge[];
+  boxes: Float32Array; // left, top, right, bottom of each edge
+}
+
+const CHANGE_COLOURS = { added: "--added", removed: "--removed", changed: "--warning" } as const;
+/** The line shows how sure an edge is: solid, dotted when ambiguous, long dashes when declared. */
+const CONFIDENCE: Record<string, { dash: number[]; alpha: number }> = {
+  exact: { dash: [], alpha: 1 },
+  inferred: { dash: [], alpha: 0.65 },
+  ambiguous: { dash: [2, 4], alpha: 0.9 },
+  declared: { dash: [10, 5], alpha: 0.9 },
+};
+
+function groupEdges(edges: readonly SceneEdge[], highlight: Highlight | null): EdgeGroup[] {
+  const groups = new Map<string, EdgeGroup>();
+  for (const edge of edges) {
+    const { change, confidence, status } = edge.edge;
+    if (highlight?.edges.has(edge.key)) continue; // drawn above, as SVG
+    const style = CONFIDENCE[confidence] ?? CONFIDENCE.exact!;
+    const key = `${change} ${confidence} ${status}`;
+    let group = groups.get(key);
+    if (group === undefined) {
+      const alpha = style.alpha * (highlight ? 0.25 : status === "stale" ? 0.6 : 1);
+      const dash = change === "removed" ? [6, 4] : status === "stale" ? [4, 4] : style.dash;
+      group = { colour: change ? CHANGE_COLOURS[change] : "--edge", width: change ? 2 : 1.4, dash, alpha, edges: [], boxes: new Float32Array() };
+      groups.set(key, group);
+    }
+    group.edges.push(edge);
+  }
+  for (const group of groups.values()) group.boxes = boxesOf(group.edges);
+  return [...groups.values()];
+}
+
+function boxesOf(edges: readonly SceneEdge[]): Float32Array {
+  const boxes = new Float32Array(edges.length * 4);
+  edges.forEach(({ anchors }, i) => {
+    let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
+    for (let k = 0; k < anchors.length; k += 2) {
+      left = Math.min(left, anchors[k]!);
+      right = Math.max(right, anchors[k]!);
+      top = Math.min(top, anchors[k + 1]!);
+      bottom = Math.max(bottom, anchors[k + 1]!);
+    }
+    boxes.set([left, top, right, bottom], i * 4);
+  });
+  return boxes;
+}
+
+interface View extends Props {
+  groups: EdgeGroup[];
+  colours: Colours;
+  x: number;
+  y: number;
+  zoom: number;
+  width: number;
+  height: number;
+}
+
+function drawScene(canvas: HTMLCanvasElement, view: View): void {
+  const ratio = Math.min(window.devicePixelRatio || 1, 2);
+  const [width, height] = [Math.round(view.width * ratio), Math.round(view.height * ratio)];
+  if (canvas.width !== width || canvas.height !== height) {
+    canvas.width = width;
+    canvas.height = height;
+    canvas.style.width = `${view.width}px`;
+    canvas.style.height = `${view.height}px`;
+  }
+  const context = canvas.getContext("2d");
+  if (context === null) return;
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.setTransform(ratio * view.zoom, 0, 0, ratio * view.zoom, ratio * view.x, ratio * view.y);
+  const left = -view.x / view.zoom;
+  const top = -view.y / view.zoom;
+  const part = { left, top, right: left + view.width / view.zoom, bottom: top + view.height / view.zoom };
+  for (const group of view.groups) drawGroup(context, group, view, part);
+  if (view.drawNodes) drawNodes(context, view, part, ratio);
+}
+
+type Part = { left: number; top: number; right: number; bottom: number };
+
+function drawGroup(context: CanvasRenderingContext2D, group: EdgeGroup, view: View, part: Part): void {
+  const curved = view.zoom >= CURVES_FROM_ZOOM;
+  context.beginPath();
+  for (let i = 0; i < group.edges.length; i++) {
+    const at = i * 4;
+    const box = group.boxes;
+    if (box[at]! > part.right || box[at + 2]! < part.left || box[at + 1]! > part.bottom || box[at + 3]! < part.top) continue;
+    const { anchors } = group.edges[i]!;
+    if (curved) traceCurves(context, anchors);
+    else {
+      context.moveTo(anchors[0]!, anchors[1]!);
+      for (let k = 2; k < anchors.length; k += 2) context.lineTo(anchors[k]!, anchors[k + 1]!);
+    }
+  }
+  context.setLineDash(curved ? group.dash : []);
+  context.lineWidth = group.width * Math.max(1, 0.6 / view.zoom);
+  context.strokeStyle = view.colours(group.colour);
+  // Thousands of lines on a small plane would hide the nodes.
+  context.globalAlpha = group.alpha * (view.zoom < 0.15 ? 0.35 : 1);
+  context.stroke();
+  context.globalAlpha = 1;
+  context.setLineDash([]);
+}
+
+const SEVERITY_COLOURS: Record<Severity, string> = { breaking: "--breaking", warning: "--warning", safe: "--safe", changed: "--info" };
+
+function nodeColour({ node }: SceneNode, severity: View["severity"]): string {
+  const known = severity?.[node.id];
+  if (known) return SEVERITY_COLOURS[known];
+  if (node.change) return CHANGE_COLOURS[node.change];
+  if (node.marks.includes("failed")) return "--breaking";
+  return typeColour(node);
+}
+
+function drawNodes(context: CanvasRenderingContext2D, view: View, part: Part, ratio: number): void {
+  const visible = view.scene.nodes.filter(
+    ({ x, y, width, height }) => x < part.right && x + width > part.left && y < part.bottom && y + height > part.top,
+  );
+  const labelled = 60 * view.zoom >= LABELS_FROM_HEIGHT && visible.length <= MOST_LABELS;
+  const byColour = new Map<string, SceneNode[]>();
+  for (const placed of visible) {
+    const faded = view.highlight !== null && !view.highlight.nodes.has(placed.node.id);
+    const key = `${faded ? 1 : 0}${nodeColour(placed, view.severity)}`;
+    const known = byColour.get(key);
+    if (known) known.push(placed);
+    else byColour.set(key, [placed]);
+  }
+  const bar = labelled ? 10 : 0;
+  for (const [key, nodes] of byColour) {
+    context.globalAlpha = key[0] === "1" ? 0.2 : 1;
+    context.fillStyle = view.colours(key.slice(1));
+    context.beginPath();
+    for (const { x, y, width, height } of nodes) context.rect(x, y, bar || width, height);
+    context.fill();
+    if (!labelled) continue;
+    context.fillStyle = view.colours("--surface-raised");
+    context.beginPath();
+    for (const { x, y, width, height } of nodes) context.rect(x + bar, y, width - bar, height);
+    context.fill();
+  }
+  context.globalAlpha = 1;
+  drawRings(context, view);
+  if (labelled) drawLabels(context, visible, view, ratio);
+}
+
+function drawRings(context: CanvasRenderingContext2D, view: View): void {
+  for (const [id, colour] of [[view.focus, "--brand"], [view.active, "--focus"]] as const) {
+    const placed = id === undefined ? undefined : view.scene.byId.get(id);
+    if (placed === undefined) continue;
+    context.lineWidth = 3 / view.zoom;
+    context.strokeStyle = view.colours(colour);
+    const gap = 3 / view.zoom;
+    context.strokeRect(placed.x - gap, placed.y - gap, placed.width + 2 * gap, placed.height + 2 * gap);
+  }
+}
+
+/** Labels keep a readable size on screen, whatever the zoom. */
+function drawLabels(context: CanvasRenderingContext2D, nodes: readonly SceneNode[], view: View, ratio: number): void {
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  const size = Math.max(10, Math.min(13, 26 * view.zoom));
+  context.font = `560 ${size}px ${view.colours("--font")}`;
+  context.textBaseline = "middle";
+  context.fillStyle = view.colours("--text");
+  for (const { node, x, y, width, height } of nodes) {
+    const letters = Math.floor((width * view.zoom - 16) / (size * 0.56));
+    if (letters < 3) continue;
+    const text = node.label.length > letters ? `${node.label.slice(0, letters - 1)}…` : node.label;
+    context.globalAlpha = view.highlight !== null && !view.highlight.nodes.has(node.id) ? 0.25 : 1;
+    context.fillText(text, (x + 10) * view.zoom + view.x + 5, (y + Math.min(height, 60) / 2) * view.zoom + view.y);
+  }
+  context.globalAlpha = 1;
+}

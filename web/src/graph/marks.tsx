@@ -1,0 +1,45 @@
+/** Marks of nodes and columns. Each has its own shape, so that it does not depend on colour. */
+
+import { Icon, iconOf, type IconName } from "../design/icons";
+import type { GraphNode } from "./graph_types";
+import styles from "./marks.module.css";
+
+interface MarkStyle {
+  icon: IconName;
+  tone: "certified" | "pii" | "warning" | "breaking" | "neutral";
+  text: string;
+}
+
+const MARKS: Record<string, MarkStyle> = {
+  certified: { icon: "shield", tone: "certified", text: "Certified" },
+  pii: { icon: "lock", tone: "pii", text: "Contains personal data" },
+  stale: { icon: "clock", tone: "warning", text: "Stale: not seen in recent runs" },
+  failed: { icon: "breaking", tone: "breaking", text: "The last run failed" },
+  broken: { icon: "warning", tone: "breaking", text: "Broken: reads something that is gone" },
+  dropped: { icon: "close", tone: "neutral", text: "Dropped" },
+};
+
+export function markText(mark: string): string {
+  return MARKS[mark]?.text ?? mark;
+}
+
+export function Mark({ mark }: { mark: string }) {
+  const { icon, tone, text } = MARKS[mark] ?? { icon: "tag", tone: "neutral", text: mark };
+  return (
+    <span className={`${styles.mark} ${styles[tone]}`} title={text} role="img" aria-label={text}>
+      <Icon name={icon} size={12} />
+    </span>
+  );
+}
+
+export function nodeIcon({ kind, type, members }: GraphNode): IconName {
+  if (members !== undefined) return "topic";
+  return kind === "job" ? "job" : iconOf(type);
+}
+
+/** The name of the CSS variable that holds the colour of a node's type. */
+export function typeColour({ kind, type }: GraphNode): string {
+  if (kind === "job") return "--type-job";
+  const icon = iconOf(type);
+  return ["view", "file", "model", "dashboard", "topic"].includes(icon) ? `--type-${icon}` : "--type-table";
+}

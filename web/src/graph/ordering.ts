@@ -1,0 +1,108 @@
+/** The order of the vertices inside each layer, with few crossings of edges. */
+
+import { neighbours, type Digraph, type Neighbours } from "./layering";
+
+const MOST_SWEEPS = 24;
+const SWEEPS_WITHOUT_GAIN = 4;
+
+/** A graph whose edges all run from one layer to the next. `layers[v]` counts from 0. */
+export interface ProperGraph extends Digraph {
+  layers: Int32Array;
+  layerCount: number;
+}
+
+/** The vertices of each layer from top to bottom: barycenter sweeps, of which the best is kept. */
+export function orderLayers(graph: ProperGraph): Int32Array[] {
+  const right = neighbours(graph.count, graph.from, graph.to);
+  const left = neighbours(graph.count, graph.to, graph.from);
+  const rows = depthFirstRows(graph, left, right);
+  const position = new Int32Array(graph.count);
+  rows.forEach((row) => number(row, position));
+  let best = rows.map((row) => row.slice());
+  let fewest = countCrossings(rows, right, position);
+  let idle = 0;
+  for (let sweep = 0; sweep < MOST_SWEEPS && idle < SWEEPS_WITHOUT_GAIN && fewest > 0; sweep++) {
+    const forwards = sweep % 2 === 0;
+    for (let i = 1; i < rows.length; i++) {
+      const layer = forwards ? i : rows.length - 1 - i;
+      sortByBarycenter(rows, layer, forwards ? left : right, forwards ? layer - 1 : layer + 1, position);
+    }
+    const crossings = countCrossings(rows, right, position);
+    if (crossings < fewest) {
+      fewest = crossings;
+      best = rows.map((row) => row.slice());
+      idle = 0;
+    } else idle++;
+  }
+  return best;
+}
+
+function number(row: Int32Array, position: Int32Array): void {
+  for (let i = 0; i < row.length; i++) position[row[i]!] = i;
+}
+
+/** Vertices in the order of an undirected depth-first search, so that what belongs together starts together. */
+function depthFirstRows(graph: ProperGraph, left: Neighbours, right: Neighbours): Int32Array[] {
+  const rows: number[][] = Array.from({ length: graph.layerCount }, () => []);
+  const seen = new Uint8Array(graph.count);
+  const stack: number[] = [];
+  const push = (sides: Neighbours, vertex: number) => {
+    for (let k = sides.start[vertex + 1]! - 1; k >= sides.start[vertex]!; k--) {
+      if (!seen[sides.items[k]!]) stack.push(sides.items[k]!);
+    }
+  };
+  for (let root = 0; root < graph.count; root++) {
+    stack.push(root);
+    while (stack.length) {
+      const vertex = stack.pop()!;
+      if (seen[vertex]) continue;
+      seen[vertex] = 1;
+      rows[graph.layers[vertex]!]!.push(vertex);
+      push(left, vertex);
+      push(right, vertex);
+    }
+  }
+  return rows.map((row) => Int32Array.from(row));
+}
+
+function sortByBarycenter(rows: Int32Array[], layer: number, sides: Neighbours, other: number, position: Int32Array): void {
+  const row = rows[layer]!;
+  const scale = rows[other]!.length / row.length;
+  const keys = new Float64Array(row.length);
+  for (let i = 0; i < row.length; i++) {
+    const vertex = row[i]!;
+    const first = sides.start[vertex]!;
+    const end = sides.start[vertex + 1]!;
+    let sum = 0;
+    for (let k = first; k < end; k++) sum += position[sides.items[k]!]!;
+    keys[i] = end > first ? sum / (end - first) : i * scale;
+  }
+  const places = Array.from(keys.keys()).sort((a, b) => keys[a]! - keys[b]! || a - b);
+  rows[layer] = Int32Array.from(places, (place) => row[place]!);
+  number(rows[layer]!, position);
+}
+
+/** The number of pairs of edges that cross, between each layer and the next. */
+export function countCrossings(rows: Int32Array[], right: Neighbours, position: Int32Array): number {
+  let crossings = 0;
+  for (let layer = 0; layer + 1 < rows.length; layer++) {
+    const size = rows[layer + 1]!.length;
+    const tree = new Int32Array(size + 1);
+    let inserted = 0;
+    for (const vertex of rows[layer]!) {
+      const targets: number[] = [];
+      for (let k = right.start[vertex]!; k < right.start[vertex + 1]!; k++) targets.push(position[right.items[k]!]!);
+      if (targets.length > 1) targets.sort((a, b) => a - b);
+      for (const target of targets) {
+        let notBelow = 0;
+        for (let i = target + 1; i > 0; i -= i & -i) notBelow += tree[i]!;
+        crossings += inserted - notBelow;
+      }
+      for (const target of targets) {
+        for (let i = target + 1; i <= size; i += i & -i) tree[i]!++;
+      }
+      inserted += targets.length;
+    }
+  }
+  return crossings;
+}

@@ -1,0 +1,80 @@
+/** Which part of the plane is shown, and whether as cards or as a map. */
+
+import { getViewportForBounds, useReactFlow, useStore, useStoreApi, type Transform } from "@xyflow/react";
+import { useCallback, useEffect, useRef } from "react";
+import type { GraphEdge, Side } from "./graph_types";
+import { countVisible, type Scene } from "./scene";
+
+const MOST_CARDS = 300;
+const MAP_BELOW_ZOOM = 0.4;
+const READABLE_ZOOM = 0.6;
+const PADDING = 0.08;
+
+/** Cards cost too much beyond a few hundred, and their text cannot be read when it is small. */
+export function isMap(scene: Scene, [x, y, zoom]: Transform, width: number, height: number): boolean {
+  if (zoom < MAP_BELOW_ZOOM) return true;
+  if (scene.nodes.length <= MOST_CARDS) return false;
+  const part = { x: -x / zoom, y: -y / zoom, width: width / zoom, height: height / zoom };
+  return countVisible(scene, part, MOST_CARDS) > MOST_CARDS;
+}
+
+export interface View {
+  fit: () => void;
+  reveal: (id: string) => void;
+}
+
+/** Starts with the whole graph if it can be read like that, else with the node in focus. */
+export function useView(scene: Scene | null, generation: string, focus: string | undefined): View {
+  const flow = useReactFlow();
+  const store = useStoreApi();
+  const width = useStore((state) => state.width);
+  const height = useStore((state) => state.height);
+  const shown = useRef("");
+  const fit = useCallback(() => {
+    const { width, height } = store.getState();
+    if (scene) void flow.setViewport(getViewportForBounds(scene.bounds, width, height, 0.02, 1, PADDING), { duration: duration(scene) });
+  }, [flow, store, scene]);
+  const reveal = useCallback(
+    (id: string) => {
+      const placed = scene?.byId.get(id);
+      const { width, height, transform } = store.getState();
+      if (placed === undefined) return;
+      const left = placed.x * transform[2] + transform[0];
+      const top = placed.y * transform[2] + transform[1];
+      const inside = left > 0 && top > 0 && left + placed.width * transform[2] < width && top + placed.height * transform[2] < height;
+      if (!inside) void flow.setCenter(placed.x + placed.width / 2, placed.y + placed.height / 2, { zoom: transform[2] });
+    },
+    [flow, store, scene],
+  );
+  useEffect(() => {
+    if (scene === null || !scene.nodes.length || !width || !height || shown.current === generation) return;
+    shown.current = generation;
+    const whole = getViewportForBounds(scene.bounds, width, height, 0.02, 1, PADDING);
+    const start = focus === undefined ? undefined : scene.byId.get(focus);
+    if (whole.zoom >= READABLE_ZOOM || start === undefined) void flow.setViewport(whole);
+    else void flow.setCenter(start.x + start.width / 2, start.y + start.height / 2, { zoom: Math.max(READABLE_ZOOM, 0.8) });
+  }, [scene, generation, focus, width, height, flow]);
+  return { fit, reveal };
+}
+
+function duration(scene: Scene): number {
+  return scene.nodes.length <= 50 && !window.matchMedia("(prefers-reduced-motion: reduce)").matches ? 200 : 0;
+}
+
+/** Gives a card the focus as soon as it is there; outside of the view it is not mounted yet. */
+export function focusCard(canvas: HTMLElement | null, id: string, attempts = 6): void {
+  requestAnimationFrame(() => {
+    const card = canvas?.querySelector<HTMLElement>(`[data-node="${CSS.escape(id)}"]`);
+    if (card) card.focus({ preventScroll: true });
+    else if (attempts) focusCard(canvas, id, attempts - 1);
+  });
+}
+
+/** Asks once for all neighbours that are not shown, on the sides where there are some. */
+export function expandByKey(scene: Scene, id: string, edges: readonly GraphEdge[], expand: (id: string, side: Side) => void): void {
+  const node = scene.byId.get(id)?.node;
+  if (node === undefined) return;
+  const upstream = new Set(edges.filter((edge) => edge.target === id).map((edge) => edge.source)).size < node.upstream_total;
+  const downstream = new Set(edges.filter((edge) => edge.source === id).map((edge) => edge.target)).size < node.downstream_total;
+  if (upstream || downstream) expand(id, upstream && downstream ? "both" : upstream ? "upstream" : "downstream");
+}
