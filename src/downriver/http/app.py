@@ -165,6 +165,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "POST",
+        "/v1/preview",
+        impact.post_preview,
+        KeyRole.READER,
+        {200: impact.Preview, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
+        body=impact.PreviewRequest,
+    ),
+    Endpoint(
+        "POST",
         "/v1/same",
         identity.post_same,
         KeyRole.WRITER,

@@ -21,6 +21,7 @@ from downriver.impact.changes.edited_code import (
 )
 from downriver.impact.changes.file_edits import FileEdits, find_edits, list_tables
 from downriver.impact.changes.request import changes_from_request, parse_changes, read_changes_file
+from downriver.impact.changes.unified_diff import apply_diff
 from downriver.impact.fix.source_files import (
     SourceFiles,
     SourceFolder,
@@ -32,6 +33,7 @@ from downriver.impact.policy.rules import Policy, parse_policy, read_policy, wit
 from downriver.impact.policy.verdict import decide
 from downriver.impact.propagate import propagate_changes, with_unread
 from downriver.impact.report.impact_answer import answer_impact
+from downriver.impact.report.markdown import render_markdown
 from downriver.impact.simulate.catalog import CatalogCache, SimulationCatalog
 from downriver.impact.simulate.delta import ResolvedChange
 from downriver.impact.simulate.job_script import ScriptCache
@@ -54,6 +56,7 @@ __all__ = [
     "SourceFolder",
     "UploadedFiles",
     "answer_impact",
+    "apply_diff",
     "changes_from_request",
     "decide",
     "decode_text",
@@ -76,6 +79,7 @@ __all__ = [
     "read_edited_files",
     "read_policy",
     "relate_commits",
+    "render_markdown",
     "with_unread",
     "with_waiver",
     "write_fix",

@@ -15,6 +15,7 @@ from downriver.impact import (
     SimulationCatalog,
     SourceFolder,
     answer_impact,
+    apply_diff,
     changes_from_request,
     decide,
     find_edits,
@@ -119,6 +120,10 @@ class ImpactApi:
             proposed += self._resolve_located([], ddl.replaced, view, [])
             return propagate_changes(proposed, self._simulation(view), unread=ddl.unread)
 
+    def of_diff(self, diff: str) -> Impact:
+        """Return the effects of a unified diff of the server's repository."""
+        return self.of_files(apply_diff(diff, self._repository_code("diff")))
+
     def _resolve_located(
         self,
         changes: Sequence[LocatedChange],
@@ -152,13 +157,15 @@ class ImpactApi:
     def suggest_fix(self, request: ImpactRequest, code: SourceFiles | None = None) -> Fix:
         """Write the patch for a change described in a few words, to these files or our own."""
         if code is None:
-            if self._session.repository is None:
-                reason = "no code is available; send files, or start the server with --repo"
-                raise InvalidRequestError("files", reason)
-            code = SourceFolder(self._session.repository.root)
+            code = self._repository_code("files")
         with self._session.reading():
             dataset, column = self._trace.split_entity(request.entity_id)
             return self.fix(changes_from_request(request, dataset, column), code)
+
+    def _repository_code(self, field: str) -> SourceFolder:
+        if self._session.repository is None:
+            raise InvalidRequestError(field, "no code is available; start the server with --repo")
+        return SourceFolder(self._session.repository.root)
 
     def gate(self, impact: Impact, policy: Policy | None = None) -> Verdict:
         """Decide about changes by policy; a waiver that lets something pass goes into the log."""

@@ -122,7 +122,7 @@ def test_a_server_stops_while_it_reads_hostile_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/gate", "/v1/lineage/impact", "/v1/impact", "/v1/fix", "/v1/sql"]
+    "path", ["/v1/gate", "/v1/preview", "/v1/lineage/impact", "/v1/impact", "/v1/fix", "/v1/sql"]
 )
 @pytest.mark.parametrize(
     "body", [b"[" * 100_000, b'{"changes": ' + b"[" * 5000], ids=["list", "in object"]

@@ -118,3 +118,52 @@ def test_the_gate_decides_about_changes_and_migrations(client: TestClient) -> No
 )
 def test_a_gate_request_without_changes_is_400(client: TestClient, body: object) -> None:
     assert client.post("/v1/gate", json=body).status_code == 400
+
+
+DROP_LEGACY = {"type": "column_drop", "dataset": "raw_orders", "column": "legacy"}
+
+
+def test_a_preview_decides_as_the_gate_does_and_lists_the_changes(client: TestClient) -> None:
+    preview = client.post("/v1/preview", json={"changes": [DROP_LEGACY]}).json()
+    assert preview["verdict"] == client.post("/v1/gate", json={"changes": [DROP_LEGACY]}).json()
+    assert preview["verdict"]["decision"] == "BLOCKED"
+    assert "BLOCKED" in preview["comment"]
+    ddl = {"ddl": "alter table raw_orders drop column legacy"}
+    assert client.post("/v1/preview", json=ddl).json()["changes"] == [DROP_LEGACY]
+
+
+def test_a_preview_records_no_waiver(client: TestClient) -> None:
+    waiver = {"rule": "*", "reason": "agreed", "author": "ana", "expires": "2999-01-01"}
+    before = client.get("/v1/status").json()["head"]
+    body = {"changes": [DROP_LEGACY], "policy": {"waivers": [waiver]}}
+    preview = client.post("/v1/preview", json=body).json()
+    assert any(finding["waived"] for finding in preview["verdict"]["findings"])
+    assert client.get("/v1/status").json()["head"] == before
+
+
+@pytest.mark.parametrize("body", [{}, {"ddl": "select 1"}, {"diff": "x"}, {"ddl": "", "diff": ""}])
+def test_a_preview_without_a_proposal_is_400(client: TestClient, body: object) -> None:
+    assert client.post("/v1/preview", json=body).status_code == 400
+
+
+def test_a_diff_of_the_repository_is_previewed(tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    (repo / "models").mkdir(parents=True)
+    model = repo / "models" / "stg.sql"
+    model.write_text("create table stg as\nselect id, total\nfrom raw\n")
+    (repo / "models" / "fct.sql").write_text("create table fct as select total from stg\n")
+    diff = (
+        "--- a/models/stg.sql\n+++ b/models/stg.sql\n@@ -1,3 +1,3 @@\n"
+        " create table stg as\n-select id, total\n+select id, total as amount\n from raw\n"
+    )
+    with Lineage.open(str(tmp_path / "store"), repository=repo) as lineage:
+        lineage.capture.scan(repo)
+        with TestClient(build_app(lineage)) as client:
+            preview = client.post("/v1/preview", json={"diff": diff}).json()
+            assert preview["verdict"]["decision"] == "BLOCKED"
+            names = [effect["name"] for effect in preview["verdict"]["impact"]["effects"]]
+            assert names == ["fct"]
+            model.write_text("create table stg as select 1 as one\n")
+            refused = client.post("/v1/preview", json={"diff": diff})
+            assert refused.status_code == 400
+            assert "models/stg.sql:1" in refused.json()["detail"]

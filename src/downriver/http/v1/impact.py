@@ -9,9 +9,16 @@ import msgspec
 from downriver.errors import InvalidEventError, InvalidRequestError
 from downriver.http.code_requests import answer_code
 from downriver.http.request import decode_struct
-from downriver.impact import UploadedFiles, decide, parse_changes, parse_policy
+from downriver.impact import (
+    UploadedFiles,
+    decide,
+    parse_changes,
+    parse_policy,
+    read_ddl,
+    render_markdown,
+)
 from downriver.model.answers import BlindSpot
-from downriver.model.verdicts import Effect, EffectSeverity, ImpactRequest, Outcome
+from downriver.model.verdicts import Effect, EffectSeverity, ImpactRequest, Outcome, Verdict
 from downriver.openlineage.wire import decode
 
 if TYPE_CHECKING:
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from downriver.impact import Fix
-    from downriver.model.verdicts import Impact, ImpactAnswer, Verdict
+    from downriver.model.verdicts import Impact, ImpactAnswer
     from downriver.service import Lineage
 
 
@@ -51,6 +58,27 @@ class FixRequest(ImpactRequest, kw_only=True):
     """
 
     files: dict[str, str] | None = None
+
+
+class PreviewRequest(msgspec.Struct, kw_only=True):
+    """A proposal in one of three forms: changes, a migration, or a diff of the repository."""
+
+    changes: list[dict[str, Any]] | None = None
+    ddl: str | None = None
+    dialect: str | None = None
+    diff: str | None = None
+    policy: dict[str, Any] | None = None
+
+
+class Preview(msgspec.Struct, kw_only=True):
+    """The verdict about a proposal, and the same as a comment on a pull request (Markdown).
+
+    `changes` are the changes of the proposal, as `/v1/fix` takes them; none of a diff.
+    """
+
+    verdict: Verdict
+    comment: str
+    changes: list[dict[str, Any]]
 
 
 async def post_impact(request: Request) -> Response:
@@ -104,6 +132,32 @@ def decide_changes(lineage: Lineage, body: bytes) -> Verdict:
     asked = _decode_object(body)
     policy = parse_policy(asked.get("policy"))
     return lineage.impact.gate(_impact_of(lineage, asked), policy)
+
+
+async def post_preview(request: Request) -> Response:
+    """Decide about a proposal without recording it: `{"changes": […]}`, `ddl` or `diff`."""
+    return await answer_code(request, preview_changes)
+
+
+def preview_changes(lineage: Lineage, body: bytes) -> Preview:
+    """Return the verdict about the proposal in a request. Nothing is written to the log."""
+    asked = decode_struct(body, PreviewRequest)
+    impact, changes = _proposed(lineage, asked)
+    verdict = decide(impact, parse_policy(asked.policy))
+    return Preview(verdict=verdict, comment=render_markdown(verdict), changes=changes)
+
+
+def _proposed(lineage: Lineage, asked: PreviewRequest) -> tuple[Impact, list[dict[str, Any]]]:
+    forms = (asked.changes, asked.ddl, asked.diff)
+    if sum(form is not None for form in forms) != 1:
+        raise InvalidRequestError("changes", "give one of changes, ddl and diff")
+    if asked.diff is not None:
+        return lineage.impact.of_diff(asked.diff), []
+    if asked.ddl is not None:
+        impact = lineage.impact.of_ddl(asked.ddl, asked.dialect)
+        stated = read_ddl(asked.ddl, asked.dialect).changes
+        return impact, [msgspec.to_builtins(located.change) for located in stated]
+    return lineage.impact(parse_changes(asked.changes)), asked.changes or []
 
 
 def _impact_of(lineage: Lineage, body: dict[str, Any]) -> Impact:
