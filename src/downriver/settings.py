@@ -82,6 +82,13 @@ ANSWER_MB = Setting(
     "64",
     "The largest answer to a request about code, in MB.",
 )
+YAML_MB = Setting("DOWNRIVER_YAML_MB", "16", "The largest YAML file that is read, in MB.")
+YAML_DEPTH = Setting("DOWNRIVER_YAML_DEPTH", "100", "How deep the values of a YAML file may nest.")
+YAML_VALUES = Setting(
+    "DOWNRIVER_YAML_VALUES",
+    "1000000",
+    "How many values a YAML file may have, with every alias counted as what it stands for.",
+)
 STALE_DAYS = Setting(
     "DOWNRIVER_STALE_DAYS",
     "30",
@@ -143,6 +150,9 @@ SETTINGS = (
     CODE_SECONDS,
     CODE_MB,
     ANSWER_MB,
+    YAML_MB,
+    YAML_DEPTH,
+    YAML_VALUES,
     STALE_DAYS,
     URL,
     API_KEY,

@@ -13,8 +13,7 @@ from pathlib import Path, PurePosixPath
 from tokenize import detect_encoding
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import yaml
-
+from downriver.capture.code.yaml_documents import YamlError, load_values
 from downriver.errors import InvalidRequestError
 from downriver.model.unread import Unread, UnreadReason
 
@@ -196,8 +195,8 @@ class Repository:
 def _dbt_output(settings: Path, project: Path) -> set[Path]:
     """Return the folders that dbt writes: compiled code, logs, installed packages."""
     try:
-        content = yaml.safe_load(settings.read_text("utf-8", errors="replace"))
-    except (OSError, yaml.YAMLError):
+        content = load_values(settings.read_text("utf-8", errors="replace"))
+    except (OSError, YamlError):
         content = None
     given = content if isinstance(content, dict) else {}
     cleaned = given.get("clean-targets")

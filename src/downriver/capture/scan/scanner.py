@@ -17,6 +17,7 @@ from downriver.capture.code import (
     render_dataset_note,
     render_job,
 )
+from downriver.capture.code.yaml_documents import YamlError, load_values
 from downriver.capture.scan.dbt import (
     DbtProject,
     PropertyFile,
@@ -25,7 +26,7 @@ from downriver.capture.scan.dbt import (
     project_of,
 )
 from downriver.capture.scan.languages import find_unread_languages
-from downriver.capture.scan.located_text import YamlError, load_yaml
+from downriver.capture.scan.located_text import load_yaml
 from downriver.capture.scan.python import FileContext, FileText, read_module
 from downriver.capture.scan.python.module import (
     NotebookError,
@@ -349,6 +350,8 @@ class _Scan:
         if not is_settings and (project is None or kind is None):
             return  # YAML of other tools
         content = load_yaml(text)
+        if project is None and PurePosixPath(path).name == "dbt_project.yml":
+            load_values(text)  # raises the reason why the project could not be read
         if project is not None and PurePosixPath(path).name == "dbt_project.yml":
             lookup = self._lookups[project.root]
             result.jobs += self._sql.read_run_hooks(path, text, project, lookup)

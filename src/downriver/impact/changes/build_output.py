@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-import yaml
+from downriver.capture.code.yaml_documents import YamlError, load_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,8 +38,8 @@ def _packages(settings: dict[str, Any]) -> list[str]:
 
 def _settings(text: str) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(text)
-    except yaml.YAMLError:
+        content = load_values(text)
+    except YamlError:
         return {}
     return content if isinstance(content, dict) else {}
 

@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-import yaml
 
+from downriver.capture.code.yaml_documents import YamlError, compose_documents
 from downriver.capture.scan.python.module import NotebookError, read_notebook
 from downriver.impact.changes.code_edits import CodeEdits, compare_code, is_same_file
 from downriver.impact.changes.ddl import DdlReading, LocatedChange, read_ddl
@@ -235,14 +235,11 @@ def _check_yaml(pair: FilePair, code: EditedCode, found: FileEdits) -> None:
     if "{{" in text or any(unread.path == pair.path for unread in code.head.unread):
         return
     try:
-        for _ in yaml.parse(text, Loader=yaml.SafeLoader):
-            pass
-    except yaml.YAMLError as exc:
-        mark = getattr(exc, "problem_mark", None)
-        line = mark.line + 1 if mark is not None else 1
+        compose_documents(text)
+    except YamlError as exc:
         reason = UnreadReason.YAML_SYNTAX
-        detail = str(getattr(exc, "problem", "") or "")
-        found.unread.append(Unread(path=pair.path, line=line, reason=reason, detail=detail))
+        unread = Unread(path=pair.path, line=exc.line, reason=reason, detail=exc.reason)
+        found.unread.append(unread)
 
 
 def list_tables(pairs: Iterable[FilePair], code: EditedCode) -> set[str]:

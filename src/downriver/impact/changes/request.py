@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import yaml
 
+from downriver.capture.code.yaml_documents import YamlError, load_values
 from downriver.errors import InvalidRequestError
 from downriver.model.changes import CHANGE_TYPES, Change, with_dataset
 
@@ -58,12 +58,13 @@ def read_changes_file(path: Path) -> list[Change]:
 def read_yaml(path: Path, field: str) -> Any:
     """Return what a YAML or JSON file says."""
     try:
-        return yaml.safe_load(path.read_text("utf-8"))
+        return load_values(path.read_text("utf-8"))
     except OSError as exc:
         raise InvalidRequestError(field, f"{path}: {exc.strerror}") from exc
-    except (yaml.YAMLError, UnicodeDecodeError) as exc:
-        where = " ".join(str(exc).split())
-        raise InvalidRequestError(field, f"{path} is no YAML: {where}") from exc
+    except YamlError as exc:
+        raise InvalidRequestError(field, f"{path}:{exc.line} is not YAML: {exc.reason}") from exc
+    except UnicodeDecodeError as exc:
+        raise InvalidRequestError(field, f"{path} is not YAML: {exc}") from exc
 
 
 _DROP = frozenset({"deletion", "delete", "drop", "removal", "remove", "table_drop", "column_drop"})

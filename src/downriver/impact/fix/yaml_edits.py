@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import yaml
 
 from downriver.capture.code.dbt_resources import find_resource
+from downriver.capture.code.yaml_documents import YamlError, compose_documents
 from downriver.impact.fix.text_edits import TextEdit, apply_edits
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ def list_mentions(text: str, table: str, old: str, *, patched: bool) -> list[Yam
         return []
     word = re.compile(rf"\b{re.escape(old)}\b", re.IGNORECASE)
     try:
-        documents = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
-    except yaml.YAMLError:
+        documents = compose_documents(text)
+    except YamlError:
         lines = enumerate(text.splitlines(), 1)
         return [YamlMention(number, line.strip()) for number, line in lines if word.search(line)]
     edits = _edits(text, _Rename(table, old, old)) if patched else []
@@ -134,8 +135,8 @@ class _Rename(NamedTuple):
 
 def _edits(text: str, rename: _Rename) -> list[TextEdit]:
     try:
-        documents = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
-    except yaml.YAMLError:
+        documents = compose_documents(text)
+    except YamlError:
         return []  # with Jinja in it, or broken: left to people
     return [edit for document in documents for edit in _walk(document, text, rename)]
 

@@ -8,13 +8,13 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import yaml
 
 from downriver.capture.code.dbt_build import build_settings, inline_config, project_config
 from downriver.capture.code.dbt_resources import entries, find_dialect, mapping, text, texts
+from downriver.capture.code.yaml_documents import YamlError, load_values
 from downriver.capture.scan.dbt.relations import Quoting, RelationNames
 from downriver.capture.scan.dbt.warehouse import find_adapter, guess_project_dialect
-from downriver.capture.scan.located_text import YamlError, load_yaml
+from downriver.capture.scan.located_text import load_yaml
 from downriver.capture.sql import Template, render_sql
 
 if TYPE_CHECKING:
@@ -177,8 +177,8 @@ def project_of(path: str, projects: list[DbtProject]) -> DbtProject | None:
 def _read_project(repository: Repository, path: str) -> DbtProject | None:
     source = repository.read(path)
     try:
-        content = yaml.safe_load(source) if source is not None else None
-    except yaml.YAMLError:
+        content = load_values(source) if source is not None else None
+    except YamlError:
         return None  # reported when the file itself is read
     if not isinstance(content, dict):
         return None

@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.code.dbt_resources import ADAPTERS, mapping, text
-from downriver.capture.scan.located_text import YamlError, load_yaml
+from downriver.capture.code.yaml_documents import YamlError
+from downriver.capture.scan.located_text import load_yaml
 from downriver.capture.sql.text.dialect import guess_dialect
 
 if TYPE_CHECKING:

@@ -1,0 +1,157 @@
+"""Hostile bodies to every route that takes one: a clear 4xx, never a server error."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.unit.http.test_app import TestClient, run_event
+
+from downriver.http import build_app
+from downriver.http.app import ENDPOINTS
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BODY_ROUTES = [e.path for e in ENDPOINTS if e.body is not None]
+ROUTES = [*BODY_ROUTES, "/mcp"]
+SAMPLES: dict[str, Any] = {
+    "/api/v1/lineage": run_event("clean", ["raw"], ["orders"]),
+    "/api/v1/lineage/batch": [run_event("clean", ["raw"], ["orders"])],
+    "/v1/lineage/trace": {
+        "asset_type": "table",
+        "name": "mart",
+        "upstream_assets": ["table:orders"],
+    },
+    "/v1/lineage/impact": {"asset_id": "orders", "proposed_changes": [{"type": "table_drop"}]},
+    "/v1/gate": {"ddl": "drop table orders", "dialect": "postgres"},
+    "/v1/same": {"one": "orders", "other": "raw"},
+    "/v1/flows": {"flows": [{"source_id": "raw", "target_id": "mart", "metadata": {"a": 1}}]},
+    "/v1/pipelines": {"name": "p", "steps": [{"source_id": "raw", "target_id": "mart"}]},
+    "/v1/sql": {"sql": "insert into mart select a from orders"},
+    "/v1/impact": {
+        "entity_id": "orders",
+        "changes": [{"dataset": "orders", "type": "table_drop"}],
+        "policy": {},
+    },
+    "/v1/fix": {"entity_id": "orders", "files": {"a.sql": "select a from orders"}},
+    "/mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
+}
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    folder = tmp_path_factory.mktemp("store")
+    with (
+        Lineage.open(str(folder)) as lineage,
+        TestClient(build_app(lineage), raise_server_exceptions=False) as opened,
+    ):
+        opened.post("/api/v1/lineage", json=SAMPLES["/api/v1/lineage"])
+        yield opened
+
+
+def nested(levels: int, inner: str) -> list[str]:
+    return [
+        "[" * levels,
+        "[" * levels + inner + "]" * levels,
+        '{"a":' * levels + inner + "}" * levels,
+        '{"sql":' + "[" * levels + "]" * levels + "}",
+    ]
+
+
+HOSTILE = {
+    "empty": b"",
+    "null": b"null",
+    "a number": b"1e999",
+    "a long number": b"9" * 5000,
+    "NaN": b"NaN",
+    "not UTF-8": b'{"sql": "\xff\xfe"}',
+    "a lone surrogate": b'{"sql": "\\ud800", "name": "\\ud800"}',
+    "NUL": b'{"sql": "\\u0000", "entity": "\\u0000"}',
+    "not gzip": b"\x1f\x8b\x08\x00broken",
+    **{
+        f"{levels} levels, shape {n}": text.encode()
+        for levels in (500, 5_000, 100_000)
+        for n, text in enumerate(nested(levels, "1"))
+    },
+}
+
+
+def send(client: TestClient, route: str, body: bytes, **headers: str) -> int:
+    accepted = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    answer = client.post(route, content=body, headers={**accepted, **headers})
+    assert answer.status_code < 500, (route, body[:200], answer.text[:500])
+    return answer.status_code
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_every_route_has_a_sample_that_it_accepts(client: TestClient, route: str) -> None:
+    assert send(client, route, json.dumps(SAMPLES[route]).encode()) < 300
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_bodies_are_refused(client: TestClient, route: str, body: bytes) -> None:
+    reported = {"/mcp": 200, "/api/v1/lineage/batch": 200, "/v1/sql": 201}  # in the answer's body
+    status = send(client, route, body)
+    assert status >= 400 or status == reported.get(route)
+    send(client, route, gzip.compress(body), **{"content-encoding": "gzip"})
+
+
+@pytest.mark.parametrize("route", BODY_ROUTES)
+@pytest.mark.parametrize("levels", [90, 600, 5_000])
+def test_hostile_values_in_a_usual_body_are_no_server_error(
+    client: TestClient, route: str, levels: int
+) -> None:
+    deep = "[" * levels + "]" * levels
+    sample = SAMPLES[route]
+    for place in _places(sample):
+        text = json.dumps(_replaced(sample, place, "@deep@")).replace('"@deep@"', deep)
+        send(client, route, text.encode())
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@settings(
+    max_examples=40,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+@given(data=st.data())
+def test_changed_bodies_are_no_server_error(
+    client: TestClient, route: str, data: st.DataObject
+) -> None:
+    sample = SAMPLES[route]
+    place = data.draw(st.sampled_from(list(_places(sample))))
+    body = json.dumps(_replaced(sample, place, data.draw(json_values)))
+    send(client, route, body.encode())
+
+
+def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield place
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _places(item, (*place, key))
+
+
+def _replaced(value: Any, place: tuple[Any, ...], new: Any) -> Any:
+    if not place:
+        return new
+    copy = value.copy()
+    copy[place[0]] = _replaced(value[place[0]], place[1:], new)
+    return copy
