@@ -211,6 +211,9 @@ def _part(value: cached_property[Any]) -> type:
 
 
 _PART_MODULES = {
+    "ColumnEdgeApi": "column_edges",
+    "GraphApi": "graph_view",
+    "RunApi": "runs",
     "AdminApi": "admin",
     "CaptureApi": "capture",
     "EntityApi": "entities",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 import uvicorn
@@ -23,10 +23,11 @@ from downriver.http import errors, marquez, openlineage
 from downriver.http.auth import AccessControl
 from downriver.http.code_requests import answer_in_worker, load_graph, request_payload
 from downriver.http.connections import LimitedHttpProtocol
+from downriver.http.endpoint import Endpoint
 from downriver.http.mcp import McpEndpoint
 from downriver.http.openapi import render_openapi
 from downriver.http.request import AppContext, BodyBudget, context_of, json_response
-from downriver.http.v1 import identity, impact, queries, registration
+from downriver.http.v1 import account, graph, identity, impact, queries, registration
 from downriver.impact import Fix
 from downriver.isolation import shared_workers
 from downriver.model.answers import Paths, PossibleCuts, SameStatement, SameStatements, Trace
@@ -58,18 +59,6 @@ class Health(msgspec.Struct):
     """The answer of a running server."""
 
     status: str
-
-
-class Endpoint(NamedTuple):
-    """A route, with the types and statuses of its OpenAPI description."""
-
-    method: str
-    path: str
-    handler: Callable[[Request], Awaitable[Response]]
-    role: KeyRole | None
-    statuses: dict[int, type[Any] | None]
-    query: tuple[str, ...] = ()
-    body: type[Any] | None = None
 
 
 async def get_health(request: Request) -> Response:
@@ -301,6 +290,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         {200: ExportAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity", "format", "direction", "depth", "as_of", "focus", "diff", "readers"),
     ),
+    *graph.ENDPOINTS,
+    *account.ENDPOINTS,
     Endpoint("GET", "/v1/status", queries.get_status, KeyRole.READER, {200: Status}),
     Endpoint("GET", "/healthz", get_health, None, {200: Health}),
     Endpoint("GET", "/readyz", get_readiness, None, {200: Health, 503: _ERROR}),
@@ -345,7 +336,7 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
         },
     )
     app.state.context = AppContext(
-        lineage, max_body, bodies, CapacityLimiter(workers.size), workers
+        lineage, max_body, bodies, CapacityLimiter(workers.size), workers, access
     )
     return app
 

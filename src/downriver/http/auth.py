@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 from starlette.concurrency import run_in_threadpool
 
 from downriver.errors import ForbiddenError, InvalidRequestError, UnauthorizedError
+from downriver.store import KeyRole, parse_role
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from downriver.service import Lineage
-    from downriver.store import KeyRole
+    from downriver.store import ApiKey
 
 _CACHE_SECONDS = 2.0
 
@@ -31,7 +32,7 @@ class AccessControl:
 
     def __init__(self, lineage: Lineage) -> None:
         self._lineage = lineage
-        self._roles: dict[str, KeyRole | None] = {}
+        self._keys: dict[str, ApiKey | None] = {}
         self._keyed = False
         self._cached_until = 0.0
         self._refreshing: asyncio.Task[None] | None = None
@@ -40,16 +41,21 @@ class AccessControl:
         """Return if the request has the needed role, else raise."""
         if needed is None:
             return
+        role, _ = await self.identify(request)
+        if role < needed:
+            raise ForbiddenError(role.name.lower(), needed.name.lower())
+
+    async def identify(self, request: Request) -> tuple[KeyRole, ApiKey | None]:
+        """Return the role of a request and its key; a store without keys needs none."""
         if time.monotonic() > self._cached_until:
             # One request reads the keys. Requests that arrive meanwhile share its result or error.
             self._refreshing = self._refreshing or asyncio.create_task(self._refresh())
             await asyncio.shield(self._refreshing)
         if not self._keyed:
             _check_local(request)
-            return
-        role = await self._role(request)
-        if role < needed:
-            raise ForbiddenError(role.name.lower(), needed.name.lower())
+            return KeyRole.ADMIN, None
+        key = await self._key(request)
+        return parse_role(key.role), key
 
     async def allows(self, request: Request, needed: KeyRole) -> bool:
         """Whether a request has the needed role."""
@@ -62,23 +68,23 @@ class AccessControl:
     async def _refresh(self) -> None:
         try:
             self._keyed = await run_in_threadpool(self._lineage.admin.has_keys)
-            self._roles = {}
+            self._keys = {}
             self._cached_until = time.monotonic() + _CACHE_SECONDS
         finally:
             self._refreshing = None
 
-    async def _role(self, request: Request) -> KeyRole:
+    async def _key(self, request: Request) -> ApiKey:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         key = key.strip()
         if scheme.lower() != "bearer" or not key:
             raise UnauthorizedError("this server needs an API key")
-        roles = self._roles  # another request may replace the attribute
-        if key not in roles:
-            roles[key] = await run_in_threadpool(self._lineage.admin.find_role, key)
-        role = roles[key]
-        if role is None:
+        keys = self._keys  # another request may replace the attribute
+        if key not in keys:
+            keys[key] = await run_in_threadpool(self._lineage.admin.find_key, key)
+        known = keys[key]
+        if known is None:
             raise UnauthorizedError("this API key is unknown or revoked")
-        return role
+        return known
 
 
 def _check_local(request: Request) -> None:

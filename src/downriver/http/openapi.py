@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,7 +12,7 @@ from downriver import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from downriver.http.app import Endpoint
+    from downriver.http.endpoint import Endpoint
 
 _QUERY = {
     "entity": ("A dataset, job or column: a name or an id.", "string"),
@@ -42,6 +43,10 @@ _QUERY = {
     "dataset": ("A dataset: a name or an id.", "string"),
     "column": ("A column of the dataset.", "string"),
     "limit": ("The maximum number of results.", "integer"),
+    "include": ("Parts of each node, separated by commas: columns, runs.", "string"),
+    "state": ("Only runs in this state: START, RUNNING, COMPLETE, ABORT, FAIL.", "string"),
+    "before": ("Only runs before this ISO 8601 time, or `next_before` of a page.", "string"),
+    "job": ("A job: a name or an id.", "string"),
     "readers": ("List jobs that only read instead of counting them.", "boolean"),
 }
 _REQUIRED = ("entity", "nodeId", "source", "target", "dataset", "column")
@@ -80,9 +85,11 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         "summary": (endpoint.handler.__doc__ or "").strip().splitlines()[0],
         "responses": {str(s): _response(s, kind) for s, kind in endpoint.statuses.items()},
     }
-    parameters = [_parameter(name) for name in endpoint.query]
-    if "{id}" in endpoint.path:
-        parameters.append(_ID)
+    parameters = [
+        _parameter(name, required=name in _REQUIRED and name not in endpoint.optional)
+        for name in endpoint.query
+    ]
+    parameters += [_in_path(name) for name in re.findall(r"{(\w+)}", endpoint.path)]
     if parameters:
         operation["parameters"] = parameters
     if endpoint.body is not None:
@@ -96,13 +103,20 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     return operation
 
 
-_ID = {
-    "name": "id",
-    "in": "path",
-    "required": True,
-    "description": "An asset's id or name, or the id of a dataset or job.",
-    "schema": {"type": "string"},
+_IN_PATH = {
+    "id": "An id: of a run, or of an asset, dataset or job (an asset also by its name).",
+    "digest": "The SHA-256 of an event in hexadecimal, as evidence names it.",
 }
+
+
+def _in_path(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "path",
+        "required": True,
+        "description": _IN_PATH[name],
+        "schema": {"type": "string"},
+    }
 
 
 def _is_named(kind: type[Any] | None) -> bool:
@@ -115,12 +129,12 @@ def _body(kind: type[Any]) -> dict[str, Any]:
     return {"type": "array" if kind is list else "object"}
 
 
-def _parameter(name: str) -> dict[str, Any]:
+def _parameter(name: str, *, required: bool) -> dict[str, Any]:
     meaning, kind = _QUERY[name]
     return {
         "name": name,
         "in": "query",
-        "required": name in _REQUIRED,
+        "required": required,
         "description": meaning,
         "schema": {"type": kind},
     }

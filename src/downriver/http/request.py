@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from anyio import CapacityLimiter
     from starlette.requests import Request
 
+    from downriver.http.auth import AccessControl
     from downriver.isolation import WorkerPool
     from downriver.service import Lineage
 
@@ -74,6 +75,7 @@ class AppContext(NamedTuple):
     bodies: BodyBudget
     simulation_threads: CapacityLimiter  # as many as there are workers
     workers: WorkerPool
+    access: AccessControl
 
 
 def context_of(request: Request) -> AppContext:

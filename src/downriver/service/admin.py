@@ -10,7 +10,6 @@ from downriver.openlineage.wire import render_time
 from downriver.store import (
     ApiKey,
     CatalogCounts,
-    KeyRole,
     Verification,
     key_digest,
     parse_role,
@@ -94,8 +93,7 @@ class AdminApi:
         """Return whether requests need a key: yes, once any key was created."""
         return bool(self.list_keys())
 
-    def find_role(self, key: str) -> KeyRole | None:
-        """Return the role of a key, or None if it is unknown or revoked."""
+    def find_key(self, key: str) -> ApiKey | None:
+        """Return a key by its secret text, or None if it is unknown or revoked."""
         with self._session.store.reader() as reader:
-            found = reader.keys.find(key_digest(key))
-        return None if found is None else parse_role(found.role)
+            return reader.keys.find(key_digest(key))

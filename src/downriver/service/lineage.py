@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from downriver.openlineage import Event
     from downriver.service.admin import AdminApi
     from downriver.service.capture import CaptureApi
+    from downriver.service.column_edges import ColumnEdgeApi
     from downriver.service.entities import EntityApi
     from downriver.service.export import ExportApi
     from downriver.service.flows import FlowApi
     from downriver.service.govern import GovernApi
+    from downriver.service.graph_view import GraphApi
     from downriver.service.identity import IdentityApi
     from downriver.service.impact import ImpactApi
+    from downriver.service.runs import RunApi
     from downriver.service.trace import TraceApi
     from downriver.store import Receipt, Store
 
@@ -103,6 +106,27 @@ class Lineage:
         from downriver.service.trace import TraceApi
 
         return TraceApi(self.session)
+
+    @cached_property
+    def graph(self) -> GraphApi:
+        """Parts of the graph with labels, columns and runs. Call it for the graph around one."""
+        from downriver.service.graph_view import GraphApi
+
+        return GraphApi(self.session)
+
+    @cached_property
+    def column_edges(self) -> ColumnEdgeApi:
+        """Edges between columns, with evidence and the line of code behind them."""
+        from downriver.service.column_edges import ColumnEdgeApi
+
+        return ColumnEdgeApi(self.session)
+
+    @cached_property
+    def runs(self) -> RunApi:
+        """Runs of jobs. Call it to list them."""
+        from downriver.service.runs import RunApi
+
+        return RunApi(self.session)
 
     @cached_property
     def entities(self) -> EntityApi:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from downriver import settings
 from downriver.errors import EntityNotFoundError, InvalidEventError, InvalidRequestError
 from downriver.graph import FOREVER, Question, paths, trace
@@ -11,7 +13,8 @@ from downriver.graph.names.assets import Assets, build_tree, find_asset
 from downriver.model.answers import Direction, Paths, Trace
 from downriver.model.assets import AssetTree
 from downriver.model.ids import ColumnId, DatasetId
-from downriver.openlineage.wire import parse_time
+from downriver.model.runs import StoredEvent
+from downriver.openlineage.wire import parse_time, render_time
 from downriver.service.limits import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -93,15 +96,32 @@ class TraceApi:
 
     def find_event(self, digest: str) -> bytes:
         """Return an event as it was sent, by the SHA-256 that evidence names it by."""
-        try:
-            wanted = bytes.fromhex(digest)
-        except ValueError as exc:
-            raise InvalidRequestError("event", f"{digest!r} is not hexadecimal") from exc
+        wanted = _parse_digest(digest)
         with self._session.store.reader() as reader:
             found = reader.log.find_event(wanted)
         if found is None:
             raise EntityNotFoundError(digest)
         return found
+
+    def stored_event(self, digest: str) -> StoredEvent:
+        """Return an event as it was sent, with the time when it was received."""
+        event = msgspec.json.decode(self.find_event(digest))
+        with self._session.store.reader() as reader:
+            received = reader.log.received_at(_parse_digest(digest))
+        producer = event.get("producer")
+        return StoredEvent(
+            digest=digest.lower(),
+            received_at=render_time(received or 0),
+            producer=producer if isinstance(producer, str) else None,
+            event=event,
+        )
+
+
+def _parse_digest(digest: str) -> bytes:
+    try:
+        return bytes.fromhex(digest)
+    except ValueError as exc:
+        raise InvalidRequestError("event", f"{digest!r} is not hexadecimal") from exc
 
 
 def parse_question(

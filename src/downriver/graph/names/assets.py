@@ -8,14 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from downriver.graph.names.resolution import Entity, resolve
-from downriver.model.assets import ASSET_PREFIX, PREFIXES_AS_NAMESPACE, AssetNode, AssetRef
+from downriver.model.assets import (
+    ASSET_PREFIX,
+    DATASET_TYPES,
+    PREFIXES_AS_NAMESPACE,
+    AssetNode,
+    AssetRef,
+)
 from downriver.model.ids import DatasetId, JobId, short_name
+from downriver.openlineage.facets.base import parse_facet
 from downriver.openlineage.facets.custom import ASSET, parse_asset
+from downriver.openlineage.facets.dataset import DATASET_TYPE, DatasetTypeFacet
+from downriver.openlineage.facets.job import JOB_TYPE, JobTypeFacet
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from downriver.graph.index.identities import Identities
     from downriver.model.answers import Trace
     from downriver.model.ids import NodeId
@@ -24,13 +33,6 @@ if TYPE_CHECKING:
 
 _JOB_KINDS = {"DAG": "dag", "TASK": "task", "PIPELINE": "pipeline", "FUNCTION": "function"}
 _FILES = ("file", "s3://", "gs://", "hdfs://", "abfs", "wasb", "dbfs")
-
-
-class _JobType(msgspec.Struct):
-    """The jobType facet."""
-
-    integration: str = ""
-    jobType: str = ""  # noqa: N815
 
 
 def find_asset(text: str, reader: CatalogReader, identities: Identities) -> Entity:
@@ -93,35 +95,37 @@ class Assets:
         if asset is not None:
             return asset.assetType
         if isinstance(node, JobId):
-            return self._job_type(number)
+            return job_type(self._job_facet(number))
         makers = [self._job_facet(n) for n in self._makers(node)]
-        if any(maker.integration.upper() == "DBT" for maker in makers):
-            return "dbt_model"
-        return dataset_type(node)
+        return dataset_type(node, makers, self._reader.facets.of(number).get(DATASET_TYPE))
 
     def _makers(self, node: DatasetId) -> list[int]:
         names = self._identities.group(self._reader.nodes.get(node))
         makers = [job for name in names for job in self._reader.nodes.writers_of(name)]
         return [self._reader.nodes.get(job) for job in makers]
 
-    def _job_type(self, number: int) -> str:
-        kind = self._job_facet(number)
-        if kind.jobType.upper() in _JOB_KINDS:
-            return _JOB_KINDS[kind.jobType.upper()]
-        if kind.integration.upper() == "SPARK":
-            return "spark_job"
-        return "dbt_model" if kind.integration.upper() == "DBT" else "script"
-
-    def _job_facet(self, number: int) -> _JobType:
-        body = self._reader.facets.of(number).get("jobType")
-        try:
-            return msgspec.json.decode(body, type=_JobType) if body else _JobType()
-        except msgspec.DecodeError:
-            return _JobType()
+    def _job_facet(self, number: int) -> JobTypeFacet:
+        return parse_facet(self._reader.facets.of(number).get(JOB_TYPE) or b"{}", JobTypeFacet)
 
 
-def dataset_type(node: DatasetId) -> str:
-    """Return the type of a dataset by its namespace and name."""
+def job_type(facet: JobTypeFacet) -> str:
+    """Return the asset type of a job."""
+    if facet.jobType.upper() in _JOB_KINDS:
+        return _JOB_KINDS[facet.jobType.upper()]
+    if facet.integration.upper() == "SPARK":
+        return "spark_job"
+    return "dbt_model" if facet.integration.upper() == "DBT" else "script"
+
+
+def dataset_type(
+    node: NodeId, makers: Iterable[JobTypeFacet] = (), declared: bytes | None = None
+) -> str:
+    """Return the asset type of a dataset: by its datasetType facet, its writers, or its name."""
+    if any(maker.integration.upper() == "DBT" for maker in makers):
+        return "dbt_model"
+    stated = parse_facet(declared or b"{}", DatasetTypeFacet).datasetType.lower()
+    if stated.rpartition("_")[2] in DATASET_TYPES:  # such as MATERIALIZED_VIEW
+        return stated.rpartition("_")[2]
     if node.namespace in PREFIXES_AS_NAMESPACE:
         return node.namespace
     if node.namespace.startswith(_FILES):

@@ -112,6 +112,12 @@ class LifecycleFacet(msgspec.Struct):
     previousIdentifier: Identifier | None = None  # noqa: N815
 
 
+class DatasetTypeFacet(msgspec.Struct):
+    """What a dataset is: TABLE, VIEW, TOPIC, MODEL …."""
+
+    datasetType: str = ""  # noqa: N815
+
+
 class SameFacet(msgspec.Struct):
     """A person's statement that another name is the same dataset, or that it is not."""
 
@@ -199,6 +205,7 @@ class StatisticsFacet(msgspec.Struct):
     """What inputStatistics, outputStatistics and dataQualityMetrics share, and columns."""
 
     rowCount: float | None = None  # noqa: N815
+    size: float | None = None  # in bytes
     columnMetrics: dict[str, ColumnStatistics] | None = None  # noqa: N815
 
 

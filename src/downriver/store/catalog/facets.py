@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from downriver.store.port import Row, SqlQueries
 
 
+_FOREVER = 2**63 - 1
+
+
 class Run(msgspec.Struct):
     """A run as the catalog knows it; times in µs since the epoch."""
 
@@ -44,13 +47,16 @@ class FacetQueries:
         return self.of_each([node]).get(node, {})
 
     def of_each(
-        self, nodes: Iterable[int], names: Sequence[str] = ()
+        self, nodes: Iterable[int], names: Sequence[str] = (), until: int | None = None
     ) -> dict[int, dict[str, bytes]]:
-        """Return the current facets, all or those with these names, of each node that has any."""
+        """Return the facets, all or those with these names, of each node that has any.
+
+        Without `until` they are the current ones, else those that were current at that moment.
+        """
         if not all(name.isidentifier() for name in names):  # they become part of the query
             raise ValueError(names)
         wanted = ", ".join(f"'{name}'" for name in names)
-        return self._current(nodes, f"AND f.name IN ({wanted})" if names else "")
+        return self._current(nodes, f"AND f.name IN ({wanted})" if names else "", until)
 
     def starting_with(self, nodes: Iterable[int], prefix: str) -> dict[int, dict[str, bytes]]:
         """Return the current facets of each node whose names begin with `prefix`."""
@@ -58,16 +64,20 @@ class FacetQueries:
             raise ValueError(prefix)
         return self._current(nodes, f"AND f.name >= '{prefix}' AND f.name < '{prefix}~'")
 
-    def _current(self, nodes: Iterable[int], condition: str) -> dict[int, dict[str, bytes]]:
+    def _current(
+        self, nodes: Iterable[int], condition: str, until: int | None = None
+    ) -> dict[int, dict[str, bytes]]:
+        if until is not None:
+            condition += f" AND f.first_at <= {int(until)}"
         sql = f"""
-            SELECT f.node, f.name, b.body, f.last_at, f.last_event, f.digest
+            SELECT f.node, f.name, b.body, f.last_at, f.last_event, f.digest, f.first_at
             FROM facets f JOIN bodies b ON b.digest = f.digest
             WHERE f.role = {int(FacetRole.NODE)} AND f.run = 0 {condition} AND f.node IN
         """.strip()
         latest: dict[Row, Row] = {}
         for row in rows_by_id(self._queries, sql, nodes):
             known = latest.setdefault(row[:2], row)
-            if known is not row and _age(row) > _age(known):
+            if known is not row and _age_at(row, until) > _age_at(known, until):
                 latest[row[:2]] = row
         current: dict[int, dict[str, bytes]] = {}
         for node, name in sorted(latest):
@@ -124,18 +134,21 @@ class RunQueries:
         """Return the runs of a job, the latest first."""
         return self.latest_of_each([job], limit).get(job, [])
 
-    def latest_of_each(self, jobs: Iterable[int], limit: int) -> dict[int, list[Run]]:
-        """Return the runs of each job that has any, the latest first."""
+    def latest_of_each(
+        self, jobs: Iterable[int], limit: int, until: int | None = None
+    ) -> dict[int, list[Run]]:
+        """Return the runs of each job that has any, begun until a moment, the latest first."""
+        latest = _FOREVER if until is None else int(until)
         # The time of the last run to show limits the index scan, however many runs a job has.
         sql = f"""
             SELECT r.job, r.run, r.state, r.state_at, r.started_at, r.first_at, r.last_at
             FROM nodes n JOIN runs r ON r.job = n.id AND r.first_at >= (
                 SELECT min(first_at) FROM (
-                    SELECT first_at FROM runs WHERE job = n.id
+                    SELECT first_at FROM runs WHERE job = n.id AND first_at <= {latest}
                     ORDER BY first_at DESC LIMIT {int(limit)}
-                ) AS latest
+                ) AS shown
             )
-            WHERE n.id IN
+            WHERE r.first_at <= {latest} AND n.id IN
         """.strip()
         found: dict[int, list[Run]] = {}
         for job, run, state, *times in rows_by_id(self._queries, sql, jobs):
@@ -179,6 +192,13 @@ class EvidenceQueries:
             self._queries, "SELECT claim, kinds FROM derivations WHERE claim IN", claims
         )
         return {claim: unpack_kinds(bytes(kinds)) for claim, kinds in rows}
+
+
+def _age_at(row: Row, until: int | None) -> Row:
+    """Return the key that orders sightings at a moment: of those that cover it, the newest."""
+    if until is None or row[3] <= until:
+        return row[3], 0, *_age(row)[1:]
+    return until, row[6], *_age(row)[1:]
 
 
 def _age(row: Row) -> tuple[int, bytes, bytes]:

@@ -19,6 +19,7 @@ from downriver.store.catalog.encoding import (
 from downriver.store.catalog.extraction import FactQueries
 from downriver.store.catalog.facets import EvidenceQueries, FacetQueries, HistoryQueries, RunQueries
 from downriver.store.catalog.nodes import ColumnQueries, NodeQueries
+from downriver.store.catalog.run_history import RunHistoryQueries
 from downriver.store.catalog.tables import CHANGES_KEPT
 from downriver.store.findings import FindingQueries
 from downriver.store.keys import ApiKey
@@ -121,6 +122,11 @@ class LogQueries:
         rows = self._queries.rows("SELECT body FROM log WHERE digest = ?", (digest,))
         return decompress(bytes(rows[0][0])) if rows else None
 
+    def received_at(self, digest: bytes) -> int | None:
+        """Return when an event was received."""
+        rows = self._queries.rows("SELECT received_at FROM log WHERE digest = ?", (digest,))
+        return rows[0][0] if rows else None
+
     def last_received_at(self) -> int | None:
         """Return when the newest log entry was received."""
         rows = self._queries.rows("SELECT received_at FROM log ORDER BY seq DESC LIMIT 1")
@@ -156,6 +162,7 @@ class CatalogReader:
         self.columns = ColumnQueries(queries)
         self.facets = FacetQueries(queries)
         self.runs = RunQueries(queries)
+        self.run_history = RunHistoryQueries(queries)
         self.evidence = EvidenceQueries(queries)
         self.changes = ChangeFeed(queries)
         self.history = HistoryQueries(queries)

@@ -1,0 +1,243 @@
+"""What the catalog knows of many nodes at once: labels, columns, types, runs, neighbours.
+
+Every function takes all nodes of an answer and asks the store once, because one query for each node
+makes an answer of a thousand nodes slow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import numpy as np
+
+from downriver.graph.index.edges import FOREVER
+from downriver.graph.index.sorted_keys import pairs
+from downriver.graph.names.assets import dataset_type, job_type
+from downriver.model.facts import EdgeKind, RunState
+from downriver.model.ids import JobId
+from downriver.openlineage.facets.base import parse_facet
+from downriver.openlineage.facets.custom import ASSET, BLIND_SPOTS, parse_asset, parse_blind_spots
+from downriver.openlineage.facets.dataset import (
+    DATASET_TYPE,
+    LIFECYCLE,
+    SCHEMA,
+    LifecycleFacet,
+    SchemaColumn,
+    schema_columns,
+)
+from downriver.openlineage.facets.description import (
+    DOCUMENTATION,
+    OWNERSHIP,
+    TAGS,
+    Tags,
+    parse_description,
+    parse_owners,
+    parse_tags,
+)
+from downriver.openlineage.facets.job import JOB_TYPE, JobTypeFacet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import TypeAlias
+
+    from downriver.graph.answers.view import Question
+    from downriver.graph.index.node_graph import NodeGraph
+    from downriver.graph.index.vectors import Ints, Longs
+    from downriver.graph.snapshot import GraphSnapshot
+    from downriver.model.ids import NodeId
+    from downriver.store import CatalogReader, Run
+
+    EdgesOf: TypeAlias = Callable[[Ints], tuple[Ints, Longs]]
+
+_DAY = 86_400_000_000
+_FACETS = (
+    ASSET, BLIND_SPOTS, DATASET_TYPE, DOCUMENTATION, JOB_TYPE, LIFECYCLE, OWNERSHIP, SCHEMA, TAGS,
+)  # fmt: skip
+_FAILED = frozenset({RunState.FAIL, RunState.ABORT})
+MARKED_TAGS = ("certified", "pii")  # tags that pictures and screens show
+
+
+class NodeRun(NamedTuple):
+    """The last run of a job."""
+
+    job: int
+    run: Run
+
+
+class NodeFacts(NamedTuple):
+    """What is known of one node under all its names."""
+
+    type: str
+    integration: str
+    description: str
+    owners: tuple[str, ...]
+    tags: Tags
+    columns: list[SchemaColumn]
+    dropped: bool
+    blind_spot_count: int
+    last_run: NodeRun | None  # of a dataset: of the jobs that write it
+    failed: bool  # the last run of the job, or of a job that writes the dataset, failed
+
+
+class NodeFactsReader:
+    """Reads facts of many nodes at one moment."""
+
+    def __init__(self, index: GraphSnapshot, reader: CatalogReader, as_of: int = FOREVER) -> None:
+        self._graph = index.nodes
+        self._reader = reader
+        self._as_of = as_of
+        self._until = None if as_of == FOREVER else as_of
+
+    def read(self, nodes: Mapping[int, NodeId]) -> dict[int, NodeFacts]:
+        """Return the facts of nodes, given by canonical number with the id they are shown as."""
+        numbers = np.fromiter(nodes, np.int32, len(nodes))
+        names, at = self._graph.identities.every_name(numbers)
+        groups: dict[int, list[int]] = {node: [] for node in nodes}
+        for name, place in zip(names.tolist(), at.tolist(), strict=True):
+            groups[int(numbers[place])].append(name)
+        writers = self._writers(numbers)
+        jobs = {node for node, name in nodes.items() if isinstance(name, JobId)}
+        jobs.update(job for listed in writers.values() for job in listed)
+        facets = self._reader.facets.of_each({*names.tolist(), *jobs}, _FACETS, self._until)
+        latest = self._reader.runs.latest_of_each(jobs, 1, self._until)
+        runs = {job: self._at_the_moment(listed[0]) for job, listed in latest.items()}
+        unnamed = [
+            name
+            for group in groups.values()
+            if not any(SCHEMA in facets.get(name, {}) for name in group)
+            for name in group
+        ]
+        fields = self._reader.columns.names_of_each(unnamed)
+        return {
+            node: self._facts(
+                name,
+                _merged(facets.get(member, {}) for member in sorted(groups[node])),
+                {
+                    job: facets.get(job, {})
+                    for job in ((node,) if node in jobs else writers.get(node, ()))
+                },
+                runs,
+                [field for member in groups[node] for field in fields.get(member, ())],
+            )
+            for node, name in nodes.items()
+        }
+
+    def _writers(self, nodes: Ints) -> dict[int, list[int]]:
+        """Return the jobs that write each dataset under any of its names."""
+        flow = self._graph.flow
+        names, of_node = self._graph.identities.every_name(nodes)
+        edges, of_name = flow.ends.entering.of_each(names)
+        writes = flow.kind[edges] == EdgeKind.WRITES
+        if self._until is not None:
+            writes &= flow.first_at.of(edges) <= self._as_of
+        found: dict[int, list[int]] = {}
+        ends = zip(
+            nodes[of_node[of_name[writes]]].tolist(),
+            flow.ends.source[edges[writes]].tolist(),
+            strict=True,
+        )
+        for dataset, job in sorted(set(ends)):
+            found.setdefault(dataset, []).append(job)
+        return found
+
+    def _facts(
+        self,
+        node: NodeId,
+        facets: Mapping[str, bytes],
+        jobs: Mapping[int, Mapping[str, bytes]],
+        runs: Mapping[int, Run],
+        fields: list[str],
+    ) -> NodeFacts:
+        kinds = [parse_facet(of.get(JOB_TYPE, b"{}"), JobTypeFacet) for of in jobs.values()]
+        last = [NodeRun(job, runs[job]) for job in jobs if job in runs]
+        lifecycle = parse_facet(facets.get(LIFECYCLE, b"{}"), LifecycleFacet)
+        own = parse_facet(facets.get(JOB_TYPE, b"{}"), JobTypeFacet)
+        schema = facets.get(SCHEMA)
+        return NodeFacts(
+            type=_type_of(node, facets, kinds),
+            integration=(own if isinstance(node, JobId) else JobTypeFacet()).integration.lower(),
+            description=parse_description(facets.get(DOCUMENTATION)),
+            owners=parse_owners(facets.get(OWNERSHIP)),
+            tags=parse_tags(facets.get(TAGS)),
+            columns=_unknown_types(fields) if schema is None else schema_columns(schema),
+            dropped=lifecycle.lifecycleStateChange.upper() == "DROP",
+            blind_spot_count=len(parse_blind_spots(facets.get(BLIND_SPOTS, b"{}"))),
+            last_run=max(last, key=lambda seen: seen.run.first_at, default=None),
+            failed=any(seen.run.state in _FAILED for seen in last),
+        )
+
+    def _at_the_moment(self, run: Run) -> Run:
+        """Return a run as it was: one that ended later was running."""
+        if run.state_at <= self._as_of:
+            return run
+        return msgspec.structs.replace(run, state=RunState.RUNNING, state_at=self._as_of)
+
+
+def _type_of(node: NodeId, facets: Mapping[str, bytes], jobs: list[JobTypeFacet]) -> str:
+    if ASSET in facets:
+        return parse_asset(facets[ASSET]).assetType
+    if isinstance(node, JobId):
+        return job_type(jobs[0])
+    return dataset_type(node, jobs, facets.get(DATASET_TYPE))
+
+
+def _merged(facets: Iterable[Mapping[str, bytes]]) -> dict[str, bytes]:
+    merged: dict[str, bytes] = {}
+    for some in facets:
+        merged.update(some)
+    return merged
+
+
+def _unknown_types(fields: list[str]) -> list[SchemaColumn]:
+    """Return the columns that column lineage names, of a dataset without a schema."""
+    return [SchemaColumn(field, "", "") for field in sorted(set(fields))]
+
+
+class NeighbourCounts(NamedTuple):
+    """How many nodes each of several nodes is connected with, in each direction."""
+
+    upstream: list[int]
+    downstream: list[int]
+
+
+def count_neighbours(graph: NodeGraph, nodes: Ints, as_of: int = FOREVER) -> NeighbourCounts:
+    """Count the direct neighbours of canonical nodes, each neighbour once."""
+    ends = graph.flow.ends
+    upstream = _distinct_ends(graph, nodes, ends.entering.of_each, ends.source.values, as_of)
+    downstream = _distinct_ends(graph, nodes, ends.leaving.of_each, ends.target.values, as_of)
+    return NeighbourCounts(upstream, downstream)
+
+
+def _distinct_ends(
+    graph: NodeGraph, nodes: Ints, edges_of: EdgesOf, far: Ints, as_of: int
+) -> list[int]:
+    names, of_node = graph.identities.every_name(nodes)
+    edges, of_name = edges_of(names)
+    places = of_node[of_name]
+    if as_of != FOREVER:
+        seen = graph.flow.first_at.of(edges) <= as_of
+        edges, places = edges[seen], places[seen]
+    others = graph.identities.canonicals(far[edges])
+    apart = others != nodes[places]
+    distinct = np.unique(pairs(places[apart], others[apart]))
+    counts: list[int] = np.bincount(distinct >> 32, minlength=len(nodes)).tolist()
+    return counts
+
+
+def find_stale(graph: NodeGraph, nodes: Ints, question: Question) -> set[int]:
+    """Return the nodes all of whose edges are stale: their jobs ran since without them."""
+    names, of_node = graph.identities.every_name(nodes)
+    ends = graph.flow.ends
+    parts = [rows.of_each(names) for rows in (ends.entering, ends.leaving)]
+    edges = np.concatenate([part[0] for part in parts])
+    places = of_node[np.concatenate([part[1] for part in parts])]
+    if question.as_of != FOREVER:
+        known = graph.flow.first_at.of(edges) <= question.as_of
+        edges, places = edges[known], places[known]
+    seen = np.minimum(graph.jobs_last_seen(graph.jobs(edges)), question.as_of)
+    stale = seen - graph.flow.last_at.of(edges) > question.stale_days * _DAY
+    active = np.bincount(places[~stale], minlength=len(nodes))
+    every = np.bincount(places, minlength=len(nodes))
+    found: list[int] = nodes[(every > 0) & (active == 0)].tolist()
+    return set(found)

@@ -1,0 +1,172 @@
+"""Parts of the graph for a screen: nodes and edges, column edges, runs, events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+
+from downriver.errors import InvalidRequestError
+from downriver.http.endpoint import NAMED, Endpoint, answers
+from downriver.http.request import (
+    MAX_DEPTH,
+    context_of,
+    json_response,
+    query_number,
+    query_text,
+    read_struct,
+)
+from downriver.model.graph_view import ColumnEdges, Graph
+from downriver.model.runs import RunDetails, Runs, StoredEvent
+from downriver.service.graph_view import GraphParts
+from downriver.service.limits import GRAPH_NODES
+from downriver.store import KeyRole
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+_MOST_NODES = 10_000
+_MOST_DATASETS = 5_000
+_MOST_RUNS = 1_000
+
+
+class ColumnEdgesRequest(msgspec.Struct, kw_only=True):
+    """The datasets between which column edges are wanted."""
+
+    datasets: list[str]
+    as_of: str | None = None
+    diff: str | None = None
+
+
+async def get_graph(request: Request) -> Response:
+    """Return the graph around an entity: `?entity=&direction=&depth=&as_of=&diff=&include=`."""
+    answer = await run_in_threadpool(
+        context_of(request).lineage.graph,
+        query_text(request, "entity"),
+        request.query_params.get("direction", "both"),
+        depth=query_number(request, "depth", 1, MAX_DEPTH),
+        as_of=request.query_params.get("as_of"),
+        diff=request.query_params.get("diff"),
+        limit=query_number(request, "limit", GRAPH_NODES, _MOST_NODES) or 0,
+        include=_parts(request),
+    )
+    return json_response(answer)
+
+
+def _parts(request: Request) -> GraphParts:
+    names = [name for name in request.query_params.get("include", "").split(",") if name]
+    for name in names:
+        if name not in GraphParts._fields:
+            known = " or ".join(GraphParts._fields)
+            raise InvalidRequestError("include", f"{name!r} is not {known}")
+    return GraphParts(**dict.fromkeys(names, True))
+
+
+async def post_column_edges(request: Request) -> Response:
+    """Return the column edges between datasets: `{"datasets": […], "as_of": …, "diff": …}`."""
+    asked = await read_struct(request, ColumnEdgesRequest)
+    if len(asked.datasets) > _MOST_DATASETS:
+        raise InvalidRequestError("datasets", f"more than {_MOST_DATASETS}")
+    answer = await run_in_threadpool(
+        context_of(request).lineage.column_edges.among,
+        asked.datasets,
+        as_of=asked.as_of,
+        diff=asked.diff,
+    )
+    return json_response(answer)
+
+
+async def get_column_path(request: Request) -> Response:
+    """Return every column edge upstream and downstream of a column: `?dataset=&column=&as_of=`."""
+    answer = await run_in_threadpool(
+        context_of(request).lineage.column_edges.path,
+        query_text(request, "dataset"),
+        query_text(request, "column"),
+        as_of=request.query_params.get("as_of"),
+    )
+    return json_response(answer)
+
+
+async def get_runs(request: Request) -> Response:
+    """List runs, the latest first: `?entity=&state=&before=&limit=`."""
+    query = request.query_params
+    answer = await run_in_threadpool(
+        context_of(request).lineage.runs,
+        query.get("entity"),
+        state=query.get("state"),
+        before=query.get("before"),
+        limit=query_number(request, "limit", 50, _MOST_RUNS) or 0,
+    )
+    return json_response(answer)
+
+
+async def get_run(request: Request) -> Response:
+    """Return one run with its facets as sent: `?job=` where several jobs have runs of one id."""
+    answer = await run_in_threadpool(
+        context_of(request).lineage.runs.details,
+        request.path_params["id"],
+        request.query_params.get("job"),
+    )
+    return json_response(answer)
+
+
+async def get_event(request: Request) -> Response:
+    """Return an event of the log as it was sent, by its digest."""
+    answer = await run_in_threadpool(
+        context_of(request).lineage.trace.stored_event, request.path_params["digest"]
+    )
+    return json_response(answer)
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "GET",
+        "/v1/graph",
+        get_graph,
+        KeyRole.READER,
+        answers(Graph, *NAMED),
+        query=("entity", "direction", "depth", "as_of", "diff", "limit", "include"),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/column-edges",
+        post_column_edges,
+        KeyRole.READER,
+        answers(ColumnEdges, *NAMED, 413),
+        body=ColumnEdgesRequest,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/column-path",
+        get_column_path,
+        KeyRole.READER,
+        answers(ColumnEdges, *NAMED),
+        query=("dataset", "column", "as_of"),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/runs",
+        get_runs,
+        KeyRole.READER,
+        answers(Runs, *NAMED),
+        query=("entity", "state", "before", "limit"),
+        optional=("entity",),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/runs/{id}",
+        get_run,
+        KeyRole.READER,
+        answers(RunDetails, *NAMED),
+        query=("job",),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/events/{digest}",
+        get_event,
+        KeyRole.READER,
+        answers(StoredEvent, 400, 404),
+    ),
+)

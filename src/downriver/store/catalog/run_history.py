@@ -1,0 +1,129 @@
+"""Runs of one job, of several, or of all, the latest first, with the facets of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from downriver.model.facts import FacetRole, RunState
+from downriver.store.catalog.encoding import read_body
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from downriver.store.port import Row, SqlQueries
+
+
+class RunFilter(NamedTuple):
+    """Which runs to list: of these jobs (None: of all), in this state, before a position."""
+
+    jobs: Collection[int] | None = None
+    state: RunState | None = None
+    before: tuple[int, int] | None = None  # time of first sight in µs, and number
+    limit: int = 50
+
+
+class ListedRun(NamedTuple):
+    """A run of a job, with the first and last event that mention it."""
+
+    number: int
+    job: int
+    run: str
+    state: RunState
+    state_at: int
+    started_at: int | None
+    first_at: int
+    first_event: bytes
+    last_event: bytes
+
+    @property
+    def began_at(self) -> int:
+        """The start time of the run, or the time of its first event."""
+        return self.first_at if self.started_at is None else min(self.first_at, self.started_at)
+
+    @property
+    def ended_at(self) -> int | None:
+        """When the run ended, if it has."""
+        return self.state_at if self.state.terminal else None
+
+
+class RunFacet(NamedTuple):
+    """A facet of a run, of its job, or of a dataset as the run read or wrote it."""
+
+    run: int
+    node: int
+    role: FacetRole
+    name: str
+    body: bytes
+    first_event: bytes
+    last_event: bytes
+
+
+class RunHistoryQueries:
+    """Lists runs, and reads what events say of each."""
+
+    def __init__(self, queries: SqlQueries) -> None:
+        self._queries = queries
+
+    def list_runs(self, wanted: RunFilter) -> list[ListedRun]:
+        """Return runs, the latest first."""
+        conditions, parameters = ["1 = 1"], list[int]()
+        if wanted.jobs is not None:
+            if not wanted.jobs:
+                return []
+            conditions.append(f"job IN ({', '.join('?' * len(wanted.jobs))})")
+            parameters += sorted(wanted.jobs)
+        if wanted.state is not None:
+            conditions.append("state = ?")
+            parameters.append(int(wanted.state))
+        if wanted.before is not None:
+            at, number = wanted.before
+            conditions.append("(first_at < ? OR (first_at = ? AND id < ?))")
+            parameters += [at, at, number]
+        sql = f"""
+            SELECT {_RUN} FROM runs WHERE {" AND ".join(conditions)}
+            ORDER BY first_at DESC, id DESC LIMIT ?
+        """
+        return [_listed(row) for row in self._queries.rows(sql, (*parameters, wanted.limit))]
+
+    def find_runs(self, run: str) -> list[ListedRun]:
+        """Return the runs with this id: run ids of different jobs may be equal."""
+        sql = f"SELECT {_RUN} FROM runs WHERE run = ? ORDER BY first_at DESC, id DESC"
+        return [_listed(row) for row in self._queries.rows(sql, (run,))]
+
+    def facets(
+        self, runs: Sequence[int], nodes: Iterable[int], names: Sequence[str] = ()
+    ) -> list[RunFacet]:
+        """Return the facets of runs on these jobs and datasets, all or by name, oldest first."""
+        listed = sorted(set(nodes))
+        if not runs or not listed:
+            return []
+        named = f"AND f.name IN ({', '.join('?' * len(names))})" if names else ""
+        sql = f"""
+            SELECT f.run, f.node, f.role, f.name, b.body, f.first_event, f.last_event,
+                   f.last_at, f.digest
+            FROM facets f JOIN bodies b ON b.digest = f.digest
+            WHERE f.role IN (1, 2, 3) {named}
+              AND f.run IN ({", ".join("?" * len(runs))}) AND f.node IN
+        """.strip()
+        found: list[Row] = []
+        for start in range(0, len(listed), _NODES_AT_ONCE):
+            some = listed[start : start + _NODES_AT_ONCE]
+            found += self._queries.rows(
+                f"{sql} ({', '.join('?' * len(some))})", (*names, *runs, *some)
+            )
+        found.sort(key=lambda row: (row[7], bytes(row[6]), bytes(row[8])))
+        return [
+            RunFacet(run, node, FacetRole(role), name, read_body(body), bytes(first), bytes(last))
+            for run, node, role, name, body, first, last, *_ in found
+        ]
+
+
+_NODES_AT_ONCE = 400
+_RUN = "id, job, run, state, state_at, started_at, first_at, first_event, last_event"
+
+
+def _listed(row: Row) -> ListedRun:
+    number, job, run, state, state_at, started_at, first_at, first, last = row
+    return ListedRun(
+        number, job, run, RunState(state), state_at, started_at, first_at, bytes(first), bytes(last)
+    )

@@ -1,0 +1,74 @@
+"""The routes that the web UI draws the graph from."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.http.test_app import TestClient, run_event
+
+from downriver.http import build_app
+from downriver.service import Lineage
+
+
+@pytest.fixture
+def lineage(tmp_path):
+    with Lineage.open(str(tmp_path)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(lineage):
+    with TestClient(build_app(lineage)) as opened:
+        opened.post("/api/v1/lineage", json=run_event("clean", ["raw"], ["orders"]))
+        opened.post("/api/v1/lineage", json=run_event("report", ["orders"], ["daily"]))
+        yield opened
+
+
+def test_the_graph_is_returned_with_what_was_asked_for(client):
+    found = client.get("/v1/graph", params={"entity": "orders", "include": "columns,runs"}).json()
+    assert found["root"] == "dataset:db:orders"
+    assert (found["shown"], found["total"]) == (5, 5)
+    assert {node["kind"] for node in found["nodes"]} == {"dataset", "job"}
+    assert all("columns" in node for node in found["nodes"])
+    upstream = client.get("/v1/graph", params={"entity": "orders", "direction": "upstream"}).json()
+    assert upstream["total"] == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"entity": "orders", "include": "owners"}, "include"),
+        ({"entity": "orders", "direction": "up"}, "direction"),
+        ({"entity": "orders", "as_of": "yesterday"}, "as_of"),
+        ({"entity": "orders", "diff": "yesterday"}, "as_of"),
+        ({"entity": "orders", "limit": "0"}, "limit"),
+        ({}, "entity"),
+    ],
+)
+def test_a_wrong_parameter_is_named(client, query, field):
+    answer = client.get("/v1/graph", params=query)
+    assert (answer.status_code, answer.json()["field"]) == (400, field)
+
+
+def test_an_unknown_dataset_is_not_found(client):
+    assert client.get("/v1/graph", params={"entity": "ordres"}).status_code == 404
+    body = {"datasets": ["ordres"]}
+    assert client.post("/v1/column-edges", json=body).status_code == 404
+
+
+def test_runs_and_events_are_linked(client):
+    (listed,) = client.get("/v1/runs", params={"entity": "daily"}).json()["runs"]
+    details = client.get(f"/v1/runs/{listed['id']}").json()
+    digest = details["events"][0]
+    event = client.get(f"/v1/events/{digest}").json()
+    assert event["event"]["run"]["runId"] == listed["id"]
+    assert len(client.get("/v1/runs").json()["runs"]) == 2
+
+
+def test_the_role_of_a_key_is_returned(lineage, client):
+    assert client.get("/v1/me").json()["role"] == "admin"
+    assert client.get("/v1/me").json()["keys_required"] is False
+    key = lineage.admin.create_key("dashboard", "reader")
+    with TestClient(build_app(lineage)) as keyed:
+        assert keyed.get("/v1/me").status_code == 401
+        me = keyed.get("/v1/me", headers={"Authorization": f"Bearer {key}"}).json()
+    assert (me["role"], me["key_id"], me["keys_required"]) == ("reader", "dashboard", True)
