@@ -53,8 +53,10 @@ def generate() -> None:
         source = Path(folder) / "openapi.json"
         source.write_text(json.dumps(document(), sort_keys=True), "utf-8")
         command = [str(find_node() / "node"), str(script), str(source), "--root-types"]
+        # The server may omit a field that has its default value.
+        options = ["--root-types-no-schema-prefix", "--default-non-nullable=false"]
         done = subprocess.run(
-            [*command, "--root-types-no-schema-prefix"],
+            [*command, *options],
             cwd=GENERATOR,
             capture_output=True,
             text=True,

@@ -13,8 +13,8 @@ export default defineConfig({
   worker: { format: "es" },
   server: {
     port: 5173,
-    // `npm run dev` beside `downriver serve`.
-    proxy: { "^/(v1|api|healthz|openapi.json)": "http://localhost:5000" },
+    // `npm run dev` beside `downriver serve`; DOWNRIVER_URL names a server elsewhere.
+    proxy: { "^/(v1|api|healthz|openapi.json)": process.env.DOWNRIVER_URL ?? "http://localhost:5000" },
   },
   test: {
     environment: "happy-dom",

@@ -667,9 +667,9 @@ export interface components {
             id: string;
             kind: string;
             /** @default [] */
-            owners: string[];
+            owners?: string[];
             /** @default [] */
-            tags: string[];
+            tags?: string[];
         };
         /**
          * AffectedEntity
@@ -696,15 +696,15 @@ export interface components {
         AssetNode: {
             asset_type: string;
             /** @default [] */
-            downstream: components["schemas"]["AssetNode"][];
+            downstream?: components["schemas"]["AssetNode"][];
             id: string;
             name: string;
             /** @default false */
-            repeated: boolean;
+            repeated?: boolean;
             /** @default  */
-            source_ref: string;
+            source_ref?: string;
             /** @default [] */
-            upstream: components["schemas"]["AssetNode"][];
+            upstream?: components["schemas"]["AssetNode"][];
         };
         /**
          * AssetRef
@@ -723,11 +723,11 @@ export interface components {
             asset_type: string;
             name: string;
             /** @default null */
-            source: string | null;
+            source?: string | null;
             /** @default  */
-            source_ref: string;
+            source_ref?: string;
             /** @default null */
-            upstream_assets: string[] | null;
+            upstream_assets?: string[] | null;
         };
         /**
          * AssetTree
@@ -802,7 +802,7 @@ export interface components {
             gaps: components["schemas"]["BlindSpot"][];
             intact: boolean;
             /** @default [] */
-            owners: string[];
+            owners?: string[];
             upstream: number;
         };
         /**
@@ -834,14 +834,14 @@ export interface components {
          */
         ColumnEdge: {
             /** @default  */
-            expression: string;
+            expression?: string;
             /** @default false */
-            masking: boolean;
+            masking?: boolean;
             /**
              * @default exact
              * @enum {unknown}
              */
-            resolution: "ambiguous" | "exact" | "inferred";
+            resolution?: "ambiguous" | "exact" | "inferred";
             source: components["schemas"]["ColumnRef"];
             subtype: string;
             target: components["schemas"]["ColumnRef"];
@@ -912,16 +912,16 @@ export interface components {
         ComparedCommits: {
             base: string;
             /** @default 0 */
-            behind: number;
+            behind?: number;
             /** @default  */
-            head: string;
+            head?: string;
             /** @default  */
-            stored: string;
+            stored?: string;
             /**
              * @default none
              * @enum {unknown}
              */
-            stored_is: "base" | "head" | "newer" | "none" | "older" | "unrelated";
+            stored_is?: "base" | "head" | "newer" | "none" | "older" | "unrelated";
         };
         /**
          * CountWithExamples
@@ -1001,35 +1001,35 @@ export interface components {
          */
         Effect: {
             /** @default [] */
-            affected_references: string[];
+            affected_references?: string[];
             asset_type: string;
             /** @enum {unknown} */
             basis: "column_edges" | "simulated" | "table_edges";
             /** @default [] */
-            because_of: string[];
+            because_of?: string[];
             /** @default false */
-            certified: boolean;
+            certified?: boolean;
             consumer: string;
             /** @default 1 */
-            hops: number;
+            hops?: number;
             /** @default null */
-            last_run: string | null;
+            last_run?: string | null;
             name: string;
             outcome: components["schemas"]["Outcome"];
             /** @default [] */
-            owners: string[];
+            owners?: string[];
             /** @default [] */
-            path: string[];
+            path?: string[];
             /** @default [] */
-            reads: string[];
+            reads?: string[];
             reason: string;
             /** @default [] */
-            references: components["schemas"]["Reference"][];
+            references?: components["schemas"]["Reference"][];
             severity: components["schemas"]["EffectSeverity"];
             /** @default [] */
-            tags: string[];
+            tags?: string[];
             /** @default [] */
-            writes: string[];
+            writes?: string[];
         };
         /**
          * EffectSeverity
@@ -1057,7 +1057,7 @@ export interface components {
             kind: string;
             last_seen: string;
             /** @default null */
-            last_updated: string | null;
+            last_updated?: string | null;
             name: string;
             namespace: string;
             owners: string[];
@@ -1110,13 +1110,13 @@ export interface components {
          */
         ErrorBody: {
             /** @default [] */
-            candidates: string[];
+            candidates?: string[];
             detail: string;
             error: string;
             /** @default null */
-            field: string | null;
+            field?: string | null;
             /** @default [] */
-            near: string[];
+            near?: string[];
         };
         /**
          * Evidence
@@ -1126,9 +1126,9 @@ export interface components {
             at: string;
             event: string;
             /** @default null */
-            job: string | null;
+            job?: string | null;
             /** @default null */
-            run: string | null;
+            run?: string | null;
         };
         /**
          * ExportAnswer
@@ -1171,47 +1171,47 @@ export interface components {
          */
         Finding: {
             /** @default null */
-            actual: string | null;
+            actual?: string | null;
             /** @default [] */
-            affected: components["schemas"]["Affected"][];
+            affected?: components["schemas"]["Affected"][];
             /** @default 0 */
-            affected_count: number;
+            affected_count?: number;
             /** @default null */
-            changed_at: string | null;
+            changed_at?: string | null;
             /** @default null */
-            confidence: number | null;
+            confidence?: number | null;
             entity: string;
             /** @default [] */
-            evidence: components["schemas"]["Evidence"][];
+            evidence?: components["schemas"]["Evidence"][];
             /** @default null */
-            expected: string | null;
+            expected?: string | null;
             first_seen: string;
             /** @default  */
-            id: string;
+            id?: string;
             kind: components["schemas"]["FindingKind"];
             message: string;
             /** @default null */
-            opened_at: string | null;
+            opened_at?: string | null;
             /** @default [] */
-            owners: string[];
+            owners?: string[];
             /** @default null */
-            resolution: string | null;
+            resolution?: string | null;
             /** @default null */
-            resolved_at: string | null;
+            resolved_at?: string | null;
             /** @default 1 */
-            revision: number;
+            revision?: number;
             severity: components["schemas"]["Severity"];
             /** @default  */
-            state: string;
+            state?: string;
             /**
              * @default open
              * @enum {unknown}
              */
-            status: "open" | "resolved";
+            status?: "open" | "resolved";
             /** @default  */
-            subject: string;
+            subject?: string;
             /** @default [] */
-            why: string[];
+            why?: string[];
         };
         /**
          * FindingKind
@@ -1237,7 +1237,7 @@ export interface components {
          */
         Fix: {
             /** @default [] */
-            absent: string[];
+            absent?: string[];
             changes: string[];
             patches: components["schemas"]["FilePatch"][];
             plan: string[];
@@ -1253,24 +1253,24 @@ export interface components {
          */
         FixRequest: {
             /** @default schema_change */
-            change_type: string;
+            change_type?: string;
             /** @default null */
-            changes: Record<string, never>[] | null;
+            changes?: Record<string, never>[] | null;
             /** @default null */
-            column: string | null;
+            column?: string | null;
             /** @default null */
-            data_type: string | null;
+            data_type?: string | null;
             entity_id: string;
             /** @default null */
-            files: {
+            files?: {
                 [key: string]: string;
             } | null;
             /** @default null */
-            nullable: boolean | null;
+            nullable?: boolean | null;
             /** @default false */
-            required: boolean;
+            required?: boolean;
             /** @default null */
-            to: string | null;
+            to?: string | null;
         };
         /**
          * Flow
@@ -1278,17 +1278,17 @@ export interface components {
          */
         Flow: {
             /** @default batch */
-            flow_type: string;
+            flow_type?: string;
             /** @default {} */
-            metadata: Record<string, never>;
+            metadata?: Record<string, never>;
             /** @default null */
-            pipeline: string | null;
+            pipeline?: string | null;
             /** @default null */
-            schedule: string | null;
+            schedule?: string | null;
             source_id: string;
             target_id: string;
             /** @default  */
-            transformation: string;
+            transformation?: string;
         };
         /**
          * FlowsAnswer
@@ -1439,13 +1439,13 @@ export interface components {
             change_types: string[];
             changes: string[];
             /** @default null */
-            commits: components["schemas"]["ComparedCommits"] | null;
+            commits?: components["schemas"]["ComparedCommits"] | null;
             complete: boolean;
             /** @default [] */
-            edited: string[];
+            edited?: string[];
             effects: components["schemas"]["Effect"][];
             /** @default [] */
-            owners: string[];
+            owners?: string[];
             /**
              * @default {
              *       "backfill": [],
@@ -1453,13 +1453,13 @@ export interface components {
              *       "tests": []
              *     }
              */
-            rebuild: components["schemas"]["RebuildPlan"];
+            rebuild?: components["schemas"]["RebuildPlan"];
             target_names: string[];
             /** @default [] */
-            target_tags: string[];
+            target_tags?: string[];
             targets: string[];
             /** @default [] */
-            unread: components["schemas"]["Unread"][];
+            unread?: components["schemas"]["Unread"][];
             untouched: number;
         };
         /**
@@ -1533,9 +1533,9 @@ export interface components {
             id: string;
             kind: string;
             /** @default null */
-            last_success: string | null;
+            last_success?: string | null;
             /** @default [] */
-            owners: string[];
+            owners?: string[];
             reasons: string[];
             score: number;
             since: string;
@@ -1627,9 +1627,9 @@ export interface components {
         LineageGraph: {
             graph: components["schemas"]["MarquezNode"][];
             /** @default 0 */
-            omittedCount: number;
+            omittedCount?: number;
             /** @default false */
-            truncated: boolean;
+            truncated?: boolean;
         };
         /**
          * ManualStep
@@ -1639,7 +1639,7 @@ export interface components {
             consumer: string;
             reason: string;
             /** @default null */
-            reference: components["schemas"]["Reference"] | null;
+            reference?: components["schemas"]["Reference"] | null;
         };
         /**
          * MarquezEdge
@@ -1723,10 +1723,10 @@ export interface components {
          */
         PipelineRequest: {
             /** @default  */
-            description: string;
+            description?: string;
             name: string;
             /** @default null */
-            schedule: string | null;
+            schedule?: string | null;
             steps: components["schemas"]["Flow"][];
         };
         /**
@@ -1735,22 +1735,22 @@ export interface components {
          */
         PolicyImpactRequest: {
             /** @default schema_change */
-            change_type: string;
+            change_type?: string;
             /** @default null */
-            changes: Record<string, never>[] | null;
+            changes?: Record<string, never>[] | null;
             /** @default null */
-            column: string | null;
+            column?: string | null;
             /** @default null */
-            data_type: string | null;
+            data_type?: string | null;
             entity_id: string;
             /** @default null */
-            nullable: boolean | null;
+            nullable?: boolean | null;
             /** @default null */
-            policy: Record<string, never> | null;
+            policy?: Record<string, never> | null;
             /** @default false */
-            required: boolean;
+            required?: boolean;
             /** @default null */
-            to: string | null;
+            to?: string | null;
         };
         /**
          * PossibleCut
@@ -1788,15 +1788,15 @@ export interface components {
          */
         PreviewRequest: {
             /** @default null */
-            changes: Record<string, never>[] | null;
+            changes?: Record<string, never>[] | null;
             /** @default null */
-            ddl: string | null;
+            ddl?: string | null;
             /** @default null */
-            dialect: string | null;
+            dialect?: string | null;
             /** @default null */
-            diff: string | null;
+            diff?: string | null;
             /** @default null */
-            policy: Record<string, never> | null;
+            policy?: Record<string, never> | null;
         };
         /**
          * QualityCounts
@@ -1823,11 +1823,11 @@ export interface components {
          */
         RebuildPlan: {
             /** @default [] */
-            backfill: string[];
+            backfill?: string[];
             /** @default [] */
-            models: string[];
+            models?: string[];
             /** @default [] */
-            tests: string[];
+            tests?: string[];
         };
         /**
          * Reference
@@ -1835,17 +1835,17 @@ export interface components {
          */
         Reference: {
             /** @default other */
-            clause: string;
+            clause?: string;
             column: string;
             /** @default false */
-            conditional: boolean;
+            conditional?: boolean;
             dataset: string;
             /** @default 0 */
-            line: number;
+            line?: number;
             /** @default  */
-            path: string;
+            path?: string;
             /** @default  */
-            text: string;
+            text?: string;
         };
         /**
          * RegisteredAsset
@@ -1877,7 +1877,7 @@ export interface components {
             source: string;
             source_id: string;
             /** @default registered */
-            status: string;
+            status?: string;
             target: string;
             target_id: string;
             transformation: string;
@@ -1922,12 +1922,12 @@ export interface components {
         RuleFinding: {
             decision: components["schemas"]["Decision"];
             /** @default [] */
-            entities: string[];
+            entities?: string[];
             message: string;
             risk: components["schemas"]["Risk"];
             rule: string;
             /** @default  */
-            waived: string;
+            waived?: string;
         };
         /**
          * RunData
@@ -2023,7 +2023,7 @@ export interface components {
             one: string;
             other: string;
             /** @default true */
-            same: boolean;
+            same?: boolean;
         };
         /**
          * SameStatement
@@ -2074,10 +2074,10 @@ export interface components {
          */
         SqlBlindSpot: {
             /** @default 0 */
-            column: number;
+            column?: number;
             kind: string;
             /** @default 0 */
-            line: number;
+            line?: number;
             message: string;
         };
         /**
@@ -2109,11 +2109,11 @@ export interface components {
          */
         SqlRequest: {
             /** @default  */
-            description: string;
+            description?: string;
             /** @default null */
-            dialect: string | null;
+            dialect?: string | null;
             /** @default false */
-            ran: boolean;
+            ran?: boolean;
             sql: string;
         };
         /**
@@ -2126,25 +2126,25 @@ export interface components {
          */
         StatementLineage: {
             /** @default [] */
-            blind_spots: components["schemas"]["SqlBlindSpot"][];
+            blind_spots?: components["schemas"]["SqlBlindSpot"][];
             /** @default [] */
-            changed: string[];
+            changed?: string[];
             /** @default [] */
-            column_edges: components["schemas"]["ColumnEdge"][];
+            column_edges?: components["schemas"]["ColumnEdge"][];
             /** @default [] */
-            columns: string[];
+            columns?: string[];
             /** @default [] */
-            dataset_edges: components["schemas"]["ColumnEdge"][];
+            dataset_edges?: components["schemas"]["ColumnEdge"][];
             /** @default [] */
-            inputs: string[];
+            inputs?: string[];
             kind: string;
             /** @default null */
-            lifecycle: string | null;
+            lifecycle?: string | null;
             line: number;
             /** @default [] */
-            outputs: string[];
+            outputs?: string[];
             /** @default  */
-            routine: string;
+            routine?: string;
             sql: string;
         };
         /**
@@ -2188,7 +2188,7 @@ export interface components {
             column: string;
             origin: string;
             /** @default [] */
-            owners: string[];
+            owners?: string[];
             path: string[];
             tag: string;
         };
@@ -2204,9 +2204,9 @@ export interface components {
             edges: components["schemas"]["TraceEdge"][];
             nodes: components["schemas"]["TraceNode"][];
             /** @default 0 */
-            omitted_count: number;
+            omitted_count?: number;
             /** @default 0 */
-            reader_count: number;
+            reader_count?: number;
             root: components["schemas"]["TraceNode"];
         };
         /**
@@ -2215,27 +2215,27 @@ export interface components {
          */
         TraceEdge: {
             /** @default null */
-            change: ("added" | "removed") | null;
+            change?: ("added" | "removed") | null;
             confidence: string;
             /** @default null */
-            description: string | null;
+            description?: string | null;
             first_event: string;
             first_seen: string;
             /** @default null */
-            job: string | null;
+            job?: string | null;
             kind: string;
             last_event: string;
             last_seen: string;
             /** @default false */
-            masking: boolean;
+            masking?: boolean;
             source: string;
             /** @enum {unknown} */
             status: "active" | "stale";
             /** @default null */
-            subtype: string | null;
+            subtype?: string | null;
             target: string;
             /** @default null */
-            type: ("DIRECT" | "INDIRECT") | null;
+            type?: ("DIRECT" | "INDIRECT") | null;
         };
         /**
          * TraceNode
@@ -2246,21 +2246,21 @@ export interface components {
          */
         TraceNode: {
             /** @default [] */
-            aliases: string[];
+            aliases?: string[];
             depth: number;
             /** @default null */
-            derivation: ("DIRECT" | "INDIRECT") | null;
+            derivation?: ("DIRECT" | "INDIRECT") | null;
             /** @default null */
-            field: string | null;
+            field?: string | null;
             id: string;
             /** @enum {unknown} */
             kind: "column" | "dataset" | "job";
             /** @default [] */
-            marks: string[];
+            marks?: string[];
             name: string;
             namespace: string;
             /** @default null */
-            transformation: string | null;
+            transformation?: string | null;
         };
         /**
          * Unread
@@ -2271,7 +2271,7 @@ export interface components {
          */
         Unread: {
             /** @default  */
-            detail: string;
+            detail?: string;
             line: number;
             path: string;
             reason: components["schemas"]["UnreadReason"];

@@ -21,19 +21,29 @@ export const PAGES: readonly Page[] = [
   { path: "/run", title: "Run", component: lazy(() => import("../pages/run/run")) },
 ];
 
-/** The address of the page of a dataset, a job or a column. */
+/** The address of the page of a dataset or a job. */
 export function entityPath(id: string): string {
-  return `/entity?id=${encodeURIComponent(id)}`;
+  return addressOf("/entity", { id });
 }
 
-export function lineagePath(id: string): string {
-  return `/lineage?entity=${encodeURIComponent(id)}`;
+export function columnPath(dataset: string, column: string): string {
+  return addressOf("/entity", { id: dataset, column });
 }
 
-export function changePath(id: string): string {
-  return `/change?entity=${encodeURIComponent(id)}`;
+/** The lineage around an entity; with a column, its path is locked. */
+export function lineagePath(id: string, column?: string): string {
+  return addressOf("/lineage", { entity: id, column });
+}
+
+export function changePath(id: string, column?: string): string {
+  return addressOf("/change", { entity: id, column });
 }
 
 export function runPath(id: string): string {
-  return `/run?id=${encodeURIComponent(id)}`;
+  return addressOf("/run", { id });
+}
+
+function addressOf(path: string, parameters: Record<string, string | undefined>): string {
+  const given = Object.entries(parameters).filter((entry): entry is [string, string] => Boolean(entry[1]));
+  return `${path}?${new URLSearchParams(given).toString()}`;
 }

@@ -1,4 +1,4 @@
-import { Suspense, useEffect, useState } from "react";
+import { Suspense, useCallback, useEffect, useState } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import { ApiError } from "../api/client";
 import { useGet, useNews } from "../api/queries";
@@ -7,6 +7,7 @@ import { Button, Empty, Skeleton } from "../design/parts";
 import { chooseTheme, useShownTheme } from "../design/theme";
 import { SearchPalette } from "../search/palette";
 import { KeyPrompt } from "./key_prompt";
+import { OpenSearch } from "./open_search";
 import { PAGES } from "./routes";
 import styles from "./shell.module.css";
 
@@ -26,43 +27,48 @@ export function Shell() {
 function Frame() {
   const [searching, setSearching] = useState(false);
   useNews();
-  useShortcut(() => setSearching(true));
+  const openSearch = useCallback(() => setSearching(true), []);
+  useShortcut(openSearch);
   return (
-    <div className={styles.shell}>
-      <a className={styles.skip} href="#main">Skip to the content</a>
-      <Link href="/" className={styles.brand ?? ""}>
-        <img src="/favicon.svg" width={26} height={26} alt="" />
-        <span>Downriver</span>
-      </Link>
-      <header className={styles.bar}>
-        <button type="button" className={styles.searchButton} onClick={() => setSearching(true)}>
-          <Icon name="search" />
-          Search datasets, columns, jobs, tags, owners
-          <kbd>⌘K</kbd>
-        </button>
-        <ThemeButton />
-      </header>
-      <nav className={styles.nav} aria-label="Pages">
-        {PAGES.filter((page) => page.icon).map((page) => (
-          <NavigationLink key={page.path} {...page} />
-        ))}
-      </nav>
-      <main id="main" className={styles.main} tabIndex={-1}>
-        <Suspense fallback={<Skeleton height={400} />}>
-          <Switch>
-            {PAGES.map((page) => (
-              <Route key={page.path} path={page.path}>
-                <Titled title={page.title}><page.component /></Titled>
+    <OpenSearch value={openSearch}>
+      <div className={styles.shell}>
+        <a className={styles.skip} href="#main">Skip to the content</a>
+        <header className={styles.top}>
+          <Link href="/" className={styles.brand ?? ""}>
+            <img src="/favicon.svg" width={26} height={26} alt="" />
+            <span>Downriver</span>
+          </Link>
+          <div className={styles.bar}>
+            <button type="button" className={styles.searchButton} onClick={() => setSearching(true)}>
+              <Icon name="search" />
+              <span>Search datasets, columns, jobs, tags, owners</span>
+              <kbd>⌘K</kbd>
+            </button>
+            <ThemeButton />
+          </div>
+        </header>
+        <nav className={styles.nav} aria-label="Pages">
+          {PAGES.filter((page) => page.icon).map((page) => (
+            <NavigationLink key={page.path} {...page} />
+          ))}
+        </nav>
+        <main id="main" className={styles.main} tabIndex={-1}>
+          <Suspense fallback={<Skeleton height={400} />}>
+            <Switch>
+              {PAGES.map((page) => (
+                <Route key={page.path} path={page.path}>
+                  <Titled title={page.title}><page.component /></Titled>
+                </Route>
+              ))}
+              <Route>
+                <Empty title="There is no such page" action={<Link href="/">Go to the start page</Link>} />
               </Route>
-            ))}
-            <Route>
-              <Empty title="There is no such page" action={<Link href="/">Go to the start page</Link>} />
-            </Route>
-          </Switch>
-        </Suspense>
-      </main>
-      {searching ? <SearchPalette close={() => setSearching(false)} /> : null}
-    </div>
+            </Switch>
+          </Suspense>
+        </main>
+        {searching ? <SearchPalette close={() => setSearching(false)} /> : null}
+      </div>
+    </OpenSearch>
   );
 }
 

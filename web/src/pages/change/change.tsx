@@ -1,3 +1,72 @@
+import { useEffect, useState } from "react";
+import { useSearchParams } from "wouter";
+import { useAnswer, useGet } from "../../api/queries";
+import type { EntityDetails, Preview } from "../../api/types";
+import { Page } from "../../design/page";
+import { Empty, ErrorState, Panel, Skeleton } from "../../design/parts";
+import { rememberEntity } from "../../shell/recent";
+import { useSettled } from "../../search/use_search";
+import { bodyOf, parseProposal, renderProposal, type Proposal } from "./proposal";
+import { ProposalForm } from "./proposal_form";
+import { VerdictReport } from "./verdict_report";
+import styles from "./change.module.css";
+
+/** Propose changes and see what they break, before they are made. */
 export default function Change() {
-  return <h1>Change</h1>;
+  const [address, setAddress] = useSearchParams();
+  const [proposal, setProposal] = useState<Proposal>(() => parseProposal(address));
+  const entity = useGet<EntityDetails>("/v1/entity", { entity: proposal.entity }, proposal.entity !== "");
+
+  // The address follows the proposal; Back and links lead to another one.
+  const shown = renderProposal(proposal).toString();
+  useEffect(() => setAddress(renderProposal(proposal), { replace: true }), [shown]); // eslint-disable-line
+  useEffect(() => {
+    const wanted = parseProposal(address);
+    if (wanted.entity !== proposal.entity && address.has("entity")) setProposal(wanted);
+  }, [address]); // eslint-disable-line
+  useEffect(() => {
+    if (entity.data) rememberEntity(entity.data);
+  }, [entity.data]);
+
+  const body = useSettled(bodyOf(proposal), 250);
+  const preview = useAnswer<Preview>("/v1/preview", body, body !== null);
+  const known = entity.data?.id === proposal.entity || entity.data?.name === proposal.entity ? entity.data : undefined;
+
+  return (
+    <Page title="What if" lead="Propose a change and see which consumers break, before it is made. Nothing is recorded.">
+      <div className={styles.layout}>
+        <div className={styles.form}>
+          <ProposalForm proposal={proposal} change={setProposal} entity={known ?? entity.data} />
+        </div>
+        <div className={styles.answer} aria-live="polite" aria-busy={preview.isFetching}>
+          {entity.error && proposal.form === "changes" ? (
+            <Panel><ErrorState error={entity.error} /></Panel>
+          ) : preview.error && body !== null ? (
+            <Panel><ErrorState error={preview.error} retry={() => void preview.refetch()} /></Panel>
+          ) : body === null ? (
+            <Nothing proposal={proposal} />
+          ) : preview.data ? (
+            <VerdictReport preview={preview.data} stale={preview.isPlaceholderData} editable={proposal.form !== "diff"} />
+          ) : (
+            <div data-loading className={styles.waiting}>
+              <Skeleton height={116} />
+              <Skeleton height={300} />
+              <Skeleton height={200} />
+            </div>
+          )}
+        </div>
+      </div>
+    </Page>
+  );
+}
+
+function Nothing({ proposal }: { proposal: Proposal }) {
+  const title = proposal.form === "changes" ? (proposal.entity ? "Complete a change to see its effects" : "Choose a dataset") : "Paste your change on the left";
+  return (
+    <Panel>
+      <Empty title={title}>
+        The verdict of the policy, every affected consumer with its reason and place in the code, and a patch appear here as you type.
+      </Empty>
+    </Panel>
+  );
 }

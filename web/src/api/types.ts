@@ -1,0 +1,28 @@
+/** The types of answers by their short names, and those that the OpenAPI document does not have. */
+
+export type * from "./schema";
+import type { BlindSpot } from "./schema";
+
+export type EntityKind = "dataset" | "job" | "column" | "tag" | "owner";
+
+export interface SearchHit {
+  id: string;
+  kind: EntityKind;
+  name: string;
+  label: string;
+  namespace: string;
+  type?: string | null;
+  dataset?: string | null;
+  tags: string[];
+}
+
+export type Facet = Record<string, number>;
+
+export interface SearchAnswer {
+  hits: SearchHit[];
+  total: number;
+  next_cursor?: string | null;
+  facets: { kind?: Facet; type?: Facet; namespace?: Facet; tag?: Facet; owner?: Facet };
+}
+
+export type { BlindSpot };

@@ -1,0 +1,22 @@
+import { useEffect, useState } from "react";
+import { useGet } from "../api/queries";
+import type { SearchAnswer } from "../api/types";
+import { parseQuery, type SearchQuery } from "./query";
+
+/** A value that follows another once it has not changed for a while. */
+export function useSettled<T>(value: T, milliseconds: number): T {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), milliseconds);
+    return () => clearTimeout(timer);
+  }, [value, milliseconds]);
+  return settled;
+}
+
+/** The hits for what is typed. Nothing is asked while nothing is typed. */
+export function useSearchHits(typed: string, limit = 40) {
+  const query: SearchQuery = parseQuery(useSettled(typed, 120));
+  const asked = query.text !== "" || Object.keys(query.filters).length > 0;
+  const answer = useGet<SearchAnswer>("/v1/search", { text: query.text, ...query.filters, limit }, asked);
+  return { query, asked, answer };
+}
