@@ -26,11 +26,12 @@ from downriver.model.answers import BlindSpot
 from downriver.model.changes import change_type
 from downriver.model.completeness import is_complete
 from downriver.model.governance import CERTIFIED_TAGS
-from downriver.model.verdicts import Effect, EffectSeverity, Impact, Outcome, RebuildPlan
+from downriver.model.verdicts import Effect, EffectSeverity, Impact, Outcome, RebuildPlan, Reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from downriver.impact.changes.dbt_names import BrokenReference
     from downriver.impact.changes.file_edits import ScriptEdit
     from downriver.impact.simulate.bound_script import BoundScript
     from downriver.impact.simulate.catalog import SimulationCatalog
@@ -119,14 +120,16 @@ def propagate_changes(
     edits: Mapping[JobKey, ScriptEdit] | None = None,
     rewritten: Mapping[JobKey, Job] | None = None,
     unread: Sequence[Unread] = (),
+    errors: Mapping[JobKey, BrokenReference] | None = None,
 ) -> Impact:
     """Return the effects of changes on all processes downstream, and on writers of what changes.
 
     `edits` are processes whose SQL is to change, by key: what they fill then differs is found out.
     `rewritten` are processes as their new code has them; what that changes is among the changes.
-    `unread` is what could not be read of the change: it makes the answer incomplete.
+    `unread` is what could not be read of the change: it makes the answer incomplete. `errors` are
+    processes that can no longer be compiled.
     """
-    impact = Propagation(changes, world, edits or {}, rewritten).impact()
+    impact = Propagation(changes, world, edits or {}, rewritten, errors).impact()
     return with_unread(impact, unread)
 
 
@@ -147,7 +150,9 @@ class Propagation:
         world: SimulationCatalog,
         edits: Mapping[JobKey, ScriptEdit],
         rewritten: Mapping[JobKey, Job] | None = None,
+        errors: Mapping[JobKey, BrokenReference] | None = None,
     ) -> None:
+        self._errors: Mapping[ProcessKey, BrokenReference] = dict((errors or {}).items())
         self._rewritten: Mapping[ProcessKey, Job] = dict((rewritten or {}).items())
         self._changes = changes
         self._world = world
@@ -242,7 +247,7 @@ class Propagation:
         visits: Counter[ProcessKey] = Counter()
         for node in self._deltas:
             self._wake(node, waiting)
-        for key in (*self._edits, *self._rewritten):
+        for key in dict.fromkeys((*self._edits, *self._rewritten, *self._errors)):
             self._depth.setdefault(key, 0)
             waiting.add(key, 0)
         while waiting:
@@ -280,6 +285,9 @@ class Propagation:
             waiting.add(key, hops)
 
     def _evaluate(self, process: Process) -> ProcessResult:
+        error = self._errors.get(process.key)
+        if error is not None:
+            return _compile_error(process, error)
         edit = self._edits.get(process.key)
         if edit is not None:
             before = self._before[process.key]
@@ -396,8 +404,12 @@ class Propagation:
 
     def _affected(self) -> Iterable[tuple[ProcessKey, ProcessResult]]:
         for key, result in self._results.items():
+            edit = self._edits.get(key)
             is_the_change = (
-                key in self._edits and result.outcome is Outcome.CHANGES and not result.data_loss
+                edit is not None
+                and not edit.is_indirect
+                and result.outcome is Outcome.CHANGES
+                and not result.data_loss
             )
             if result.outcome is not Outcome.UNTOUCHED and not is_the_change:
                 yield key, result
@@ -463,6 +475,19 @@ class Propagation:
         ]
         cuts = self._world.possible_cuts([*self._deltas, *self._targets()])
         return [*self._proposal.blind_spots, *stated, *unread, *weak, *cuts]
+
+
+def _compile_error(process: Process, error: BrokenReference) -> ProcessResult:
+    """Return the result of a process that refers to something that does not exist."""
+    trail = (str(process.id.name),)
+    reference = Reference(dataset="", column="", path=error.path, line=error.line, text=error.text)
+    return ProcessResult(
+        outcome=Outcome.FAILS,
+        reason=error.reason,
+        trail=trail,
+        references=[reference],
+        outputs={node: Delta(stale=trail) for node in process.outputs},
+    )
 
 
 def _outputs(before: ProcessResult | None, result: ProcessResult) -> dict[int, Delta]:

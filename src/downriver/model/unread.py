@@ -24,6 +24,7 @@ class UnreadReason(str, Enum):
     YAML_SYNTAX = "yaml_syntax"
     DYNAMIC_CODE = "dynamic_code"  # code whose tables, columns or SQL are known only at run time
     MIGRATION_CODE = "migration_code"  # a migration in a form that is not read, as Liquibase XML
+    SETTING = "setting"  # a dbt setting or package whose effect is not known
     FILE_TYPE = "file_type"  # a type of file that is not read, with lineage or DDL in its text
     # Any file
     ENCODING = "encoding"  # not UTF-8, nor UTF-16 with a byte order mark
@@ -53,6 +54,7 @@ _HARMLESS = frozenset(
     {
         UnreadReason.YAML_SYNTAX,
         UnreadReason.DYNAMIC_CODE,
+        UnreadReason.SETTING,
         UnreadReason.NOT_FOUND,
         UnreadReason.SKIPPED_FOLDER,
         UnreadReason.SUBMODULE,
@@ -70,6 +72,7 @@ _NEXT_STEPS = {
     UnreadReason.PYTHON_SYNTAX: "Correct the syntax error.",
     UnreadReason.NOTEBOOK_SYNTAX: "Save the notebook again as JSON.",
     UnreadReason.YAML_SYNTAX: "Correct the syntax error.",
+    UnreadReason.SETTING: "Compare the output of `dbt compile` before and after, or add a waiver.",
     UnreadReason.ENCODING: "Save the file as UTF-8.",
     UnreadReason.READER_FAULT: "Report the error to Downriver; review the file, or add a waiver.",
     UnreadReason.TOO_LARGE: "Split the file, or add a waiver.",

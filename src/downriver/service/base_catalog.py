@@ -88,7 +88,7 @@ def _read_base(
     pairs: Sequence[FilePair], edited: EditedCode, base: CommitCode, head: CommitCode
 ) -> ScanResult:
     """Read the edited files of the base, what is downstream of them, and the columns they need."""
-    paths = {pair.path for pair in pairs} | list_used(pairs, [base, head])
+    paths = {pair.path for pair in pairs} | list_used(pairs, [base, head]) | edited.paths
     tables = list_tables(pairs, edited)
     tables |= {name for path in paths if head.has(path) for name in head.outputs(path)}
     reached = base.downstream(tables, paths)

@@ -107,7 +107,9 @@ class ImpactApi:
             unread = [*unread, *edits.unread]
             proposed = self._resolve_located(edits.changes, edits.replaced, view, unread)
             proposed += edits.proposed
-            return propagate_changes(proposed, catalog, edits.by_process, edits.rewritten, unread)
+            return propagate_changes(
+                proposed, catalog, edits.by_process, edits.rewritten, unread, edits.errors
+            )
 
     def of_ddl(self, sql: str, dialect: str | None = None, path: str = "") -> Impact:
         """Return the effects of a migration; statements that cannot be read make it incomplete."""

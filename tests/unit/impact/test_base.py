@@ -89,7 +89,7 @@ CHANGES = {
         set(),
     ),
     "dbt macro": Change(
-        DBT, {"macros/money.sql": DBT["macros/money.sql"].replace("100", "1000")}, "APPROVED", set()
+        DBT, {"macros/money.sql": DBT["macros/money.sql"].replace("100", "1000")}, "CAUTION", set()
     ),
     "dbt model dropped": Change(
         DBT, {"models/stg_orders.sql": None}, "BLOCKED", {"revenue", "by_status"}

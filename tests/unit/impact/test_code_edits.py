@@ -260,7 +260,7 @@ def project(estate: Estate, tmp_path: Path) -> Estate:
     ("path", "old", "new", "changes", "who"),
     [
         ("macros/money.sql", "100", "1000", ["change the logic of stg.cents"],
-         {"mart": "changes", "big": "changes"}),
+         {"stg": "changes", "mart": "changes", "big": "changes"}),
         ("macros/money.sql", "* 100", "*  100", [], {}),
         ("models/stg.sql", "id, ", "", ["drop stg.id"], {}),
         ("models/sources.yml", "name: amount", "name: total",
@@ -268,8 +268,10 @@ def project(estate: Estate, tmp_path: Path) -> Estate:
          {"stg": "fails", "mart": "not_rebuilt", "big": "not_rebuilt"}),
         ("models/sources.yml", "- name: id", "- name: id\n            description: key", [], {}),
         ("models/sources.yml", "- name: orders", "- name: orders\n        identifier: sales",
-         ["change the logic of stg"], {"mart": "changes", "big": "changes"}),
-        ("dbt_project.yml", "least: 5", "least: 50", ["change the logic of big"], {}),
+         ["change the logic of stg"],
+         {"stg": "changes", "mart": "changes", "big": "changes"}),
+        ("dbt_project.yml", "least: 5", "least: 50", ["change the logic of big"],
+         {"big": "changes"}),
     ],
     ids=["macro", "a macro's layout", "model", "a source's column", "a description", "a source's "
          "table", "a variable"],

@@ -6,8 +6,9 @@ else from `dbt_project.yml`, where the innermost folder counts.
 
 from __future__ import annotations
 
+import ast
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from downriver.capture.code.dbt_resources import entries, is_true, mapping, text
 from downriver.openlineage.facets.custom import BuildFacet, ContractColumn
@@ -16,8 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _CONFIG_CALL = re.compile(r"\bconfig\s*\(")
-_WORD_SETTING = re.compile(r"\b(materialized|on_schema_change)\s*=\s*['\"](\w+)['\"]")
-_CONTRACT_SETTING = re.compile(r"\bcontract\s*=\s*\{[^}]*?['\"]enforced['\"]\s*:\s*(\w+)")
+_ARGUMENT = re.compile(r"\s*(\w+)\s*=(?!=)\s*(.*)", re.DOTALL)
+_JINJA_LITERAL = re.compile(r"\b(?:true|false|none)\b")
+_OPENING, _CLOSING = "([{", ")]}"
+
+
+class JinjaExpression(NamedTuple):
+    """The value of an option that only a rendering knows."""
+
+    source: str
 
 
 def build_settings(configs: Iterable[dict[str, Any]], entry: dict[str, Any]) -> BuildFacet:
@@ -45,25 +53,46 @@ def _contract(columns: Iterable[Any]) -> list[ContractColumn]:
 
 
 def inline_config(sql: str) -> dict[str, Any]:
-    """Return the settings in the `config` calls of a model's code."""
+    """Return the options in the `config` calls of a model's code."""
     config: dict[str, Any] = {}
     for call in _CONFIG_CALL.finditer(sql):
-        arguments = _until_closed(sql, call.end())
-        config.update(dict(_WORD_SETTING.findall(arguments)))
-        contract = _CONTRACT_SETTING.search(arguments)
-        if contract is not None:
-            config["contract"] = {"enforced": contract[1]}
+        for argument in _split_arguments(sql, call.end()):
+            named = _ARGUMENT.fullmatch(argument)
+            if named is not None:
+                config[named[1]] = _literal(named[2])
+            else:
+                config.update(mapping(_literal(argument)))
     return config
 
 
-def _until_closed(sql: str, start: int) -> str:
-    """Return the text up to the parenthesis that closes the one before `start`."""
-    depth = 1
+def _split_arguments(sql: str, start: int) -> list[str]:
+    """Return the arguments of a call whose parenthesis opens before `start`."""
+    arguments, depth, quote, begin = [], 1, "", start
     for at in range(start, len(sql)):
-        depth += (sql[at] == "(") - (sql[at] == ")")
+        character = sql[at]
+        if quote:
+            quote = "" if character == quote and sql[at - 1] != "\\" else quote
+        elif character in "'\"":
+            quote = character
+        elif character in _OPENING:
+            depth += 1
+        elif character in _CLOSING:
+            depth -= 1
+        elif character == "," and depth == 1:
+            arguments.append(sql[begin:at])
+            begin = at + 1
         if not depth:
-            return sql[start:at]
-    return sql[start:]
+            return [*arguments, sql[begin:at]]
+    return [*arguments, sql[begin:]]
+
+
+def _literal(source: str) -> Any:
+    """Return the value of a literal of Jinja, else its source."""
+    plain = " ".join(source.split())
+    try:
+        return ast.literal_eval(_JINJA_LITERAL.sub(lambda word: word[0].capitalize(), plain))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return JinjaExpression(plain)
 
 
 def project_config(section: object, project: str, folders: Sequence[str]) -> dict[str, Any]:
@@ -75,8 +104,7 @@ def project_config(section: object, project: str, folders: Sequence[str]) -> dic
         for key, value in level.items():
             name = str(key).removeprefix("+")
             is_folder = isinstance(value, dict) and not str(key).startswith("+")
-            is_setting = not is_folder or (name == "contract" and "enforced" in value)
-            if is_setting and name in ("materialized", "on_schema_change", "contract"):
+            if not is_folder or (name == "contract" and "enforced" in value):
                 config[name] = value
         if not path:
             return config

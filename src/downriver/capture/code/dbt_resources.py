@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _REF = re.compile(r"\bref\(\s*(?:['\"][^'\"]+['\"]\s*,\s*)?['\"]([^'\"]+)['\"]")
+_OWN_REF = re.compile(r"\bref\(\s*['\"]([^'\"]+)['\"]\s*(?:\)|,\s*(?:v|version)\s*=)")
+_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
 _SOURCE = re.compile(r"\bsource\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]")
 
 # Names of sqlglot dialects that differ from the name of the adapter.
@@ -71,6 +73,21 @@ def is_true(value: object) -> bool:
 def list_refs(sql: str) -> list[str]:
     """Return the names of the models in calls of `ref`."""
     return [str(name) for name in _REF.findall(sql)]
+
+
+def blank_jinja_comments(source: str) -> str:
+    """Return a template in which comments are blank; every other character keeps its place."""
+    return _COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), source)
+
+
+def list_resources(sql: str) -> dict[str, int]:
+    """Return what a template refers to, as `find_resource` names it, with the place of each.
+
+    References to models of another project or package are left out.
+    """
+    plain = blank_jinja_comments(sql)
+    found = {match[1]: match.start() for match in _OWN_REF.finditer(plain)}
+    return found | {".".join(match.groups()): match.start() for match in _SOURCE.finditer(plain)}
 
 
 def find_resource(expression: str) -> str | None:

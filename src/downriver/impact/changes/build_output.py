@@ -31,6 +31,14 @@ def list_build_folders(project: str, text: str) -> set[str]:
     return {(folder / _literal(name)).as_posix() for name in names if _literal(name)}
 
 
+def list_seed_folders(project: str, text: str) -> set[str]:
+    """Return the folders of seeds, from the path and text of a dbt_project.yml."""
+    settings = _settings(text)
+    named = settings.get("seed-paths") or settings.get("data-paths") or ["seeds"]
+    folder = PurePosixPath(project).parent
+    return {(folder / str(name)).as_posix() for name in named if isinstance(named, list)}
+
+
 def _packages(settings: dict[str, Any]) -> list[str]:
     named = [str(settings[key]) for key in _INSTALLED if settings.get(key)]
     return [*named, *_PACKAGES]

@@ -16,6 +16,7 @@ from downriver.capture.scan import (
     project_of,
     scan_repository,
 )
+from downriver.impact.changes.dbt_settings import list_edited_sources, list_edited_variables
 from downriver.model.ids import short_name
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _MACRO = re.compile(r"\{%-?\s*(?:macro|test|materialization)\s+(\w+)")
 _WORD = re.compile(r"\w+")
 _PART = re.compile(r"[^\W_]+")
 _CALL = re.compile(r"\b(\w+)\s*\(")
+_QUOTED = re.compile(r"""['"]([^'"\n]+)['"]""")
 _IMPORT = re.compile(r"^\W*(?:from|import)\s[^\n(]*(?:\([^)]*\))?", re.MULTILINE)
 _DYNAMIC = re.compile(r"\{%|~|\$\{|%\(|\|\|")  # in SQL: names may be put together from parts
 _STAR = re.compile(r"(?:select|distinct|,|\.|\bexcept)\s*\*|\bstar\s*\(", re.IGNORECASE)
@@ -58,6 +60,11 @@ class CommitCode:
         self.macro_files = {
             path for path in self.files if path.endswith(".sql") and self._kind(path) == "macro"
         }
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of what this code defines."""
+        return self._names.namespace
 
     def has(self, path: str) -> bool:
         """Tell whether a scan of this commit reads a file."""
@@ -92,33 +99,39 @@ class CommitCode:
     def using(self, pairs: Sequence[FilePair]) -> Iterator[str]:
         """Yield the files that use edited ones: they may mean something else now."""
         modules = {PurePosixPath(p.path).stem for p in pairs if p.path.endswith(".py")}
-        macros = self._edited_calls(pairs)
+        macros = self._edited_macros(pairs)
+        names = self._edited_names(pairs)
+        for project in self.projects if macros or names else ():
+            for text in project.macros:
+                if _called(text) & macros or _quoted(text) & names:
+                    macros |= set(_MACRO.findall(text))
         edited = {pair.path for pair in pairs}
-        for path in self.files if modules or macros else ():
-            if path not in edited and self._is_using(path, modules, macros):
+        for path in self.files if modules or macros or names else ():
+            if path not in edited and self._is_using(path, modules, macros, names):
                 yield path
 
-    def _is_using(self, path: str, modules: set[str], macros: set[str]) -> bool:
+    def _is_using(self, path: str, modules: set[str], macros: set[str], names: set[str]) -> bool:
         if modules and path.endswith(_PYTHON):
             return bool(_imported(self.text(path)) & modules)
-        if macros and path.endswith(".sql") and path not in self.macro_files:
-            return bool(_called(self.text(path)) & macros)
+        if (macros or names) and path.endswith(".sql") and path not in self.macro_files:
+            text = self.text(path)
+            return bool(_called(text) & macros or _quoted(text) & names)
         return False
 
-    def _edited_calls(self, pairs: Sequence[FilePair]) -> set[str]:
-        """Return edited macros, functions that read edited settings, and macros that call them."""
+    def _edited_macros(self, pairs: Sequence[FilePair]) -> set[str]:
         texts = [f"{p.base or ''} {p.head or ''}" for p in pairs if p.path in self.macro_files]
-        found = {name for text in texts for name in _MACRO.findall(text)}
+        return {name for text in texts for name in _MACRO.findall(text)}
+
+    def _edited_names(self, pairs: Sequence[FilePair]) -> set[str]:
+        """Return the variables and source tables that edited YAML files define in another way."""
+        found: set[str] = set()
         for pair in pairs:
-            if pair.path.endswith((".yml", ".yaml")) and project_of(pair.path, self.projects):
-                of_project = PurePosixPath(pair.path).name == "dbt_project.yml"
-                found.add("var" if of_project else "source")
-        if not found:
-            return found
-        for project in self.projects:
-            for text in project.macros:
-                if _called(text) & found:
-                    found |= set(_MACRO.findall(text))
+            if not pair.is_type(".yml", ".yaml") or not project_of(pair.path, self.projects):
+                continue
+            if PurePosixPath(pair.path).name == "dbt_project.yml":
+                found |= list_edited_variables(pair)
+            else:
+                found |= list_edited_sources(pair)
         return found
 
     # Files that read or write a table
@@ -231,6 +244,11 @@ class CommitCode:
             for name in names:
                 found.setdefault(name.casefold(), []).append(path)
         return found
+
+
+def _quoted(text: str) -> set[str]:
+    """Return the words in quotes, as arguments of `var` and `source` are."""
+    return set(_QUOTED.findall(text))
 
 
 def _called(text: str) -> set[str]:

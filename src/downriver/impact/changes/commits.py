@@ -17,6 +17,7 @@ from downriver.impact.changes.build_output import (
     find_artifact_folders,
     is_in_folders,
     list_build_folders,
+    list_seed_folders,
 )
 from downriver.model.unread import Unread, UnreadReason
 from downriver.model.verdicts import ComparedCommits
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from downriver.model.verdicts import StoredCommit
 
 READ = (".sql", ".py", ".ipynb", ".yml", ".yaml")  # the files whose meaning can be compared
+_SEED = ".csv"
 _LARGEST = 2 * 2**20  # characters of code that is compared
 _SYMLINK, _SUBMODULE, _ABSENT = "120000", "160000", "000000"
 # Prose, pictures, archives and data: nothing in them is run.
@@ -37,6 +39,14 @@ _NOT_CODE = frozenset(
         ".mp3", ".mp4", ".zip", ".gz", ".tar", ".tgz", ".bz2", ".xz", ".7z", ".whl", ".jar",
         ".parquet", ".avro", ".orc", ".arrow", ".feather", ".pkl", ".npy", ".npz", ".lock", ".log",
         ".pyc", ".so", ".dll", ".class", ".map", ".po", ".mo", ".jsonl", ".ndjson", ".tsv",
+    }
+)  # fmt: skip
+
+_PROSE = frozenset(
+    {
+        "authors", "changelog", "changes", "codeowners", "contributing", "contributors", "copying",
+        "copyright", "history", "license", "licence", "maintainers", "news", "notice", "readme",
+        "security", "todo", "version", ".gitignore", ".gitattributes", ".editorconfig",
     }
 )  # fmt: skip
 
@@ -87,7 +97,8 @@ def list_changed_files(folder: Path, base: str, head: str | None) -> ChangedFile
     if head is None:
         entries += _untracked(root)
     builds = _build_folders(root, commits)
-    entries = [e for e in entries if _is_code(e) and not is_in_folders(e.path, builds)]
+    seeds = _seed_folders(root, commits)
+    entries = [e for e in entries if _is_code(e, seeds) and not is_in_folders(e.path, builds)]
     texts = _read_blobs(folder, {blob for entry in entries for blob in entry.blobs})
     found = ChangedFiles([], [])
     for entry in sorted(entries):
@@ -110,11 +121,11 @@ def _untracked(root: Path) -> Iterator[_DiffEntry]:
         yield _DiffEntry(path, (_ABSENT, mode), ("", ""))
 
 
-def _is_code(entry: _DiffEntry) -> bool:
+def _is_code(entry: _DiffEntry, seeds: Sequence[str]) -> bool:
     path = PurePosixPath(entry.path.lower())
-    if path.suffix == ".csv":
-        return "seeds" in path.parts[:-1]
-    return path.suffix not in _NOT_CODE
+    if path.suffix == _SEED:
+        return "seeds" in path.parts[:-1] or is_in_folders(entry.path, seeds)
+    return path.suffix not in _NOT_CODE and path.name not in _PROSE
 
 
 def _add_entry(
@@ -130,6 +141,14 @@ def _add_entry(
     after = None
     if entry.modes[1] != _ABSENT:
         after = blobs.get(entry.blobs[1]) if working is None else _working(working / entry.path)
+    for mode, data, reason in (
+        (entry.modes[0], before, UnreadReason.BASE_UNREAD),
+        (entry.modes[1], after, UnreadReason.NOT_FOUND),
+    ):
+        if mode != _ABSENT and data is None:
+            detail = "this clone does not have the content of the file"
+            found.unread.append(Unread(path=entry.path, line=0, reason=reason, detail=detail))
+            return
     is_read = entry.path.lower().endswith(READ)
     if not is_read and any(b"\0" in data for data in (before, after) if data is not None):
         return  # a binary file
@@ -216,19 +235,28 @@ def _files_of(root: Path, commit: str) -> dict[str, bytes]:
     for line in filter(None, _git(root, "ls-tree", "-r", "-z", commit).split("\0")):
         described, _, path = line.partition("\t")
         mode, _, blob = described.split()
-        if mode not in _NO_TEXT and path.lower().endswith(READ):
+        if mode not in _NO_TEXT and path.lower().endswith((*READ, _SEED)):
             code[path] = blob
-    blobs = _read_blobs(root, set(code.values()))
-    return {path: blobs[blob] for path, blob in code.items() if blob in blobs}
+    blobs = _read_blobs(root, {blob for path, blob in code.items() if not _is_seed(path)})
+    return {
+        path: blobs.get(blob, b"") for path, blob in code.items() if blob in blobs or _is_seed(path)
+    }
+
+
+def _is_seed(path: str) -> bool:
+    """Tell whether a file may be a dbt seed: its name is needed, and not its rows."""
+    return path.lower().endswith(_SEED)
 
 
 def _working_files(root: Path) -> dict[str, bytes]:
     """Return the files of the working tree that Git tracks or would add, by path."""
     listed = _git(root, "ls-files", "--cached", "--others", "--exclude-standard", "-z")
     texts = {
-        path: _working(root / path)
+        path: b"" if _is_seed(path) else _working(root / path)
         for path in dict.fromkeys(filter(None, listed.split("\0")))
-        if path.lower().endswith(READ) and not (root / path).is_symlink()
+        if path.lower().endswith((*READ, _SEED))
+        and (root / path).is_file()
+        and not (root / path).is_symlink()
     }
     return {path: data for path, data in texts.items() if data is not None}
 
@@ -243,18 +271,26 @@ def _lay_out(files: dict[str, bytes], builds: Sequence[str], into: Path) -> None
             file.write_bytes(data)
 
 
-def _build_folders(root: Path, commits: Sequence[str]) -> list[str]:
-    """Return the folders into which dbt writes, as the projects of either commit name them."""
-    found = set()
+def _project_files(root: Path, commits: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield path and text of the project files of some commits, and of the working tree."""
     for commit in commits:
         listed = _git(root, "ls-tree", "-r", "-z", "--name-only", commit).split("\0")
         for path in listed:
             if PurePosixPath(path).name == DBT_PROJECT:
-                text = _git(root, "show", f"{commit}:{path}")
-                found |= list_build_folders(path, text)
-    for project in _projects(root):
-        text = decode_text(_working(root / project) or b"").text
-        found |= list_build_folders(project, text)
+                yield path, _git(root, "show", f"{commit}:{path}")
+    for path in _projects(root):
+        yield path, decode_text(_working(root / path) or b"").text
+
+
+def _seed_folders(root: Path, commits: Sequence[str]) -> list[str]:
+    projects = _project_files(root, commits)
+    return sorted({folder for path, text in projects for folder in list_seed_folders(path, text)})
+
+
+def _build_folders(root: Path, commits: Sequence[str]) -> list[str]:
+    """Return the folders into which dbt writes, as the projects of either commit name them."""
+    projects = _project_files(root, commits)
+    found = {folder for path, text in projects for folder in list_build_folders(path, text)}
     untracked = _git(root, "ls-files", "--others", "--exclude-standard", "-z").split("\0")
     return sorted(found | find_artifact_folders(untracked))
 

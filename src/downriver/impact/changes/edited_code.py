@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.capture.scan import ScanCatalog, ScanResult, scan_text
 from downriver.impact.changes.code_diff import is_same_layout
 from downriver.impact.changes.commit_code import SCANNED
 from downriver.impact.changes.commits import FilePair
+from downriver.impact.changes.dbt_files import compare_dbt_files
+from downriver.impact.changes.dbt_names import find_broken_references
+from downriver.impact.changes.dbt_settings import NO_SETTINGS, compare_settings
+from downriver.impact.changes.opaque_edits import find_opaque_edits
 from downriver.model.unread import Unread, UnreadReason
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from downriver.impact.changes.commit_code import CommitCode
+    from downriver.impact.changes.dbt_names import BrokenReference
+    from downriver.impact.changes.dbt_settings import SettingEdits
+    from downriver.model.ids import DatasetId
 
 
 class EditedCode(NamedTuple):
@@ -25,6 +31,14 @@ class EditedCode(NamedTuple):
     base: ScanResult
     head: ScanResult
     unread: list[Unread]
+    settings: SettingEdits = NO_SETTINGS
+    broken: Sequence[BrokenReference] = ()
+    definitions: Sequence[DatasetId] = ()
+
+    @property
+    def paths(self) -> set[str]:
+        """The unedited files that mean something else by edited settings or removed names."""
+        return self.settings.paths | {broken.path for broken in self.broken}
 
 
 def list_edited(pairs: Sequence[FilePair]) -> list[FilePair]:
@@ -55,64 +69,6 @@ def _add(result: ScanResult, more: ScanResult) -> None:
     result.unread += more.unread
 
 
-# What only dbt knows when it runs: the warehouse, its flags, results of queries.
-_AT_RUN_TIME = re.compile(
-    r"\b(?:target|adapter|flags|graph|run_query|execute|load_result|statement|env_var)\b"
-)
-_TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
-_CALL = re.compile(r"\b(\w+)(\.\w+)?\s*\(")
-_MACRO = re.compile(r"\{%-?\s*macro\s+(\w+).*?endmacro\s*-?%\}", re.DOTALL)
-# Functions of dbt and Jinja whose arguments the scanner reads.
-_READ_CALLS = frozenset(
-    {"ref", "source", "config", "var", "is_incremental", "this", "range", "set"}
-)
-
-
-def find_opaque_edits(
-    pairs: Sequence[FilePair], rendered: Collection[str], sides: Sequence[CommitCode]
-) -> Iterator[Unread]:
-    """Yield edits of templates whose effect does not show in the SQL that can be rendered.
-
-    `rendered` are the files whose rendered SQL differs.
-    """
-    known = _READ_CALLS.union(*(side.macro_names for side in sides))
-    macro_files = {path for side in sides for path in side.macro_files}
-    for pair in pairs:
-        if not pair.is_type(".sql") or pair.base is None or pair.head is None:
-            continue
-        if pair.path in macro_files:
-            found = _opaque_macro(pair) if not rendered else ""
-        else:
-            found = _opaque_call(pair, known) if pair.path not in rendered else ""
-        if found:
-            yield Unread(path=pair.path, line=0, reason=UnreadReason.DYNAMIC_CODE, detail=found)
-
-
-def _opaque_call(pair: FilePair, known: Collection[str]) -> str:
-    """Return the call of an unknown macro that the edit changes."""
-    before = set(_TAG.findall(pair.base or ""))
-    for tag in _TAG.findall(pair.head or ""):
-        if tag in before:
-            continue
-        for name, of_package in _CALL.findall(tag):
-            if of_package or name not in known:
-                called = f"{name}{of_package}"
-                return f"the edit changes a call of {called}, whose result is unknown"
-    return ""
-
-
-def _opaque_macro(pair: FilePair) -> str:
-    """Return the edited macro whose result depends on where dbt runs."""
-    before = {m[1]: m[0] for m in _MACRO.finditer(pair.base or "")}
-    for match in _MACRO.finditer(pair.head or ""):
-        if before.get(match[1]) == match[0]:
-            continue
-        of_adapter = "__" in match[1] and not match[1].startswith("default__")
-        if of_adapter or _AT_RUN_TIME.search(match[0]):
-            return f"the result of macro {match[1]} depends on the warehouse or on flags of dbt"
-    return ""
-
-
 def list_used(pairs: Sequence[FilePair], sides: Sequence[CommitCode]) -> set[str]:
     """Return unedited files whose code means something else after the edits."""
     return {path for side in sides for path in side.using(pairs)}
@@ -127,16 +83,20 @@ def read_commits(pairs: Sequence[FilePair], base: CommitCode, head: CommitCode) 
     rendered = [pair for side in sides for pair in pairs if side.uses_macros(pair)]
     paths = {pair.path for pair in rendered} | {path for path in used if path.endswith(".sql")}
     queries = [pair for pair in _queries(pairs) if pair.path not in paths]
-    rendered_queries = list(_rendered(paths, sides))
-    queries += rendered_queries
+    queries += _rendered(paths, sides)
     macros = {path for side in sides for path in side.macro_files}
-    opaque = find_opaque_edits(pairs, {pair.path for pair in rendered_queries}, sides)
+    settings = compare_settings(pairs, base, head)
+    files = compare_dbt_files(pairs, base, head)
+    opaque = find_opaque_edits(pairs, sides)
     return EditedCode(
         [pair for pair in queries if pair.path not in macros],
         [pair for pair in pairs if pair.path in macros],
         base.scan(scanned),
         head.scan(scanned),
-        [*_left_out(pairs, head), *opaque],
+        [*_left_out(pairs, head), *opaque, *settings.unread, *files.unread],
+        settings,
+        find_broken_references(pairs, base, head),
+        files.definitions,
     )
 
 

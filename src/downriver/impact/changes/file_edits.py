@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,6 +26,7 @@ from downriver.model.changes import (
     LogicChange,
     TableDrop,
     TypeChange,
+    with_dataset,
 )
 from downriver.model.ids import DatasetId, JobId, short_name
 from downriver.model.unread import Unread, UnreadReason
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from downriver.impact.changes.commits import FilePair
+    from downriver.impact.changes.dbt_names import BrokenReference
     from downriver.impact.changes.edited_code import EditedCode
     from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.process import Job, JobKey
@@ -80,6 +83,7 @@ class ScriptEdit(NamedTuple):
     base: JobScript
     head: JobScript
     build: BuildFacet | None = None  # at head, where it is known
+    is_indirect: bool = False  # its own file is not edited, but a macro or setting it uses
 
     def reading(self, world: SimulationCatalog) -> BoundScript:
         """Return what the SQL says before the edit."""
@@ -90,6 +94,7 @@ class FileEdits(NamedTuple):
     """What the files of two commits come to: edited processes, changes, and what was not read.
 
     `replaced` are tables that a file creates again: a change only where the catalog has them.
+    `errors` are the jobs that dbt can no longer compile.
     """
 
     by_process: dict[JobKey, ScriptEdit]
@@ -98,6 +103,7 @@ class FileEdits(NamedTuple):
     unread: list[Unread]
     proposed: list[ResolvedChange]
     rewritten: dict[JobKey, Job]
+    errors: dict[JobKey, BrokenReference]
 
 
 def find_edits(pairs: Iterable[FilePair], world: SimulationCatalog, code: EditedCode) -> FileEdits:
@@ -105,17 +111,54 @@ def find_edits(pairs: Iterable[FilePair], world: SimulationCatalog, code: Edited
 
     SQL is compared query by query; `code` is what the scanner read in all other code.
     """
-    found = FileEdits({}, [], [], list(code.unread), [], {})
+    found = FileEdits({}, [], [], list(code.unread), [], {}, {})
+    pairs = list(pairs)
+    edited = {pair.path for pair in pairs}
     for pair, old_path in _with_moves(code.queries):
         process = next(_jobs(old_path, world), None)
         if process is not None:
-            _take(pair, process, found)
+            _take(pair, process, found, is_indirect=pair.path not in edited)
         else:
             _take_unknown(pair, found)
     for pair in pairs:
         _take_other(pair, code, world, found)
     _take_code(compare_code(code.base, code.head, world), found)
+    _take_settings(code, world, found)
+    _take_broken(code, world, found)
     return found
+
+
+def _take_settings(code: EditedCode, world: SimulationCatalog, found: FileEdits) -> None:
+    """Add how edited dbt settings build models, and what they change."""
+    for path, build in code.settings.builds.items():
+        process = next(_jobs(path, world), None)
+        if process is None or process.script is None:
+            continue
+        edit = found.by_process.get(process.key) or ScriptEdit(
+            process, process.script, process.script, is_indirect=True
+        )
+        found.by_process[process.key] = edit._replace(build=build)
+    for path, change in code.settings.changes:
+        for process in _jobs(path, world):
+            for node in process.outputs:
+                named = with_dataset(change, world.dataset(node).id.name)
+                found.proposed.append(ResolvedChange(named, node))
+    for dataset in code.definitions:
+        known = world.find_dataset(dataset)
+        if known is not None:
+            found.proposed.append(ResolvedChange(LogicChange(dataset=dataset.name), known))
+
+
+def _take_broken(code: EditedCode, world: SimulationCatalog, found: FileEdits) -> None:
+    for broken in code.broken:
+        process = next(_jobs(broken.path, world), None)
+        if process is not None and broken.certain:
+            found.errors[process.key] = broken
+        else:
+            reason = UnreadReason.DYNAMIC_CODE
+            found.unread.append(
+                Unread(path=broken.path, line=broken.line, reason=reason, detail=broken.reason)
+            )
 
 
 def _with_moves(pairs: list[FilePair]) -> Iterator[tuple[FilePair, str]]:
@@ -124,12 +167,23 @@ def _with_moves(pairs: list[FilePair]) -> Iterator[tuple[FilePair, str]]:
     moved: set[str] = set()
     for pair in pairs:
         origin = deleted.get((pair.head or "").strip()) if pair.base is None else None
-        if origin is not None and origin.path not in moved:
+        if origin is not None and origin.path not in moved and _is_same_job(pair, origin):
             moved.add(origin.path)
             yield pair._replace(base=origin.base), origin.path
         elif pair.base is None:
             yield pair, pair.path
     yield from ((p, p.path) for p in pairs if p.base is not None and p.path not in moved)
+
+
+def _is_same_job(pair: FilePair, origin: FilePair) -> bool:
+    """A query that names no table of its own, as a dbt model, fills one with its file's name."""
+    stems = {PurePosixPath(one.path).stem for one in (pair, origin)}
+    return len(stems) == 1 or _WRITES.search(pair.head or "") is not None
+
+
+_WRITES = re.compile(
+    r"\b(?:create|insert|merge|update|delete|replace|overwrite|copy)\b", re.IGNORECASE
+)
 
 
 def _take_code(code: CodeEdits, found: FileEdits) -> None:
@@ -140,12 +194,12 @@ def _take_code(code: CodeEdits, found: FileEdits) -> None:
     found.unread.extend(code.unread)
 
 
-def _take(pair: FilePair, process: Job, found: FileEdits) -> None:
+def _take(pair: FilePair, process: Job, found: FileEdits, *, is_indirect: bool) -> None:
     """Compare the code of a job; what it alters besides filling its tables is a change as well."""
     named = process.script.named_dialect if process.script is not None else None
     base, head = (JobScript(text or "", named) for text in (pair.base, pair.head))
     found.by_process[process.key] = ScriptEdit(
-        process._replace(path=pair.path, code=None), base, head
+        process._replace(path=pair.path, code=None), base, head, is_indirect=is_indirect
     )
     found.changes.extend(_read_sql(pair, named, found).changes)
 
@@ -251,7 +305,7 @@ def list_tables(pairs: Iterable[FilePair], code: EditedCode) -> set[str]:
         if pair.is_type(".csv"):
             names.append(PurePosixPath(pair.path).stem)
             continue
-        found = FileEdits({}, [], [], [], [], {})
+        found = FileEdits({}, [], [], [], [], {}, {})
         if pair.is_type(".py", ".ipynb"):
             _take_migration_code(pair, found)
         elif pair.is_type(".sql", *_SQL_LIKE) and pair not in code.macros:

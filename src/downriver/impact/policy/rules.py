@@ -54,6 +54,7 @@ class Policy(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     unknown_consumers: Decision = Decision.BLOCKED
     warnings: Decision = Decision.CAUTION
     deprecation: Decision = Decision.CAUTION
+    definitions: Decision = Decision.CAUTION
     certified: Decision = Decision.BLOCKED
     protected_tags: dict[str, Decision] = msgspec.field(
         default_factory=lambda: {"pii": Decision.CAUTION}
@@ -178,6 +179,20 @@ def changed_consumers(impact: Impact, policy: Policy) -> RuleMatch | None:
     return _about([*mild, *impact.not_rebuilt], policy.warnings, Risk.MEDIUM)
 
 
+def edited_definitions(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """The change edits or removes {names}, which tools outside this repository may query."""
+    edited = [
+        target
+        for target, name in zip(impact.targets, impact.target_names, strict=True)
+        if name.startswith(_DEFINITIONS)
+    ]
+    return RuleMatch(policy.definitions, edited, Risk.MEDIUM) if edited else None
+
+
+# Datasets that stand for definitions of dbt's semantic layer.
+_DEFINITIONS = ("metrics/", "semantic_models/", "saved_queries/")
+
+
 def blast_radius(impact: Impact, policy: Policy) -> RuleMatch | None:
     """The change affects {total} consumers; the policy allows {max_affected} without a review."""
     if len(impact.effects) <= policy.max_affected:
@@ -217,6 +232,7 @@ RULES: tuple[Callable[[Impact, Policy], RuleMatch | None], ...] = (
     protected_data,
     active_consumers,
     changed_consumers,
+    edited_definitions,
     blast_radius,
     lineage_coverage,
     blind_spots,

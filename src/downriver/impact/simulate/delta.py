@@ -232,7 +232,7 @@ def initial_deltas(changes: Sequence[ResolvedChange], world: SimulationCatalog) 
     spots: list[BlindSpot] = []
     for change, node in changes:
         before = world.fields(node)
-        if before is None:
+        if before is None and not isinstance(change, (TableDrop, TableRename)):
             spots.append(_unknown_schema(world, node))
         _apply(change, node, deltas.setdefault(node, Delta()), world)
     return InitialDeltas(deltas, list({spot.entity: spot for spot in spots}.values()))

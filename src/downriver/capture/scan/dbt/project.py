@@ -68,7 +68,7 @@ class DbtProject(msgspec.Struct, kw_only=True):
     sql_names: dict[str, str] = {}
     models: dict[str, DbtModelFile] = {}  # by path
     relations: Any = None
-    properties: dict[str, dict[str, Any]] = {}  # of models and snapshots, by name
+    properties: dict[str, dict[str, Any]] = {}  # of models, seeds and snapshots, by name
     measures: dict[str, str] = {}  # the semantic model of each measure
 
     def kind_of(self, path: str) -> str | None:
@@ -82,11 +82,24 @@ class DbtProject(msgspec.Struct, kw_only=True):
 
     def build_of(self, path: str, name: str, sql: str) -> BuildFacet:
         """Return how a model or snapshot is built."""
-        kind = self.kind_of(path) or "model"
         entry = self.properties.get(name, {})
-        given = self.settings.get(f"{kind}s")
-        of_project = project_config(given, self.name, self._subfolders(path, kind))
-        return build_settings([inline_config(sql), mapping(entry.get("config")), of_project], entry)
+        return build_settings(self._configs(path, name, sql), entry)
+
+    def config_of(self, path: str, name: str, sql: str) -> dict[str, Any]:
+        """Return all options of a model, snapshot or seed, wherever they are set."""
+        config: dict[str, Any] = {}
+        for given in reversed(self._configs(path, name, sql)):
+            config.update(given)
+        return config
+
+    def _configs(self, path: str, name: str, sql: str) -> list[dict[str, Any]]:
+        """Return the options in a model's code, in its property file and in the project file."""
+        kind = self.kind_of(path) or "model"
+        of_project = project_config(
+            self.settings.get(f"{kind}s"), self.name, self._subfolders(path, kind)
+        )
+        entry = self.properties.get(name, {})
+        return [inline_config(sql), mapping(entry.get("config")), of_project]
 
     def _subfolders(self, path: str, kind: str) -> list[str]:
         """Return the folders between the folder of a kind and a file, and the file's name."""
@@ -262,8 +275,7 @@ def _read_aliases(project: DbtProject, properties: Sequence[dict[str, Any]]) -> 
             for entry in entries(content.get(kind)):
                 name, config = text(entry.get("name")), mapping(entry.get("config"))
                 model = by_name.get(name)
-                if kind != "seeds":
-                    project.properties[name] = entry
+                project.properties[name] = entry
                 if model is not None:
                     model.table = project.render(config.get("alias")) or model.table
                     model.schema = project.render(config.get("schema")) or model.schema
