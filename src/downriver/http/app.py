@@ -13,6 +13,7 @@ from anyio import CapacityLimiter
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import Route
@@ -27,7 +28,11 @@ from downriver.http.endpoint import Endpoint
 from downriver.http.mcp import McpEndpoint
 from downriver.http.openapi import render_openapi
 from downriver.http.request import AppContext, BodyBudget, context_of, json_response
-from downriver.http.v1 import account, graph, identity, impact, queries, registration
+from downriver.http.revalidation import answer_revalidated
+from downriver.http.security_headers import SecurityHeaders
+from downriver.http.v1 import account, graph, identity, impact, news, queries, registration
+from downriver.http.v1.news import HeadWatch
+from downriver.http.web_files import WebFiles
 from downriver.impact import Fix
 from downriver.isolation import shared_workers
 from downriver.model.answers import Paths, PossibleCuts, SameStatement, SameStatements, Trace
@@ -119,6 +124,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: AssetTree, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("direction", "depth"),
+        of_events=True,
     ),
     Endpoint(
         "GET",
@@ -127,6 +133,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: Trace, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity", "direction", "depth", "as_of", "limit", "readers"),
+        of_events=True,
     ),
     Endpoint(
         "GET",
@@ -135,6 +142,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: Paths, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("source", "target", "limit"),
+        of_events=True,
     ),
     Endpoint(
         "POST",
@@ -249,6 +257,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: EntityLineage, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity", "direction", "depth", "as_of", "limit"),
+        of_events=True,
     ),
     Endpoint(
         "GET",
@@ -257,6 +266,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: EntityPage, 400: _ERROR},
         query=("text", "limit", "cursor"),
+        of_events=True,
     ),
     Endpoint(
         "GET",
@@ -265,6 +275,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: EntityDetails, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity",),
+        of_events=True,
     ),
     Endpoint(
         "GET",
@@ -273,6 +284,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: queries.ColumnLineageAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("dataset", "column"),
+        of_events=True,
     ),
     Endpoint(
         "GET",
@@ -289,9 +301,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: ExportAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity", "format", "direction", "depth", "as_of", "focus", "diff", "readers"),
+        of_events=True,
     ),
     *graph.ENDPOINTS,
     *account.ENDPOINTS,
+    *news.ENDPOINTS,
     Endpoint("GET", "/v1/status", queries.get_status, KeyRole.READER, {200: Status}),
     Endpoint("GET", "/healthz", get_health, None, {200: Health}),
     Endpoint("GET", "/readyz", get_readiness, None, {200: Health, 503: _ERROR}),
@@ -328,6 +342,7 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
             ),
         ],
         lifespan=lifespan,
+        middleware=[Middleware(SecurityHeaders)],
         exception_handlers={
             DownriverError: errors.answer_downriver_error,
             HTTPException: errors.answer_http_error,
@@ -336,8 +351,15 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
         },
     )
     app.state.context = AppContext(
-        lineage, max_body, bodies, CapacityLimiter(workers.size), workers, access
+        lineage=lineage,
+        max_body=max_body,
+        bodies=bodies,
+        simulation_threads=CapacityLimiter(workers.size),
+        workers=workers,
+        access=access,
+        head=HeadWatch(lineage),
     )
+    app.router.default = WebFiles()
     return app
 
 
@@ -345,6 +367,8 @@ def _guarded(endpoint: Endpoint, access: AccessControl) -> Callable[[Request], A
     async def handle(request: Request) -> Response:
         await access.admit(request, endpoint.role)  # before the body is read
         with context_of(request).bodies.reserve() as request.state.body:
+            if endpoint.method == "GET" and endpoint.path.startswith("/v1/"):
+                return await answer_revalidated(request, endpoint)
             return await endpoint.handler(request)
 
     return handle

@@ -26,6 +26,7 @@ class Endpoint(NamedTuple):
     query: tuple[str, ...] = ()
     body: type[Any] | None = None
     optional: tuple[str, ...] = ()  # of the query parameters that other routes require
+    of_events: bool = False  # the answer depends only on the events of the store and the URL
 
 
 def answers(kind: type[Any] | None, *errors: int, status: int = 200) -> dict[int, type[Any] | None]:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from downriver import errors
 from downriver.http.request import context_of
+from downriver.http.security_headers import SECURITY_HEADERS
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -100,7 +101,8 @@ async def answer_disconnect(request: Request, error: Exception) -> Response:
 
 async def answer_fault(request: Request, error: Exception) -> Response:
     """Return the response for an unexpected error. Only the server's log has the details."""
-    return _json(ErrorBody("InternalError", "unexpected error; see the log of the server"), 500, {})
+    body = ErrorBody("InternalError", "unexpected error; see the log of the server")
+    return _json(body, 500, SECURITY_HEADERS)  # this answer does not pass through the middleware
 
 
 def _json(body: Any, status: int, headers: dict[str, str]) -> Response:

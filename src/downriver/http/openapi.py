@@ -47,6 +47,8 @@ _QUERY = {
     "state": ("Only runs in this state: START, RUNNING, COMPLETE, ABORT, FAIL.", "string"),
     "before": ("Only runs before this ISO 8601 time, or `next_before` of a page.", "string"),
     "job": ("A job: a name or an id.", "string"),
+    "head": ("The last known number of events; the answer waits until it is another.", "integer"),
+    "wait": ("The longest time to wait, in seconds, at most 25.", "integer"),
     "readers": ("List jobs that only read instead of counting them.", "boolean"),
 }
 _REQUIRED = ("entity", "nodeId", "source", "target", "dataset", "column")

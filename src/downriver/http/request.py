@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from downriver.http.auth import AccessControl
+    from downriver.http.v1.news import HeadWatch
     from downriver.isolation import WorkerPool
     from downriver.service import Lineage
 
@@ -76,6 +77,7 @@ class AppContext(NamedTuple):
     simulation_threads: CapacityLimiter  # as many as there are workers
     workers: WorkerPool
     access: AccessControl
+    head: HeadWatch
 
 
 def context_of(request: Request) -> AppContext:

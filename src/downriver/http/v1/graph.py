@@ -128,6 +128,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         answers(Graph, *NAMED),
         query=("entity", "direction", "depth", "as_of", "diff", "limit", "include"),
+        of_events=True,
     ),
     Endpoint(
         "POST",
@@ -144,6 +145,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         answers(ColumnEdges, *NAMED),
         query=("dataset", "column", "as_of"),
+        of_events=True,
     ),
     Endpoint(
         "GET",
@@ -153,6 +155,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         answers(Runs, *NAMED),
         query=("entity", "state", "before", "limit"),
         optional=("entity",),
+        of_events=True,
     ),
     Endpoint(
         "GET",
@@ -161,6 +164,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         answers(RunDetails, *NAMED),
         query=("job",),
+        of_events=True,
     ),
     Endpoint(
         "GET",
@@ -168,5 +172,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         get_event,
         KeyRole.READER,
         answers(StoredEvent, 400, 404),
+        of_events=True,
     ),
 )

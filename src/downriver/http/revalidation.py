@@ -1,0 +1,77 @@
+"""Answers that clients keep: `ETag`, 304 for what they have already, and gzip.
+
+The answer of many routes depends only on the events of the store, the URL and the settings. Its tag
+is made of these, so that a request for an unchanged answer costs one read of the store's state. The
+tag of any other answer is a hash of its body.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from typing import TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from downriver import __version__, settings
+from downriver.http.request import context_of
+from downriver.http.web_files import parse_accept_encoding
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from downriver.http.endpoint import Endpoint
+
+_SMALLEST_GZIPPED = 1024
+_LARGE = 64 * 1024  # bytes that are compressed on another thread
+_GZIP_LEVEL = 5
+_CACHE_CONTROL = "private, no-cache"
+
+
+async def answer_revalidated(request: Request, endpoint: Endpoint) -> Response:
+    """Return the answer of a route that reads, or 304 if the client has it already."""
+    tag = await _tag_of_state(request) if endpoint.of_events else None
+    if tag is not None and _has(request, tag):
+        return Response(status_code=304, headers=_headers(tag))
+    response = await endpoint.handler(request)
+    if response.status_code != 200 or not response.body:
+        return response
+    body = bytes(response.body)
+    tag = tag or f'W/"{hashlib.sha256(body).hexdigest()[:32]}"'
+    if _has(request, tag):
+        return Response(status_code=304, headers=_headers(tag))
+    response.headers.update(_headers(tag))
+    accepted = parse_accept_encoding(request.headers.get("accept-encoding", ""))
+    if len(body) >= _SMALLEST_GZIPPED and "gzip" in accepted:
+        await _compress(response, body)
+    return response
+
+
+async def _tag_of_state(request: Request) -> str:
+    state = await run_in_threadpool(context_of(request).lineage.store.state)
+    url = f"{request.url.path}?{request.url.query}"
+    stale_days = settings.read_number(settings.STALE_DAYS)
+    content = f"{__version__} {state.generation} {state.seq} {stale_days} {url}"
+    return f'W/"{hashlib.sha256(content.encode()).hexdigest()[:32]}"'
+
+
+def _has(request: Request, tag: str) -> bool:
+    known = request.headers.get("if-none-match", "")
+    return known == "*" or tag.removeprefix("W/") in (
+        one.strip().removeprefix("W/") for one in known.split(",")
+    )
+
+
+def _headers(tag: str) -> dict[str, str]:
+    return {"ETag": tag, "Cache-Control": _CACHE_CONTROL, "Vary": "Accept-Encoding, Authorization"}
+
+
+async def _compress(response: Response, body: bytes) -> None:
+    if len(body) < _LARGE:
+        packed = gzip.compress(body, _GZIP_LEVEL, mtime=0)
+    else:
+        packed = await run_in_threadpool(gzip.compress, body, _GZIP_LEVEL, mtime=0)
+    response.body = packed
+    response.headers["Content-Encoding"] = "gzip"
+    response.headers["Content-Length"] = str(len(packed))
