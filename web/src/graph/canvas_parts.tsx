@@ -1,6 +1,6 @@
 import { Icon, type IconName } from "../design/icons";
 import type { HoveredEdge } from "./canvas_state";
-import type { Scene } from "./scene";
+import type { Scene } from "./scene/scene";
 import styles from "./lineage_canvas.module.css";
 
 export function ControlButton({ icon, label, onClick }: { icon: IconName; label: string; onClick: () => void }) {

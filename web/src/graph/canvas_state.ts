@@ -1,7 +1,7 @@
 /** What the person does on the canvas: points at, opens, searches, selects. */
 
 import { useEffect, useMemo, useRef, useState } from "react";
-import type { CanvasActions } from "./canvas_actions";
+import type { CanvasActions } from "./cards/canvas_actions";
 import type { ColumnPlace, GraphEdge } from "./graph_types";
 import type { LineageCanvasProps } from "./lineage_canvas";
 

@@ -2,8 +2,8 @@
 
 import { ViewportPortal } from "@xyflow/react";
 import { memo } from "react";
-import { pointAt, svgPath } from "./edge_paths";
-import type { SceneColumnEdge, SceneEdge } from "./scene";
+import { pointAt, svgPath } from "./scene/edge_paths";
+import type { SceneColumnEdge, SceneEdge } from "./scene/scene";
 import styles from "./edge_overlay.module.css";
 
 export type PickedEdge = { kind: "edge"; edge: SceneEdge["edge"] } | { kind: "column"; edge: SceneColumnEdge["edge"] };

@@ -6,9 +6,10 @@
  * With a previous layout, what was placed keeps its place and only the rest is placed beside it.
  */
 
-import { extendLayers, longestPathLayers, withoutCycles, type Digraph } from "./layering";
-import { orderLayers } from "./ordering";
-import { placeRows } from "./placement";
+import { extendLayers, longestPathLayers, withoutCycles, type Digraph } from "./layers/layering";
+import { orderLayers } from "./layers/ordering";
+import { placeRows } from "./layers/placement";
+import { Shelves } from "./layers/shelves";
 
 export interface Box {
   id: string;
@@ -28,22 +29,30 @@ export interface Spot {
   layer: number;
 }
 
-/** A point that a long edge passes in a layer between its ends; `x` is the left side of the layer. */
-export type Bend = Spot;
+/** The height at which a long edge passes a layer between its ends. */
+export interface Bend {
+  y: number;
+  layer: number;
+}
+
+/** The left side and the width of a layer. */
+export interface Lane {
+  x: number;
+  width: number;
+}
 
 export interface Layout {
-  pitch: number; // from the left side of a layer to that of the next
-  columnWidth: number;
+  lanes: Map<number, Lane>;
   spots: Map<string, Spot>;
   bends: Map<string, Bend[]>; // by `linkKey`, from left to right
 }
 
-export const LAYER_GAP = 88;
+export const LAYER_GAP = 78;
 export const ROW_GAP = 22;
 const BEND_HEIGHT = 20;
 const BEND_WEIGHT = 3; // long edges run straight rather than short ones
 const MOST_BENDS = 60_000;
-const FEWEST_WIDTH = 240;
+const EMPTY_WIDTH = 120; // of a layer that only bends pass
 const GRID_FROM = 9; // that many boxes without edges are laid out as a grid
 
 export function linkKey(source: string, target: string): string {
@@ -52,13 +61,9 @@ export function linkKey(source: string, target: string): string {
 
 export function layout(boxes: readonly Box[], links: readonly Link[], previous?: Layout): Layout {
   const graph = indexed(boxes, links);
-  const columnWidth = previous?.columnWidth ?? boxes.reduce((most, box) => Math.max(most, box.width), FEWEST_WIDTH);
-  const frame = { columnWidth, pitch: columnWidth + LAYER_GAP };
-  const kept = previous === undefined ? 0 : boxes.filter((box) => previous.spots.has(box.id)).length;
-  return kept > 0 ? extended(boxes, graph, previous!, frame) : fresh(boxes, graph, frame);
+  const isKnown = previous !== undefined && boxes.some((box) => previous.spots.has(box.id));
+  return isKnown ? extended(boxes, graph, previous) : fresh(boxes, graph);
 }
-
-type Frame = Pick<Layout, "pitch" | "columnWidth">;
 
 /** Links between known boxes, each once, without loops; cycles are opened. */
 function indexed(boxes: readonly Box[], links: readonly Link[]): Digraph {
@@ -131,7 +136,7 @@ function withBends({ count, from, to }: Digraph, layers: Int32Array): Proper {
   };
 }
 
-function fresh(boxes: readonly Box[], all: Digraph, frame: Frame): Layout {
+function fresh(boxes: readonly Box[], all: Digraph): Layout {
   const { linked, loose } = splitLoose(boxes, all);
   const graph = linked.length === boxes.length ? all : restricted(all, linked);
   const proper = withBends(graph, longestPathLayers(graph));
@@ -142,20 +147,29 @@ function fresh(boxes: readonly Box[], all: Digraph, frame: Frame): Layout {
     weights[i] = 1;
   });
   const y = placeRows(proper.graph, orderLayers(proper.graph), heights, weights);
-  const result: Layout = { ...frame, spots: new Map(), bends: new Map() };
-  let bottom = 0;
+  const layerOf = new Map([...linked.map((index, i): [number, number] => [index, proper.graph.layers[i]!])]);
+  const grid = gridOf(loose.map((index) => boxes[index]!));
+  loose.forEach((index, i) => layerOf.set(index, i % grid.columns));
+  const lanes = layLanes(boxes.map((box, i) => ({ layer: layerOf.get(i)!, width: box.width })), new Map());
+  const result: Layout = { lanes, spots: new Map(), bends: new Map() };
+  let bottom = -3 * ROW_GAP;
   linked.forEach((index, i) => {
     const box = boxes[index]!;
     const layer = proper.graph.layers[i]!;
     const top = Math.round(y[i]! - box.height / 2);
-    result.spots.set(box.id, { x: boxX(layer, box, frame), y: top, layer });
+    result.spots.set(box.id, { x: boxX(layer, box, lanes), y: top, layer });
     bottom = Math.max(bottom, top + box.height);
   });
   for (const { source, target, bends } of proper.chains) {
     const key = linkKey(boxes[linked[source]!]!.id, boxes[linked[target]!]!.id);
-    result.bends.set(key, bends.map((bend) => bendSpot(proper.graph.layers[bend]!, y[bend]!, frame)));
+    result.bends.set(key, bends.map((bend) => ({ y: Math.round(y[bend]!), layer: proper.graph.layers[bend]! })));
   }
-  placeLoose(loose.map((index) => boxes[index]!), linked.length ? bottom + 3 * ROW_GAP : 0, frame, result);
+  loose.forEach((index, i) => {
+    const box = boxes[index]!;
+    const layer = i % grid.columns;
+    const top = bottom + 3 * ROW_GAP + Math.floor(i / grid.columns) * grid.rowHeight;
+    result.spots.set(box.id, { x: boxX(layer, box, lanes), y: top, layer });
+  });
   return result;
 }
 
@@ -175,26 +189,41 @@ function restricted(graph: Digraph, kept: number[]): Digraph {
   return { count: kept.length, from: graph.from.map((v) => index[v]!), to: graph.to.map((v) => index[v]!) };
 }
 
-function placeLoose(boxes: readonly Box[], top: number, frame: Frame, result: Layout): void {
+/** A grid that is about twice as wide as high. */
+function gridOf(boxes: readonly Box[]): { columns: number; rowHeight: number } {
   const rowHeight = boxes.reduce((most, box) => Math.max(most, box.height), 0) + ROW_GAP;
-  const columns = Math.max(1, Math.ceil(Math.sqrt((boxes.length * rowHeight * 1.8) / frame.pitch)));
-  boxes.forEach((box, i) => {
-    const layer = i % columns;
-    const y = top + Math.floor(i / columns) * rowHeight;
-    result.spots.set(box.id, { x: boxX(layer, box, frame), y, layer });
-  });
+  const width = boxes.reduce((most, box) => Math.max(most, box.width), 0) + LAYER_GAP;
+  return { columns: Math.max(1, Math.ceil(Math.sqrt((boxes.length * rowHeight * 1.8) / width))), rowHeight };
 }
 
-function boxX(layer: number, box: Box, frame: Frame): number {
-  return layer * frame.pitch + (frame.columnWidth - box.width) / 2;
+/** A lane for every layer from the first to the last. Known lanes stay; a wider box then reaches into the gap. */
+function layLanes(boxes: readonly { layer: number; width: number }[], known: ReadonlyMap<number, Lane>): Map<number, Lane> {
+  const widths = new Map<number, number>();
+  for (const { layer, width } of boxes) widths.set(layer, Math.max(width, widths.get(layer) ?? 0));
+  const lanes = new Map(known);
+  const layers = [...widths.keys(), ...known.keys()];
+  if (!layers.length) return lanes;
+  let [first, last] = [Infinity, -Infinity];
+  for (const layer of layers) [first, last] = [Math.min(first, layer), Math.max(last, layer)];
+  const start = known.size ? Math.min(...known.keys()) : first;
+  for (let layer = start; layer <= last; layer++) {
+    const before = lanes.get(layer - 1);
+    if (!lanes.has(layer)) lanes.set(layer, { x: before ? before.x + before.width + LAYER_GAP : 0, width: widths.get(layer) ?? EMPTY_WIDTH });
+  }
+  for (let layer = start - 1; layer >= first; layer--) {
+    const width = widths.get(layer) ?? EMPTY_WIDTH;
+    lanes.set(layer, { x: lanes.get(layer + 1)!.x - LAYER_GAP - width, width });
+  }
+  return lanes;
 }
 
-function bendSpot(layer: number, y: number, frame: Frame): Bend {
-  return { x: layer * frame.pitch, y: Math.round(y), layer };
+function boxX(layer: number, box: Box, lanes: ReadonlyMap<number, Lane>): number {
+  const lane = lanes.get(layer)!;
+  return lane.x + (lane.width - box.width) / 2;
 }
 
 /** What has a spot keeps it; the rest goes to the free space nearest to its neighbours. */
-function extended(boxes: readonly Box[], graph: Digraph, previous: Layout, frame: Frame): Layout {
+function extended(boxes: readonly Box[], graph: Digraph, previous: Layout): Layout {
   const known = Float64Array.from(boxes, (box) => previous.spots.get(box.id)?.layer ?? NaN);
   const layers = extendLayers(graph, known);
   const proper = withBends(graph, layers);
@@ -217,14 +246,15 @@ function extended(boxes: readonly Box[], graph: Digraph, previous: Layout, frame
     }
   }
   insertRest(proper, boxes, y, shelves, previous);
-  const result: Layout = { ...frame, spots: new Map(), bends: new Map() };
+  const lanes = layLanes(boxes.map((box, i) => ({ layer: layers[i]!, width: box.width })), previous.lanes);
+  const result: Layout = { lanes, spots: new Map(), bends: new Map() };
   boxes.forEach((box, i) => {
     const layer = layers[i]!;
-    result.spots.set(box.id, { x: boxX(layer, box, frame), y: Math.round(y[i]! - box.height / 2), layer });
+    result.spots.set(box.id, { x: boxX(layer, box, lanes), y: Math.round(y[i]! - box.height / 2), layer });
   });
   for (const { source, target, bends } of proper.chains) {
-    const spots = bends.map((bend) => bendSpot(proper.graph.layers[bend]! + proper.lowest, y[bend]!, frame));
-    result.bends.set(linkKey(boxes[source]!.id, boxes[target]!.id), spots);
+    const points = bends.map((bend) => ({ y: Math.round(y[bend]!), layer: proper.graph.layers[bend]! + proper.lowest }));
+    result.bends.set(linkKey(boxes[source]!.id, boxes[target]!.id), points);
   }
   return result;
 }
@@ -245,7 +275,7 @@ function insertRest({ graph, lowest }: Proper, boxes: readonly Box[], y: Float64
   let rest = Array.from({ length: graph.count }, (_, v) => v).filter((v) => Number.isNaN(y[v]!));
   while (rest.length) {
     const wave = rest.map((vertex) => ({ vertex, wanted: wantedY(vertex) })).filter(({ wanted }) => !Number.isNaN(wanted));
-    if (!wave.length) wave.push({ vertex: rest[0]!, wanted: shelves.bottom() });
+    if (!wave.length) wave.push({ vertex: rest[0]!, wanted: shelves.bottom() + 2 * ROW_GAP });
     wave.sort((a, b) => a.wanted - b.wanted || a.vertex - b.vertex);
     for (const { vertex, wanted } of wave) {
       const isBox = vertex < boxes.length;
@@ -254,37 +284,5 @@ function insertRest({ graph, lowest }: Proper, boxes: readonly Box[], y: Float64
       y[vertex] = top + height / 2;
     }
     rest = rest.filter((vertex) => Number.isNaN(y[vertex]!));
-  }
-}
-
-/** The occupied stretches of every layer, from top to bottom. */
-class Shelves {
-  private readonly layers = new Map<number, { top: number; height: number }[]>();
-
-  take(layer: number, top: number, height: number): void {
-    const taken = this.layers.get(layer) ?? [];
-    const after = taken.findIndex((one) => one.top > top);
-    taken.splice(after === -1 ? taken.length : after, 0, { top, height });
-    this.layers.set(layer, taken);
-  }
-
-  /** Takes the free stretch of that height that is nearest to `wanted`, and returns its top. */
-  place(layer: number, wanted: number, height: number): number {
-    const taken = this.layers.get(layer) ?? [];
-    let best = Infinity;
-    let free = -Infinity;
-    for (const end of [...taken, { top: Infinity, height: 0 }]) {
-      const top = Math.max(free, Math.min(wanted, end.top - height));
-      if (top + height <= end.top && Math.abs(top - wanted) < Math.abs(best - wanted)) best = top;
-      free = Math.max(free, end.top + end.height);
-    }
-    this.take(layer, best, height);
-    return best;
-  }
-
-  bottom(): number {
-    let bottom = 0;
-    for (const taken of this.layers.values()) for (const one of taken) bottom = Math.max(bottom, one.top + one.height);
-    return bottom + 2 * ROW_GAP;
   }
 }

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "react";
 import type { GraphEdge, GraphNode } from "./graph_types";
 import { layout, type Box, type Layout, type Link } from "./layout";
-import { boxesOf, linksOf } from "./scene";
+import { boxesOf, linksOf } from "./scene/scene";
 
 export interface LayoutQuestion {
   number: number;

@@ -1,20 +1,20 @@
 import "@xyflow/react/dist/base.css";
 import { ReactFlow, ReactFlowProvider, useReactFlow, useStore } from "@xyflow/react";
 import { useCallback, useMemo, useRef, useState } from "react";
-import { ActionsProvider } from "./canvas_actions";
+import { ActionsProvider } from "./cards/canvas_actions";
 import { ControlButton, EdgeTip } from "./canvas_parts";
 import { useCanvasState, useStableActions } from "./canvas_state";
-import { useCards } from "./cards";
+import { useCards } from "./cards/cards";
 import { EdgeOverlay, type PickedEdge } from "./edge_overlay";
 import type { BlindSpot, ColumnEdge, ColumnPlace, GraphEdge, GraphNode, Severity, Side } from "./graph_types";
-import { columnsOnPath, highlightNode, highlightPath, pathThrough, type Highlight } from "./highlight";
-import { isArrowKey, nodeInDirection } from "./keyboard";
+import { columnsOnPath, highlightNode, highlightPath, pathThrough, type Highlight } from "./scene/highlight";
+import { isArrowKey, nodeInDirection } from "./scene/keyboard";
 import { linkKey } from "./layout";
 import { useLayout } from "./layout_client";
 import { MapCanvas } from "./map_canvas";
 import { MiniMap } from "./mini_map";
-import { NodeCard, type CardNode } from "./node_card";
-import { buildScene, columnEdgeKey, columnLines, edgeAt, nodeAt, type Scene } from "./scene";
+import { NodeCard, type CardNode } from "./cards/node_card";
+import { buildScene, columnEdgeKey, columnLines, edgeAt, nodeAt, type Scene } from "./scene/scene";
 import { expandByKey, focusCard, isMap, useView } from "./view";
 import styles from "./lineage_canvas.module.css";
 
@@ -38,6 +38,8 @@ export interface LineageCanvasProps {
   onPickEdge?: (picked: PickedEdge | null) => void;
   onBlindSpots?: (id: string) => void;
   blindSpots?: readonly BlindSpot[];
+  /** All edges that are loaded, also those that a filter hides: "+3 of 17" counts what is not loaded. */
+  knownEdges?: readonly GraphEdge[];
   /** The layout starts anew when this changes; otherwise what is shown stays where it is. */
   generation?: string;
 }
@@ -72,8 +74,10 @@ function Canvas(props: Omit<LineageCanvasProps, "height">) {
     () => layout && buildScene(nodes, edges, layout, { open: state.openColumns, searches: state.searches, onPath }),
     [nodes, edges, layout, state.openColumns, state.searches, onPath],
   );
-  const start = state.hoveredColumn ?? locked;
-  const path = useMemo(() => (start ? pathThrough(columnEdges, start) : NO_EDGES), [columnEdges, start]);
+  const hoveredPath = useMemo(() => (state.hoveredColumn ? pathThrough(columnEdges, state.hoveredColumn) : NO_EDGES), [columnEdges, state.hoveredColumn]);
+  const lockedPath = useMemo(() => (locked ? pathThrough(columnEdges, locked) : NO_EDGES), [columnEdges, locked]);
+  const start = hoveredPath.length ? state.hoveredColumn! : locked;
+  const path = hoveredPath.length ? hoveredPath : lockedPath;
   const highlight = useMemo<Highlight | null>(() => {
     if (start) return highlightPath(path, start, edges);
     const node = state.hoveredNode ?? active;
@@ -115,7 +119,7 @@ function Canvas(props: Omit<LineageCanvasProps, "height">) {
         focusCard(wrapper.current, next);
       }
     } else if (event.key === "Enter" && onCard) props.onOpen?.(current);
-    else if ((event.key === "+" || event.key === "=") && props.onExpand) expandByKey(scene, current, edges, props.onExpand);
+    else if ((event.key === "+" || event.key === "=") && props.onExpand) expandByKey(scene, current, props.knownEdges ?? edges, props.onExpand);
     else if (event.key === "c") actions.toggleColumns(current);
     else if (event.key === "f") view.fit();
     else if (event.key === "Escape") {

@@ -3,11 +3,11 @@
 import { useStoreApi } from "@xyflow/react";
 import { useEffect, useMemo, useRef } from "react";
 import { useShownTheme } from "../design/theme";
-import { traceCurves } from "./edge_paths";
+import { traceCurves } from "./scene/edge_paths";
 import type { Severity } from "./graph_types";
-import type { Highlight } from "./highlight";
-import { typeColour } from "./marks";
-import type { Scene, SceneEdge, SceneNode } from "./scene";
+import type { Highlight } from "./scene/highlight";
+import { typeColour } from "./cards/marks";
+import type { Scene, SceneEdge, SceneNode } from "./scene/scene";
 import styles from "./lineage_canvas.module.css";
 
 interface Props {

@@ -1,8 +1,8 @@
 import { useReactFlow, useStore } from "@xyflow/react";
 import { useEffect, useRef } from "react";
 import { useShownTheme } from "../design/theme";
-import { typeColour } from "./marks";
-import type { Scene } from "./scene";
+import { typeColour } from "./cards/marks";
+import type { Scene } from "./scene/scene";
 import styles from "./lineage_canvas.module.css";
 
 const WIDTH = 168;

@@ -3,12 +3,12 @@
 import { getViewportForBounds, useReactFlow, useStore, useStoreApi, type Transform } from "@xyflow/react";
 import { useCallback, useEffect, useRef } from "react";
 import type { GraphEdge, Side } from "./graph_types";
-import { countVisible, type Scene } from "./scene";
+import { countVisible, type Scene } from "./scene/scene";
 
 const MOST_CARDS = 300;
 const MAP_BELOW_ZOOM = 0.4;
-const READABLE_ZOOM = 0.6;
-const PADDING = 0.08;
+const READABLE_ZOOM = 0.5;
+const PADDING = 0.06;
 
 /** Cards cost too much beyond a few hundred, and their text cannot be read when it is small. */
 export function isMap(scene: Scene, [x, y, zoom]: Transform, width: number, height: number): boolean {
@@ -52,7 +52,7 @@ export function useView(scene: Scene | null, generation: string, focus: string |
     const whole = getViewportForBounds(scene.bounds, width, height, 0.02, 1, PADDING);
     const start = focus === undefined ? undefined : scene.byId.get(focus);
     if (whole.zoom >= READABLE_ZOOM || start === undefined) void flow.setViewport(whole);
-    else void flow.setCenter(start.x + start.width / 2, start.y + start.height / 2, { zoom: Math.max(READABLE_ZOOM, 0.8) });
+    else void flow.setCenter(start.x + start.width / 2, start.y + start.height / 2, { zoom: 0.75 });
   }, [scene, generation, focus, width, height, flow]);
   return { fit, reveal };
 }

@@ -1,3 +1,169 @@
+import { useEffect, useMemo, useState } from "react";
+import { useLocation } from "wouter";
+import { Icon } from "../../design/icons";
+import { Badge, Button, Empty, ErrorState, Skeleton } from "../../design/parts";
+import type { PickedEdge } from "../../graph/edge_overlay";
+import type { ColumnPlace } from "../../graph/graph_types";
+import { LineageCanvas } from "../../graph/lineage_canvas";
+import { entityPath } from "../../shell/routes";
+import { useColumnPath, useGraph } from "./graph_data";
+import { collapse, groupName, hide, type Merged, type Shown } from "./graph_view";
+import { Legend } from "./legend";
+import { RootSearch } from "./root_search";
+import { SidePanel } from "./side_panel";
+import { TimeSlider } from "./time_slider";
+import { Toolbar } from "./toolbar";
+import { toggled, useLineageState, type LineageState, type SetState } from "./url_state";
+import styles from "./lineage.module.css";
+
 export default function Lineage() {
-  return <h1>Lineage</h1>;
+  const [state, setState] = useLineageState();
+  if (state.entity === undefined && state.selector === undefined) return <RootSearch />;
+  return <LineageView state={state} setState={setState} />;
+}
+
+function LineageView({ state, setState }: { state: LineageState; setState: SetState }) {
+  const answer = useGraph(state);
+  const { merged } = answer;
+  const [picked, setPicked] = useState<PickedEdge | null>(null);
+  const [, navigate] = useLocation();
+  const shown = useMemo<Shown>(() => {
+    if (merged === null) return { nodes: [], edges: [] };
+    return collapse(hide(merged, state.hidden, merged.root), state.grouping, state.openGroups, merged.root);
+  }, [merged, state.hidden, state.grouping, state.openGroups]);
+  const open = (id: string) => {
+    const group = groupName(id);
+    if (group === undefined) navigate(entityPath(id));
+    else setState((before) => ({ ...before, openGroups: toggled(before.openGroups, group) }));
+  };
+  const pick = (edge: PickedEdge | null) => {
+    setPicked(edge);
+    if (edge) setState((before) => ({ ...before, panel: "details" }), "small");
+  };
+  return (
+    <div className={styles.page}>
+      <h1 className="visually-hidden">Lineage</h1>
+      <Toolbar state={state} setState={setState} merged={merged} />
+      <div className={styles.main} data-panel={state.panel === "none" || merged === null ? "closed" : "open"}>
+        <div className={styles.graph}>
+          {merged === null ? <BeforeGraph answer={answer} /> : (
+            <Graph state={state} setState={setState} merged={merged} shown={shown} onOpen={open} onPick={pick} updating={answer.updating} />
+          )}
+          {merged !== null && answer.error ? <div className={styles.toast}><ErrorState error={answer.error} retry={answer.retry} /></div> : null}
+        </div>
+        {merged !== null && state.panel !== "none" ? (
+          <SidePanel state={state} setState={setState} shown={shown} merged={merged} picked={picked} onPick={pick} onOpen={open} />
+        ) : null}
+      </div>
+      {merged?.root ? <TimeSlider state={state} setState={setState} root={merged.root} /> : null}
+    </div>
+  );
+}
+
+function BeforeGraph({ answer }: { answer: ReturnType<typeof useGraph> }) {
+  if (answer.error) return <ErrorState error={answer.error} retry={answer.retry} />;
+  return (
+    <div className={styles.loading} aria-busy="true" aria-label="The graph is loading">
+      {[0, 1, 2].map((column) => (
+        <div key={column}>{Array.from({ length: column === 1 ? 1 : 3 }, (_, i) => <Skeleton key={i} height={60} width={240} />)}</div>
+      ))}
+    </div>
+  );
+}
+
+interface GraphProps {
+  state: LineageState;
+  setState: SetState;
+  merged: Merged;
+  shown: Shown;
+  updating: boolean;
+  onOpen: (id: string) => void;
+  onPick: (picked: PickedEdge | null) => void;
+}
+
+function Graph({ state, setState, merged, shown, updating, onOpen, onPick }: GraphProps) {
+  const [hovered, setHovered] = useState<ColumnPlace>();
+  const locked = useColumnPath(state.locked, state.asOf);
+  const preview = useColumnPath(useRested(hovered), state.asOf);
+  const columnEdges = useMemo(
+    () => [...new Set([...(locked.data?.edges ?? []), ...(preview.data?.edges ?? [])])],
+    [locked.data, preview.data],
+  );
+  if (!merged.nodes.length) return <Empty title="The selector matches nothing">No dataset or job matches “{state.selector}”.</Empty>;
+  return (
+    <>
+      <Summary state={state} setState={setState} merged={merged} shown={shown} updating={updating} />
+      <LineageCanvas
+        nodes={shown.nodes}
+        edges={shown.edges}
+        knownEdges={merged.edges}
+        columnEdges={columnEdges}
+        blindSpots={merged.blindSpots}
+        generation={`${state.selector ?? state.entity} ${state.grouping}`}
+        {...(merged.root === null ? {} : { focus: merged.root })}
+        {...(state.locked ? { locked: state.locked } : {})}
+        {...(state.active ? { active: state.active } : {})}
+        openColumns={state.openColumns}
+        onActive={(id) => setState((before) => ({ ...before, active: id }), "small")}
+        onToggleColumns={(id) => setState((before) => ({ ...before, openColumns: toggled(before.openColumns, id) }), "small")}
+        onHoverColumn={(place) => setHovered(place ?? undefined)}
+        onLock={(place) => setState((before) => ({ ...before, locked: place ?? undefined }))}
+        onExpand={(id, side) => setState((before) => ({ ...before, expanded: [...before.expanded, { id, side }] }))}
+        onOpen={onOpen}
+        onPickEdge={onPick}
+        onBlindSpots={(id) => setState((before) => ({ ...before, active: id, panel: "details" }), "small")}
+      />
+      {state.locked ? <LockBar state={state} setState={setState} merged={merged} path={locked} /> : null}
+      <Legend diff={state.diff !== undefined} />
+    </>
+  );
+}
+
+/** How much of the graph is shown, and what is not known of it. */
+function Summary({ state, setState, merged, shown, updating }: Omit<GraphProps, "onOpen" | "onPick">) {
+  const hidden = merged.nodes.length - shown.nodes.length;
+  return (
+    <div className={styles.summary}>
+      <span aria-live="polite"><strong>{merged.nodes.length}</strong> of <strong>{merged.total}</strong> shown</span>
+      {hidden > 0 ? <Badge>{state.grouping === "none" ? `${hidden} hidden` : `${hidden} hidden or in groups`}</Badge> : null}
+      {merged.complete ? null : (
+        <button type="button" className={styles.incomplete} onClick={() => setState((before) => ({ ...before, active: undefined, panel: "details" }), "small")}>
+          <Icon name="blind" size={13} />
+          {merged.blindSpots.length === 1 ? "1 blind spot" : `${merged.blindSpots.length} blind spots`}
+        </button>
+      )}
+      {state.expanded.length ? <Button kind="plain" onClick={() => setState((before) => ({ ...before, expanded: [] }))}>Back to one step</Button> : null}
+      {updating ? <span className={styles.updating} role="status">Loading</span> : null}
+    </div>
+  );
+}
+
+function LockBar({ state, setState, merged, path }: { state: LineageState; setState: SetState; merged: Merged; path: ReturnType<typeof useColumnPath> }) {
+  const { dataset, column } = state.locked!;
+  const label = merged.nodes.find((node) => node.id === dataset)?.label ?? dataset;
+  const known = new Set(merged.nodes.map((node) => node.id));
+  const outside = path.data?.datasets.filter((id) => !known.has(id)).length ?? 0;
+  const edges = path.data?.edges.length ?? 0;
+  return (
+    <div className={styles.lock} role="status">
+      <Icon name="lock" size={13} />
+      <strong>{label}.{column}</strong>
+      <span>
+        {path.isPending ? "Loading its path" : path.error ? "Its path could not be loaded" : edges ? `${edges} column ${edges === 1 ? "edge" : "edges"} up and down` : "No column lineage is known"}
+        {outside ? `, ${outside} ${outside === 1 ? "dataset is" : "datasets are"} not shown` : ""}
+        {path.data && !path.data.complete ? `, incomplete: ${path.data.blind_spots.length} blind spots` : ""}
+      </span>
+      <Button kind="plain" icon="close" aria-label="Unlock the column" onClick={() => setState((before) => ({ ...before, locked: undefined }))} />
+    </div>
+  );
+}
+
+/** The column that the pointer rests on. */
+function useRested(place: ColumnPlace | undefined): ColumnPlace | undefined {
+  const [rested, setRested] = useState<ColumnPlace>();
+  useEffect(() => {
+    const timer = setTimeout(() => setRested(place), place === undefined ? 0 : 140);
+    return () => clearTimeout(timer);
+  }, [place]);
+  return rested;
 }

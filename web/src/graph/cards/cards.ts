@@ -2,12 +2,12 @@
 
 import { Position } from "@xyflow/react";
 import { useMemo } from "react";
-import type { CanvasState } from "./canvas_state";
-import type { BlindSpot, GraphEdge } from "./graph_types";
-import type { Highlight } from "./highlight";
-import type { LineageCanvasProps } from "./lineage_canvas";
+import type { CanvasState } from "../canvas_state";
+import type { BlindSpot, GraphEdge } from "../graph_types";
+import type { Highlight } from "../scene/highlight";
+import type { LineageCanvasProps } from "../lineage_canvas";
 import type { CardNode } from "./node_card";
-import type { Scene, SceneNode } from "./scene";
+import type { Scene, SceneNode } from "../scene/scene";
 
 export function useCards(
   scene: Scene | null,
@@ -17,7 +17,8 @@ export function useCards(
   onPath: ReadonlyMap<string, ReadonlySet<string>>,
 ): CardNode[] {
   const { edges, blindSpots, focus, severity, locked } = props;
-  const shown = useMemo(() => countNeighbours(edges), [edges]);
+  const known = props.knownEdges ?? edges;
+  const shown = useMemo(() => countNeighbours(known), [known]);
   const texts = useMemo(() => textsByEntity(blindSpots ?? []), [blindSpots]);
   return useMemo(() => {
     if (scene === null) return [];

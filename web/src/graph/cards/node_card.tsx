@@ -1,10 +1,10 @@
 import { useStore, type Node, type NodeProps } from "@xyflow/react";
 import { memo } from "react";
-import { Icon } from "../design/icons";
+import { Icon } from "../../design/icons";
 import { useActions } from "./canvas_actions";
 import { FOOT_HEIGHT, ROW_HEIGHT, SEARCH_HEIGHT, type ColumnRows } from "./column_rows";
-import type { ColumnPlace, GraphColumn, GraphNode, Severity, Side } from "./graph_types";
-import { Mark, markText, nodeIcon, typeColour } from "./marks";
+import type { ColumnPlace, GraphColumn, GraphNode, Severity, Side } from "../graph_types";
+import { Mark, markText, nodeIcon, typeColour, typeText } from "./marks";
 import styles from "./node_card.module.css";
 
 export interface CardData extends Record<string, unknown> {
@@ -24,7 +24,7 @@ export interface CardData extends Record<string, unknown> {
 
 export type CardNode = Node<CardData, "card">;
 
-const DETAILS_FROM_ZOOM = 0.55;
+const DETAILS_FROM_ZOOM = 0.7;
 
 /** A dataset or a job with its marks, its columns on demand, and buttons for what is not shown yet. */
 export const NodeCard = memo(function NodeCard({ data }: NodeProps<CardNode>) {
@@ -50,7 +50,7 @@ export const NodeCard = memo(function NodeCard({ data }: NodeProps<CardNode>) {
       data-node={node.id}
     >
       <div className={styles.head}>
-        <span className={styles.icon}><Icon name={nodeIcon(node)} size={detailed ? 14 : 22} /></span>
+        <span className={styles.icon}><Icon name={nodeIcon(node)} size={detailed ? 14 : 19} /></span>
         <span className={styles.label} title={`${node.namespace} ${node.name}`}>{node.label}</span>
         <span className={styles.marks}>
           {node.change ? <ChangeMark change={node.change} /> : null}
@@ -59,7 +59,7 @@ export const NodeCard = memo(function NodeCard({ data }: NodeProps<CardNode>) {
         </span>
       </div>
       {detailed ? <Details node={node} rows={rows} /> : null}
-      {rows !== null ? <Columns data={data} rows={rows} detailed={detailed} /> : null}
+      {rows !== null ? <Columns data={data} rows={rows} /> : null}
       {actions.expand ? <ExpandButton id={node.id} side="upstream" hidden={hidden.upstream} total={node.upstream_total} /> : null}
       {actions.expand ? <ExpandButton id={node.id} side="downstream" hidden={hidden.downstream} total={node.downstream_total} /> : null}
     </div>
@@ -68,7 +68,7 @@ export const NodeCard = memo(function NodeCard({ data }: NodeProps<CardNode>) {
 
 function Details({ node, rows }: { node: GraphNode; rows: ColumnRows | null }) {
   const actions = useActions();
-  const place = node.members !== undefined ? `${node.members} nodes` : node.kind === "job" ? (node.integration ?? node.type) : `${node.type} · ${node.namespace}`;
+  const place = node.members !== undefined ? `${node.members} nodes` : node.kind === "job" ? typeText(node) : `${typeText(node)} · ${node.namespace}`;
   return (
     <div className={styles.details}>
       <span className={styles.place} title={node.owners.length ? `${place} · owned by ${node.owners.join(", ")}` : place}>{place}</span>
@@ -101,10 +101,9 @@ function RunState({ state }: { state: string }) {
   );
 }
 
-function Columns({ data, rows, detailed }: { data: CardData; rows: ColumnRows; detailed: boolean }) {
+function Columns({ data, rows }: { data: CardData; rows: ColumnRows }) {
   const actions = useActions();
   const { node } = data;
-  if (!detailed) return null;
   return (
     <div className={`${styles.columns} nowheel nopan`} onMouseLeave={() => actions.hoverColumn(null)}>
       {rows.searchable ? (
@@ -206,7 +205,7 @@ function ChangeMark({ change }: { change: keyof typeof CHANGE_SIGNS }) {
 
 /** What a screen reader says of a node. */
 function describe(node: GraphNode, hidden: { upstream: number; downstream: number }, severity: Severity | undefined): string {
-  const parts = [`${node.label}, ${node.kind === "job" ? `${node.type} job` : node.type}`];
+  const parts = [`${node.label}, ${node.kind === "job" ? `${typeText(node)} job` : typeText(node)}`];
   if (node.change) parts.push(node.change);
   if (severity) parts.push(severity);
   parts.push(...node.marks.map(markText));

@@ -1,7 +1,7 @@
 /** Marks of nodes and columns. Each has its own shape, so that it does not depend on colour. */
 
-import { Icon, iconOf, type IconName } from "../design/icons";
-import type { GraphNode } from "./graph_types";
+import { Icon, iconOf, type IconName } from "../../design/icons";
+import type { GraphNode } from "../graph_types";
 import styles from "./marks.module.css";
 
 interface MarkStyle {
@@ -37,9 +37,14 @@ export function nodeIcon({ kind, type, members }: GraphNode): IconName {
   return kind === "job" ? "job" : iconOf(type);
 }
 
+/** The type in words: what a dataset is, or what runs a job. */
+export function typeText({ kind, type, integration }: GraphNode): string {
+  return (kind === "job" ? (integration ?? type) : type).replaceAll("_", " ");
+}
+
 /** The name of the CSS variable that holds the colour of a node's type. */
 export function typeColour({ kind, type }: GraphNode): string {
   if (kind === "job") return "--type-job";
-  const icon = iconOf(type);
+  const icon = type === "dbt_model" ? "view" : iconOf(type);
   return ["view", "file", "model", "dashboard", "topic"].includes(icon) ? `--type-${icon}` : "--type-table";
 }

@@ -1,13 +1,13 @@
 /** Where everything is: boxes of nodes with their column rows, and the lines of edges. */
 
-import { columnRows, rowMiddle, rowsHeight, type ColumnRows } from "./column_rows";
+import { columnRows, rowMiddle, rowsHeight, type ColumnRows } from "../cards/column_rows";
 import { distanceTo, type Anchors } from "./edge_paths";
-import type { ColumnEdge, GraphEdge, GraphNode } from "./graph_types";
-import { linkKey, ROW_GAP, type Box, type Layout, type Link } from "./layout";
+import type { ColumnEdge, GraphEdge, GraphNode } from "../graph_types";
+import { linkKey, ROW_GAP, type Box, type Layout, type Link } from "../layout";
 
-export const DATASET_WIDTH = 240;
+export const DATASET_WIDTH = 224;
 export const DATASET_HEIGHT = 60;
-export const JOB_WIDTH = 200;
+export const JOB_WIDTH = 180;
 export const JOB_HEIGHT = 44;
 
 export interface SceneNode {
@@ -127,7 +127,8 @@ function edgeAnchors(link: Link, byId: Map<string, SceneNode>, layout: Layout, b
   if (spots !== undefined && target.x > source.x) {
     spots.forEach((spot, i) => {
       const y = bends.get(key)![i]!;
-      anchors.push(spot.x, y, spot.x + layout.columnWidth, y);
+      const lane = layout.lanes.get(spot.layer)!;
+      anchors.push(lane.x, y, lane.x + lane.width, y);
     });
   }
   anchors.push(target.x, headMiddle(target));

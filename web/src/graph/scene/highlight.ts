@@ -1,7 +1,7 @@
 /** What stays in full colour when a column is locked or an element is pointed at; the rest fades. */
 
-import type { ColumnEdge, ColumnPlace, GraphEdge } from "./graph_types";
-import { linkKey } from "./layout";
+import type { ColumnEdge, ColumnPlace, GraphEdge } from "../graph_types";
+import { linkKey } from "../layout";
 
 export interface Highlight {
   nodes: ReadonlySet<string>;

@@ -1,5 +1,5 @@
 import { createContext, useContext } from "react";
-import type { ColumnPlace, Side } from "./graph_types";
+import type { ColumnPlace, Side } from "../graph_types";
 
 /** What a node can ask of the canvas. One stable object, so that a node renders only when its data changes. */
 export interface CanvasActions {

@@ -1,6 +1,6 @@
 /** Which columns of a dataset are shown as rows, and how high the node is with them. */
 
-import type { GraphColumn, GraphNode } from "./graph_types";
+import type { GraphColumn, GraphNode } from "../graph_types";
 
 export const ROW_HEIGHT = 24;
 export const SEARCH_HEIGHT = 32;

@@ -1,0 +1,33 @@
+import { useState } from "react";
+import { Button } from "../../design/parts";
+import { Mark, markText } from "../../graph/cards/marks";
+import styles from "./lineage.module.css";
+
+const LINES = [
+  { dash: "", text: "Exact, direct" },
+  { dash: "6 4", text: "Indirect: JOIN, FILTER, GROUP BY …" },
+  { dash: "2 4", text: "Ambiguous" },
+  { dash: "10 5", text: "Declared" },
+] as const;
+
+/** What lines and marks mean. */
+export function Legend({ diff }: { diff: boolean }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <div className={styles.legend}>
+      <Button aria-expanded={open} onClick={() => setOpen(!open)}>Legend</Button>
+      {open ? (
+        <div className={styles.legendBox}>
+          {LINES.map(({ dash, text }) => (
+            <span key={text}>
+              <svg width="34" height="8" aria-hidden="true"><path d="M1 4h32" stroke="var(--edge-active)" strokeWidth="2" strokeDasharray={dash} /></svg>
+              {text}
+            </span>
+          ))}
+          {["certified", "pii", "stale", "failed", "broken", "dropped"].map((mark) => <span key={mark}><Mark mark={mark} />{markText(mark)}</span>)}
+          {diff ? <><span className={styles.added}>+ added</span><span className={styles.removed}>− removed</span><span className={styles.changed}>~ changed</span></> : null}
+        </div>
+      ) : null}
+    </div>
+  );
+}

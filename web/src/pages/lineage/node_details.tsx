@@ -1,0 +1,85 @@
+import { Link } from "wouter";
+import { Badge } from "../../design/parts";
+import { Icon } from "../../design/icons";
+import type { PickedEdge } from "../../graph/edge_overlay";
+import type { BlindSpot, GraphEdge, GraphNode } from "../../graph/graph_types";
+import { Mark, markText, nodeIcon, typeText } from "../../graph/cards/marks";
+import { changePath, entityPath, lineagePath } from "../../shell/routes";
+import { Confidence, Fact } from "./evidence";
+import { momentText } from "./times";
+import styles from "./side_panel.module.css";
+
+interface Props {
+  node: GraphNode;
+  edges: readonly GraphEdge[];
+  blindSpots: readonly BlindSpot[];
+  label: (id: string) => string;
+  onPick: (picked: PickedEdge) => void;
+}
+
+/** The selected node: what it is, what is unknown about it, and its edges with their evidence. */
+export function NodeDetails({ node, edges, blindSpots, label, onPick }: Props) {
+  const own = blindSpots.filter((spot) => spot.entity === node.id || spot.entity === node.name);
+  return (
+    <section aria-label={`Details of ${node.label}`} className={styles.section}>
+      <h2 className={styles.path}><Icon name={nodeIcon(node)} /> {node.label}</h2>
+      <p className={styles.muted} title={node.namespace}>{node.members !== undefined ? `${node.members} nodes` : `${typeText(node)} · ${node.namespace} · ${node.name}`}</p>
+      {node.description ? <p>{node.description}</p> : null}
+      <div className={styles.badges}>
+        {node.marks.map((mark) => <span key={mark} className={styles.mark}><Mark mark={mark} />{markText(mark)}</span>)}
+        {node.tags.map((tag) => <Badge key={tag} icon="tag">{tag}</Badge>)}
+      </div>
+      {node.members === undefined ? (
+        <nav className={styles.links} aria-label="Pages of this node">
+          <Link href={entityPath(node.id)}>Open page</Link>
+          <Link href={lineagePath(node.id)}>Start here</Link>
+          {node.kind === "dataset" ? <Link href={changePath(node.id)}>What if it changes?</Link> : null}
+        </nav>
+      ) : null}
+      <dl className={styles.facts}>
+        {node.owners.length ? <Fact name="Owners">{node.owners.join(", ")}</Fact> : null}
+        {node.column_total ? <Fact name="Columns">{node.column_total}</Fact> : null}
+        {node.last_run ? <Fact name="Last run">{node.last_run.state.toLowerCase()}{node.last_run.ended_at ? `, ${momentText(node.last_run.ended_at)}` : ""}</Fact> : null}
+        <Fact name="Neighbours">{node.upstream_total} upstream, {node.downstream_total} downstream</Fact>
+      </dl>
+      {own.length ? <BlindSpots spots={own} /> : null}
+      <EdgeList title="Upstream" edges={edges.filter((edge) => edge.target === node.id)} end="source" label={label} onPick={onPick} />
+      <EdgeList title="Downstream" edges={edges.filter((edge) => edge.source === node.id)} end="target" label={label} onPick={onPick} />
+    </section>
+  );
+}
+
+function EdgeList({ title, edges, end, label, onPick }: { title: string; edges: readonly GraphEdge[]; end: "source" | "target"; label: Props["label"]; onPick: Props["onPick"] }) {
+  if (!edges.length) return null;
+  return (
+    <div>
+      <h3>{title}</h3>
+      <ul className={styles.edges}>
+        {edges.map((edge) => (
+          <li key={`${edge.source} ${edge.target} ${edge.kind}`}>
+            <button type="button" onClick={() => onPick({ kind: "edge", edge })} title="Show the evidence of this edge">
+              <span>{label(edge[end])}</span>
+              <Confidence level={edge.confidence} />
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+export function BlindSpots({ spots }: { spots: readonly BlindSpot[] }) {
+  return (
+    <div className={styles.blind}>
+      <h3><Icon name="blind" size={14} /> {spots.length === 1 ? "1 blind spot" : `${spots.length} blind spots`}</h3>
+      <ul>
+        {spots.map((spot) => (
+          <li key={spot.kind + spot.entity + spot.message}>
+            <code>{spot.kind.replaceAll("_", " ")}</code>
+            <p>{spot.message}</p>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
