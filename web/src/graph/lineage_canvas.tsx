@@ -87,8 +87,8 @@ function Canvas(props: Omit<LineageCanvasProps, "height">) {
   const asMap = useStore((flow) => scene !== null && isMap(scene, flow.transform, flow.width, flow.height));
   const cards = useCards(scene, props, state, fading, onPath);
   const emphasised = useMemo(
-    () => scene?.edges.filter(({ key }) => highlight?.edges.has(key) || key === state.picked || key === state.hoveredEdge?.key) ?? [],
-    [scene, highlight, state.picked, state.hoveredEdge],
+    () => scene?.edges.filter(({ key }) => (!start && highlight?.edges.has(key)) || key === state.picked || key === state.hoveredEdge?.key) ?? [],
+    [scene, start, highlight, state.picked, state.hoveredEdge],
   );
   const columns = useMemo(() => (scene ? columnLines(path, scene) : []), [scene, path]);
   const view = useView(scene, generation, focus);

@@ -92,12 +92,12 @@ function groupEdges(edges: readonly SceneEdge[], highlight: Highlight | null): E
   const groups = new Map<string, EdgeGroup>();
   for (const edge of edges) {
     const { change, confidence, status } = edge.edge;
-    if (highlight?.edges.has(edge.key)) continue; // drawn above, as SVG
+    const faded = highlight !== null && !highlight.edges.has(edge.key);
     const style = CONFIDENCE[confidence] ?? CONFIDENCE.exact!;
-    const key = `${change} ${confidence} ${status}`;
+    const key = `${change} ${confidence} ${status} ${faded}`;
     let group = groups.get(key);
     if (group === undefined) {
-      const alpha = style.alpha * (highlight ? 0.25 : status === "stale" ? 0.6 : 1);
+      const alpha = style.alpha * (faded ? 0.25 : status === "stale" ? 0.6 : 1);
       const dash = change === "removed" ? [6, 4] : status === "stale" ? [4, 4] : style.dash;
       group = { colour: change ? CHANGE_COLOURS[change] : "--edge", width: change ? 2 : 1.4, dash, alpha, edges: [], boxes: new Float32Array() };
       groups.set(key, group);

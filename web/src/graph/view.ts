@@ -1,6 +1,6 @@
 /** Which part of the plane is shown, and whether as cards or as a map. */
 
-import { getViewportForBounds, useReactFlow, useStore, useStoreApi, type Transform } from "@xyflow/react";
+import { getViewportForBounds, useReactFlow, useStore, useStoreApi, type Transform, type Viewport } from "@xyflow/react";
 import { useCallback, useEffect, useRef } from "react";
 import type { GraphEdge, Side } from "./graph_types";
 import { countVisible, type Scene } from "./scene/scene";
@@ -8,7 +8,8 @@ import { countVisible, type Scene } from "./scene/scene";
 const MOST_CARDS = 300;
 const MAP_BELOW_ZOOM = 0.4;
 const READABLE_ZOOM = 0.5;
-const PADDING = 0.06;
+const PADDING = 0.04;
+const MARGIN = { x: 72, y: 40 }; // room for the expand buttons beside a node
 
 /** Cards cost too much beyond a few hundred, and their text cannot be read when it is small. */
 export function isMap(scene: Scene, [x, y, zoom]: Transform, width: number, height: number): boolean {
@@ -32,7 +33,7 @@ export function useView(scene: Scene | null, generation: string, focus: string |
   const shown = useRef("");
   const fit = useCallback(() => {
     const { width, height } = store.getState();
-    if (scene) void flow.setViewport(getViewportForBounds(scene.bounds, width, height, 0.02, 1, PADDING), { duration: duration(scene) });
+    if (scene) void flow.setViewport(wholeView(scene, width, height), { duration: duration(scene) });
   }, [flow, store, scene]);
   const reveal = useCallback(
     (id: string) => {
@@ -49,12 +50,17 @@ export function useView(scene: Scene | null, generation: string, focus: string |
   useEffect(() => {
     if (scene === null || !scene.nodes.length || !width || !height || shown.current === generation) return;
     shown.current = generation;
-    const whole = getViewportForBounds(scene.bounds, width, height, 0.02, 1, PADDING);
+    const whole = wholeView(scene, width, height);
     const start = focus === undefined ? undefined : scene.byId.get(focus);
     if (whole.zoom >= READABLE_ZOOM || start === undefined) void flow.setViewport(whole);
     else void flow.setCenter(start.x + start.width / 2, start.y + start.height / 2, { zoom: 0.75 });
   }, [scene, generation, focus, width, height, flow]);
   return { fit, reveal };
+}
+
+function wholeView({ bounds }: Scene, width: number, height: number): Viewport {
+  const around = { x: bounds.x - MARGIN.x, y: bounds.y - MARGIN.y, width: bounds.width + 2 * MARGIN.x, height: bounds.height + 2 * MARGIN.y };
+  return getViewportForBounds(around, width, height, 0.02, 1, PADDING);
 }
 
 function duration(scene: Scene): number {

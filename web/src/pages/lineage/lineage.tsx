@@ -1,11 +1,12 @@
 import { useEffect, useMemo, useState } from "react";
-import { useLocation } from "wouter";
+import { Link, useLocation } from "wouter";
+import { ApiError } from "../../api/client";
 import { Icon } from "../../design/icons";
 import { Badge, Button, Empty, ErrorState, Skeleton } from "../../design/parts";
 import type { PickedEdge } from "../../graph/edge_overlay";
 import type { ColumnPlace } from "../../graph/graph_types";
 import { LineageCanvas } from "../../graph/lineage_canvas";
-import { entityPath } from "../../shell/routes";
+import { entityPath, lineagePath } from "../../shell/routes";
 import { useColumnPath, useGraph } from "./graph_data";
 import { collapse, groupName, hide, type Merged, type Shown } from "./graph_view";
 import { Legend } from "./legend";
@@ -61,6 +62,16 @@ function LineageView({ state, setState }: { state: LineageState; setState: SetSt
 }
 
 function BeforeGraph({ answer }: { answer: ReturnType<typeof useGraph> }) {
+  if (answer.error instanceof ApiError && answer.error.near.length) {
+    return (
+      <Empty title={answer.error.message}>
+        <p>Did you mean one of these?</p>
+        <ul className={styles.near}>
+          {answer.error.near.map((name) => <li key={name}><Link href={lineagePath(name)}>{name}</Link></li>)}
+        </ul>
+      </Empty>
+    );
+  }
   if (answer.error) return <ErrorState error={answer.error} retry={answer.retry} />;
   return (
     <div className={styles.loading} aria-busy="true" aria-label="The graph is loading">

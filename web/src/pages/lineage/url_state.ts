@@ -28,6 +28,13 @@ export interface LineageState {
   panel: "table" | "details" | "none";
 }
 
+const WIDE_SCREEN = 1600;
+
+/** On a narrow screen the graph has the whole width until the panel is asked for. */
+function defaultPanel(): LineageState["panel"] {
+  return window.innerWidth >= WIDE_SCREEN ? "table" : "none";
+}
+
 const SIDES: Record<string, Side> = { u: "upstream", d: "downstream", b: "both" };
 
 export function parseState(query: URLSearchParams): LineageState {
@@ -51,7 +58,7 @@ export function parseState(query: URLSearchParams): LineageState {
     openGroups: new Set(query.getAll("open")),
     hidden: new Set(HIDEABLE.filter((what) => query.get("hide")?.split(",").includes(what))),
     active: text("at"),
-    panel: panel === "details" || panel === "none" ? panel : "table",
+    panel: panel === "table" || panel === "details" || panel === "none" ? panel : defaultPanel(),
   };
 }
 
@@ -70,7 +77,7 @@ export function renderState(state: LineageState): URLSearchParams {
   for (const group of state.openGroups) query.append("open", group);
   set("hide", HIDEABLE.filter((what) => state.hidden.has(what)).join(","));
   set("at", state.active);
-  if (state.panel !== "table") query.set("panel", state.panel);
+  if (state.panel !== defaultPanel()) query.set("panel", state.panel);
   return query;
 }
 
