@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from downriver.cli.output import JsonOption, StoreOption, err, escape, print_json
+from downriver.cli.output import JsonOption, StoreOption, err, escape, print_json, write
 from downriver.errors import DownriverError, InvalidRequestError
 from downriver.impact import read_policy
 from downriver.sdk import lineage
@@ -98,7 +98,7 @@ async def _answer_json(assistant: Agent, message: str) -> None:
 
 async def _print_answer(assistant: Agent, message: str) -> None:
     async for part in assistant.stream(message):
-        sys.stdout.write(part)
+        write(part)
         sys.stdout.flush()
     sys.stdout.write("\n")
 

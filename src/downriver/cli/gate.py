@@ -28,6 +28,8 @@ from downriver.cli.output import (
     escape,
     print_json,
     render_json,
+    write,
+    write_exactly,
 )
 from downriver.errors import DownriverError, InvalidRequestError, StoreNotFoundError
 from downriver.impact import (
@@ -50,6 +52,7 @@ from downriver.impact.report import (
     render_text,
 )
 from downriver.impact.report.text import format_location
+from downriver.model.control_characters import escape_line
 from downriver.model.unread import Unread, UnreadReason
 from downriver.model.verdicts import Decision
 from downriver.service import Lineage
@@ -219,11 +222,13 @@ def _read(path: Path) -> DecodedText:
 def _print_rebuild(impact: Impact) -> None:
     """Print the selector, and to standard error what needs a full refresh."""
     plan = impact.rebuild
-    sys.stdout.write(" ".join(plan.models) + "\n")
+    write(" ".join(map(escape_line, plan.models)) + "\n")
     for name in plan.backfill:
-        sys.stderr.write(f"backfill: {name} is incremental; build it with --full-refresh\n")
+        sys.stderr.write(
+            f"backfill: {escape_line(name)} is incremental; build it with --full-refresh\n"
+        )
     for name in plan.tests:
-        sys.stderr.write(f"test: {name}\n")
+        sys.stderr.write(f"test: {escape_line(name)}\n")
 
 
 def _print(verdict: Verdict, output: VerdictFormat, explain: bool, patch: str) -> None:
@@ -231,13 +236,13 @@ def _print(verdict: Verdict, output: VerdictFormat, explain: bool, patch: str) -
         case VerdictFormat.JSON:
             print_json(verdict)
         case VerdictFormat.SARIF:
-            sys.stdout.write(render_json(render_sarif(verdict, __version__)))
+            write(render_json(render_sarif(verdict, __version__)))
         case VerdictFormat.GITHUB:
-            sys.stdout.write(render_github(verdict))
+            write(render_github(verdict))
         case VerdictFormat.MARKDOWN:
-            sys.stdout.write(render_markdown(verdict, patch))
+            write(render_markdown(verdict, patch))
         case VerdictFormat.TEXT:
-            sys.stdout.write(render_text(verdict))
+            write(render_text(verdict))
     if explain:
         stream = sys.stdout if output is VerdictFormat.TEXT else sys.stderr
         stream.write(render_explanation(verdict))
@@ -245,12 +250,13 @@ def _print(verdict: Verdict, output: VerdictFormat, explain: bool, patch: str) -
 
 def _cannot_decide(error: DownriverError, output: VerdictFormat) -> None:
     """Report that no decision is possible, which counts as blocked."""
+    reason = escape_line(error.message)
     if output in (VerdictFormat.TEXT, VerdictFormat.MARKDOWN):
-        sys.stdout.write(f"DECISION: BLOCKED\nREASON: cannot decide: {error.message}\n")
+        write(f"DECISION: BLOCKED\nREASON: cannot decide: {reason}\n")
     elif output is VerdictFormat.GITHUB:
-        sys.stdout.write(f"::error title=downriver::cannot decide: {error.message}\n")
+        write(f"::error title=downriver::cannot decide: {reason}\n")
     if output is not VerdictFormat.TEXT:
-        sys.stderr.write(f"error: {error.message}\n")
+        sys.stderr.write(f"error: {reason}\n")
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -296,7 +302,7 @@ def fix(
     if json:
         print_json(found)
         return
-    sys.stdout.write(found.diff)
+    write_exactly(found.diff)
     _tell(found)
     for step in found.plan if plan else ():
         err.print(f"  [bold]·[/] {escape(step)}")

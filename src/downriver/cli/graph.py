@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
@@ -12,7 +11,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from downriver.cli.output import StoreOption, err, escape
+from downriver.cli.output import StoreOption, err, escape, write_exactly
 from downriver.cli.trace import (
     AsOfOption,
     DepthOption,
@@ -155,7 +154,7 @@ def graph(
 
 def _write(drawing: str, output: Path | None) -> None:
     if output is None:
-        sys.stdout.write(drawing)
+        write_exactly(drawing)
         return
     try:
         output.write_text(drawing, "utf-8", newline="")

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from downriver.model.control_characters import escape_json, escape_line, escape_text
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
     from rich.progress import Progress
     from rich.status import Status
 
@@ -44,14 +46,12 @@ class Terminal:
     @cached_property
     def console(self) -> Console:
         """The rich console."""
-        from rich.console import Console
-
-        # No emoji: `dataset:snowflake:…` is an id. Soft wrap: a long name is never cut.
-        return Console(stderr=self._stderr, highlight=False, soft_wrap=True, emoji=False)
+        return _make_console(stderr=self._stderr)
 
     def print(self, *objects: Any, end: str = "\n") -> None:
         """Print text with rich's markup, or anything that rich can render."""
-        self.console.print(*objects, end=end)
+        shown = [escape_text(item) if isinstance(item, str) else item for item in objects]
+        self.console.print(*shown, end=end)
 
     def rule(self, title: str) -> None:
         """Print a line across the terminal with a title at its left."""
@@ -62,29 +62,60 @@ class Terminal:
         return self.console.status(text)
 
 
+def _make_console(*, stderr: bool) -> Console:
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class SafeConsole(Console):
+        """Escapes control characters in tables and trees, too, but not rich's own codes."""
+
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterable[Segment]:
+            for segment in super().render(renderable, options):
+                if segment.control or segment.text.isprintable():
+                    yield segment
+                else:
+                    yield Segment(escape_text(segment.text), segment.style)
+
+    # No emoji: `dataset:snowflake:…` is an id. Soft wrap: a long name is never cut.
+    return SafeConsole(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
+
+
 out = Terminal(stderr=False)
 err = Terminal(stderr=True)
 
 
 def escape(text: str) -> str:
-    """Return text that rich prints as it is, brackets included."""
+    """Return text that rich prints in one line, brackets included, control characters escaped."""
     from rich.markup import escape as escape_markup
 
-    return escape_markup(text)
+    return escape_markup(escape_line(text))
+
+
+def write(text: str) -> None:
+    """Print text without markup. Control characters are escaped."""
+    sys.stdout.write(escape_text(text))
+
+
+def write_exactly(text: str) -> None:
+    """Print what programs read, such as a patch: as it is, but escaped on a terminal."""
+    sys.stdout.write(escape_text(text) if sys.stdout.isatty() else text)
 
 
 def print_rows(rows: Sequence[tuple[str, str]]) -> None:
     """Print pairs in two aligned columns, as plain text."""
     width = max((len(label) for label, _ in rows), default=0)
     for label, value in rows:
-        sys.stdout.write(f"{label:<{width}} {value}\n")
+        write(f"{label:<{width}} {escape_line(value)}\n")
 
 
 def render_json(value: Any) -> str:
     """Return a value as indented JSON."""
     import msgspec
 
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return escape_json(text) + "\n"
 
 
 def print_json(value: Any) -> None:
@@ -101,9 +132,10 @@ def fail(error: DownriverError, *, as_json: bool) -> NoReturn:
         for name in ("field", "near", "candidates"):
             if value := getattr(error, name, None):
                 body[name] = value
-        sys.stderr.write(msgspec.json.encode(body).decode() + "\n")
+        sys.stderr.write(escape_json(msgspec.json.encode(body).decode()) + "\n")
     else:
-        err.print(f"[bold red]error:[/] {escape(error.message)}")
+        lines = "\n".join(map(escape, error.message.splitlines()))
+        err.print(f"[bold red]error:[/] {lines}")
     sys.exit(EXIT_FAILED)
 
 

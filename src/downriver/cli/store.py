@@ -18,8 +18,10 @@ from downriver.cli.output import (
     print_json,
     print_rows,
     progress_bar,
+    write,
 )
 from downriver.errors import InvalidRequestError
+from downriver.model.control_characters import escape_json
 from downriver.openlineage.wire import render_time
 from downriver.service import Lineage
 
@@ -110,7 +112,9 @@ def event(
     with Lineage.open(store, create=False) as lineage:
         content = lineage.trace.find_event(digest)
     sys.stdout.flush()
-    if hasattr(sys.stdout, "buffer"):
+    if sys.stdout.isatty():
+        write(escape_json(content.decode(errors="replace")) + "\n")
+    elif hasattr(sys.stdout, "buffer"):
         sys.stdout.buffer.write(content + b"\n")
     else:
         sys.stdout.write(content.decode(errors="replace") + "\n")

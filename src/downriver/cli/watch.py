@@ -21,6 +21,7 @@ from downriver.cli.output import (
     escape,
     out,
     print_json,
+    write,
 )
 from downriver.errors import InvalidRequestError
 from downriver.govern.drift.runs import parse_period
@@ -33,6 +34,7 @@ from downriver.govern.watch import (
     try_channels,
 )
 from downriver.govern.watch.alerts import render_line, sample_alert
+from downriver.model.control_characters import escape_json
 from downriver.model.governance import Finding, FindingKind, Severity
 from downriver.openlineage.wire import render_time
 from downriver.service import Lineage
@@ -204,7 +206,7 @@ class _AlertPrinter:
         """Print the alerts of one check."""
         for alert in done.alerts():
             if self._as_json:
-                sys.stdout.write(msgspec.json.encode(alert).decode() + "\n")
+                write(escape_json(msgspec.json.encode(alert).decode()) + "\n")
             else:
                 resolved = alert.event == "resolved"
                 colour = "green" if resolved else _COLOURS[alert.finding.severity]

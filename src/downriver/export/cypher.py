@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from downriver.model.control_characters import escape_json
 from downriver.model.ids import DatasetId
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def literal(value: Any) -> str:
 def _quoted(text: str) -> str:
     """Return text between quotes; JSON's escapes are Cypher's, surrogate pairs among them."""
     readable = text.encode("utf-8", "replace").decode()
-    return msgspec.json.encode(readable).decode().replace("\u007f", "\\u007f")
+    return escape_json(msgspec.json.encode(readable).decode())
 
 
 class CypherDriver(Protocol):

@@ -16,6 +16,7 @@ from downriver.export.datahub import render_datahub
 from downriver.export.pictures import render_dot, render_mermaid, render_svg
 from downriver.model.answers import Trace, TraceEdge, TraceNode
 from downriver.model.completeness import is_complete
+from downriver.model.control_characters import escape_json
 from downriver.model.flows import ColumnDerivation
 from downriver.model.ids import DatasetId
 
@@ -65,7 +66,8 @@ def _cell(value: object) -> str:
 
 def render_json(piece: ExportedGraph) -> str:
     """Return a trace as indented JSON."""
-    return msgspec.json.format(msgspec.json.encode(piece.trace), indent=2).decode() + "\n"
+    text = msgspec.json.format(msgspec.json.encode(piece.trace), indent=2).decode()
+    return escape_json(text) + "\n"
 
 
 FORMATS: dict[str, Callable[[ExportedGraph], str]] = {

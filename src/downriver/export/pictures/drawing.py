@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from downriver.model.answers import NodeKind, Trace, TraceEdge, TraceNode
+from downriver.model.control_characters import BIDIRECTIONAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -174,14 +175,13 @@ _NONCHARACTERS = (
     *range(0xFDD0, 0xFDF0),
     *(plane + end for plane in _PLANES for end in (0xFFFE, 0xFFFF)),
 )
-_BIDI_OVERRIDES = (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
 # Not every format can carry these. Control characters have pictures (a line feed is shown as ␊);
 # those that reorder the text around them could make one name pass for another.
 PICTURES = {
     **dict.fromkeys(range(0x80, 0xA0), _UNKNOWN),
     **dict.fromkeys(_SURROGATES, _UNKNOWN),
     **dict.fromkeys(_NONCHARACTERS, _UNKNOWN),
-    **dict.fromkeys(_BIDI_OVERRIDES, _UNKNOWN),
+    **dict.fromkeys(BIDIRECTIONAL, _UNKNOWN),
     **{code: 0x2400 + code for code in range(0x20)},
     0x7F: 0x2421,
     0x2028: 0x2424,

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from downriver.model.control_characters import escape_line
 from downriver.model.governance import Finding, FindingKind, Severity
 
 _MARKS = {Severity.INFO: "ℹ️", Severity.WARNING: "⚠️", Severity.CRITICAL: "🔥"}
@@ -53,7 +54,7 @@ def render_line(alert: Alert) -> str:
     """Return an alert in one line."""
     finding = alert.finding
     word = finding.severity.value if alert.event != "resolved" else "resolved"
-    return f"{word:<8} {finding.entity}: {_message(alert)}{_concerned(finding)}"
+    return escape_line(f"{word:<8} {finding.entity}: {_message(alert)}{_concerned(finding)}")
 
 
 def _message(alert: Alert) -> str:
@@ -101,7 +102,7 @@ def _slack_text(text: str) -> str:
     """Return escaped text, so that a name cannot contain a mention, link or markup."""
     for plain, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         text = text.replace(plain, escaped)
-    return text
+    return escape_line(text)
 
 
 def summarise(alerts: Sequence[Alert]) -> str:
@@ -110,7 +111,7 @@ def summarise(alerts: Sequence[Alert]) -> str:
     told = ", ".join(f"{counts[event]} {event}" for event in ALERT_EVENTS if counts[event])
     first = max(alerts, key=lambda alert: (alert.event != "resolved", alert.finding.severity.rank))
     line = f"{told}: {first.finding.entity} {first.finding.message}"
-    return " ".join(line.split())[:_SUBJECT]
+    return escape_line(" ".join(line.split()))[:_SUBJECT]
 
 
 def render_mail(alerts: Sequence[Alert]) -> tuple[str, str]:
@@ -119,8 +120,8 @@ def render_mail(alerts: Sequence[Alert]) -> tuple[str, str]:
     for alert in alerts:
         finding = alert.finding
         lines = [render_line(alert)]
-        lines += [f"  because: {reason}" for reason in finding.why]
-        lines += [f"  downstream: {a.id}" for a in finding.affected[:_AFFECTED_SHOWN]]
+        lines += [f"  because: {escape_line(reason)}" for reason in finding.why]
+        lines += [f"  downstream: {escape_line(a.id)}" for a in finding.affected[:_AFFECTED_SHOWN]]
         lines += [f"  event: {e.event} at {e.at}" for e in finding.evidence]
         parts.append("\n".join(lines))
     return f"[downriver] {summarise(alerts)}", "\n\n".join(parts) + "\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from downriver.impact.report.text import describe_effect, describe_unread, listed_effects
+from downriver.model.control_characters import escape_text
 from downriver.model.verdicts import Outcome
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def _command(name: str, properties: dict[str, str], message: str) -> str:
 
 
 def _data(text: str) -> str:
+    text = escape_text(text)
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

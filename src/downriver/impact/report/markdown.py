@@ -10,6 +10,8 @@ from downriver.impact.report.text import (
     format_location,
     listed_effects,
 )
+from downriver.model.control_characters import escape_line
+from downriver.model.control_characters import escape_text as escape_controls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,14 +49,14 @@ def render_markdown(verdict: Verdict, patch: str = "") -> str:
 def _escape(text: str) -> str:
     for character in "\\|<>*_`":
         text = text.replace(character, f"\\{character}")
-    return text.replace("\n", " ")
+    return escape_line(text.replace("\n", " "))
 
 
 def _fenced(patch: str) -> str:
     fence = "```"
     while fence in patch:
         fence += "`"
-    return f"{fence}diff\n{patch.rstrip()}\n{fence}\n"
+    return f"{fence}diff\n{escape_controls(patch.rstrip())}\n{fence}\n"
 
 
 def _graph(verdict: Verdict) -> str:

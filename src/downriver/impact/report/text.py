@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from downriver.model.control_characters import escape_line
 from downriver.model.verdicts import Outcome
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def render_text(verdict: Verdict) -> str:
     if verdict.impact.effects:
         lines += ["", *_table(verdict.impact)]
     lines += ["", *_completeness(verdict)]
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(escape_line, lines)) + "\n"
 
 
 def describe_not_rebuilt(impact: Impact, failing: Effect) -> str:
@@ -145,7 +146,7 @@ def render_explanation(verdict: Verdict) -> str:
         return "EXPLANATION: no rule matched\n"
     lines = ["EXPLANATION:"]
     lines += [_explained(finding, verdict.decided_by) for finding in verdict.findings]
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(escape_line, lines)) + "\n"
 
 
 def _explained(finding: RuleFinding, decided_by: str) -> str:
