@@ -10,7 +10,7 @@ from downriver.model.ids import DatasetId, JobId
 from downriver.openlineage.facets.custom import BuildFacet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from downriver.capture.sql import ColumnEdge, RenderedTemplate, SqlLineage
 
@@ -147,6 +147,10 @@ class CodeJob(msgspec.Struct, kw_only=True):
         """Add a reference unless it is there already."""
         if reference not in self.references:
             self.references.append(reference)
+
+    def add_references(self, references: Iterable[ColumnReference]) -> None:
+        """Add references unless they are there already."""
+        self.references = list(dict.fromkeys([*self.references, *references]))
 
     def add_blind_spot(self, spot: CodeBlindSpot) -> None:
         """Add a blind spot unless it is there already."""

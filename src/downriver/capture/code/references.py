@@ -49,6 +49,8 @@ _NO_ALIAS = frozenset({
 })  # fmt: skip
 _BEFORE_TABLES = frozenset({"from", "join", "using", "update", "into"})
 _SET_OPERATIONS = frozenset({"union", "except", "intersect", "minus"})
+_BEGINS_QUERY = frozenset({"select", "with", "from"})
+_OUTSIDE: tuple[Clause, int, str] = ("other", 0, "")
 
 
 class TableNames(NamedTuple):
@@ -129,6 +131,8 @@ class _Finder:
 
     def _named(self, at: int, token: _Token) -> Iterator[_Place]:
         field = _bare(token.text).casefold()
+        if field not in self._fields and field not in self._targets:
+            return
         if token.clause == "write" and (token.opener != "set" or self._text(at + 1) == "="):
             yield from self._written(field, token)
             return
@@ -187,9 +191,10 @@ class _Finder:
         """Return the index of the last token of each CTE. Inside a CTE its name means a table."""
         ctes: dict[str, int] = {}
         for at, token in enumerate(self._tokens):
-            opens = [self._text(at + ahead).lower() for ahead in (1, 2, 3)]
-            if token.kind == "name" and opens in (["as", "(", "select"], ["as", "(", "with"]):
-                ctes[_bare(token.text).casefold()] = self._closing(at + 2)
+            if token.text != "(" or self._text(at + 1).lower() not in ("select", "with"):
+                continue
+            if self._text(at - 1).lower() == "as" and self._kind(at - 2) == "name":
+                ctes[_bare(self._text(at - 2)).casefold()] = self._closing(at)
         return ctes
 
     def _closing(self, at: int) -> int:
@@ -269,27 +274,30 @@ class _Finder:
 
 def _tokens(text: str) -> Iterator[_Token]:
     """Yield names, tags and punctuation, each with its clause and the number of its query."""
-    line = last = queries = 0
-    open_: list[tuple[Clause, int, str]] = [("other", 0, "")]
+    line, last, queries = 1, 0, 0
+    open_: list[tuple[Clause, int, str]] = []
+    clause, query, opener = _OUTSIDE
     before = ""
     for match in _TOKEN.finditer(text):
-        line += text.count("\n", last, match.start())
-        last = match.start()
+        start = match.start()
+        line += text.count("\n", last, start)
+        last = start
         kind, word = match.lastgroup or "", match.group()
         if kind == "skip":
             continue
-        clause, query, opener = open_[-1]
-        if kind == "name" and word.lower() in _CLAUSES:
-            clause, opener = _CLAUSES[word.lower()], word.lower()
-        opens = before == "(" and word.lower() in ("select", "with", "from")
-        if opens or word == ";" or word.lower() in _SET_OPERATIONS:
+        if kind == "name":
+            lower = word.lower()
+            if lower in _CLAUSES:
+                clause, opener = _CLAUSES[lower], lower
+            if lower in _SET_OPERATIONS or (before == "(" and lower in _BEGINS_QUERY):
+                queries += 1
+                query = queries
+        elif word == ";":
             queries += 1
             query = queries
-        if word == ")" and len(open_) > 1:
-            open_.pop()
-            clause, query, opener = open_[-1]
-        open_[-1] = (clause, query, opener)
-        yield _Token(kind, word, line + 1, query, clause, opener)
+        elif word == ")" and open_:
+            clause, query, opener = open_.pop()
+        yield _Token(kind, word, line, query, clause, opener)
         if word == "(":
             open_.append((clause, query, opener))
         before = word

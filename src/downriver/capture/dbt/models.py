@@ -146,9 +146,11 @@ class DbtModels:
             for parent in self.parents(node):
                 job.add_input(self._naming.dataset(parent))
         unstored = {self.dataset_for(name) for name in lineage.inputs if self._is_ephemeral(name)}
-        for reference in find_references(written, lineage, self.table_names(node)):
-            if reference.dataset != target and reference.dataset not in unstored:
-                job.add_reference(reference)
+        job.add_references(
+            reference
+            for reference in find_references(written, lineage, self.table_names(node))
+            if reference.dataset != target and reference.dataset not in unstored
+        )
         if node.kind == "snapshot" and target is not None:
             _add_snapshot_columns(node, job, target)
 

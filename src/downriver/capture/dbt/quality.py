@@ -122,8 +122,7 @@ class DbtTests:
         job.dialect = lineage.dialect
         add_sql(job, lineage, self._models.dataset_for)
         names = self._models.table_names(node)
-        for reference in find_references(node.raw or job.sql, lineage, names):
-            job.add_reference(reference)
+        job.add_references(find_references(node.raw or job.sql, lineage, names))
         return job
 
 

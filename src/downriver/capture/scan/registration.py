@@ -127,8 +127,7 @@ def _add(job: CodeJob, part: CodeJob) -> None:
         job.add_input(dataset)
     for dataset in part.outputs:
         job.add_output(dataset)
-    for reference in part.references:
-        job.add_reference(reference)
+    job.add_references(part.references)
     for spot in part.spots:
         job.add_blind_spot(spot)
     job.edges += part.edges

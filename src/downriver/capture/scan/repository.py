@@ -234,9 +234,8 @@ def _matches(pattern: str, path: Path) -> bool:
     return fnmatch(path.name, bare)
 
 
-def find_module(name: str, level: int, beside: str, files: Container[str]) -> str | None:
-    """Return the file of a Python module that another file imports, if it is in the repository."""
-    folder = PurePosixPath(beside).parent
+def find_module(files: Container[str], name: str, level: int, folder: PurePosixPath) -> str | None:
+    """Return the one of these files that is a Python module, as a file in a folder imports it."""
     if level:
         bases = [[folder, *folder.parents][min(level - 1, len(folder.parents))]]
     else:

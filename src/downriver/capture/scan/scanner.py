@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from functools import cache
+from functools import cache, partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,7 +27,13 @@ from downriver.capture.scan.dbt import (
 )
 from downriver.capture.scan.languages import find_unread_languages
 from downriver.capture.scan.located_text import load_yaml
-from downriver.capture.scan.python import FileContext, FileText, read_module
+from downriver.capture.scan.python import (
+    FileContext,
+    FileText,
+    PythonFile,
+    PythonFiles,
+    read_module,
+)
 from downriver.capture.scan.python.module import (
     NotebookError,
     convert_databricks,
@@ -142,6 +148,8 @@ class _Scan:
         self._sqlmesh = SqlMeshFiles(names.namespace, self._dataset_for, meshed)
         self._feast = self._feast_project(files)
         self._files = frozenset(files)
+        self._python = PythonFiles()
+        self._find_module = cache(partial(find_module, self._files))
         self._imported: set[str] = set()
         self._followed: dict[str, set[range]] = {}  # lines of functions that other files call
         self._lookups = {p.root: self._dataset_in(p) for p in self._projects}
@@ -252,12 +260,12 @@ class _Scan:
             elif suffix == ".py" and self._dbt_kind(path)[1] == "model":
                 self._read_python_model(path, text, result)
             elif suffix == ".py":
-                result.jobs += read_module(path, convert_databricks(text), self._context(path))
+                result.jobs += self._read_python(path, text)
             elif suffix == ".ipynb":
                 notebook = read_notebook(text)
                 line_of = notebook.line_of
                 context = msgspec.structs.replace(self._context(path), line_of=line_of)
-                result.jobs += read_module(path, notebook.source, context)
+                result.jobs += read_module(PythonFile(path, notebook.source), context)
             else:
                 self._read_yaml(path, text, result)
         except SyntaxError as exc:
@@ -275,6 +283,14 @@ class _Scan:
             detail = f"reading the file failed: {exc!r}"
             result.unread.append(_unread(path, 0, UnreadReason.READER_FAULT, detail))
 
+    def _read_python(self, path: str, text: str) -> list[CodeJob]:
+        file = self._python.find(path, convert_databricks(text))
+        return read_module(file, self._context(path))
+
+    def _source(self, path: str) -> str | None:
+        text = None if self._repository is None else self._repository.read(path)
+        return None if text is None else convert_databricks(text)
+
     def _context(self, path: str) -> FileContext:
         repository = self._repository
 
@@ -283,13 +299,12 @@ class _Scan:
             text = None if place is None or repository is None else repository.read(place)
             return None if place is None or text is None else FileText(place, text)
 
-        def imported(name: str, level: int) -> FileText | None:
-            place = find_module(name, level, path, self._files)
-            if place is None or place == path or repository is None:
+        def imported(name: str, level: int) -> PythonFile | None:
+            place = self._find_module(name, level, PurePosixPath(path).parent)
+            if place is None or place == path:
                 return None
             self._imported.add(place)
-            text = repository.read(place)
-            return None if text is None else FileText(place, text)
+            return self._python.get(place, lambda: self._source(place))
 
         return FileContext(
             namespace=self._names.namespace,
@@ -333,7 +348,7 @@ class _Scan:
             job.id = self._names.job_at(path, job.id.name) or job.id
             result.jobs.append(job)
         else:
-            result.jobs += read_module(path, convert_databricks(text), self._context(path))
+            result.jobs += self._read_python(path, text)
 
     def _inferred_notes(self, job: CodeJob) -> list[DatasetNote]:
         """Return the inferred columns of models whose columns the catalog does not know."""

@@ -60,8 +60,7 @@ class SqlFiles:
         job.dialect = lineage.dialect
         set_query(job, text)
         add_sql(job, lineage, self._dataset_for)
-        for reference in find_references(text, lineage, TableNames(self._dataset_for)):
-            job.add_reference(reference)
+        job.add_references(find_references(text, lineage, TableNames(self._dataset_for)))
         return job
 
     def read_dbt(
@@ -111,12 +110,9 @@ class SqlFiles:
             job.edges = [edge for edge in job.edges if edge.source != target]
             if lineage.statements and not any(e.target.column == "*" for e in lineage.column_edges):
                 self.inferred_columns[target] = lineage.statements[-1].columns
-        called = {key.casefold(): table_name for key, table_name in project.names.items()}
-        for reference in find_references(
-            text, lineage, TableNames(dataset_for, called, model.table)
-        ):
-            if reference.dataset != target:
-                job.add_reference(reference)
+        names = TableNames(dataset_for, project.folded_names, model.table)
+        found = find_references(text, lineage, names)
+        job.add_references(reference for reference in found if reference.dataset != target)
         if target is not None:
             add_config(job, rendered.config, text, target)
         dialect = self._dialect or project.dialect

@@ -128,8 +128,7 @@ class SqlMeshFiles:
             job.outputs = [target, *(d for d in job.outputs if d != target)]
             job.inputs = [dataset for dataset in job.inputs if dataset != target]
         names = TableNames(self._dataset_for, {}, job.id.name)
-        for reference in find_references(query, lineage, names):
-            job.add_reference(reference)
+        job.add_references(find_references(query, lineage, names))
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -33,6 +33,7 @@ _RESOLUTIONS: dict[int, Literal["exact", "inferred", "ambiguous"]] = {
     Certainty.INFERRED: "inferred",
     Certainty.AMBIGUOUS: "ambiguous",
 }
+_SUBTYPES = tuple(kind.name for kind in DependencyKind)
 _STAR_PARTS = ("except_", "rename", "replace")
 
 
@@ -180,7 +181,7 @@ def _edges(deps: Deps, target: ColumnRef, expression: str, text: TableText) -> I
             source=ColumnRef(text(table), column),
             target=target,
             type="DIRECT" if kind < DependencyKind.JOIN else "INDIRECT",
-            subtype=DependencyKind(kind).name,
+            subtype=_SUBTYPES[kind],
             masking=masked,
             resolution=_RESOLUTIONS[certainty],
             expression=expression,

@@ -72,17 +72,22 @@ def read_rendered(
 
 
 def _read_guessing(rendered: RenderedTemplate, schema: Schema, budget: Budget) -> SqlLineage:
-    """Read in the dialect that the text suggests, or else in the first that can read it."""
-    first = _read(rendered, guess_dialect(rendered.texts[-1]), schema, budget, guessed=True)
-    if not _misread(first) or len(rendered.texts[0]) > _LONGEST_TO_RETRY or _mostly_read(first):
+    """Read in the dialect that the text suggests, or else in the first that can read it.
+
+    If there is none, a statement that the suggested dialect cannot read is read in another.
+    """
+    guess = guess_dialect(rendered.texts[-1])
+    first = _read(rendered, guess, schema, budget, guessed=True, retries=False)
+    if not _misread(first):
         return first
-    for other in ("", *FALLBACKS):
+    is_short = len(rendered.texts[0]) <= _LONGEST_TO_RETRY
+    for other in ("", *FALLBACKS) if is_short and not _mostly_read(first) else ():
         if other == first.dialect or budget.out_of_time:
             continue
-        attempt = _read(rendered, other, schema, budget, guessed=True)
+        attempt = _read(rendered, other, schema, budget, guessed=True, retries=False)
         if not _misread(attempt):
             return attempt
-    return first
+    return first if budget.out_of_time else _read(rendered, guess, schema, budget, guessed=True)
 
 
 def _mostly_read(lineage: SqlLineage) -> bool:
@@ -105,10 +110,11 @@ def _read(
     budget: Budget,
     *,
     guessed: bool = False,
+    retries: bool = True,
 ) -> SqlLineage:
     statements: list[StatementLineage] = []
     for text in rendered.texts:
-        found = _read_script(text, get_dialect(dialect), schema, budget)
+        found = _read_script(text, get_dialect(dialect), schema, budget, retries)
         statements = _united(statements, found) if statements else found
     lineage = _summary(dialect, guessed, statements, rendered.blind_spots)
     lineage.inputs += [
@@ -120,9 +126,9 @@ def _read(
 
 
 def _read_script(
-    sql: str, dialect: Dialect, schema: Schema, budget: Budget
+    sql: str, dialect: Dialect, schema: Schema, budget: Budget, retries: bool
 ) -> list[StatementLineage]:
-    parser = ScriptParser(dialect, budget)
+    parser = ScriptParser(dialect, budget, retries=retries)
     collector = LineageCollector(dialect, parser.variables)
     limit = budget.limits.characters
     if len(sql) > limit:

@@ -55,14 +55,18 @@ _TABLE_OBJECTS = frozenset({"TABLE", "VIEW"})
 
 
 class ScriptParser:
-    """Parses the scripts of one dialect, statement by statement."""
+    """Parses the scripts of one dialect, statement by statement.
 
-    def __init__(self, dialect: Dialect, budget: Budget) -> None:
+    A statement that does not parse is tried in other dialects, unless `retries` is false.
+    """
+
+    def __init__(self, dialect: Dialect, budget: Budget, *, retries: bool = True) -> None:
         name = type(dialect).__name__.lower()
         self._dialect, *self._definition_dialects = map(
             Dialect.get_or_raise, _COMBINED.get(name, (dialect,))
         )
         self._budget = budget
+        self._retries = retries
         self._parser = StatementParser(self._dialect, budget)
         self._keyword_ends_statement = name in _WITHOUT_SEMICOLONS
         self._depth = 0
@@ -196,7 +200,8 @@ class ScriptParser:
             if attempt is not None:
                 yield attempt._replace(line=tokens[0].line)
                 return
-        if problem.kind == "unparsed" and len(tokens) <= _MAX_TOKENS_TO_RETRY:
+        is_small = len(tokens) <= _MAX_TOKENS_TO_RETRY
+        if self._retries and problem.kind == "unparsed" and is_small:
             attempt = self._in_other_dialect(source_text(tokens, sql), tokens[0].line, problem)
             if attempt is not None:
                 yield attempt

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from downriver.capture.scan import Repository, ScanCatalog, scan_repository, scan_text
+from downriver.capture.scan.python import PythonFiles
 from downriver.errors import InvalidRequestError
 from downriver.model.unread import UnreadReason
 from downriver.service import Lineage
@@ -301,3 +302,27 @@ def test_unit_tests_are_accounted_for_when_the_setting_asks_for_it(
     monkeypatch.setenv("DOWNRIVER_SCAN_TESTS", "1")
     found = scan_text("tests/test_job.py", code, ScanCatalog(namespace="n"))
     assert [(s.kind, s.line) for job in found.jobs for s in job.spots] == [("unread_call", 2)]
+
+
+def test_a_module_that_several_files_import_is_parsed_once() -> None:
+    files = PythonFiles()
+    first = files.get("paths.py", lambda: "RAW = 's3://lake/raw'\n")
+    again = files.get("paths.py", lambda: pytest.fail("read twice"))
+    assert first is not None
+    assert again is first
+    assert files.find("paths.py", first.source) is first
+    assert files.find("paths.py", "RAW = 'changed'\n") is not first
+
+
+def test_files_that_import_one_module_do_not_share_what_they_change(tmp_path: Path) -> None:
+    (tmp_path / "settings.py").write_text(
+        "TABLES = {'target': 'raw.a'}\n\ndef target():\n    return TABLES['target']\n"
+    )
+    write = "spark.table('raw.x').write.saveAsTable(settings.target())\n"
+    (tmp_path / "a_job.py").write_text(
+        f"import settings\nsettings.TABLES['target'] = 'raw.changed'\n{write}"
+    )
+    (tmp_path / "b_job.py").write_text(f"import settings\n{write}")
+    found = scan_repository(Repository(tmp_path), ScanCatalog(namespace="n"))
+    outputs = {job.id.name: [d.name for d in job.outputs] for job in found.jobs}
+    assert outputs["b_job"] == ["raw.a"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot.dialects.dialect import Dialect
 
+from downriver.capture.sql import parse_sql_lineage
 from downriver.capture.sql.catalog import KnownColumns
 from downriver.capture.sql.limits import Budget, SqlLimits
 from downriver.capture.sql.listener import ScriptFault, ScriptListener, StatementReading
@@ -88,3 +89,13 @@ def test_one_set_of_statements_can_be_read_under_several_schemas():
         Script(names, KnownColumns({"a": columns}), budget, recorder).read(statements)
         counts.append(len(recorder.readings[0].lasting_writes[0].columns))
     assert counts == [1, 2]
+
+
+def test_a_guessed_script_keeps_what_only_another_dialect_reads() -> None:
+    """No dialect reads both statements, so each is read in one that can."""
+    lineage = parse_sql_lineage(
+        "select a from x where b::int > 1 qualify row_number() over (order by a) = 1;\n"
+        "select top 5 [a b] from [my db].dbo.[y z] option (recompile);\n"
+        "create table t engine = MergeTree order by tuple() as select * from z final;\n"
+    )
+    assert {"x", "my db.dbo.y z", "z"} <= set(lineage.inputs)

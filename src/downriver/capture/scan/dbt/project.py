@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ class DbtModelFile(msgspec.Struct, kw_only=True):
     job: str = ""
 
 
-class DbtProject(msgspec.Struct, kw_only=True):
+class DbtProject(msgspec.Struct, kw_only=True, dict=True):
     """A project's folders, variables, macros and names, from its own files.
 
     `names` maps the arguments of `ref` and `source` to relations, `sql_names` to the same names as
@@ -134,10 +135,15 @@ class DbtProject(msgspec.Struct, kw_only=True):
         """Return the relation of this project that a name in its SQL means."""
         return None if self.relations is None else self.relations.find(table)
 
-    @property
+    @cached_property
     def relation_names(self) -> frozenset[str]:
-        """The names of the relations of models and sources."""
+        """The names of the relations of models and sources, once all are known."""
         return frozenset(self.names.values())
+
+    @cached_property
+    def folded_names(self) -> dict[str, str]:
+        """`names` by the arguments in lower case, once all are known."""
+        return {argument.casefold(): relation for argument, relation in self.names.items()}
 
     def render(self, value: object) -> str:
         """Return a text of a property file with its variables; "" when only a run knows them."""

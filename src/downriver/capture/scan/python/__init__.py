@@ -2,5 +2,6 @@
 
 from downriver.capture.scan.python.module import read_module
 from downriver.capture.scan.python.recorder import FileContext, FileText
+from downriver.capture.scan.python.source_files import PythonFile, PythonFiles
 
-__all__ = ["FileContext", "FileText", "read_module"]
+__all__ = ["FileContext", "FileText", "PythonFile", "PythonFiles", "read_module"]

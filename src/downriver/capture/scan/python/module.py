@@ -4,43 +4,34 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from downriver.capture.scan.python.interpreter.interpreter import Interpreter
-from downriver.capture.scan.python.io_calls import list_io_calls
 from downriver.capture.scan.python.recorder import FileContext, JobRecorder
 from downriver.capture.scan.python.unread_calls import is_test_file, report_unread_calls
 from downriver.settings import SCAN_TESTS, read_text
 
 if TYPE_CHECKING:
     from downriver.capture.code import CodeJob
-
-# A file without any of these words uses none of the supported libraries.
-_CONCERNS_DATA = re.compile(
-    r"spark|pandas|airflow|dagster|\bdlt\b|sqlmesh|feast|delta|sql|select\s|insert\s|execute|cursor|boto3|google\.cloud"
-    r"|_object\(|upload|download|\bread_|\bwrite_|\bload_|\bsave_|\binsert_|\bcopy_|\bopen\(",
-    re.IGNORECASE,
-)
+    from downriver.capture.scan.python.source_files import PythonFile
 
 
-def read_module(path: str, source: str, context: FileContext) -> list[CodeJob]:
+def read_module(file: PythonFile, context: FileContext) -> list[CodeJob]:
     """Return the jobs of a Python file. Raises SyntaxError when it does not parse.
 
     A file without DAGs and feature views is one job, a script. A script that neither reads nor
     writes data is left out.
     """
-    tree = _parse(path, source)
-    calls = list_io_calls(tree)
-    if not calls and not _CONCERNS_DATA.search(source) and not _imports_data_access(tree, context):
+    tree = file.tree
+    if not file.calls and not file.concerns_data and not _imports_data_access(tree, context):
         return []
-    recorder = JobRecorder(path, source, context)
+    recorder = JobRecorder(file.path, file.source, context)
     interpreter = Interpreter(recorder)
     interpreter.run(tree)
-    if not is_test_file(path) or read_text(SCAN_TESTS):
-        report_unread_calls(interpreter, tree, calls)
+    if not is_test_file(file.path) or read_text(SCAN_TESTS):
+        report_unread_calls(interpreter, file)
         recorder.report_unknown_rows()
     for job in recorder.jobs:
         queries = recorder.queries.get(job.id, [])
@@ -57,15 +48,6 @@ def read_module(path: str, source: str, context: FileContext) -> list[CodeJob]:
     return [job for job in recorder.jobs if _has_lineage(job)]
 
 
-def _parse(path: str, source: str) -> ast.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # invalid escapes in their strings do not matter here
-        try:
-            return ast.parse(source, filename=path)
-        except ValueError as exc:  # null bytes, before Python 3.12
-            raise SyntaxError(str(exc)) from exc
-
-
 def _imports_data_access(tree: ast.Module, context: FileContext) -> bool:
     """Whether the module imports a file of the repository that may read or write data."""
     for node in ast.walk(tree):
@@ -77,7 +59,7 @@ def _imports_data_access(tree: ast.Module, context: FileContext) -> bool:
             names = [(part.name, 0) for part in node.names]
         for name, level in names:
             file = context.find_module(name, level)
-            if file is not None and _CONCERNS_DATA.search(file.text):
+            if file is not None and file.concerns_data:
                 return True
     return False
 

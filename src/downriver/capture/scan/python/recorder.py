@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from downriver.capture.code.job import Clause
     from downriver.capture.scan.located_text import LocatedText
     from downriver.capture.scan.python.frames.frame import Frame
+    from downriver.capture.scan.python.source_files import PythonFile
 
 _LONGEST_LINE = 200
 
@@ -39,7 +40,7 @@ class FileContext(msgspec.Struct, kw_only=True):
     dataset_for: Callable[[str], DatasetId]
     columns_of: Callable[[DatasetId], list[str] | None] = lambda dataset: None
     read_file: Callable[[str], FileText | None] = lambda path: None
-    find_module: Callable[[str, int], FileText | None] = lambda name, level: None
+    find_module: Callable[[str, int], PythonFile | None] = lambda name, level: None
     note_followed: Callable[[str, int, int], None] = lambda path, first, last: None
     project: str = "feast"
     line_of: Callable[[int], int] = lambda line: line

@@ -5,17 +5,11 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from downriver.capture.scan.python.io_calls import (
-    enclosing_functions,
-    line_of_call,
-    list_io_calls,
-)
+from downriver.capture.scan.python.io_calls import line_of_call
 
 if TYPE_CHECKING:
-    import ast
-
     from downriver.capture.scan.python.interpreter.interpreter import Interpreter
-    from downriver.capture.scan.python.io_calls import IoCall
+    from downriver.capture.scan.python.source_files import PythonFile
 
 UNREAD_CALL = "unread_call"
 
@@ -26,22 +20,22 @@ def is_test_file(path: str) -> bool:
     return name == "conftest.py" or name.startswith("test_") or name.endswith("_test.py")
 
 
-def report_unread_calls(run: Interpreter, tree: ast.Module, calls: list[IoCall]) -> None:
-    """Add a blind spot for each call that the interpreter did not understand.
+def report_unread_calls(run: Interpreter, file: PythonFile) -> None:
+    """Add a blind spot for each call of a module that the interpreter did not understand.
 
-    `calls` are the calls of the module. Those in functions of other files count when the module
-    calls these functions.
+    Calls in functions of other files count when the module calls these functions.
     """
-    _report(run, tree, calls, "")
-    for path, other in run.modules.trees.items():
-        _report(run, other, list_io_calls(other), path)
+    _report(run, file, "")
+    for other in run.modules.files:
+        _report(run, other, other.path)
 
 
-def _report(run: Interpreter, tree: ast.Module, calls: list[IoCall], path: str) -> None:
-    unread = [call for call in calls if not run.recorder.is_understood(call.node)]
-    functions = enclosing_functions(tree) if unread else {}
+def _report(run: Interpreter, file: PythonFile, path: str) -> None:
+    unread = [call for call in file.calls if not run.recorder.is_understood(call.node)]
     for call in unread:
-        followed = [run.followed[node] for node in functions[call.node] if node in run.followed]
+        followed = [
+            run.followed[node] for node in file.functions[call.node] if node in run.followed
+        ]
         if path and not followed:
             continue  # a part of the other file's own job
         job, line = followed[0] if followed else (run.recorder.script, 0)

@@ -146,7 +146,7 @@ def _by_position(node: exp.Expression, scope: QueryScope) -> Deps | None:
     if not isinstance(node, exp.Literal) or node.is_string or not str(node.this).isdigit():
         return None
     at = int(node.this) - 1
-    if any(isinstance(item, Star) for item in scope.items[: at + 1]):
+    if Star in map(type, scope.items[: at + 1]):
         return Relation(scope.items).value()
     item = scope.items[at] if 0 <= at < len(scope.items) else None
     return item.deps if isinstance(item, Column) else NOTHING

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from downriver.capture.sql.limits import Budget
     from downriver.capture.sql.templates.unknown import TemplateRendering, TemplateTable
 
-_KEPT = 4  # environments of a thread
+_KEPT = 4  # environments of a thread, templates of an environment
 _UTILS = "dbt_utils"
 
 
@@ -98,6 +98,7 @@ class MacroEnvironment:
         for package in {*packages, _UTILS} - {""}:
             self._sandbox.globals[package] = self._package(package)
         self._globals = {package: self._visible(package) for package in self._texts}
+        self._templates: OrderedDict[str, JinjaTemplate] = OrderedDict()
 
     @property
     def outermost_call(self) -> str:
@@ -113,8 +114,14 @@ class MacroEnvironment:
             yield
 
     def compile(self, text: str) -> JinjaTemplate:
-        """Return the template of a text."""
-        return self._from_tree(self._sandbox.parse_counted(text), "")
+        """Return the template of a text. One that is rendered several times is compiled once."""
+        known = self._templates.get(text)
+        if known is None:
+            known = self._from_tree(self._sandbox.parse_counted(text), "")
+            self._templates[text] = known
+            if len(self._templates) > _KEPT:
+                self._templates.popitem(last=False)
+        return known
 
     def _from_tree(self, tree: nodes.Template, package: str) -> JinjaTemplate:
         return self._sandbox.from_string(tree, globals=self._globals[package])

@@ -67,10 +67,11 @@ class Sandbox(SandboxedEnvironment):
     def parse_counted(self, source: str) -> nodes.Template:
         """Return a template's tree with loops and joined strings counted."""
         tree = self.parse(source)
-        for loop in tree.find_all(nodes.For):
-            loop.iter = _call("__counted", [loop.iter])  # type: ignore[list-item]
-        for joined in list(tree.find_all(nodes.Concat)):
-            joined.nodes = [_call("__joined", [nodes.List(joined.nodes)])]
+        for node in list(tree.find_all((nodes.For, nodes.Concat))):
+            if isinstance(node, nodes.For):
+                node.iter = _call("__counted", [node.iter])  # type: ignore[list-item]
+            elif isinstance(node, nodes.Concat):
+                node.nodes = [_call("__joined", [nodes.List(node.nodes)])]
         tree.set_environment(self)
         return tree
 

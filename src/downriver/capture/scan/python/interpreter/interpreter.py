@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from downriver.capture.scan.python.recorder import JobRecorder
+    from downriver.capture.scan.python.source_files import PythonFile
 
 _DEEPEST_CALL = 12
 _MOST_STEPS = 200_000
@@ -252,7 +253,7 @@ class ImportedModules:
     """The files of the repository that one module imports. Each is read once."""
 
     def __init__(self) -> None:
-        self.trees: dict[str, ast.Module] = {}
+        self.files: list[PythonFile] = []
         self._scopes: dict[str, NameScope | None] = {}
 
     def load(self, run: Interpreter, name: str, level: int) -> NameScope | None:
@@ -262,21 +263,21 @@ class ImportedModules:
             return None
         if file.path not in self._scopes and len(self._scopes) < _MOST_FILES:
             self._scopes[file.path] = None  # while it is read: files may import each other
-            self._scopes[file.path] = _read(run, file.path, file.text)
+            self._scopes[file.path] = _read(run, file)
         return self._scopes.get(file.path)
 
 
-def _read(run: Interpreter, path: str, text: str) -> NameScope | None:
+def _read(run: Interpreter, file: PythonFile) -> NameScope | None:
     from downriver.capture.scan.python.interpreter.statements import run_block
 
     try:
-        tree = ast.parse(text, filename=path)
-    except (SyntaxError, ValueError):
+        tree = file.tree
+    except SyntaxError:
         return None  # reported when the file itself is read
-    run.modules.trees[path] = tree
-    scope = NameScope(path=path)
+    run.modules.files.append(file)
+    scope = NameScope(path=file.path)
     before, run.scope = run.scope, scope
-    discarded = CodeJob(id=JobId("", path), integration="", kind="", path=path)
+    discarded = CodeJob(id=JobId("", file.path), integration="", kind="", path=file.path)
     try:
         with run.recorder.inside(discarded):  # lineage of the imported file belongs to its own job
             run_block(run, [node for node in tree.body if isinstance(node, _DEFINITIONS)])
