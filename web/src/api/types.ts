@@ -1,7 +1,7 @@
 /** The types of answers by their short names, and those that the OpenAPI document does not have. */
 
 export type * from "./schema";
-import type { BlindSpot } from "./schema";
+import type { EntityDetails as Details, GraphColumn, QualityResult } from "./schema";
 
 export type EntityKind = "dataset" | "job" | "column" | "tag" | "owner";
 
@@ -25,4 +25,21 @@ export interface SearchAnswer {
   facets: { kind?: Facet; type?: Facet; namespace?: Facet; tag?: Facet; owner?: Facet };
 }
 
-export type { BlindSpot };
+export interface SchemaVersions {
+  versions: {
+    at: string;
+    event: string;
+    columns: GraphColumn[];
+    added: string[];
+    removed: string[];
+    retyped: { name: string; from: string; to: string }[];
+  }[];
+}
+
+/** What `/v1/entity` answers, with the parts that only some entities have. */
+export type EntityDetails = Details & {
+  sql?: string | null;
+  source?: string | null;
+  quality?: QualityResult[] | null;
+  facets?: Record<string, unknown> | null;
+};

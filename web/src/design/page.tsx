@@ -88,7 +88,7 @@ export function Tabs<Id extends string>(props: { tabs: readonly Tab<Id>[]; activ
 /** A table that scrolls inside its panel. */
 export function Table(props: { label: string; head: readonly ReactNode[]; children: ReactNode; numeric?: readonly number[] }) {
   return (
-    <div className={styles.tableFrame} role="region" aria-label={props.label} tabIndex={0}>
+    <div className={styles.tableFrame} role="group" aria-label={props.label} tabIndex={0}>
       <table className={styles.table}>
         <thead>
           <tr>

@@ -1,3 +1,116 @@
+import { useEffect } from "react";
+import { Link, useSearchParams } from "wouter";
+import { useGet } from "../../api/queries";
+import type { EntityDetails } from "../../api/types";
+import { formatAge, formatTime, nameOf, plural } from "../../design/format";
+import { Icon, iconOf } from "../../design/icons";
+import { BlindSpots, Owners, Page, Tabs, Tags, type Tab } from "../../design/page";
+import { Badge, Empty, ErrorState, Skeleton } from "../../design/parts";
+import { RunState } from "../../design/runs";
+import { rememberEntity } from "../../shell/recent";
+import { changePath, lineagePath } from "../../shell/routes";
+import buttons from "../../design/parts.module.css";
+import { ColumnPage } from "./column_page";
+import { ColumnLineagePanel } from "./column_lineage";
+import { CodePanel } from "./code_panel";
+import { IncidentPanel } from "./incident_panel";
+import { NeighboursPanel } from "./neighbours";
+import { QualityPanel } from "./quality_panel";
+import { RawPanel } from "./raw_panel";
+import { RunsPanel } from "./runs_panel";
+import { SchemaPanel } from "./schema_panel";
+import styles from "./entity.module.css";
+
+type TabId = "schema" | "columns" | "neighbours" | "runs" | "code" | "quality" | "incident" | "raw";
+
+/** Everything about one dataset, job or column. */
 export default function Entity() {
-  return <h1>Entity</h1>;
+  const [address] = useSearchParams();
+  const id = address.get("id") ?? "";
+  const entity = useGet<EntityDetails>("/v1/entity", { entity: id }, id !== "");
+  const column = address.get("column");
+  if (id === "") return <Page title="Entity"><Empty title="Choose a dataset, job or column">Press / to search.</Empty></Page>;
+  if (entity.data === undefined || entity.isPlaceholderData || entity.error) {
+    return (
+      <Page title={<span className={styles.pending}>{nameOf(id)}</span>}>
+        {entity.error ? <ErrorState error={entity.error} retry={() => void entity.refetch()} /> : <div data-loading><Skeleton height={320} /></div>}
+      </Page>
+    );
+  }
+  if (column) return <ColumnPage entity={entity.data} column={column} />;
+  return <Details key={entity.data.id} entity={entity.data} />;
+}
+
+function Details({ entity }: { entity: EntityDetails }) {
+  const [address, setAddress] = useSearchParams();
+  const isJob = entity.kind === "job";
+  const tabs: Tab<TabId>[] = [
+    ...(isJob ? [] : [{ id: "schema" as const, label: "Schema", count: entity.columns.length }, { id: "columns" as const, label: "Column lineage" }]),
+    { id: "neighbours", label: isJob ? "Inputs and outputs" : "Neighbours", count: entity.upstream.length + entity.downstream.length },
+    { id: "runs", label: "Runs" },
+    { id: "code", label: "Code" },
+    { id: "quality", label: "Quality and drift" },
+    { id: "incident", label: "Incident report" },
+    { id: "raw", label: "Raw" },
+  ];
+  const asked = address.get("tab");
+  const active = tabs.find((tab) => tab.id === asked)?.id ?? tabs[0]?.id ?? "runs";
+  const choose = (tab: TabId) => setAddress((old) => {
+    const next = new URLSearchParams(old);
+    next.set("tab", tab);
+    return next;
+  }, { replace: true });
+  useEffect(() => rememberEntity(entity), [entity]);
+  useEffect(() => {
+    document.title = `${entity.name} · Downriver`;
+  }, [entity.name]);
+
+  return (
+    <Page
+      title={<span className={styles.title}><Icon name={iconOf(isJob ? "job" : entity.type)} size={22} />{entity.name}</span>}
+      lead={entity.description || undefined}
+      badges={
+        <>
+          <Badge>{entity.type.replaceAll("_", " ")}</Badge>
+          <Badge>{entity.namespace}</Badge>
+          <Tags tags={entity.tags} />
+        </>
+      }
+      actions={
+        <>
+          <Link href={lineagePath(entity.id)} className={buttons.button ?? ""}><Icon name="graph" />Lineage</Link>
+          {isJob ? null : <Link href={changePath(entity.id)} className={`${buttons.button} ${buttons.primary}`}><Icon name="change" />What if</Link>}
+        </>
+      }
+    >
+      <Facts entity={entity} />
+      <BlindSpots spots={entity.blind_spots} />
+      <Tabs tabs={tabs} active={active} choose={choose} label={`About ${entity.name}`}>
+        {active === "schema" ? <SchemaPanel entity={entity} /> : null}
+        {active === "columns" ? <ColumnLineagePanel entity={entity} /> : null}
+        {active === "neighbours" ? <NeighboursPanel entity={entity} /> : null}
+        {active === "runs" ? <RunsPanel entity={entity} /> : null}
+        {active === "code" ? <CodePanel entity={entity} /> : null}
+        {active === "quality" ? <QualityPanel entity={entity} /> : null}
+        {active === "incident" ? <IncidentPanel entity={entity} /> : null}
+        {active === "raw" ? <RawPanel entity={entity} /> : null}
+      </Tabs>
+    </Page>
+  );
+}
+
+function Facts({ entity }: { entity: EntityDetails }) {
+  const run = entity.runs[0];
+  return (
+    <dl className={styles.facts}>
+      <div><dt>Owners</dt><dd><Owners owners={entity.owners} /></dd></div>
+      {entity.kind === "job" ? null : <div><dt>Last updated</dt><dd title={formatTime(entity.last_updated)}>{entity.last_updated ? formatAge(entity.last_updated) : "unknown"}</dd></div>}
+      <div><dt>Last run</dt><dd>{run ? <><RunState state={run.state} /> {formatAge(run.ended_at ?? run.started_at)}</> : "no run is known"}</dd></div>
+      <div><dt>Upstream</dt><dd>{plural(entity.upstream.length, "source")}</dd></div>
+      <div><dt>Downstream</dt><dd>{plural(entity.downstream.length, "consumer")}</dd></div>
+      <div><dt>First seen</dt><dd title={formatTime(entity.first_seen)}>{formatAge(entity.first_seen)}</dd></div>
+      <div><dt>Lineage</dt><dd>{entity.complete ? <Badge tone="safe" icon="check">complete</Badge> : <Badge tone="warning" icon="blind">not complete</Badge>}</dd></div>
+      {entity.aliases.length ? <div><dt>Also named</dt><dd title={entity.aliases.join("\n")}>{plural(entity.aliases.length, "other name")}</dd></div> : null}
+    </dl>
+  );
 }

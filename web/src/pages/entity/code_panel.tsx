@@ -1,0 +1,31 @@
+import { useGet } from "../../api/queries";
+import type { EntityDetails } from "../../api/types";
+import { Code } from "../../design/code";
+import { EntityLink } from "../../design/page";
+import { CopyButton, Empty, Panel, Skeleton } from "../../design/parts";
+import styles from "./entity.module.css";
+
+/** The SQL and source of a job, or of the jobs that write a dataset. */
+export function CodePanel({ entity }: { entity: EntityDetails }) {
+  const columns = entity.columns.map((column) => column.name);
+  if (entity.kind === "job") return <JobCode entity={entity} names={columns} />;
+  const writers = [...new Set(entity.upstream.flatMap((source) => source.via))];
+  if (writers.length === 0) return <Panel><Empty title="No job that writes this dataset is known" /></Panel>;
+  return writers.map((job) => <WriterCode key={job} job={job} names={columns} />);
+}
+
+function WriterCode({ job, names }: { job: string; names: readonly string[] }) {
+  const answer = useGet<EntityDetails>("/v1/entity", { entity: job });
+  if (answer.data === undefined) return <Panel><div data-loading><Skeleton height={160} /></div></Panel>;
+  return <JobCode entity={answer.data} names={names} />;
+}
+
+function JobCode({ entity, names }: { entity: EntityDetails; names: readonly string[] }) {
+  const { sql, source } = entity;
+  return (
+    <Panel title={<EntityLink id={entity.id} label={entity.name} />} actions={sql ? <CopyButton text={sql} label="Copy SQL" /> : undefined} label={`Code of ${entity.name}`}>
+      {source ? <p className={styles.source}>Source: {/^https?:\/\//.test(source) ? <a href={source} rel="noreferrer noopener" target="_blank">{source}</a> : <code>{source}</code>}</p> : null}
+      {sql ? <Code text={sql} names={names} label={`SQL of ${entity.name}`} /> : <Empty title="No SQL is known">No event of this job contained its SQL.</Empty>}
+    </Panel>
+  );
+}
