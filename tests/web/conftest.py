@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from tests.conftest import NO_BROWSER
 from tests.server import running_server
 
@@ -102,7 +102,11 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
                 if expected is None or expected not in text:
                     problems.append(text)
 
-            page.on("console", lambda m: report(m.text) if m.type in {"error", "warning"} else None)
+            def on_message(message: ConsoleMessage) -> None:
+                if message.type in {"error", "warning"}:
+                    report(f"{message.text} ({message.location.get('url')})")
+
+            page.on("console", on_message)
             page.on("pageerror", lambda error: report(str(error)))
             page.goto(url)
             return page

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +60,7 @@ def axe_violations(page: Page) -> list[str]:
 def test_a_page(web_server: str, open_page: Callable[..., Page], shown: Shown, scheme: str) -> None:
     page = open_page(f"{web_server}{shown.path}", scheme=scheme)
     page.get_by_text(shown.text).first.wait_for()
-    page.wait_for_function("document.querySelectorAll('[data-loading]').length === 0")
+    expect(page.locator("[data-loading]")).to_have_count(0)
     page.wait_for_timeout(400)  # transitions end
     assert axe_violations(page) == []
     if KEEP_PICTURES:

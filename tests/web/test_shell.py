@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +21,7 @@ def test_every_page_of_the_navigation_opens(
     page = open_page(web_server)
     for title in ("Lineage", "What if", "Trust", "Ask", "Settings", "Home"):
         page.get_by_role("navigation", name="Pages").get_by_role("link", name=title).click()
-        page.wait_for_function(f"document.title === '{title} · Downriver'")
+        expect(page).to_have_title(f"{title} · Downriver")
         page.get_by_role("heading", level=1).first.wait_for()
 
 
