@@ -16,7 +16,7 @@ import typer
 from downriver import settings
 from downriver.capture.spark.local_session import find_java
 from downriver.cli.demo_screens import (
-    LakeNames,
+    RelativeNames,
     join_traces,
     show_breakage,
     show_flows,
@@ -71,7 +71,7 @@ def demo(
     _title("1 · run a churn pipeline on Spark")
     run_pipeline(_find_example("churn"), lake, location, folder / "pipeline.log")
     with Lineage.open(location, create=False) as lineage:
-        names = LakeNames(lake)
+        names = RelativeNames(lake)
         report = _ask(lineage, names)
         _show(report, names)
         _write(report, names, folder)
@@ -119,7 +119,7 @@ def _show_stages(lines: Iterable[str] | IO[str]) -> str:
     return stage
 
 
-def _ask(lineage: Lineage, names: LakeNames) -> DemoReport:
+def _ask(lineage: Lineage, names: RelativeNames) -> DemoReport:
     return DemoReport(
         graph=join_traces([lineage.trace(names.full(source)) for source in _SOURCES]),
         origins=lineage.trace(names.full(_PREDICTION), Direction.UPSTREAM),
@@ -128,22 +128,22 @@ def _ask(lineage: Lineage, names: LakeNames) -> DemoReport:
     )
 
 
-def _rename(names: LakeNames) -> Change:
+def _rename(names: RelativeNames) -> Change:
     dataset, _, column = names.full(_RENAMED).rpartition(".")
     return ColumnRename(dataset=dataset, column=column, to=_NEW_NAME)
 
 
-def _show(report: DemoReport, names: LakeNames) -> None:
+def _show(report: DemoReport, names: RelativeNames) -> None:
     _title("2 · the captured lineage")
     show_flows(report.graph, names)
     _title("3 · where does churn_probability come from?")
     show_origins(report.origins, names)
     _title(f"4 · what breaks if {_RENAMED.removeprefix('raw/')} is renamed?")
     show_breakage(report.breakage, names)
-    show_verdict(report.verdict, names)
+    show_verdict(report.verdict)
 
 
-def _write(report: DemoReport, names: LakeNames, folder: Path) -> None:
+def _write(report: DemoReport, names: RelativeNames, folder: Path) -> None:
     _title("5 · files")
     diagram, answers = folder / "lineage.mmd", folder / "report.json"
     diagram.write_text(render_mermaid(names.shortened(report.graph)), "utf-8")

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.markup import escape, render
 
 from downriver.cli.output import out
+from downriver.impact.report import name_verdict, short_names
 from downriver.model.completeness import is_complete
 from downriver.model.verdicts import Decision
 
@@ -24,21 +25,17 @@ _ARROW_BACK = "[dim]←[/]"
 _MODELS = "model"  # the namespace of trained models
 
 
-class LakeNames:
-    """Names of the demo's datasets without the folder that contains all of them."""
+class RelativeNames:
+    """Names of datasets relative to the folder that contains all of them."""
 
-    def __init__(self, lake: Path) -> None:
-        self._prefix = f"{lake.resolve()}/"
+    def __init__(self, folder: Path) -> None:
+        self._prefix = f"{folder.resolve()}/"
 
     def full(self, short: str) -> str:
         """Return the full name of a dataset given as `raw/orders` or `database:TABLE`."""
         database, colon, table = short.partition(":")
         where = f"{self._prefix}{database}"
         return f"dataset:derby:{where}:{table}" if colon else where
-
-    def short_text(self, text: str) -> str:
-        """Return a text with short names in place of full ones."""
-        return text.replace(self._prefix, "")
 
     def shortened(self, trace: Trace) -> Trace:
         """Return a trace with short names of datasets."""
@@ -91,7 +88,7 @@ class _Flow(NamedTuple):
     writes: list[TraceNode]
 
 
-def show_flows(trace: Trace, names: LakeNames) -> None:
+def show_flows(trace: Trace, names: RelativeNames) -> None:
     """Print a line for each job that writes a dataset, in the order the data flows."""
     flows = _in_order(_flows(trace))
     rows = [
@@ -139,7 +136,7 @@ class _Chain(NamedTuple):
     branches: list[_Chain]
 
 
-def show_origins(trace: Trace, names: LakeNames) -> None:
+def show_origins(trace: Trace, names: RelativeNames) -> None:
     """Print the columns that a column derives from, each chain without branches on one line."""
     steps = _Steps(trace, upstream=True)
     top = _grow(trace.root, steps)
@@ -162,7 +159,7 @@ def _grow(node: TraceNode, steps: _Steps) -> _Chain:
     return _Chain(chain, [_grow(each, steps) for each in following])
 
 
-def _branch_rows(chain: _Chain, names: LakeNames, indent: str) -> list[tuple[str, ...]]:
+def _branch_rows(chain: _Chain, names: RelativeNames, indent: str) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for branch in _unfolded(chain):
         last = branch is chain.branches[-1]
@@ -172,7 +169,7 @@ def _branch_rows(chain: _Chain, names: LakeNames, indent: str) -> list[tuple[str
     return rows
 
 
-def _cells(chain: _Chain, names: LakeNames) -> list[str]:
+def _cells(chain: _Chain, names: RelativeNames) -> list[str]:
     cells = [_shown(names.dataset(node), [node]) for node in chain.columns]
     if chain.branches and not _unfolded(chain):
         ends = [branch.columns[0] for branch in chain.branches]
@@ -195,7 +192,7 @@ def _shown(dataset: str, columns: list[TraceNode]) -> str:
 # Consumers of a column
 
 
-def show_breakage(trace: Trace, names: LakeNames) -> None:
+def show_breakage(trace: Trace, names: RelativeNames) -> None:
     """Print every table and model that depends on a column, as a tree."""
     readers = {edge.job for edge in trace.edges if edge.source == trace.root.id and edge.job}
     jobs = ", ".join(f"[yellow]{escape(job.rpartition(':')[2])}[/]" for job in sorted(readers))
@@ -224,7 +221,7 @@ def _breakage_lines(
         yield from _breakage_lines(each, below, touched, indent + ("    " if last else "│   "))
 
 
-def _by_dataset(trace: Trace, names: LakeNames) -> dict[str, list[TraceNode]]:
+def _by_dataset(trace: Trace, names: RelativeNames) -> dict[str, list[TraceNode]]:
     touched: defaultdict[str, list[TraceNode]] = defaultdict(list)
     for node in sorted(trace.nodes, key=lambda node: node.id):
         if node.id != trace.root.id:
@@ -232,7 +229,7 @@ def _by_dataset(trace: Trace, names: LakeNames) -> dict[str, list[TraceNode]]:
     return touched
 
 
-def _depends_on(trace: Trace, names: LakeNames) -> dict[str, str]:
+def _depends_on(trace: Trace, names: RelativeNames) -> dict[str, str]:
     """Return the predecessor of each dataset on the shortest path from the root."""
     steps = _Steps(trace, upstream=False)
     before = {names.dataset(trace.root): ""}
@@ -304,8 +301,9 @@ def _print_completeness(trace: Trace, summary: str) -> None:
         out.print(f"  [yellow]?[/] {escape(spot.entity)}: {escape(spot.message)}")
 
 
-def show_verdict(verdict: Verdict, names: LakeNames) -> None:
+def show_verdict(verdict: Verdict) -> None:
     """Print the verdict of the gate on a change."""
+    verdict = name_verdict(verdict, short_names(verdict.impact))
     colour = "bold green" if verdict.decision is Decision.APPROVED else "bold red"
     impact = verdict.impact
     effects = f"{len(impact.breaking)} breaking, {len(impact.warnings)} warnings"
@@ -314,5 +312,5 @@ def show_verdict(verdict: Verdict, names: LakeNames) -> None:
         f"DECISION: [{colour}]{verdict.decision.value}[/]  RISK: [{colour}]{verdict.risk.value}[/]"
         f"  AFFECTED SYSTEMS: {verdict.affected} [dim]({effects})[/]"
     )
-    out.print(f"REASON: {escape(names.short_text(verdict.reason))}")
-    out.print(f"RECOMMENDATION: {escape(names.short_text(verdict.recommendation))}")
+    out.print(f"REASON: {escape(verdict.reason)}")
+    out.print(f"RECOMMENDATION: {escape(verdict.recommendation)}")

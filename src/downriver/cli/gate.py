@@ -22,6 +22,8 @@ from downriver.cli.impact import (
 )
 from downriver.cli.output import (
     EXIT_FAILED,
+    DisplayNames,
+    FullNamesOption,
     JsonOption,
     StoreOption,
     err,
@@ -32,6 +34,7 @@ from downriver.cli.output import (
     write_exactly,
 )
 from downriver.errors import DownriverError, InvalidRequestError, StoreNotFoundError
+from downriver.graph.names.short_names import is_full_id
 from downriver.impact import (
     SourceFolder,
     decode_text,
@@ -45,20 +48,24 @@ from downriver.impact import (
     with_waiver,
 )
 from downriver.impact.report import (
+    name_verdict,
     render_explanation,
     render_github,
     render_markdown,
     render_sarif,
     render_text,
+    short_names,
 )
 from downriver.impact.report.text import format_location
 from downriver.model.control_characters import escape_line
 from downriver.model.unread import Unread, UnreadReason
-from downriver.model.verdicts import Decision
+from downriver.model.verdicts import Decision, EntityMention
 from downriver.service import Lineage
 from downriver.store import MEMORY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from downriver.impact import Fix
     from downriver.impact.changes.commits import DecodedText
     from downriver.model.verdicts import Impact, Verdict
@@ -134,6 +141,7 @@ def gate(
             help="Print only the dbt selector of what must be rebuilt; the rest on standard error.",
         ),
     ] = False,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
 ) -> None:
     """Decide by policy whether a change may ship.
@@ -174,12 +182,15 @@ def gate(
     except DownriverError as error:
         _cannot_decide(error, output)
         raise
+    shown_verdict = name_verdict(verdict, None if full_names else short_names(verdict.impact))
     if emit_selector:
         _print_rebuild(verdict.impact)
-    else:
+    elif output in (VerdictFormat.JSON, VerdictFormat.SARIF):
         _print(verdict, output, explain, patch)
+    else:
+        _print(shown_verdict, output, explain, patch)
     if summary is not None:
-        summary.write_text(render_markdown(verdict, patch), "utf-8")
+        summary.write_text(render_markdown(shown_verdict, patch), "utf-8")
     allowed = allow_caution and verdict.decision is Decision.CAUTION
     raise typer.Exit(0 if allowed else _CODES[verdict.decision])
 
@@ -280,6 +291,7 @@ def fix(
     plan: Annotated[
         bool, typer.Option("--plan", help="Show the steps of a change without downtime.")
     ] = False,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -303,32 +315,45 @@ def fix(
         print_json(found)
         return
     write_exactly(found.diff)
-    _tell(found)
+    names = DisplayNames(_entity_ids(found), full=full_names)
+    _show_steps(found, names)
     for step in found.plan if plan else ():
         err.print(f"  [bold]·[/] {escape(step)}")
     if not found.patches:
-        err.print(f"[red]no patch[/]: {escape(_why_empty(found))}")
+        err.print(f"[red]no patch[/]: {_why_empty(found, names)}")
         raise typer.Exit(_EXIT_EMPTY)
 
 
-def _why_empty(found: Fix) -> str:
+def _entity_ids(found: Fix) -> Iterator[str]:
+    yield from found.remaining
+    for step in found.to_decide:
+        yield from (part.id for part in step.reason_parts if isinstance(part, EntityMention))
+        if is_full_id(step.consumer):
+            yield step.consumer
+
+
+def _why_empty(found: Fix, names: DisplayNames) -> str:
     """Return why a patch is empty."""
     if found.absent:
-        return f"not found below --root: {', '.join(found.absent[:_PLACES_SHOWN])}"
+        return f"not found below --root: {escape(', '.join(found.absent[:_PLACES_SHOWN]))}"
     if found.to_decide:
         return "the places above need a decision"
     if found.remaining:
-        return f"the code of {', '.join(found.remaining[:_PLACES_SHOWN])} is not known"
+        consumers = ", ".join(names[consumer] for consumer in found.remaining[:_PLACES_SHOWN])
+        return f"the code of {consumers} is not known"
     return "no consumer is affected"
 
 
-def _tell(found: Fix) -> None:
+def _show_steps(found: Fix, names: DisplayNames) -> None:
     for patch in found.patches:
         state = "[green]verified[/]" if patch.verified else "[yellow]not verified[/]"
         err.print(f"{state} {escape(patch.path)}")
     for place in found.to_decide[:_PLACES_SHOWN]:
         where = format_location(place.reference) if place.reference is not None else ""
-        err.print(f"[red]decide[/] {escape(where or place.consumer)}: {escape(place.reason)}")
+        reason = "".join(
+            escape(part) if isinstance(part, str) else names[part.id] for part in place.reason_parts
+        )
+        err.print(f"[red]decide[/] {escape(where) or names[place.consumer]}: {reason}")
     if len(found.to_decide) > _PLACES_SHOWN:
         err.print(f"[red]decide[/] … {len(found.to_decide) - _PLACES_SHOWN} more; see --json")
     if found.verified and found.patches:

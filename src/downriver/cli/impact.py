@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
+from downriver.cli.output import (
+    DisplayNames,
+    FullNamesOption,
+    JsonOption,
+    StoreOption,
+    escape,
+    out,
+    print_json,
+)
 from downriver.errors import InvalidRequestError
+from downriver.impact.report.names import list_entity_ids, name_impact
 from downriver.impact.report.text import (
     describe_not_rebuilt,
     describe_unread,
@@ -242,6 +251,7 @@ def impact(
     dialect: Annotated[
         str | None, typer.Option("--dialect", help="The SQL dialect, if ENTITY is DDL.")
     ] = None,
+    full_names: FullNamesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -268,7 +278,9 @@ def impact(
     if json:
         print_json(found)
     else:
-        show_impact(found)
+        names = DisplayNames(list_entity_ids(found), full=full_names)
+        names.print_heading()
+        show_impact(name_impact(found, names.short))
 
 
 def _impact_of_ddl(

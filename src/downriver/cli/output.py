@@ -183,25 +183,25 @@ class DisplayNames:
         from downriver.graph.names.short_names import ShortNames, find_full_ids
 
         in_texts = (full_id for text in texts for full_id in find_full_ids(text))
-        self._short = None if full else ShortNames.of_ids(chain(ids, in_texts))
+        self.short = None if full else ShortNames.of_ids(chain(ids, in_texts))
 
     def __getitem__(self, full_id: str) -> str:
-        return escape(full_id if self._short is None else self._short[full_id])
+        return escape(full_id if self.short is None else self.short[full_id])
 
     def label(self, full_id: str) -> str:
         """Return the name of an entity, followed by `job` if it is a job and the name is short."""
-        is_job = self._short is not None and full_id.startswith("job:")
+        is_job = self.short is not None and full_id.startswith("job:")
         return f"{self[full_id]} [dim]job[/]" if is_job else self[full_id]
 
     def replace_in(self, text: str) -> str:
         """Return a message in which full ids are replaced by names."""
-        return escape(text if self._short is None else self._short.replace_in(text))
+        return escape(text if self.short is None else self.short.replace_in(text))
 
     def print_heading(self) -> None:
         """Print the namespaces of the answer once, above it."""
-        if self._short is None or not self._short.namespaces:
+        if self.short is None or not self.short.namespaces:
             return
-        namespaces = self._short.namespaces
+        namespaces = self.short.namespaces
         shown = ", ".join(namespaces[:_NAMESPACES_SHOWN])
         more = len(namespaces) - _NAMESPACES_SHOWN
         rest = f" and {more} more" if more > 0 else ""

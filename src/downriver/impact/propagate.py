@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
-from itertools import count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -22,11 +20,22 @@ from downriver.impact.simulate.delta import (
 from downriver.impact.simulate.edge_simulation import simulate_reader, simulate_writer
 from downriver.impact.simulate.process import Job
 from downriver.impact.simulate.sql_simulation import simulate_script
+from downriver.impact.worklist import Worklist
 from downriver.model.answers import BlindSpot
 from downriver.model.changes import change_type
 from downriver.model.completeness import is_complete
 from downriver.model.governance import CERTIFIED_TAGS
-from downriver.model.verdicts import Effect, EffectSeverity, Impact, Outcome, RebuildPlan, Reference
+from downriver.model.verdicts import (
+    Effect,
+    EffectSeverity,
+    EntityMention,
+    Impact,
+    Outcome,
+    ProposedChange,
+    RebuildPlan,
+    Reference,
+    join_parts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,72 +44,10 @@ if TYPE_CHECKING:
     from downriver.impact.changes.file_edits import ScriptEdit
     from downriver.impact.simulate.bound_script import BoundScript
     from downriver.impact.simulate.catalog import SimulationCatalog
+    from downriver.impact.simulate.delta import Sentence, Trail
     from downriver.impact.simulate.process import JobKey, Process, ProcessKey
-    from downriver.model.changes import Change
+    from downriver.model.ids import EntityId, NodeId
     from downriver.model.unread import Unread
-
-_MANY = 50  # waiting at once: from here on, finding the order costs less than looking twice
-
-
-class Worklist:
-    """The processes to evaluate, each once: few by hops, many in the order data flows."""
-
-    def __init__(self, world: SimulationCatalog) -> None:
-        self._world = world
-        self._heap: list[tuple[int, int, ProcessKey]] = []
-        self._waiting: dict[ProcessKey, int] = {}  # in the order in which they were added
-        self._ranks: dict[ProcessKey, int] = {}
-        self._added = count()
-
-    def __bool__(self) -> bool:
-        return bool(self._heap)
-
-    def add(self, key: ProcessKey, hops: int) -> None:
-        """Add a process, unless it is in the list."""
-        if key in self._waiting:
-            return
-        number = self._waiting[key] = next(self._added)
-        heapq.heappush(self._heap, (self._ranks.get(key, hops), number, key))
-        if len(self._heap) > _MANY and not self._ranks:
-            self._order()
-
-    def pop(self) -> ProcessKey:
-        """Return the next process."""
-        *_, key = heapq.heappop(self._heap)
-        del self._waiting[key]
-        return key
-
-    def _order(self) -> None:
-        """Rank all that can be reached from here, each behind those it reads from."""
-        last_first = _finished_last_first(self._world, self._waiting)
-        self._ranks = {key: rank for rank, key in enumerate(last_first)}
-        self._heap = [(self._ranks[key], number, key) for key, number in self._waiting.items()]
-        heapq.heapify(self._heap)
-
-
-def _finished_last_first(
-    world: SimulationCatalog, starts: Iterable[ProcessKey]
-) -> list[ProcessKey]:
-    """Walk downstream in depth. What is finished later is upstream of what was before it."""
-    finished: list[ProcessKey] = []
-    seen: set[ProcessKey] = set()
-    for start in starts:
-        if start in seen:
-            continue
-        seen.add(start)
-        path = [(start, iter(world.readers_after(start)))]
-        while path:
-            key, following = path[-1]
-            for reader in following:
-                if reader not in seen:
-                    seen.add(reader)
-                    path.append((reader, iter(world.readers_after(reader))))
-                    break
-            else:
-                finished.append(key)
-                path.pop()
-    return finished[::-1]
-
 
 _MOST_VISITS = 6  # of one process: cycles reach a fixed point before
 
@@ -184,7 +131,8 @@ class Propagation:
         ]
         effects.sort(key=_by_weight)
         spots = self._blind_spots()
-        changes = [change.change for change in self._changes] + self._found_changes()
+        proposed = self._proposed_changes()
+        changes = [proposal.change for proposal in proposed]
         datasets = [self._world.dataset(node) for node in self._targets()]
         return Impact(
             changes=[str(change) for change in changes],
@@ -197,6 +145,7 @@ class Propagation:
             blind_spots=spots,
             target_tags=sorted({tag for d in datasets for tag in self._tags_of(d.node)}),
             owners=list(dict.fromkeys(owner for d in datasets for owner in d.owners)),
+            proposed=proposed,
             edited=[str(self._process(key).id) for key in (*self._edits, *self._rewritten)],
             rebuild=self._rebuild_plan(),
         )
@@ -232,12 +181,18 @@ class Propagation:
         edited = [node for key in self._edits for node in self._results[key].outputs]
         return list(dict.fromkeys([*self._proposal.deltas, *edited]))
 
-    def _found_changes(self) -> list[Change]:
-        return [
-            change
+    def _proposed_changes(self) -> list[ProposedChange]:
+        """Return the changes that were given, and those that edited SQL makes to its tables."""
+        changes = [(change.node, change.change) for change in self._changes]
+        changes += [
+            (node, change)
             for key in self._edits
             for node, delta in self._results[key].outputs.items()
             for change in changes_from_delta(self._world.dataset(node).id.name, delta)
+        ]
+        return [
+            ProposedChange(dataset=str(self._world.dataset(node).id), change=change)
+            for node, change in changes
         ]
 
     # Going downstream
@@ -385,20 +340,23 @@ class Propagation:
                             stack.append(reader)
         return upstream
 
-    def _reason(self, key: ProcessKey, result: ProcessResult) -> str:
+    def _reason(self, key: ProcessKey, result: ProcessResult) -> Sentence:
         if result.outcome is not Outcome.CHANGES:
             return result.reason
-        readers = [self._name_of(reader) for reader in self._failing_readers(key, set())]
+        readers = self._failing_readers(key, set())
         reason = self._describe_loss(result, readers) if readers else result.reason
-        return "; ".join(filter(None, (reason, result.note)))
+        return (*reason, f"; {result.note}" if reason else result.note) if result.note else reason
 
-    def _describe_loss(self, result: ProcessResult, readers: list[str]) -> str:
+    def _describe_loss(self, result: ProcessResult, readers: list[ProcessKey]) -> Sentence:
         missing = [c for delta in result.outputs.values() for c in delta.columns(*ABSENT)]
         columns = ", ".join(dict.fromkeys(missing))
-        return f"no longer outputs {columns}, which breaks {', '.join(readers)}"
+        names: list[str | EntityId] = []
+        for reader in dict.fromkeys(map(self._shown_id, readers)):
+            names += [", ", reader] if names else [reader]
+        return (f"no longer outputs {columns}, which breaks ", *names)
 
-    def _name_of(self, key: ProcessKey) -> str:
-        return self._world.summary(self._world.process(key)).name
+    def _shown_id(self, key: ProcessKey) -> NodeId:
+        return self._world.shown_id(self._world.process(key))
 
     # Results
 
@@ -417,7 +375,12 @@ class Propagation:
     def _effect(self, key: ProcessKey, result: ProcessResult, failed: list[ProcessKey]) -> Effect:
         process = self._process(key)
         card = self._world.summary(process)
-        severity, reason = _SEVERITIES[result.outcome], self._reason(key, result)
+        severity = _SEVERITIES[result.outcome]
+        reason_parts = [
+            part if isinstance(part, str) else EntityMention.of(part)
+            for part in self._reason(key, result)
+        ]
+        path = list(map(EntityMention.of, result.trail))
         if result.outcome is Outcome.FAILS and self._only_if_there(result):
             severity = EffectSeverity.WARNING
         columns = [reference.column for reference in result.references if reference.column]
@@ -428,18 +391,20 @@ class Propagation:
             severity=severity,
             outcome=result.outcome,
             basis=result.basis,
-            reason=reason,
+            reason=join_parts(reason_parts),
+            reason_parts=reason_parts,
             affected_references=list(dict.fromkeys(columns)),
             references=result.references,
             hops=max(self._depth[key], 1),
-            path=list(result.trail),
+            path=[step.name for step in path],
+            path_ids=[step.id for step in path],
             reads=[str(self._world.dataset(n).id) for n in process.inputs if n in self._deltas],
             writes=card.writes,
             owners=card.owners,
             tags=card.tags,
             certified=not {*CERTIFIED_TAGS}.isdisjoint(card.tags),
             last_run=card.last_run,
-            because_of=[self._world.summary(self._world.process(k)).consumer for k in failed],
+            because_of=[str(self._shown_id(k)) for k in failed],
         )
 
     def _only_if_there(self, result: ProcessResult) -> bool:
@@ -479,11 +444,11 @@ class Propagation:
 
 def _compile_error(process: Process, error: BrokenReference) -> ProcessResult:
     """Return the result of a process that refers to something that does not exist."""
-    trail = (str(process.id.name),)
+    trail: Trail = (process.id,)
     reference = Reference(dataset="", column="", path=error.path, line=error.line, text=error.text)
     return ProcessResult(
         outcome=Outcome.FAILS,
-        reason=error.reason,
+        reason=(error.reason,),
         trail=trail,
         references=[reference],
         outputs={node: Delta(stale=trail) for node in process.outputs},

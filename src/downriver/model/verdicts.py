@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from downriver.model.answers import BlindSpot, MappingStruct
-from downriver.model.ids import DatasetId
+from downriver.model.changes import Change
+from downriver.model.ids import ColumnId, DatasetId, EntityId
 from downriver.model.unread import Unread
 
 Basis = Literal["simulated", "column_edges", "table_edges"]
@@ -46,11 +48,37 @@ class Reference(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     conditional: bool = False
 
 
+class EntityMention(msgspec.Struct, frozen=True):
+    """An entity in a sentence: its full id, and its name without the namespace."""
+
+    id: str
+    name: str
+
+    @classmethod
+    def of(cls, entity: EntityId) -> EntityMention:
+        """Return the mention of an entity."""
+        if isinstance(entity, ColumnId):
+            return cls(str(entity), f"{entity.dataset.name}.{entity.field}")
+        return cls(str(entity), entity.name)
+
+
+SentenceParts: TypeAlias = list[str | EntityMention]
+
+
+def join_parts(parts: SentenceParts, name: Callable[[EntityMention], str] | None = None) -> str:
+    """Return a sentence as text. `name` selects the name of each entity."""
+    return "".join(
+        part if isinstance(part, str) else part.name if name is None else name(part)
+        for part in parts
+    )
+
+
 class Effect(msgspec.Struct, kw_only=True):
     """The effect of the changes on one consumer, with its evidence.
 
     `hops` counts the jobs from the change to this one; `path` leads through the columns.
-    `because_of` are the consumers that fail, of one that is only not rebuilt.
+    `because_of` are the consumers that fail, of one that is only not rebuilt. `reason_parts` and
+    `path_ids` have the entities that `reason` and `path` name.
     """
 
     consumer: str
@@ -60,10 +88,12 @@ class Effect(msgspec.Struct, kw_only=True):
     outcome: Outcome
     basis: Basis
     reason: str
+    reason_parts: SentenceParts = []
     affected_references: list[str] = []
     references: list[Reference] = []
     hops: int = 1
     path: list[str] = []
+    path_ids: list[str] = []
     reads: list[str] = []
     writes: list[str] = []
     owners: list[str] = []
@@ -90,6 +120,13 @@ class ComparedCommits(msgspec.Struct, kw_only=True, frozen=True):
     behind: int = 0
 
 
+class ProposedChange(msgspec.Struct, kw_only=True, frozen=True):
+    """A change, and the full id of the dataset that it is made to."""
+
+    dataset: str
+    change: Change
+
+
 class RebuildPlan(msgspec.Struct, kw_only=True, frozen=True):
     """The dbt models to build after a change, those to build in full, and the tests to run."""
 
@@ -103,7 +140,7 @@ class Impact(msgspec.Struct, kw_only=True, dict=True):
 
     `untouched` counts consumers that read the dataset but are not affected. `unread` are edited
     files, or statements in them, whose effect is unknown. `edited` are the jobs whose code was
-    edited; `commits` is set when two commits were compared.
+    edited; `commits` is set when two commits were compared. `proposed` has `changes` as data.
     """
 
     changes: list[str]
@@ -118,6 +155,7 @@ class Impact(msgspec.Struct, kw_only=True, dict=True):
     owners: list[str] = []
     unread: list[Unread] = []
     edited: list[str] = []
+    proposed: list[ProposedChange] = []
     commits: ComparedCommits | None = None
     rebuild: RebuildPlan = RebuildPlan()
 
@@ -181,12 +219,16 @@ class Risk(str, Enum):
 
 
 class RuleFinding(msgspec.Struct, kw_only=True):
-    """The result of one rule of the policy. `waived` names the author and reason of a waiver."""
+    """The result of one rule of the policy. `waived` names the author and reason of a waiver.
+
+    `message_parts` has the entities that `message` names.
+    """
 
     rule: str
     decision: Decision
     risk: Risk
     message: str
+    message_parts: SentenceParts = []
     entities: list[str] = []
     waived: str = ""
 

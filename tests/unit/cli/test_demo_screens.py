@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from downriver.cli.demo_screens import (
-    LakeNames,
+    RelativeNames,
     join_traces,
     show_breakage,
     show_flows,
@@ -15,7 +15,7 @@ from downriver.cli.demo_screens import (
 )
 from downriver.model.answers import BlindSpot, Trace, TraceEdge, TraceNode
 
-LAKE = LakeNames(Path("/lake"))
+FOLDER = RelativeNames(Path("/lake"))
 
 
 def node(text: str, depth: int = 0) -> TraceNode:
@@ -70,13 +70,13 @@ def test_a_chain_is_one_line_and_ends_in_one_dataset_are_one_cell(
         "marts/m.x", edge("clean/c.b", "marts/m.x"), edge("raw/r.d", "clean/c.b"),
         edge("raw/r.e", "clean/c.b"),
     )  # fmt: skip
-    show_origins(answer, LAKE)
+    show_origins(answer, FOLDER)
     assert capsys.readouterr().out.splitlines()[0] == "marts/m.x ← clean/c.b ← raw/r.d, e"
 
 
 def test_a_step_that_a_longer_path_implies_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     answer = trace("p.x", edge("m.y", "p.x"), edge("f.z", "m.y"), edge("f.z", "p.x"))
-    show_origins(answer, LAKE)
+    show_origins(answer, FOLDER)
     assert capsys.readouterr().out.splitlines()[0] == "p.x ← m.y ← f.z"
 
 
@@ -85,7 +85,7 @@ def test_branches_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:
         "p.x", edge("f.one", "p.x"), edge("f.three", "p.x"), edge("r.a", "f.one"),
         edge("r.b", "f.three"),
     )  # fmt: skip
-    show_origins(answer, LAKE)
+    show_origins(answer, FOLDER)
     assert capsys.readouterr().out.splitlines()[:3] == [
         "p.x",
         "├── f.one   ← r.a",
@@ -95,7 +95,7 @@ def test_branches_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("show", [show_origins, show_breakage])
 def test_a_cycle_ends(show, capsys: pytest.CaptureFixture[str]) -> None:
-    show(trace("a.x", edge("a.x", "b.x"), edge("b.x", "a.x")), LAKE)
+    show(trace("a.x", edge("a.x", "b.x"), edge("b.x", "a.x")), FOLDER)
     assert capsys.readouterr().out.splitlines()[-1].startswith("complete")
 
 
@@ -104,7 +104,7 @@ def test_what_breaks_is_shown_below_what_it_depends_on(capsys: pytest.CaptureFix
         "raw/r.a", edge("raw/r.a", "c.b"), edge("c.b", "m.d"), edge("c.b", "m.e"),
         edge("raw/r.a", "z.f"), edge("raw/r.a", "m.d"),
     )  # fmt: skip
-    show_breakage(answer, LAKE)
+    show_breakage(answer, FOLDER)
     assert capsys.readouterr().out.splitlines() == [
         "1 job reads it by name: clean",
         "raw/r.a",
@@ -118,7 +118,7 @@ def test_what_breaks_is_shown_below_what_it_depends_on(capsys: pytest.CaptureFix
 def test_jobs_are_shown_in_the_order_data_flows(capsys: pytest.CaptureFixture[str]) -> None:
     late = trace("raw/r", edge("clean/c", "job:a_late"), edge("job:a_late", "marts/m"))
     early = trace("raw/r", edge("raw/r", "job:b_early"), edge("job:b_early", "clean/c"))
-    show_flows(join_traces([late, early]), LAKE)
+    show_flows(join_traces([late, early]), FOLDER)
     assert capsys.readouterr().out.splitlines() == [
         "clean/c ← b_early ← raw/r",
         "marts/m ← a_late  ← clean/c",
@@ -128,6 +128,6 @@ def test_jobs_are_shown_in_the_order_data_flows(capsys: pytest.CaptureFixture[st
 
 def test_blind_spots_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     spot = BlindSpot(kind="opaque", entity="job:clean", message="a UDF")
-    show_breakage(trace("r.a", edge("r.a", "c.b"), spots=(spot,)), LAKE)
+    show_breakage(trace("r.a", edge("r.a", "c.b"), spots=(spot,)), FOLDER)
     assert "incomplete" in (shown := capsys.readouterr().out)
     assert "? job:clean: a UDF" in shown

@@ -16,13 +16,17 @@ from tests.unit.impact.estate import facet
 
 from downriver.impact import decide
 from downriver.impact.report import (
+    name_impact,
+    name_verdict,
     render_explanation,
     render_github,
     render_markdown,
     render_sarif,
     render_text,
+    short_names,
 )
 from downriver.model.changes import ColumnDrop, ColumnRename
+from downriver.model.verdicts import join_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,3 +74,34 @@ def test_a_verdict_is_printed_as_it_was_looked_at(verdict: Verdict, name: str) -
     if os.environ.get("DOWNRIVER_UPDATE_GOLDEN") == "1":
         file.write_text(printed, "utf-8")
     assert printed == file.read_text("utf-8")
+
+
+def test_names_are_short_where_they_are_unambiguous(shop: Estate) -> None:
+    impact = shop.lineage.impact([ColumnDrop(dataset="raw.orders", column="order_total")])
+    named = name_impact(impact, short_names(impact))
+    assert named.changes == ["drop raw.orders.order_total"]
+    assert {effect.name for effect in named.effects} == {
+        "stg.orders",
+        "star",
+        "doubled",
+        "ids",
+        "sums",
+    }
+    assert {effect.consumer for effect in named.effects} == {e.consumer for e in impact.effects}
+
+
+def test_full_names_are_ids_in_every_sentence(verdict: Verdict) -> None:
+    named = name_verdict(verdict, None)
+    spark = next(e for e in named.impact.effects if e.asset_type == "spark_job")
+    assert spark.name == spark.consumer
+    assert "column:db:stg.orders:order_total" in spark.reason
+    assert "dataset:db:mart." in named.reason
+    assert all(target in "; ".join(named.impact.changes) for target in named.impact.targets)
+
+
+def test_the_joined_parts_of_a_sentence_are_the_sentence(verdict: Verdict) -> None:
+    for effect in verdict.impact.effects:
+        assert join_parts(effect.reason_parts) == effect.reason
+        assert len(effect.path) == len(effect.path_ids)
+    for finding in verdict.findings:
+        assert join_parts(finding.message_parts) == finding.message

@@ -51,7 +51,7 @@ class ShortNames:
         others = [
             *(alias for node in nodes for alias in node.aliases),
             *(edge.job for edge in trace.edges if edge.job is not None),
-            *(spot.entity for spot in trace.blind_spots if _is_full_id(spot.entity)),
+            *(spot.entity for spot in trace.blind_spots if is_full_id(spot.entity)),
         ]
         for full in others:
             entities.setdefault(full, parse_full_id(full))
@@ -99,7 +99,8 @@ def _split(text: str) -> tuple[str, str]:
     return namespace, name
 
 
-def _is_full_id(text: str) -> bool:
+def is_full_id(text: str) -> bool:
+    """Tell a full id from the path of a file and other texts."""
     return text.startswith(("dataset:", "job:", "column:"))
 
 

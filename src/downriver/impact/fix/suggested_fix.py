@@ -17,7 +17,15 @@ from downriver.impact.simulate.delta import Delta, DeltaKind, initial_deltas
 from downriver.impact.simulate.job_script import JobScript
 from downriver.model.answers import MappingStruct
 from downriver.model.changes import ColumnDrop, ColumnRename
-from downriver.model.verdicts import EffectSeverity, Impact, Outcome, Reference
+from downriver.model.verdicts import (
+    EffectSeverity,
+    EntityMention,
+    Impact,
+    Outcome,
+    Reference,
+    SentenceParts,
+    join_parts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,10 +74,11 @@ class FilePatch(msgspec.Struct, kw_only=True):
 
 
 class ManualStep(msgspec.Struct, kw_only=True):
-    """A place that needs a decision, and why."""
+    """A place that needs a decision, and why. `consumer` is a full id, or the path of a file."""
 
     consumer: str
     reason: str
+    reason_parts: SentenceParts = []
     reference: Reference | None = None
 
 
@@ -288,15 +297,18 @@ class _Fixing:
         for change in self._changes:
             if not isinstance(change.change, ColumnRename | ColumnDrop):
                 continue
-            table = self._world.dataset(change.node).id.name
+            dataset = self._world.dataset(change.node).id
+            table = dataset.name
             short = table.rpartition(".")[2]
+            parts: SentenceParts = [f"names {change.change.column} of ", EntityMention.of(dataset)]
             renamed = isinstance(change.change, ColumnRename)
             for path in self._code.list_yaml():
                 text = self._code.read(path) or ""
                 for mention in list_mentions(text, short, change.change.column, patched=renamed):
                     yield ManualStep(
                         consumer=path,
-                        reason=f"names {change.change.column} of {table}",
+                        reason=join_parts(parts),
+                        reason_parts=parts,
                         reference=Reference(
                             dataset=table,
                             column=change.change.column,
@@ -317,11 +329,15 @@ class _Fixing:
                 and effect.outcome is not Outcome.MAY_FAIL
             ):
                 continue
-            reason = self._lost.get(effect.consumer, effect.reason)
-            if not effect.references:
-                yield ManualStep(consumer=effect.consumer, reason=reason)
-            for reference in effect.references:
-                yield ManualStep(consumer=effect.consumer, reason=reason, reference=reference)
+            lost = self._lost.get(effect.consumer)
+            parts: SentenceParts = [lost] if lost is not None else effect.reason_parts
+            for reference in effect.references or (None,):
+                yield ManualStep(
+                    consumer=effect.consumer,
+                    reason=join_parts(parts),
+                    reason_parts=parts,
+                    reference=reference,
+                )
 
 
 def _is_patchable(effect: Effect) -> bool:

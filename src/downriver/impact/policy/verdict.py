@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from downriver.impact.policy.rules import RULES, Policy, unread_files, unread_migrations
-from downriver.model.verdicts import Decision, Outcome, Risk, RuleFinding, Verdict
+from downriver.model.verdicts import (
+    Decision,
+    EntityMention,
+    Outcome,
+    Risk,
+    RuleFinding,
+    Verdict,
+    join_parts,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from downriver.impact.policy.rules import RuleMatch
     from downriver.model.unread import Unread
-    from downriver.model.verdicts import Effect, Impact
+    from downriver.model.verdicts import Effect, Impact, SentenceParts
 
 _DECISIONS = list(Decision)
 _RISKS = list(Risk)
@@ -59,11 +69,13 @@ def _findings(impact: Impact, policy: Policy, today: dt.date) -> list[RuleFindin
         if found is None:
             continue
         name = rule.__name__
+        message = _message(rule.__doc__ or "", found, policy, impact)
         finding = RuleFinding(
             rule=name,
             decision=found.decision,
             risk=_risk(found),
-            message=_message(rule.__doc__ or "", found, policy, impact),
+            message=join_parts(message),
+            message_parts=message,
             entities=found.entities,
         )
         for waiver in policy.waivers:
@@ -80,20 +92,23 @@ def _risk(found: RuleMatch) -> Risk:
     return found.risk or Risk.MEDIUM
 
 
-def _message(template: str, found: RuleMatch, policy: Policy, impact: Impact) -> str:
-    names = [unread.location for unread in found.unread]
-    names = names or [impact.name_of(entity) for entity in found.entities]
-    return template.format(
-        names=_listed(list(dict.fromkeys(names))),
-        total=found.total or len(found.entities),
-        max_affected=policy.max_affected,
-    )
+def _message(template: str, found: RuleMatch, policy: Policy, impact: Impact) -> SentenceParts:
+    names: SentenceParts = [unread.location for unread in found.unread]
+    names = names or [EntityMention(entity, impact.name_of(entity)) for entity in found.entities]
+    before, marker, after = template.partition("{names}")
+    total = found.total or len(found.entities)
+    text = [part.format(total=total, max_affected=policy.max_affected) for part in (before, after)]
+    return [text[0], *(_listed(list(dict.fromkeys(names))) if marker else ()), text[1]]
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: SentenceParts) -> Iterator[str | EntityMention]:
+    """Yield names with commas and `and` between them."""
     if len(names) > _NAMES_SHOWN:
         names = [*names[:_NAMES_SHOWN], f"{len(names) - _NAMES_SHOWN} more"]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    for number, name in enumerate(names, 1):
+        yield name
+        if number < len(names):
+            yield ", " if number < len(names) - 1 else " and "
 
 
 def _reason(finding: RuleFinding | None, impact: Impact) -> str:

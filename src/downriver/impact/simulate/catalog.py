@@ -18,7 +18,7 @@ from downriver.impact.simulate.delta import CatalogColumn
 from downriver.impact.simulate.process import DerivationKey, Job, JobKey, TableDerivation
 from downriver.model.answers import BlindSpot
 from downriver.model.facts import EdgeKind
-from downriver.model.ids import DatasetId
+from downriver.model.ids import ColumnId, DatasetId
 from downriver.openlineage.facets.custom import (
     BuildFacet,
     parse_blind_spots,
@@ -153,14 +153,14 @@ class SimulationCatalog:
             self._computing.discard(node)
         return None
 
-    def column_name(self, node: int, column: str) -> str:
-        """Return a column as `dataset.column`."""
+    def column(self, node: int, column: str) -> ColumnId:
+        """Return a column of a dataset, spelled as in the schema."""
         if node not in self._cache.column_names:
             self._cache.column_names[node] = {
                 f.name.casefold(): f.name for f in self.fields(node) or ()
             }
         spelled = self._cache.column_names[node].get(column.casefold(), column)
-        return f"{self.dataset(node).id.name}.{spelled}"
+        return ColumnId(self.dataset(node).id, spelled)
 
     def known_columns(self, node: int) -> list[str]:
         """Return the columns that a schema, an edge or a query names."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 from typing_extensions import assert_never
@@ -26,6 +26,7 @@ from downriver.model.changes import (
     TableRename,
     TypeChange,
 )
+from downriver.model.ids import ColumnId, EntityId
 from downriver.model.verdicts import Basis, Outcome, Reference
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from downriver.impact.simulate.catalog import SimulationCatalog
 
 
-Trail = tuple[str, ...]  # the columns that lead from the change to here
+Trail: TypeAlias = tuple[EntityId, ...]  # the columns that lead from the change to here
+Sentence: TypeAlias = tuple[str | EntityId, ...]  # text, and the entities that it names
 
 
 class DeltaKind(str, Enum):
@@ -183,7 +185,7 @@ class ProcessResult(msgspec.Struct):
 
     outcome: Outcome = Outcome.UNTOUCHED
     basis: Basis = "simulated"
-    reason: str = ""
+    reason: Sentence = ()
     trail: Trail = ()
     references: list[Reference] = []
     outputs: dict[int, Delta] = {}
@@ -191,7 +193,7 @@ class ProcessResult(msgspec.Struct):
     data_loss: bool = False
 
     def worsen(
-        self, outcome: Outcome, reason: str, trail: Trail, basis: Basis | None = None
+        self, outcome: Outcome, reason: Sentence, trail: Trail, basis: Basis | None = None
     ) -> None:
         """Record an outcome; the worst one is kept."""
         if _ORDER[outcome] < _ORDER[self.outcome]:
@@ -207,7 +209,7 @@ class ProcessResult(msgspec.Struct):
         self.references = list(dict.fromkeys([*self.references, *references]))
 
 
-def extend_trail(trail: Trail, step: str) -> Trail:
+def extend_trail(trail: Trail, step: EntityId) -> Trail:
     """Return a trail with one more step."""
     return trail if trail and trail[-1] == step else (*trail, step)
 
@@ -247,62 +249,66 @@ def _unknown_schema(world: SimulationCatalog, node: int) -> BlindSpot:
 
 
 def _apply(change: Change, node: int, delta: Delta, world: SimulationCatalog) -> None:
-    name = world.dataset(node).id.name
+    dataset = world.dataset(node).id
     match change:
         case ColumnRename():
             _check_free(change.to, node, delta, world)
             column = _existing(change.column, node, world)
-            delta.put(column, DeltaKind.RENAMED, ColumnDelta(change.to, (f"{name}.{column}",)))
+            delta.put(
+                column, DeltaKind.RENAMED, ColumnDelta(change.to, (ColumnId(dataset, column),))
+            )
         case ColumnDrop():
             column = _existing(change.column, node, world)
-            delta.put(column, DeltaKind.LOST, ColumnDelta("", (f"{name}.{column}",)))
+            delta.put(column, DeltaKind.LOST, ColumnDelta("", (ColumnId(dataset, column),)))
         case ColumnAdd():
             _add(change, node, delta, world)
         case TypeChange():
             column = _existing(change.column, node, world)
             old = change.old or _type_of(column, node, world)
             if not old or compare_types(old, change.to) != "same":
-                delta.put(column, DeltaKind.RETYPED, ColumnDelta(change.to, (f"{name}.{column}",)))
+                delta.put(
+                    column, DeltaKind.RETYPED, ColumnDelta(change.to, (ColumnId(dataset, column),))
+                )
         case NullabilityChange():
             column = _existing(change.column, node, world)
             kind = DeltaKind.NULLABLE if change.nullable else DeltaKind.REQUIRED
-            delta.put(column, kind, ColumnDelta("", (f"{name}.{column}",)))
+            delta.put(column, kind, ColumnDelta("", (ColumnId(dataset, column),)))
         case TableRename() | TableDrop():
-            delta.gone = (name,)
+            delta.gone = (dataset,)
         case Deprecation():
             _deprecate(change, node, delta, world)
         case LogicChange():
             _recompute(change, node, delta, world)
         case SchemaChange():
-            delta.may = (name,)
+            delta.may = (dataset,)
         case _:
             assert_never(change)
 
 
 def _add(change: ColumnAdd, node: int, delta: Delta, world: SimulationCatalog) -> None:
     _check_free(change.column, node, delta, world)
-    trail = (f"{world.dataset(node).id.name}.{change.column}",)
+    trail = (ColumnId(world.dataset(node).id, change.column),)
     delta.put(change.column, DeltaKind.ADDED, ColumnDelta(change.data_type, trail))
     if change.required:
         delta.put(change.column, DeltaKind.REQUIRED, ColumnDelta("", trail))
 
 
 def _recompute(change: LogicChange, node: int, delta: Delta, world: SimulationCatalog) -> None:
-    name = world.dataset(node).id.name
+    dataset = world.dataset(node).id
     for given in change.columns:
         column = _existing(given, node, world)
-        delta.put(column, DeltaKind.CHANGED, ColumnDelta("", (f"{name}.{column}",)))
+        delta.put(column, DeltaKind.CHANGED, ColumnDelta("", (ColumnId(dataset, column),)))
     if not change.columns:
-        delta.rows = (name,)
+        delta.rows = (dataset,)
 
 
 def _deprecate(change: Deprecation, node: int, delta: Delta, world: SimulationCatalog) -> None:
-    name = world.dataset(node).id.name
+    dataset = world.dataset(node).id
     if change.column:
         column = _existing(change.column, node, world)
-        delta.put(column, DeltaKind.CHANGED, ColumnDelta("", (f"{name}.{column}",)))
+        delta.put(column, DeltaKind.CHANGED, ColumnDelta("", (ColumnId(dataset, column),)))
     else:
-        delta.deprecated = (name,)
+        delta.deprecated = (dataset,)
 
 
 def _type_of(column: str, node: int, world: SimulationCatalog) -> str:

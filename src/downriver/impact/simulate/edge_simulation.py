@@ -14,14 +14,14 @@ from downriver.impact.simulate.delta import (
     extend_trail,
 )
 from downriver.impact.simulate.process import Job, code_path
-from downriver.model.ids import EVERY_FIELD
+from downriver.model.ids import EVERY_FIELD, ColumnId
 from downriver.model.verdicts import Basis, Outcome, Reference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from downriver.impact.simulate.catalog import SimulationCatalog
-    from downriver.impact.simulate.delta import Trail
+    from downriver.impact.simulate.delta import Sentence, Trail
     from downriver.impact.simulate.process import JobColumnEdge, Process
     from downriver.openlineage.facets.custom import CodeReference
 
@@ -49,7 +49,7 @@ class _EdgeSimulation:
         use = _InputUse(self._process, self._world, node)
         basis: Basis = "column_edges" if use.known else "table_edges"
         if delta.gone is not None:
-            reason = f"reads {use.name}, which no longer exists"
+            reason: Sentence = ("reads ", use.dataset, ", which no longer exists")
             self.result.worsen(Outcome.FAILS, reason, delta.gone, basis)
             self.result.refer(use.references(EVERY_FIELD, ""))
             self._fail_outputs(use, delta.gone, ())
@@ -71,19 +71,20 @@ class _EdgeSimulation:
             if trail is None:
                 continue
             weak: Basis = "table_edges" if name == "may" else basis
-            self.result.worsen(outcome, f"reads {use.name}, {words}", trail, weak)
+            self.result.worsen(outcome, ("reads ", use.dataset, f", {words}"), trail, weak)
             for output in use.outputs:
                 self.result.output(output).mark(name, trail)
 
     def _guess(self, use: _InputUse, column: str, kind: DeltaKind, touch: ColumnDelta) -> None:
         """Assume the worst, since the columns that it uses are unknown."""
         if kind in MISSING:
-            reason = f"reads {use.name}; whether it uses {column} is unknown"
+            reason: Sentence = ("reads ", use.dataset, f"; whether it uses {column} is unknown")
             self.result.worsen(Outcome.MAY_FAIL, reason, touch.trail, "table_edges")
             for output in use.outputs:
                 self.result.output(output).merge(Delta(may=touch.trail))
         elif kind in (DeltaKind.RETYPED, DeltaKind.CHANGED, DeltaKind.NULLABLE):
-            reason = f"reads {use.name}; whether it uses {column}, which changes, is unknown"
+            rest = f"; whether it uses {column}, which changes, is unknown"
+            reason = ("reads ", use.dataset, rest)
             self.result.worsen(Outcome.CHANGES, reason, touch.trail, "table_edges")
             for output in use.outputs:
                 self.result.output(output).merge(Delta(rows=touch.trail))
@@ -105,7 +106,7 @@ class _EdgeSimulation:
             self._lose(use, column, kind, trail, certain=bool(firm) or any(d.certain for d in fed))
             self._fail_outputs(use, trail, fed)
             return
-        reason = f"copies {use.name}.{column}, {_WORDS[kind]}"
+        reason = ("copies ", use.column(column), f", {_WORDS[kind]}")
         self.result.worsen(Outcome.CHANGES, reason, trail)
         if not fed:
             self._pass_on(use, column, kind, touch)
@@ -116,13 +117,14 @@ class _EdgeSimulation:
         self, use: _InputUse, column: str, kind: DeltaKind, trail: Trail, *, certain: bool
     ) -> None:
         """Record the use of a column that is missing."""
-        reason = f"uses {use.name}.{column}, {_GONE[kind]}"
+        reason: Sentence = ("uses ", use.column(column), f", {_GONE[kind]}")
         if kind is DeltaKind.UNAVAILABLE:
             self.result.worsen(Outcome.NOT_REBUILT, reason, trail)
         elif certain:
             self.result.worsen(Outcome.FAILS, reason, trail)
         else:
-            reason = f"may use {use.name}.{column}, {_GONE[kind]}: another table may have it too"
+            rest = f", {_GONE[kind]}: another table may have it too"
+            reason = ("may use ", use.column(column), rest)
             self.result.worsen(Outcome.MAY_FAIL, reason, trail)
 
     def _change(self, derives: JobColumnEdge, trail: Trail) -> None:
@@ -130,14 +132,15 @@ class _EdgeSimulation:
         if not derives.direct or derives.target == EVERY_FIELD:
             delta.rows = delta.rows if delta.rows is not None else trail
             return
-        step = self._world.column_name(derives.output, derives.target)
+        step = self._world.column(derives.output, derives.target)
         delta.put(derives.target, DeltaKind.CHANGED, ColumnDelta("", extend_trail(trail, step)))
 
     def _pass_on(self, use: _InputUse, column: str, kind: DeltaKind, touch: ColumnDelta) -> None:
         """Apply the same delta to an output that copies all columns."""
-        self.result.worsen(Outcome.CHANGES, f"copies every column of {use.name}", touch.trail)
+        reason = ("copies every column of ", use.dataset)
+        self.result.worsen(Outcome.CHANGES, reason, touch.trail)
         for output in use.copies:
-            step = self._world.column_name(output, column)
+            step = self._world.column(output, column)
             delta = self.result.output(output)
             delta.put(column, kind, ColumnDelta(touch.to, extend_trail(touch.trail, step)))
 
@@ -151,7 +154,7 @@ class _EdgeSimulation:
                 delta.may = delta.may if delta.may is not None else trail
         for derives in fed:
             if derives.direct and derives.target != EVERY_FIELD:
-                step = self._world.column_name(derives.output, derives.target)
+                step = self._world.column(derives.output, derives.target)
                 touch = ColumnDelta("", extend_trail(trail, step))
                 self.result.output(derives.output).put(derives.target, DeltaKind.UNAVAILABLE, touch)
 
@@ -182,7 +185,7 @@ class _InputUse:
             for reference in (code.references or () if code is not None else ())
             if _names(reference, self._dataset.id.namespace, self._dataset.names)
         ]
-        self.name = self._dataset.id.name
+        self.dataset = self._dataset.id
         self.known = bool(self._derives or self._references)
         self.takes_all = any(
             d.field == EVERY_FIELD and d.target == EVERY_FIELD and d.direct for d in self._derives
@@ -190,6 +193,10 @@ class _InputUse:
         fed = {derives.output for derives in self._derives}
         self.outputs = tuple(fed) if fed else process.outputs
         self.copies = process.outputs if self.takes_all else ()
+
+    def column(self, column: str) -> ColumnId:
+        """Return a column of the input."""
+        return ColumnId(self.dataset, column)
 
     def derives(self, column: str) -> list[JobColumnEdge]:
         """Return the column edges that begin at a column."""
@@ -234,7 +241,7 @@ def simulate_writer(
 ) -> ProcessResult:
     """Return the effect on a process that writes a changed dataset."""
     result = ProcessResult(basis="column_edges")
-    name = world.dataset(node).id.name
+    dataset = world.dataset(node).id
     filled = {
         derives.target.casefold()
         for source in process.inputs
@@ -244,16 +251,17 @@ def simulate_writer(
     basis: Basis = "column_edges" if filled else "table_edges"
     # A derivation without a job is dropped with its dataset.
     if delta.gone is not None and isinstance(process, Job):
-        result.worsen(Outcome.FAILS, f"writes {name}, which no longer exists", delta.gone, basis)
+        reason: Sentence = ("writes ", dataset, ", which no longer exists")
+        result.worsen(Outcome.FAILS, reason, delta.gone, basis)
     for column, touch in delta.columns(DeltaKind.REQUIRED).items():
         if column in filled or EVERY_FIELD in filled:
             continue
         outcome = Outcome.FAILS if filled else Outcome.MAY_FAIL
-        reason = f"writes {name} and is not known to fill {column}, which is required"
+        reason = ("writes ", dataset, f" and is not known to fill {column}, which is required")
         result.worsen(outcome, reason, touch.trail, basis)
     for column, touch in delta.columns(*ABSENT).items():
         if column in filled:
-            reason = f"fills {name}.{column}, which has another name or is gone"
+            reason = ("fills ", ColumnId(dataset, column), ", which has another name or is gone")
             result.worsen(Outcome.MAY_FAIL, reason, touch.trail, basis)
-            result.refer([Reference(dataset=str(world.dataset(node).id), column=column)])
+            result.refer([Reference(dataset=str(dataset), column=column)])
     return result

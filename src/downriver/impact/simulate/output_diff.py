@@ -16,6 +16,7 @@ from downriver.impact.simulate.build_rules import (
 from downriver.impact.simulate.column_types import UNKNOWN
 from downriver.impact.simulate.delta import ABSENT, ColumnDelta, Delta, DeltaKind, extend_trail
 from downriver.impact.simulate.retype_visibility import ValueChange
+from downriver.model.ids import ColumnId, DatasetId, NodeId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -143,13 +144,9 @@ class ChangedDependencies:
         touch = delta.find(column, DeltaKind.RENAMED) if delta is not None else None
         return column if touch is None else touch.to
 
-    def output_name(self, node: int | None) -> str:
-        """Return what an output is called: its dataset, else the process itself."""
-        return self._process.id.name if node is None else self.dataset_name(node)
-
-    def dataset_name(self, node: int) -> str:
-        """Return the name of a dataset."""
-        return self._world.dataset(node).id.name
+    def output_id(self, node: int | None) -> NodeId:
+        """Return the dataset of an output; the process, where the output is not stored."""
+        return self._process.id if node is None else self._world.dataset(node).id
 
     def renamed_deps(self, deps: Deps) -> set[object]:
         """Return dependencies as they are after columns they begin at were renamed."""
@@ -200,11 +197,12 @@ class ChangedDependencies:
                 return touch.trail
         return ()
 
-    def column_id(self, node: int | None, column: str) -> str:
-        """Return a column that is filled here, as people write it."""
+    def column_id(self, node: int | None, column: str) -> ColumnId:
+        """Return a column that is filled here; the job names a result that is not stored."""
         if node is None:
-            return f"{self._process.id.name}.{column}"
-        return self._world.column_name(node, column)
+            job = self._process.id
+            return ColumnId(DatasetId(job.namespace, job.name), column)
+        return self._world.column(node, column)
 
 
 class OutputDifference(NamedTuple):
@@ -244,8 +242,8 @@ class OutputComparison:
         for before, now in self._pairs(after):
             node = self._reading.output_node(before)
             if now is None:
-                name = self._influence.output_name(node)
-                yield OutputDifference(node, Delta(gone=(name,)))
+                output = self._influence.output_id(node)
+                yield OutputDifference(node, Delta(gone=(output,)))
                 continue
             delta = self._difference(before, now, after, node)
             if self._head is not None:
@@ -295,7 +293,7 @@ class OutputComparison:
                     ColumnDelta("", (self._influence.column_id(node, name),)),
                 )
         if old.rows != new.rows and delta.rows is None:
-            delta.rows = (self._influence.output_name(node),)
+            delta.rows = (self._influence.output_id(node),)
 
     def _difference(
         self, before: ScriptOutput, now: ScriptOutput, after: ScriptReading, node: int | None

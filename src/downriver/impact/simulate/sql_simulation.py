@@ -26,6 +26,7 @@ from downriver.impact.simulate.output_diff import (
 )
 from downriver.impact.simulate.resolution import SqlProblem, SqlProblems
 from downriver.impact.simulate.retype_visibility import RetypeVisibility
+from downriver.model.ids import ColumnId
 from downriver.model.verdicts import Outcome
 
 if TYPE_CHECKING:
@@ -33,23 +34,25 @@ if TYPE_CHECKING:
 
     from downriver.impact.simulate.build_rules import ContractViolation
     from downriver.impact.simulate.catalog import SimulationCatalog
-    from downriver.impact.simulate.delta import Trail
+    from downriver.impact.simulate.delta import Sentence, Trail
     from downriver.impact.simulate.job_script import JobScript, ScriptReading
+    from downriver.model.ids import EntityId
     from downriver.model.verdicts import Reference
     from downriver.openlineage.facets.custom import BuildFacet
 
 # What makes a table have other columns, or columns of other types.
 _RESHAPING = frozenset({*ABSENT, DeltaKind.ADDED, DeltaKind.RETYPED, DeltaKind.REQUIRED})
 _RENAMING = _RESHAPING - {DeltaKind.RETYPED}
+# The reason of a problem, before and after the names that it is about.
 _WHY = {
-    "missing_column": "cannot resolve {name}",
-    "ambiguous": "uses {name}, which is ambiguous: two of its tables have it",
-    "missing_table": "reads {name}, which no longer exists or fails",
-    "arity": "has the wrong number of columns: {name}",
-    "required": "does not fill {name}, which is now required",
-    "natural": "uses NATURAL JOIN, and {name}",
-    "duplicate": "has two columns named {name} now",
-    "type": "is not valid for the new type: {name}",
+    "missing_column": ("cannot resolve ", ""),
+    "ambiguous": ("uses ", ", which is ambiguous: two of its tables have it"),
+    "missing_table": ("reads ", ", which no longer exists or fails"),
+    "arity": ("has the wrong number of columns: ", ""),
+    "required": ("does not fill ", ", which is now required"),
+    "natural": ("uses NATURAL JOIN, and ", ""),
+    "duplicate": ("has two columns named ", " now"),
+    "type": ("is not valid for the new type: ", ""),
 }
 
 
@@ -156,23 +159,24 @@ class _Simulation:
             delta = self._deltas.get(node)
             if delta is None:
                 continue
-            name = self._world.dataset(node).id.name
+            dataset = self._world.dataset(node).id
             if delta.may is not None:
                 self._result.worsen(
                     Outcome.MAY_FAIL,
-                    f"reads {name}, which may be affected: its column lineage is unknown",
+                    ("reads ", dataset, ", which may be affected: its column lineage is unknown"),
                     delta.may,
                     "table_edges",
                 )
             if delta.deprecated is not None:
-                self._result.worsen(Outcome.DEPRECATED, f"uses {name}", delta.deprecated)
+                self._result.worsen(Outcome.DEPRECATED, ("uses ", dataset), delta.deprecated)
 
     def _receive_staleness(self) -> None:
         """Record inputs that are no longer updated, unless it lacks one of their columns."""
         for node in self._reading.inputs:
             delta = self._deltas.get(node)
             if delta is not None and delta.stale is not None:
-                reason = f"reads {self._world.dataset(node).id.name}, which is no longer updated"
+                dataset = self._world.dataset(node).id
+                reason = ("reads ", dataset, ", which is no longer updated")
                 self._result.worsen(Outcome.NOT_REBUILT, reason, delta.stale)
 
     def _pass_on_staleness(self) -> None:
@@ -243,10 +247,27 @@ class _Simulation:
     def _fail(self, problems: list[SqlProblem]) -> None:
         first = problems[0]
         alike = dict.fromkeys(problem.name for problem in problems if problem.kind == first.kind)
-        reason = _WHY[first.kind].format(name=", ".join(alike))
+        before, after = _WHY[first.kind]
+        names: Sentence = (", ".join(alike),)
+        if first.kind == "missing_table":
+            names = self._lost_tables() or names
+        reason = (before, *names, after)
         self._result.worsen(Outcome.FAILS, reason, self._trail_of(first))
         for problem in problems:
             self._result.refer(list(self._references(problem)))
+
+    def _lost_tables(self) -> Sentence:
+        """Return the tables that it reads and that no longer exist, with commas between them."""
+        names: list[str | EntityId] = []
+        for node in sorted(self._reading.inputs):
+            delta = self._deltas.get(node)
+            if delta is not None and delta.gone is not None:
+                names += (
+                    [", ", self._world.dataset(node).id]
+                    if names
+                    else [self._world.dataset(node).id]
+                )
+        return tuple(names)
 
     def _references(self, problem: SqlProblem) -> Iterator[Reference]:
         if problem.kind == "missing_table":
@@ -309,7 +330,8 @@ class _Simulation:
                 lookups = self._reading.lookups.get((node, column), ())
                 dataset = self._world.dataset(node).id
                 if lookups or node in self._reading.starred:
-                    reason = f"reads {dataset.name}.{column}, which its job no longer produces"
+                    produced = ColumnId(dataset, column)
+                    reason = ("reads ", produced, ", which its job no longer produces")
                     self._result.worsen(Outcome.NOT_REBUILT, reason, touch.trail)
                     lacks = True
                 self._result.refer(
@@ -351,11 +373,11 @@ class _Simulation:
             built = apply_build(self._build, delta)
             error = violations[0].reason if violations else built.error
             if error:
-                reason = self._build_error(error, violations)
+                reason: Sentence = (self._build_error(error, violations),)
                 self._result.worsen(Outcome.FAILS, reason, first_trail(delta))
                 passed_on = Delta(stale=first_trail(delta))
             else:
-                reason = describe_delta(built.delta)
+                reason = (describe_delta(built.delta),)
                 self._result.worsen(Outcome.CHANGES, reason, first_trail(delta))
                 self._result.note = self._result.note or built.note
                 self._result.data_loss |= built.data_loss
