@@ -162,6 +162,7 @@ function Canvas(props: Omit<LineageCanvasProps, "height">) {
           onNodeMouseEnter={(_, node) => state.setHoveredNode(node.id)}
           onNodeMouseLeave={() => state.setHoveredNode(undefined)}
           onPaneMouseMove={(event) => {
+            if (event.buttons) return; // the view is being moved
             const found = pointAtPane(event);
             state.setHoveredNode(found?.node);
             state.setHoveredEdge(found?.edge ? { key: found.edge.key, edge: found.edge.edge, x: event.clientX, y: event.clientY } : null);

@@ -7,6 +7,7 @@ import { traceCurves } from "./scene/edge_paths";
 import type { Severity } from "./graph_types";
 import type { Highlight } from "./scene/highlight";
 import { typeColour } from "./cards/marks";
+import { Painter, type Window2D } from "./painter";
 import type { Scene, SceneEdge, SceneNode } from "./scene/scene";
 import styles from "./lineage_canvas.module.css";
 
@@ -30,25 +31,16 @@ export function MapCanvas(props: Props) {
   const colours = useMemo(() => readColours(), [theme]); // eslint-disable-line -- the theme changes what the document answers
   const groups = useMemo(() => groupEdges(props.scene.edges, props.highlight), [props.scene, props.highlight]);
   useEffect(() => {
-    let frame = 0;
-    let last: unknown;
-    const draw = () => {
-      frame = 0;
+    const painter = new Painter(canvas.current!, (view) => drawScene(canvas.current!, { ...props, groups, colours, ...view }));
+    const follow = () => {
       const { transform, width, height } = store.getState();
-      if (canvas.current) drawScene(canvas.current, { ...props, groups, colours, x: transform[0], y: transform[1], zoom: transform[2], width, height });
+      painter.show({ x: transform[0], y: transform[1], zoom: transform[2], width, height });
     };
-    const schedule = () => {
-      const { transform, width, height } = store.getState();
-      const key = `${transform.join()} ${width} ${height}`;
-      if (key === last) return;
-      last = key;
-      frame ||= requestAnimationFrame(draw);
-    };
-    schedule();
-    const stop = store.subscribe(schedule);
+    follow();
+    const stop = store.subscribe(follow);
     return () => {
       stop();
-      cancelAnimationFrame(frame);
+      painter.stop();
     };
   }, [store, props.scene, props.drawNodes, props.highlight, props.active, props.focus, props.severity, groups, colours]); // eslint-disable-line
   return <canvas ref={canvas} className={styles.map} aria-hidden="true" />;
@@ -76,7 +68,6 @@ interface EdgeGroup {
   dash: number[];
   alpha: number;
   edges: SceneEdge[];
-  boxes: Float32Array; // left, top, right, bottom of each edge
 }
 
 const CHANGE_COLOURS = { added: "--added", removed: "--removed", changed: "--warning" } as const;
@@ -99,38 +90,17 @@ function groupEdges(edges: readonly SceneEdge[], highlight: Highlight | null): E
     if (group === undefined) {
       const alpha = style.alpha * (faded ? 0.25 : status === "stale" ? 0.6 : 1);
       const dash = change === "removed" ? [6, 4] : status === "stale" ? [4, 4] : style.dash;
-      group = { colour: change ? CHANGE_COLOURS[change] : "--edge", width: change ? 2 : 1.4, dash, alpha, edges: [], boxes: new Float32Array() };
+      group = { colour: change ? CHANGE_COLOURS[change] : "--edge", width: change ? 2 : 1.4, dash, alpha, edges: [] };
       groups.set(key, group);
     }
     group.edges.push(edge);
   }
-  for (const group of groups.values()) group.boxes = boxesOf(group.edges);
   return [...groups.values()];
 }
 
-function boxesOf(edges: readonly SceneEdge[]): Float32Array {
-  const boxes = new Float32Array(edges.length * 4);
-  edges.forEach(({ anchors }, i) => {
-    let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
-    for (let k = 0; k < anchors.length; k += 2) {
-      left = Math.min(left, anchors[k]!);
-      right = Math.max(right, anchors[k]!);
-      top = Math.min(top, anchors[k + 1]!);
-      bottom = Math.max(bottom, anchors[k + 1]!);
-    }
-    boxes.set([left, top, right, bottom], i * 4);
-  });
-  return boxes;
-}
-
-interface View extends Props {
+interface View extends Props, Window2D {
   groups: EdgeGroup[];
   colours: Colours;
-  x: number;
-  y: number;
-  zoom: number;
-  width: number;
-  height: number;
 }
 
 function drawScene(canvas: HTMLCanvasElement, view: View): void {
@@ -160,10 +130,8 @@ function drawGroup(context: CanvasRenderingContext2D, group: EdgeGroup, view: Vi
   const curved = view.zoom >= CURVES_FROM_ZOOM;
   context.beginPath();
   for (let i = 0; i < group.edges.length; i++) {
-    const at = i * 4;
-    const box = group.boxes;
-    if (box[at]! > part.right || box[at + 2]! < part.left || box[at + 1]! > part.bottom || box[at + 3]! < part.top) continue;
-    const { anchors } = group.edges[i]!;
+    const { anchors, box } = group.edges[i]!;
+    if (box[0] > part.right || box[2] < part.left || box[1] > part.bottom || box[3] < part.top) continue;
     if (curved) traceCurves(context, anchors);
     else {
       context.moveTo(anchors[0]!, anchors[1]!);

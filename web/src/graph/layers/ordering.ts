@@ -15,7 +15,7 @@ export interface ProperGraph extends Digraph {
 export function orderLayers(graph: ProperGraph): Int32Array[] {
   const right = neighbours(graph.count, graph.from, graph.to);
   const left = neighbours(graph.count, graph.to, graph.from);
-  const rows = depthFirstRows(graph, left, right);
+  const rows = depthFirstRows(graph, right);
   const position = new Int32Array(graph.count);
   rows.forEach((row) => number(row, position));
   let best = rows.map((row) => row.slice());
@@ -34,6 +34,7 @@ export function orderLayers(graph: ProperGraph): Int32Array[] {
       idle = 0;
     } else idle++;
   }
+  exchangeNeighbours(best, left, right, position);
   return best;
 }
 
@@ -41,16 +42,11 @@ function number(row: Int32Array, position: Int32Array): void {
   for (let i = 0; i < row.length; i++) position[row[i]!] = i;
 }
 
-/** Vertices in the order of an undirected depth-first search, so that what belongs together starts together. */
-function depthFirstRows(graph: ProperGraph, left: Neighbours, right: Neighbours): Int32Array[] {
+/** Vertices in the order of a depth-first search, so that what belongs together starts together. */
+function depthFirstRows(graph: ProperGraph, right: Neighbours): Int32Array[] {
   const rows: number[][] = Array.from({ length: graph.layerCount }, () => []);
   const seen = new Uint8Array(graph.count);
   const stack: number[] = [];
-  const push = (sides: Neighbours, vertex: number) => {
-    for (let k = sides.start[vertex + 1]! - 1; k >= sides.start[vertex]!; k--) {
-      if (!seen[sides.items[k]!]) stack.push(sides.items[k]!);
-    }
-  };
   for (let root = 0; root < graph.count; root++) {
     stack.push(root);
     while (stack.length) {
@@ -58,8 +54,9 @@ function depthFirstRows(graph: ProperGraph, left: Neighbours, right: Neighbours)
       if (seen[vertex]) continue;
       seen[vertex] = 1;
       rows[graph.layers[vertex]!]!.push(vertex);
-      push(left, vertex);
-      push(right, vertex);
+      for (let k = right.start[vertex + 1]! - 1; k >= right.start[vertex]!; k--) {
+        if (!seen[right.items[k]!]) stack.push(right.items[k]!);
+      }
     }
   }
   return rows.map((row) => Int32Array.from(row));
@@ -105,4 +102,37 @@ export function countCrossings(rows: Int32Array[], right: Neighbours, position: 
     }
   }
   return crossings;
+}
+
+const EXCHANGE_ROUNDS = 3;
+const MOST_PAIRS = 10_000; // of edges to compare for one swap: two hubs side by side stay as they are
+
+/** Swaps vertices that lie next to each other where that saves crossings. */
+function exchangeNeighbours(rows: Int32Array[], left: Neighbours, right: Neighbours, position: Int32Array): void {
+  rows.forEach((row) => number(row, position));
+  for (let round = 0, swapped = true; swapped && round < EXCHANGE_ROUNDS; round++) {
+    swapped = false;
+    for (const row of rows) {
+      for (let i = 1; i < row.length; i++) {
+        const [upper, lower] = [row[i - 1]!, row[i]!];
+        const gain = crossingsSaved(left, upper, lower, position) + crossingsSaved(right, upper, lower, position);
+        if (gain <= 0) continue;
+        row[i - 1] = lower;
+        row[i] = upper;
+        position[lower] = i - 1;
+        position[upper] = i;
+        swapped = true;
+      }
+    }
+  }
+}
+
+function crossingsSaved(sides: Neighbours, upper: number, lower: number, position: Int32Array): number {
+  let saved = 0;
+  if ((sides.start[upper + 1]! - sides.start[upper]!) * (sides.start[lower + 1]! - sides.start[lower]!) > MOST_PAIRS) return 0;
+  for (let a = sides.start[upper]!; a < sides.start[upper + 1]!; a++) {
+    const first = position[sides.items[a]!]!;
+    for (let b = sides.start[lower]!; b < sides.start[lower + 1]!; b++) saved += Math.sign(first - position[sides.items[b]!]!);
+  }
+  return saved;
 }

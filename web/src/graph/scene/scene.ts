@@ -24,7 +24,11 @@ export interface SceneEdge {
   key: string;
   edge: GraphEdge;
   anchors: Anchors;
+  box: Box4; // around its anchors
 }
+
+/** Left, top, right and bottom. */
+export type Box4 = readonly [number, number, number, number];
 
 export interface SceneColumnEdge {
   key: string;
@@ -76,7 +80,7 @@ export function buildScene(nodes: readonly GraphNode[], edges: readonly GraphEdg
   const placed = [...byId.values()];
   const lines = edges.flatMap((edge) => {
     const anchors = edgeAnchors(edge, byId, layout, pushed);
-    return anchors === null ? [] : [{ key: linkKey(edge.source, edge.target), edge, anchors }];
+    return anchors === null ? [] : [{ key: linkKey(edge.source, edge.target), edge, anchors, box: boxAround(anchors) }];
   });
   return { nodes: placed, byId, edges: lines, bounds: boundsOf(placed) };
 }
@@ -135,6 +139,17 @@ function edgeAnchors(link: Link, byId: Map<string, SceneNode>, layout: Layout, b
   return anchors;
 }
 
+function boxAround(anchors: Anchors): Box4 {
+  let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
+  for (let i = 0; i < anchors.length; i += 2) {
+    left = Math.min(left, anchors[i]!);
+    right = Math.max(right, anchors[i]!);
+    top = Math.min(top, anchors[i + 1]!);
+    bottom = Math.max(bottom, anchors[i + 1]!);
+  }
+  return [left, top, right, bottom];
+}
+
 /** The lines of column edges between shown rows; a dataset without that row is met at its head. */
 export function columnLines(edges: readonly ColumnEdge[], scene: Scene): SceneColumnEdge[] {
   return edges.flatMap((edge) => {
@@ -179,11 +194,15 @@ export function nodeAt(scene: Scene, x: number, y: number): SceneNode | undefine
   return scene.nodes.find((one) => x >= one.x && x <= one.x + one.width && y >= one.y && y <= one.y + one.height);
 }
 
+const LOOP = 200; // an edge that runs backwards leaves its box sideways
+
 /** The edge nearest to a point, if one is near enough. */
 export function edgeAt(scene: Scene, x: number, y: number, within: number): SceneEdge | undefined {
   let found: SceneEdge | undefined;
   let nearest = Infinity;
   for (const edge of scene.edges) {
+    const [left, top, right, bottom] = edge.box;
+    if (y < top - within || y > bottom + within || x < left - within - LOOP || x > right + within + LOOP) continue;
     const distance = distanceTo(edge.anchors, x, y, within);
     if (distance < nearest) {
       nearest = distance;
