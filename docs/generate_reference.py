@@ -211,9 +211,10 @@ def _part(value: cached_property[Any]) -> type:
 
 
 _PART_MODULES = {
-    "ColumnEdgeApi": "column_edges",
-    "GraphApi": "graph_view",
-    "RunApi": "runs",
+    "ColumnEdgeApi": "views.column_edges",
+    "GraphApi": "views.graph_view",
+    "RunApi": "views.runs",
+    "SelectionApi": "views.selection",
     "AdminApi": "admin",
     "CaptureApi": "capture",
     "EntityApi": "entities",

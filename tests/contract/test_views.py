@@ -11,7 +11,7 @@ from tests.unit.graph import events as e
 
 from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.service import Lineage
-from downriver.service.graph_view import GraphParts
+from downriver.service.views.graph_view import GraphParts
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

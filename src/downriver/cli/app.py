@@ -44,6 +44,7 @@ COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry("trace", "trace:trace", "Show what an entity feeds, or what feeds it."),
     CommandEntry("paths", "trace:paths", "Show the paths from one entity to another."),
     CommandEntry("graph", "graph:graph", "Draw or export the graph around an entity."),
+    CommandEntry("select", "graph:select", "List what a selector such as +orders selects."),
     CommandEntry("same", "same:same", "Record that two names are one dataset."),
     CommandEntry("cuts", "same:cuts", "List names that may be one dataset."),
     CommandEntry("impact", "impact:impact", "Show what a change breaks."),

@@ -1,4 +1,4 @@
-"""`downriver graph`: draw or export a part of the graph, or write it to Neo4j."""
+"""`downriver graph` and `select`: draw, export or list a part of the graph."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ from urllib.parse import urlsplit
 
 import typer
 
-from downriver.cli.output import StoreOption, err, escape, write_exactly
+from downriver.cli.output import (
+    JsonOption,
+    StoreOption,
+    err,
+    escape,
+    out,
+    print_json,
+    write_exactly,
+)
 from downriver.cli.trace import (
     AsOfOption,
     DepthOption,
-    EntityArgument,
     LimitOption,
     ReadersOption,
     UpstreamOption,
@@ -73,7 +80,13 @@ class GraphFormat(str, Enum):
 
 
 def graph(
-    entity: EntityArgument,
+    entity: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="ENTITY",
+            help="A dataset, job or column: orders, orders.amount, dag:daily, or a full id.",
+        ),
+    ] = None,
     output_format: Annotated[
         GraphFormat,
         typer.Option(
@@ -101,6 +114,14 @@ def graph(
             help="Show only what this column of the dataset derives from or feeds.",
         ),
     ] = None,
+    select: Annotated[
+        str | None,
+        typer.Option(
+            "--select",
+            metavar="SELECTOR",
+            help="Show what a selector selects, such as '+orders+2 tag:pii', not an entity.",
+        ),
+    ] = None,
     diff: Annotated[
         str | None,
         typer.Option(
@@ -122,10 +143,36 @@ def graph(
     """Draw or export the graph around a dataset, job or column."""
     one_way = upstream or downstream
     direction = parse_direction(upstream, downstream, both) if one_way else Direction.BOTH
+    if (entity is None) == (select is None):
+        raise InvalidRequestError("ENTITY", "give either an entity or --select")
     with Lineage.open(store, create=False) as lineage:
         if push is not None:
-            subgraph = lineage.export.subgraph(
+            subgraph = (
+                lineage.export.selected_subgraph(select, as_of=as_of, diff=diff, limit=limit)
+                if entity is None
+                else lineage.export.subgraph(
+                    entity,
+                    direction,
+                    depth=depth,
+                    as_of=as_of,
+                    focus=focus,
+                    diff=diff,
+                    limit=limit,
+                    readers=readers,
+                )
+            )
+            with neo4j_driver(push) as driver:
+                count = lineage.export.push_to_neo4j(subgraph, driver)
+            err.print(f"wrote {count} nodes to {escape(push)}")
+            return
+        answer = (
+            lineage.export.selection(
+                select, output_format.value, as_of=as_of, diff=diff, limit=limit
+            )
+            if entity is None
+            else lineage.export(
                 entity,
+                output_format.value,
                 direction,
                 depth=depth,
                 as_of=as_of,
@@ -134,22 +181,38 @@ def graph(
                 limit=limit,
                 readers=readers,
             )
-            with neo4j_driver(push) as driver:
-                count = lineage.export.push_to_neo4j(subgraph, driver)
-            err.print(f"wrote {count} nodes to {escape(push)}")
-            return
-        answer = lineage.export(
-            entity,
-            output_format.value,
-            direction,
-            depth=depth,
-            as_of=as_of,
-            focus=focus,
-            diff=diff,
-            limit=limit,
-            readers=readers,
         )
     _write(answer.diagram, output)
+
+
+def select(
+    selector: Annotated[
+        str,
+        typer.Argument(
+            metavar="SELECTOR",
+            help="orders, +orders+2, @orders, stg_*, tag:pii, owner:ana, namespace:pg*, type:view. "
+            "A space is a union, a comma an intersection, --exclude a difference.",
+        ),
+    ],
+    exclude: Annotated[
+        str | None,
+        typer.Option("--exclude", metavar="SELECTOR", help="Leave out what this selects."),
+    ] = None,
+    as_of: AsOfOption = None,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List the datasets and jobs that a selector selects, one id in each line."""
+    whole = selector if exclude is None else f"{selector} exclude {exclude}"
+    with Lineage.open(store, create=False) as lineage:
+        found = lineage.select(whole, as_of=as_of)
+    if json:
+        print_json(found)
+        return
+    for name in found.ids:
+        out.print(escape(name))
+    for criterion in found.unknown:
+        err.print(f"{escape(criterion)} selects nothing")
 
 
 def _write(drawing: str, output: Path | None) -> None:

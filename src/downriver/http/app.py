@@ -300,7 +300,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         queries.get_export,
         KeyRole.READER,
         {200: ExportAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("entity", "format", "direction", "depth", "as_of", "focus", "diff", "readers"),
+        query=(
+            *("entity", "q", "ids", "format", "direction", "depth", "as_of", "focus", "diff"),
+            "readers",
+        ),
+        optional=("entity", "q"),
         of_events=True,
     ),
     *graph.ENDPOINTS,

@@ -49,9 +49,11 @@ _QUERY = {
     "job": ("A job: a name or an id.", "string"),
     "head": ("The last known number of events; the answer waits until it is another.", "integer"),
     "wait": ("The longest time to wait, in seconds, at most 25.", "integer"),
+    "q": ("A selector: `+orders+2`, `@orders`, `stg_*`, `tag:pii`, `owner:ana` …", "string"),
+    "ids": ("The id of a dataset or job; repeat it for several.", "string"),
     "readers": ("List jobs that only read instead of counting them.", "boolean"),
 }
-_REQUIRED = ("entity", "nodeId", "source", "target", "dataset", "column")
+_REQUIRED = ("entity", "q", "nodeId", "source", "target", "dataset", "column")
 _MEANINGS = {
     200: "OK", 201: "Stored", 204: "All events stored", 400: "The request is invalid",
     404: "No entity has this name", 409: "The name is ambiguous",

@@ -93,6 +93,14 @@ class Graph(msgspec.Struct, kw_only=True):
     as_of: str | None
 
 
+class Selection(msgspec.Struct, kw_only=True):
+    """The datasets and jobs that a selector selects; `unknown` are criteria that match nothing."""
+
+    ids: list[str]
+    total: int
+    unknown: list[str]
+
+
 class ColumnPlace(msgspec.Struct, kw_only=True):
     """A column, by the id of its dataset and its name. `*` stands for all columns."""
 

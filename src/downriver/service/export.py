@@ -17,8 +17,11 @@ from downriver.model.ids import ColumnId, DatasetId, JobId
 from downriver.openlineage.facets.description import parse_tags
 from downriver.service.limits import MOST_EXPORTED
 from downriver.service.trace import TraceApi, parse_question
+from downriver.service.views.selection import SelectionApi
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from downriver.export.cypher import CypherDriver
     from downriver.graph import CatalogSnapshot
     from downriver.model.answers import Trace, TraceNode
@@ -35,6 +38,7 @@ class ExportApi:
     def __init__(self, session: StoreSession) -> None:
         self._session = session
         self._trace = TraceApi(session)
+        self._selection = SelectionApi(session)
 
     def __call__(
         self,
@@ -65,17 +69,51 @@ class ExportApi:
                 limit=limit,
                 readers=readers,
             )
-            exported = ExportedGraph(found, self._trace.find_event, self._columns_of)
-            text = render(exported, output_format)
+            return self._rendered(found, entity, output_format)
+
+    def _rendered(self, found: Trace, entity: str, output_format: str) -> ExportAnswer:
+        exported = ExportedGraph(found, self._trace.find_event, self._columns_of)
         return ExportAnswer(
             entity_id=entity,
             format=output_format,
-            diagram=text,
+            diagram=render(exported, output_format),
             node_count=len(found.nodes),
             edge_count=len(found.edges),
             complete=found.complete,
             blind_spots=found.blind_spots,
         )
+
+    def selection(
+        self,
+        q: str | None = None,
+        output_format: str = "mermaid",
+        *,
+        ids: Sequence[str] = (),
+        as_of: str | None = None,
+        diff: str | None = None,
+        limit: int = MOST_EXPORTED,
+    ) -> ExportAnswer:
+        """Return what a selector selects, or exactly the nodes with these ids, in a format."""
+        with self._session.reading():
+            found = self.selected_subgraph(q, ids=ids, as_of=as_of, diff=diff, limit=limit)
+            return self._rendered(found, q or ", ".join(ids), output_format)
+
+    def selected_subgraph(
+        self,
+        q: str | None = None,
+        *,
+        ids: Sequence[str] = (),
+        as_of: str | None = None,
+        diff: str | None = None,
+        limit: int = MOST_EXPORTED,
+    ) -> Trace:
+        """Return the nodes of a selector or of ids, with the marks that exports show."""
+        with self._session.reading() as view:
+            found, *_ = self._selection.subgraph(q, ids=ids, as_of=as_of, limit=limit)
+            if diff is not None:
+                before, *_ = self._selection.subgraph(q, ids=ids, as_of=diff, limit=limit)
+                found = compare_traces(before, found)
+            return self._marked(found, view.reader)
 
     def push_to_neo4j(self, found: Trace, driver: CypherDriver, database: str | None = None) -> int:
         """Write a piece of the graph into a Neo4j database; return how many nodes it has."""

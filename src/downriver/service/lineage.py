@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from downriver.openlineage import Event
     from downriver.service.admin import AdminApi
     from downriver.service.capture import CaptureApi
-    from downriver.service.column_edges import ColumnEdgeApi
     from downriver.service.entities import EntityApi
     from downriver.service.export import ExportApi
     from downriver.service.flows import FlowApi
     from downriver.service.govern import GovernApi
-    from downriver.service.graph_view import GraphApi
     from downriver.service.identity import IdentityApi
     from downriver.service.impact import ImpactApi
-    from downriver.service.runs import RunApi
     from downriver.service.trace import TraceApi
+    from downriver.service.views.column_edges import ColumnEdgeApi
+    from downriver.service.views.graph_view import GraphApi
+    from downriver.service.views.runs import RunApi
+    from downriver.service.views.selection import SelectionApi
     from downriver.store import Receipt, Store
 
 
@@ -110,21 +111,28 @@ class Lineage:
     @cached_property
     def graph(self) -> GraphApi:
         """Parts of the graph with labels, columns and runs. Call it for the graph around one."""
-        from downriver.service.graph_view import GraphApi
+        from downriver.service.views.graph_view import GraphApi
 
         return GraphApi(self.session)
 
     @cached_property
     def column_edges(self) -> ColumnEdgeApi:
         """Edges between columns, with evidence and the line of code behind them."""
-        from downriver.service.column_edges import ColumnEdgeApi
+        from downriver.service.views.column_edges import ColumnEdgeApi
 
         return ColumnEdgeApi(self.session)
 
     @cached_property
+    def select(self) -> SelectionApi:
+        """Datasets and jobs by selector. Call it to list their ids."""
+        from downriver.service.views.selection import SelectionApi
+
+        return SelectionApi(self.session)
+
+    @cached_property
     def runs(self) -> RunApi:
         """Runs of jobs. Call it to list them."""
-        from downriver.service.runs import RunApi
+        from downriver.service.views.runs import RunApi
 
         return RunApi(self.session)
 

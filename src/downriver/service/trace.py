@@ -146,14 +146,17 @@ def parse_question(
     return Question(
         wanted,
         depth,
-        FOREVER if as_of is None else _moment(as_of),
+        parse_as_of(as_of),
         limit,
         settings.read_number(settings.STALE_DAYS),
         readers,
     )
 
 
-def _moment(as_of: str) -> int:
+def parse_as_of(as_of: str | None) -> int:
+    """Return the moment as of which to answer; None is no limit."""
+    if as_of is None:
+        return FOREVER
     try:
         return parse_time(as_of, "as_of")
     except InvalidEventError as exc:

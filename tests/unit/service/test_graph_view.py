@@ -14,7 +14,7 @@ from tests.unit.graph.stories import MOMENTS, stories
 
 from downriver.errors import EntityNotFoundError
 from downriver.service import Lineage
-from downriver.service.graph_view import GraphParts
+from downriver.service.views.graph_view import GraphParts
 from downriver.store.sqlite import SqliteStore
 
 EVERYTHING = GraphParts(columns=True, runs=True)

@@ -54,6 +54,7 @@ _DAY = 86_400_000_000
 _FACETS = (
     ASSET, BLIND_SPOTS, DATASET_TYPE, DOCUMENTATION, JOB_TYPE, LIFECYCLE, OWNERSHIP, SCHEMA, TAGS,
 )  # fmt: skip
+_TYPE_FACETS = (ASSET, DATASET_TYPE, JOB_TYPE)
 _FAILED = frozenset({RunState.FAIL, RunState.ABORT})
 MARKED_TAGS = ("certified", "pii")  # tags that pictures and screens show
 
@@ -119,6 +120,28 @@ class NodeFactsReader:
                 },
                 runs,
                 [field for member in groups[node] for field in fields.get(member, ())],
+            )
+            for node, name in nodes.items()
+        }
+
+    def types(self, nodes: Mapping[int, NodeId]) -> dict[int, str]:
+        """Return the asset types of nodes, given by canonical number with the id they show."""
+        numbers = np.fromiter(nodes, np.int32, len(nodes))
+        writers = self._writers(numbers)
+        jobs = {job for listed in writers.values() for job in listed}
+        facets = self._reader.facets.of_each({*nodes, *jobs}, _TYPE_FACETS, self._until)
+        kinds = {
+            node: parse_facet(of.get(JOB_TYPE, b"{}"), JobTypeFacet) for node, of in facets.items()
+        }
+        unknown = JobTypeFacet()
+        return {
+            node: _type_of(
+                name,
+                facets.get(node, {}),
+                [
+                    kinds.get(job, unknown)
+                    for job in ((node,) if isinstance(name, JobId) else writers.get(node, ()))
+                ],
             )
             for node, name in nodes.items()
         }

@@ -36,6 +36,34 @@ def reach_nodes(
         return _reach(walk, root, depth, visited, opened)
 
 
+def reach_from(
+    graph: NodeGraph,
+    roots: Ints,
+    *,
+    downstream: bool,
+    depth: int | None = None,
+    as_of: int = FOREVER,
+) -> set[int]:
+    """Return all datasets and jobs on one side of any of the roots, and the roots."""
+    walk = NodeWalk(graph, downstream=downstream, as_of=as_of)
+    found: set[int] = set(roots.tolist())
+    with borrowed_marks() as visited, borrowed_marks() as opened:
+        for marks in (visited, opened):
+            marks.restart()
+            marks.add(roots)
+        frontier, level = roots, 0
+        while len(frontier) and (depth is None or level < depth):
+            level += 1
+            edges = walk.edges(frontier)
+            to_jobs = walk.to_jobs(edges)
+            found.update(walk.far(edges[to_jobs]).tolist())
+            across = walk.across(opened.add(walk.opened_by(edges[to_jobs])))
+            datasets = np.concatenate([walk.far(edges[~to_jobs]), walk.far(across)])
+            frontier = visited.add(datasets)
+            found.update(frontier.tolist())
+    return found
+
+
 def _reach(
     walk: NodeWalk, root: int, depth: int | None, visited: VisitMarks, opened: VisitMarks
 ) -> WalkResult:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
@@ -17,10 +18,10 @@ from downriver.http.request import (
     query_text,
     read_struct,
 )
-from downriver.model.graph_view import ColumnEdges, Graph
+from downriver.model.graph_view import ColumnEdges, Graph, Selection
 from downriver.model.runs import RunDetails, Runs, StoredEvent
-from downriver.service.graph_view import GraphParts
 from downriver.service.limits import GRAPH_NODES
+from downriver.service.views.graph_view import GraphParts
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
@@ -41,16 +42,30 @@ class ColumnEdgesRequest(msgspec.Struct, kw_only=True):
 
 
 async def get_graph(request: Request) -> Response:
-    """Return the graph around an entity: `?entity=&direction=&depth=&as_of=&diff=&include=`."""
+    """Return the graph around an entity, or what a selector selects: `?entity=` or `?q=`."""
+    query, graph = request.query_params, context_of(request).lineage.graph
+    shown: dict[str, Any] = {
+        "as_of": query.get("as_of"),
+        "diff": query.get("diff"),
+        "limit": query_number(request, "limit", GRAPH_NODES, _MOST_NODES) or 0,
+        "include": _parts(request),
+    }
+    if "q" in query and "entity" not in query:
+        return json_response(await run_in_threadpool(partial(graph.select, query["q"], **shown)))
+    direction = query.get("direction", "both")
+    depth = query_number(request, "depth", 1, MAX_DEPTH)
     answer = await run_in_threadpool(
-        context_of(request).lineage.graph,
-        query_text(request, "entity"),
-        request.query_params.get("direction", "both"),
-        depth=query_number(request, "depth", 1, MAX_DEPTH),
+        partial(graph, query_text(request, "entity"), direction, depth=depth, **shown)
+    )
+    return json_response(answer)
+
+
+async def get_selection(request: Request) -> Response:
+    """Return the ids of the datasets and jobs that a selector selects: `?q=&as_of=`."""
+    answer = await run_in_threadpool(
+        context_of(request).lineage.select,
+        query_text(request, "q"),
         as_of=request.query_params.get("as_of"),
-        diff=request.query_params.get("diff"),
-        limit=query_number(request, "limit", GRAPH_NODES, _MOST_NODES) or 0,
-        include=_parts(request),
     )
     return json_response(answer)
 
@@ -127,7 +142,17 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         get_graph,
         KeyRole.READER,
         answers(Graph, *NAMED),
-        query=("entity", "direction", "depth", "as_of", "diff", "limit", "include"),
+        query=("entity", "q", "direction", "depth", "as_of", "diff", "limit", "include"),
+        optional=("entity", "q"),
+        of_events=True,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/select",
+        get_selection,
+        KeyRole.READER,
+        answers(Selection, 400),
+        query=("q", "as_of"),
         of_events=True,
     ),
     Endpoint(

@@ -113,9 +113,20 @@ async def get_diagnosis(request: Request) -> Response:
 
 
 async def get_export(request: Request) -> Response:
-    """Export the graph: `?entity=&format=&direction=&depth=&as_of=&focus=&diff=&readers=`."""
+    """Export the graph around `entity`, what `q` selects, or exactly the nodes `ids`."""
+    export, query = context_of(request).lineage.export, request.query_params
+    if "entity" not in query and ("q" in query or "ids" in query):
+        answer = await run_in_threadpool(
+            export.selection,
+            query.get("q"),
+            query.get("format", "mermaid"),
+            ids=query.getlist("ids"),
+            as_of=query.get("as_of"),
+            diff=query.get("diff"),
+        )
+        return json_response(answer)
     answer = await run_in_threadpool(
-        context_of(request).lineage.export,
+        export,
         query_text(request, "entity"),
         request.query_params.get("format", "mermaid"),
         request.query_params.get("direction", "both"),

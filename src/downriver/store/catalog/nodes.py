@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from downriver.errors import EntityNotFoundError
 from downriver.model.facts import EdgeKind
@@ -125,6 +125,20 @@ class NodeQueries:
             (*patterns, limit, offset),
         )
         return {row[0]: read_node(*row[1:]) for row in rows}, total
+
+    def matching(self, field: Literal["name", "namespace"], pattern: str) -> dict[int, NodeId]:
+        """Return nodes whose name or namespace contains what a pattern with `*` and `?` matches.
+
+        Letter case and sets of characters are not compared: some of the nodes may not match.
+        """
+        literal = re.sub(r"\[[^\]]*\]", "?", pattern).lower()
+        words = [_LIKE.sub(r"!\g<0>", word) for word in re.split(r"[*?]+", literal) if word]
+        condition = " AND ".join([f"lower({field}) LIKE ? ESCAPE '!'"] * len(words)) or "1 = 1"
+        rows = self._queries.rows(
+            f"SELECT id, kind, namespace, name FROM nodes WHERE {condition} ORDER BY id",
+            [f"%{word}%" for word in words],
+        )
+        return {row[0]: read_node(*row[1:]) for row in rows}
 
     def list_names(self, limit: int) -> list[str]:
         """Return the names of the nodes seen last, for near matches."""

@@ -23,6 +23,7 @@ from downriver.model.ids import ColumnId, DatasetId, JobId
 from downriver.openlineage.wire import render_time
 from downriver.service.limits import GRAPH_NODES
 from downriver.service.trace import parse_question
+from downriver.service.views.selection import SelectionApi
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,6 +85,26 @@ class GraphApi:
                 None if diff is None else self._trace(view, found, direction, depth, diff, limit)
             )
             return _GraphBuilder(view, include).build(now, before)
+
+    def select(
+        self,
+        q: str,
+        *,
+        as_of: str | None = None,
+        diff: str | None = None,
+        limit: int = GRAPH_NODES,
+        include: GraphParts = NO_PARTS,
+    ) -> Graph:
+        """Return what a selector selects, with the edges and jobs between."""
+        with self._session.reading() as view:
+            selection = SelectionApi(self._session)
+            now = _Moment(*selection.subgraph(q, as_of=as_of, limit=limit))
+            before = None
+            if diff is not None:
+                before = _Moment(*selection.subgraph(q, as_of=diff, limit=limit))
+            return msgspec.structs.replace(
+                _GraphBuilder(view, include).build(now, before), root=None
+            )
 
     def _trace(
         self,

@@ -1,0 +1,1 @@
+"""Parts of the store as screens show them: graph, column edges, selections, runs."""
