@@ -70,7 +70,7 @@ WORKERS = Setting(
 CODE_SECONDS = Setting(
     "DOWNRIVER_CODE_SECONDS",
     "60",
-    "The processor time that one request about code may take, in seconds.",
+    "The processor time that one request about code, or one file of a scan, may take, in seconds.",
 )
 CODE_MB = Setting(
     "DOWNRIVER_CODE_MB",

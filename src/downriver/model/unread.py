@@ -30,6 +30,7 @@ class UnreadReason(str, Enum):
     ENCODING = "encoding"  # not UTF-8, nor UTF-16 with a byte order mark
     TOO_LARGE = "too_large"
     TOO_DEEP = "too_deep"  # nested too deeply
+    TOO_SLOW = "too_slow"  # takes more processor time than is allowed
     READER_FAULT = "reader_fault"  # an error in Downriver itself
     NOT_FOUND = "not_found"  # removed while reading, or outside the repository
     SKIPPED_FOLDER = "skipped_folder"  # in a folder that a scan leaves out, as build/
@@ -76,6 +77,7 @@ _NEXT_STEPS = {
     UnreadReason.ENCODING: "Save the file as UTF-8.",
     UnreadReason.READER_FAULT: "Report the error to Downriver; review the file, or add a waiver.",
     UnreadReason.TOO_LARGE: "Split the file, or add a waiver.",
+    UnreadReason.TOO_SLOW: "Split the file, raise DOWNRIVER_CODE_SECONDS, or add a waiver.",
     UnreadReason.UNKNOWN_TABLE: "Correct the name, or capture the jobs that use the table.",
     UnreadReason.BASE_UNREAD: "Review the change by hand.",
     UnreadReason.UNKNOWN_JOB: "Capture the job with `downriver capture`, then run the gate again.",

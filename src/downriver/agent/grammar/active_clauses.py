@@ -57,7 +57,7 @@ _READS_WRITES = re.compile(
     r"(?:pull|load|extract|fetch|ingest|start)(?:s|es|ing)?(?:\s+\w+)?(?=\s+from\b))"
     r"\s+(?:in\s+)?(?:from\s+)?(?P<sources>.+?)"
     r"(?:\s+as\s+(?:an\s+)?inputs?)?\s*(?:,|;|\s)\s*(?:and\s+|then\s+|to\s+)*"
-    r"(?P<between>(?:[a-z]+s?\s+(?:it|them)\s*,?\s*(?:and\s+|then\s+)*)*)"
+    r"(?P<between>(?:[a-z]+s?\s+(?:it|them)\s*,?\s*(?:and\s+|then\s+)*){0,8})"
     r"(?:writes?|writing|outputs?|outputting|produc(?:es?|ing)|sav(?:es?|ing)|stor(?:es?|ing)|"
     r"emits?|emitting|publish(?:es|ing)?|generat(?:es?|ing)|push(?:es|ing)?|populat(?:es?|ing)|"
     r"creat(?:es?|ing)|loads?|loading|inserts?|inserting|updat(?:es?|ing)|appends?|appending)"

@@ -81,7 +81,7 @@ JOB_TYPES = ("job", "dag", "task", "spark_job", "script", "pipeline", "function"
 
 TYPED = re.compile(rf"(?:{'|'.join((*TYPES, *JOB_TYPES))}):[^\s,;]*[^\s,;.:]", re.IGNORECASE)
 URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s,;]+", re.IGNORECASE)
-IDENTIFIER = re.compile(r"[A-Za-z_$#][\w$#]*(?:[./-][\w*$#-]+)*")
+IDENTIFIER = re.compile(r"[A-Za-z_$#][\w$#]*(?:[./-][\w*$#-]+(?:[./][\w*$#-]+)*)?")
 FILE_ENDINGS = (".csv", ".parquet", ".json", ".jsonl", ".avro", ".orc", ".xlsx", ".txt", ".tsv")
 
 # Placeholder for a space in a quoted name.

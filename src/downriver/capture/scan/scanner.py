@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from downriver import settings
 from downriver.capture.code import (
     CodeJob,
     DatasetNote,
@@ -17,6 +18,7 @@ from downriver.capture.code import (
     render_dataset_note,
     render_job,
 )
+from downriver.capture.code.time_limit import OutOfTimeError, processor_time
 from downriver.capture.code.yaml_documents import YamlError, load_values
 from downriver.capture.scan.dbt import (
     DbtProject,
@@ -246,7 +248,16 @@ class _Scan:
     def read_one(self, path: str, text: str, result: ScanResult) -> None:
         """Add the jobs and notes of a file to the result, or the reason why it cannot be read."""
         of_file = ScanResult(files=1)
-        self._read_into(path, text, of_file)
+        seconds = settings.read_number(settings.CODE_SECONDS)
+        try:
+            with processor_time(seconds):
+                self._read_into(path, text, of_file)
+        except OutOfTimeError:
+            detail = f"reading the file takes more than {seconds} s"
+            of_file.unread.append(_unread(path, 0, UnreadReason.TOO_SLOW, detail))
+        except MemoryError:
+            detail = "reading the file takes more memory than there is"
+            of_file.unread.append(_unread(path, 0, UnreadReason.TOO_LARGE, detail))
         result.jobs += [_plain(job) for job in of_file.jobs]
         result.notes += [_plain(note) for note in of_file.notes]
         result.unread += of_file.unread

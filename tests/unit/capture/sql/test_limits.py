@@ -201,3 +201,61 @@ def test_a_template_may_format_values(expression: str) -> None:
 def test_looking_for_wide_values_takes_linear_time(text: str) -> None:
     value = "%" + text * 200_000
     in_time("{% set a = '" + value[:400_000] + "' %}SELECT {{ a|upper|length }} AS n FROM t")
+
+
+GROWING = {
+    "sum of lists": "{% set q = ([[1]*1000]*100000)|sum(start=[]) %}{{ q|length }}",
+    "sum of small lists": "{% set q = ([[1]]*100000)|sum(start=[]) %}{{ q|length }}",
+    "translate": "{% set q = ('a' * 900000).translate({97: 'b' * 900000}) %}{{ q }}",
+    "replace": "{{ ('a' * 90000).replace('a', 'b' * 90000) }}",
+    "replace of nothing": "{{ ('a' * 90000).replace('', 'b' * 90000) }}",
+    "replace filter": "{{ ('a' * 90000)|replace('a', 'b' * 90000) }}",
+    "join": "{{ ('a' * 90000).join('b' * 90000) }}",
+    "join filter of a text": "{{ ('b' * 90000)|join('a' * 90000) }}",
+    "join of a generator": "{{ ('a' * 90000).join((['b'] * 90000)|map('upper')) }}",
+    "join of a list": "{{ ('a' * 90000).join(['b'] * 90000) }}",
+    "join filter": "{{ (['b'] * 90000)|join('a' * 90000) }}",
+    "expandtabs": "{{ ('\\t' * 90000).expandtabs(90000) }}",
+    "indent": "{{ ('\\n' * 90000)|indent(90000) }}",
+    "nested lists": "{% set a = [1] %}" + "{% set a = [a, a] %}" * 60 + "{{ a }}",
+    "compared lists": (
+        "{% set a = [1] %}{% set b = [1] %}"
+        + "{% set a = [a, a] %}{% set b = [b, b] %}" * 60
+        + "{{ a == b }}"
+    ),
+    "a list in itself": "{% set a = [1] %}{% do a.append(a) %}{{ a|string }}",
+    "appended lists": (
+        "{% set a = [1] %}{% for i in range(60) %}{% set b = a %}{% do a.append([b, b]) %}"
+        "{% endfor %}{{ a|string }}"
+    ),
+    "nested blocks": "{% set a %}xxxxxxxxxx{% endset %}"
+    + "{% set a %}{{ a }}{{ a }}{% endset %}" * 60
+    + "{{ a|length }}",
+    "dictionaries": "{% set a = {1: 1} %}" + "{% set a = {1: a, 2: a} %}" * 60 + "{{ a|tojson }}",
+    "namespace": "{% set n = namespace(a=[1]) %}" + "{% set n.a = [n.a, n.a] %}" * 60 + "{{ n.a }}",
+    "regular expression": "{{ ('<' * 400000)|striptags }}",
+}
+
+
+@pytest.mark.parametrize("template", GROWING.values(), ids=GROWING)
+def test_a_template_cannot_build_a_large_value(template: str) -> None:
+    lineage = in_time(f"SELECT '{template}' AS a FROM t")
+    assert lineage.blind_spots
+
+
+USUAL = {
+    "sum": "{{ [1, 2, 3]|sum }} {{ [{'a': 1}, {'a': 2}]|sum(attribute='a') }}",
+    "join": "{{ ['a', 'b']|join(', ') }} {{ ', '.join(['a', 'b']) }}",
+    "replace": "{{ 'a-b'.replace('-', '_') }} {{ 'a-b'|replace('-', '_') }}",
+    "lists": "{% set a = [] %}{% for i in range(300) %}{% do a.append(i) %}{% endfor %}{{ a }}",
+    "dictionaries": "{% set d = {'a': [1, {'b': 2}]} %}{% do d.update({'c': 3}) %}{{ d.items() }}",
+    "generators": "{{ ', '.join(['a']|map('upper')) }} {{ ['a']|map('upper')|join(', ') }}",
+    "filters": "{{ ['b', 'a']|map('upper')|sort|unique|list|first|lower|trim|indent(2) }}",
+    "selection": "{{ [1, 2, 3]|select('odd')|list }} {{ [{'a': 1}]|map(attribute='a')|list }}",
+}
+
+
+@pytest.mark.parametrize("template", USUAL.values(), ids=USUAL)
+def test_usual_templates_are_rendered(template: str) -> None:
+    lineage = parse_sql_lineage(f"{{% set text %}}{template}{{% endset %}}SELECT x AS a FROM t")
+    assert not lineage.blind_spots

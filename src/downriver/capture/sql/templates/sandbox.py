@@ -1,10 +1,17 @@
-"""A Jinja environment for untrusted templates: sandboxed, and limited in time and size."""
+"""A Jinja environment for untrusted templates: sandboxed, and limited in time and size.
+
+One call of a C function cannot be interrupted, so no call may get values that keep it busy for
+long. A template can only build values up to a size, counted with everything in them, and only call
+filters and methods whose work is in proportion to that size.
+"""
 
 from __future__ import annotations
 
 import re
 from contextlib import contextmanager
+from itertools import islice
 from string import Formatter
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import TemplateError, nodes
@@ -17,7 +24,8 @@ from downriver.capture.sql.templates.unknown import TemplateUnknown
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-_LONGEST_VALUE = 1_000_000  # characters of one value
+_LONGEST_VALUE = 1_000_000  # characters of one value, or values in a list
+_SIZE_OF_A_STEP = 8  # characters or values that count as one step of the budget
 _LARGEST_NUMBER = 100_000  # as an argument of a filter or method, as in `center(80)`
 # A conversion such as `%-20.5s` with a number of five digits. No part can match what the next one
 # matches, so the search takes time in proportion to the text.
@@ -39,6 +47,34 @@ TEMPLATE_FAULTS = (
 )
 
 
+def _words(*lines: str) -> frozenset[str]:
+    return frozenset(word for line in lines for word in line.split())
+
+
+# Filters whose work is in proportion to the size of their arguments. The others of Jinja search
+# with regular expressions (`urlize`, `striptags`, `wordwrap`) or serve web pages.
+_FILTERS = _words(
+    "abs attr batch capitalize center count d default dictsort e escape filesizeformat first float",
+    "forceescape format groupby indent int items join last length list lower map max min random",
+    "reject rejectattr replace reverse round safe select selectattr slice sort string sum title",
+    "tojson trim truncate unique upper urlencode wordcount",
+)
+_METHODS: dict[type, frozenset[str]] = {
+    str: _words(
+        "capitalize casefold center count encode endswith expandtabs find format format_map index",
+        "isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable",
+        "isspace istitle isupper join ljust lower lstrip partition removeprefix removesuffix",
+        "replace rfind rindex rjust rpartition rsplit rstrip split splitlines startswith strip",
+        "swapcase title upper zfill",
+    ),
+    list: _words("append clear copy count extend index insert pop remove reverse sort"),
+    tuple: _words("count index"),
+    dict: _words("clear copy get items keys pop popitem setdefault update values"),
+    set: _words(
+        "add clear copy difference discard intersection isdisjoint issubset issuperset pop remove",
+        "symmetric_difference union update",
+    ),
+}
 # Filters of dbt that convert a value when a property file is read.
 _DBT_FILTERS = ("as_bool", "as_native", "as_number", "as_text")
 
@@ -47,15 +83,22 @@ class Sandbox(SandboxedEnvironment):
     """A sandbox that also limits loops, calls and the size of values."""
 
     intercepted_binops = frozenset({"*", "**", "+", "%"})
-    concat = staticmethod(lambda parts: "".join(map(str, parts)))
 
     def __init__(self, unknown: type[TemplateUnknown]) -> None:
-        super().__init__(undefined=unknown, extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"])
+        super().__init__(
+            undefined=unknown,
+            extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols"],
+            finalize=self._checked,
+        )
         self._budget = Budget(SqlLimits())
+        self.concat = self._joined  # type: ignore[method-assign]
         self.globals["__counted"] = self._counted
+        self.globals["__checked"] = self._checked
         self.globals["__joined"] = self._joined
         self.globals["range"] = self._range
-        filters = {**self.filters, **dict.fromkeys(_DBT_FILTERS, lambda value: value)}
+        filters = {name: filter_ for name, filter_ in self.filters.items() if name in _FILTERS}
+        filters.update(dict.fromkeys(_DBT_FILTERS, lambda value: value))
+        filters["sum"] = _sum
         self.filters = {name: self._guarded(filter_) for name, filter_ in filters.items()}
 
     @contextmanager
@@ -67,13 +110,22 @@ class Sandbox(SandboxedEnvironment):
     def parse_counted(self, source: str) -> nodes.Template:
         """Return a template's tree with loops and joined strings counted."""
         tree = self.parse(source)
-        for node in list(tree.find_all((nodes.For, nodes.Concat))):
+        for node in list(tree.find_all((nodes.For, nodes.Concat, nodes.Assign))):
             if isinstance(node, nodes.For):
                 node.iter = _call("__counted", [node.iter])  # type: ignore[list-item]
             elif isinstance(node, nodes.Concat):
                 node.nodes = [_call("__joined", [nodes.List(node.nodes)])]
+            elif isinstance(node, nodes.Assign):  # lists can only grow through variables
+                node.node = _call("__checked", [node.node])  # type: ignore[list-item]
         tree.set_environment(self)
         return tree
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Return whether a template may use an attribute: of Python's own types, a known method."""
+        for kind, methods in _METHODS.items():
+            if isinstance(obj, kind) and callable(value) and hasattr(kind, attr):
+                return attr in methods
+        return super().is_safe_attribute(obj, attr, value)
 
     def is_safe_callable(self, obj: Any) -> bool:
         """Return whether a template may call a value. Unknown values only print themselves."""
@@ -86,10 +138,9 @@ class Sandbox(SandboxedEnvironment):
 
     def call(self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a value from a template, within limits."""
-        self._budget.spend()
-        self._check_numbers(args)
-        self._check_numbers(kwargs.values())
-        _check_growth(__obj, args)
+        args = tuple(_sized(arg) for arg in args)
+        self._check_arguments(args, kwargs)
+        _check_method(__obj, args, kwargs)
         return super().call(__context, __obj, *args, **kwargs)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
@@ -108,11 +159,22 @@ class Sandbox(SandboxedEnvironment):
             self._budget.spend()
             yield item
 
-    def _joined(self, parts: Sequence[Any]) -> str:
-        texts = [str(part) for part in parts]
-        if sum(map(len, texts)) > _LONGEST_VALUE:
+    def _joined(self, parts: Iterable[Any]) -> str:
+        texts = [str(self._checked(part)) for part in parts]
+        length = sum(map(len, texts))
+        if length > _LONGEST_VALUE:
             raise OverLimitError("it builds too long a value")
+        self._budget.spend(1 + length // _SIZE_OF_A_STEP)
         return "".join(texts)
+
+    def _checked(self, value: Any) -> Any:
+        """Return a value whose size, with everything in it, is within the limit."""
+        if isinstance(value, str):
+            _check_length(len(value))
+            self._budget.spend(1 + len(value) // _SIZE_OF_A_STEP)
+        elif isinstance(value, _CONTAINERS):
+            self._budget.spend(1 + _deep_size(value) // _SIZE_OF_A_STEP)
+        return value
 
     def _range(self, *args: int) -> range:
         self._check_numbers(args)
@@ -120,17 +182,24 @@ class Sandbox(SandboxedEnvironment):
 
     def _guarded(self, filter_: Callable[..., Any]) -> Callable[..., Any]:
         def guarded(*args: Any, **kwargs: Any) -> Any:
-            self._budget.spend()
-            self._check_numbers(args)
-            self._check_numbers(kwargs.values())
+            args = tuple(_sized(arg) for arg in args)
+            self._check_arguments(args, kwargs)
             for arg in args:
                 _check_format(arg)
-            return filter_(*args, **kwargs)
+            _check_filter(filter_, args, kwargs)
+            return self._checked(filter_(*args, **kwargs))
 
         for mark in ("jinja_pass_arg", "__name__"):
             if hasattr(filter_, mark):
                 setattr(guarded, mark, getattr(filter_, mark))
         return guarded
+
+    def _check_arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self._budget.spend()
+        for value in (*args, *kwargs.values()):
+            self._checked(value)
+        self._check_numbers(args)
+        self._check_numbers(kwargs.values())
 
     def _check_numbers(self, values: Iterable[Any]) -> None:
         for value in values:
@@ -142,11 +211,87 @@ def _size(value: Any) -> int:
     return len(value) if hasattr(value, "__len__") else abs(value) if isinstance(value, int) else 1
 
 
-def _check_growth(method: Any, args: Sequence[Any]) -> None:
-    """Reject calls as `x.extend(x)` that double a list too often."""
+_CONTAINERS = (list, tuple, dict, set, frozenset)
+
+
+def _sized(value: Any) -> Any:
+    """Return a list in place of a generator, as `map` returns one: its size can be checked."""
+    return list(islice(value, _LONGEST_VALUE)) if isinstance(value, GeneratorType) else value
+
+
+def _deep_size(value: Any) -> int:
+    """Return the size of a value with everything in it. Raise if it is over the limit.
+
+    A list may be in another several times, so a few steps can build a value of any size.
+    """
+    size = 0
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, (str, bytes)):
+            size += len(item)
+        elif isinstance(item, dict):
+            pending += item.keys()
+            pending += item.values()
+        elif isinstance(item, _CONTAINERS):
+            pending += item
+        if size + len(pending) > _LONGEST_VALUE:
+            raise OverLimitError("it builds too long a value")
+        size += 1
+    return size
+
+
+def _check_method(method: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Reject calls as `x.extend(x)`, and `'a'.join(…)` or `replace` with a very long result."""
     owner = getattr(method, "__self__", None)
-    if isinstance(owner, (list, dict, set)) and len(owner) + sum(map(_size, args)) > _LONGEST_VALUE:
+    if isinstance(owner, (list, dict, set)):
+        if len(owner) + sum(map(_size, args)) > _LONGEST_VALUE:
+            raise OverLimitError("it builds too long a value")
+    elif isinstance(owner, str):
+        _check_text(getattr(method, "__name__", ""), owner, [*args, *kwargs.values()])
+
+
+def _check_filter(filter_: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    texts = [arg for arg in (*args, *kwargs.values()) if isinstance(arg, str)]
+    match getattr(filter_, "__name__", ""):
+        case "do_replace" if len(texts) > 2:
+            _check_text("replace", texts[0], texts[1:])
+        case "sync_do_join" | "do_join" if args and texts:
+            items = next((arg for arg in args if isinstance(arg, _CONTAINERS)), texts[0])
+            _check_text("join", texts[-1], [items])
+        case "do_indent" if texts:
+            width = max((a for a in (*args, *kwargs.values()) if isinstance(a, int)), default=4)
+            _check_length(len(texts[0]) + (texts[0].count("\n") + 1) * max(width, len(texts[-1])))
+
+
+def _check_text(method: str, text: str, args: Sequence[Any]) -> None:
+    """Reject a call of a string's method whose result would be too long."""
+    if method == "replace" and len(args) > 1 and all(isinstance(arg, str) for arg in args[:2]):
+        old, new = args[:2]
+        _check_length(len(text) + (text.count(old) if old else len(text) + 1) * len(new))
+    elif method == "join" and args and isinstance(args[0], (str, *_CONTAINERS)):
+        _check_length(_deep_size(args[0]) + len(text) * len(args[0]))
+    elif method == "expandtabs":
+        width = next((arg for arg in args if isinstance(arg, int)), 8)
+        _check_length(len(text) + text.count("\t") * width)
+
+
+def _check_length(length: int) -> None:
+    if length > _LONGEST_VALUE:
         raise OverLimitError("it builds too long a value")
+
+
+def _sum(iterable: Iterable[Any], attribute: str | int | None = None, start: Any = 0) -> Any:
+    """Return the sum of numbers. Of lists, `sum` takes quadratic time."""
+    values = list(iterable)
+    if attribute is not None:
+        values = [
+            value[attribute] if isinstance(value, dict) else getattr(value, str(attribute), 0)
+            for value in values
+        ]
+    if any(isinstance(value, _CONTAINERS) for value in (start, *values)):
+        raise OverLimitError("it adds lists with `sum`")
+    return sum(values, start)
 
 
 def _check_format(value: Any) -> None:
