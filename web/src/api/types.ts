@@ -43,3 +43,35 @@ export type EntityDetails = Details & {
   quality?: QualityResult[] | null;
   facets?: Record<string, unknown> | null;
 };
+
+export interface Popular {
+  datasets: { id: string; label: string; type: string; readers: number }[];
+}
+
+export interface KpiPoint {
+  at: string;
+  lineage_coverage?: number | null;
+  certified_path_integrity?: number | null;
+  blast_radius?: number | null;
+  failure_rate?: number | null;
+}
+
+export interface KpiHistory {
+  points: KpiPoint[];
+}
+
+export interface PolicyInForce {
+  source?: string | null;
+  rules: { name: string; decision?: string | null; explanation: string }[];
+}
+
+export interface Keys {
+  keys: { name: string; role: string; created_at: string }[];
+}
+
+export interface Audit {
+  intact: boolean;
+  events: number;
+  head?: string | null;
+  problem?: string | null;
+}

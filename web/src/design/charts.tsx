@@ -112,8 +112,8 @@ export function Bars({ bars, label, height = 96, onOpen }: { bars: readonly Bar[
 }
 
 /** Rows of one bar each: a name, a share of the largest, a number. */
-export function BarList({ rows, label }: { rows: readonly { key: string; name: ReactNode; value: number; text?: string; tone?: "brand" | "breaking" | "warning" | "pii" }[]; label: string }) {
-  const high = Math.max(...rows.map((row) => row.value), 1e-9);
+export function BarList({ rows, label, most }: { rows: readonly { key: string; name: ReactNode; value: number; text?: string; tone?: "brand" | "breaking" | "warning" | "pii" }[]; label: string; most?: number }) {
+  const high = most ?? Math.max(...rows.map((row) => row.value), 1e-9);
   return (
     <ul className={styles.barList} aria-label={label}>
       {rows.map((row) => (

@@ -1,3 +1,121 @@
+import { useEffect, useRef, useState, type FormEvent } from "react";
+import { ApiError } from "../../api/client";
+import { useGet } from "../../api/queries";
+import type { Kpis } from "../../api/types";
+import { nameOf } from "../../design/format";
+import { Icon } from "../../design/icons";
+import { Page, Prose } from "../../design/page";
+import { Button } from "../../design/parts";
+import { NO_ANSWER, streamAnswer, type Answer, type ToolStep } from "./answer_stream";
+import { AnswerGraph } from "./answer_graph";
+import styles from "./ask.module.css";
+
+interface Turn {
+  question: string;
+  answer: Answer;
+}
+
+/** Questions about the lineage in plain words, with every step of the answer shown. */
 export default function Ask() {
-  return <h1>Ask</h1>;
+  const [turns, setTurns] = useState<readonly Turn[]>([]);
+  const [typed, setTyped] = useState("");
+  const stop = useRef<AbortController | null>(null);
+  const end = useRef<HTMLDivElement>(null);
+  const running = turns.at(-1)?.answer.state === "running";
+  useEffect(() => () => stop.current?.abort(), []);
+  useEffect(() => end.current?.scrollIntoView({ block: "end" }), [turns]);
+
+  const ask = async (question: string) => {
+    if (!question.trim() || running) return;
+    const history = turns.flatMap((turn) => [{ role: "user", text: turn.question }, { role: "assistant", text: turn.answer.text }]);
+    const show = (answer: Answer) => setTurns([...turns, { question, answer }]);
+    stop.current = new AbortController();
+    setTyped("");
+    show(NO_ANSWER);
+    try {
+      show(await streamAnswer(question, history, show, stop.current.signal));
+    } catch (error) {
+      const stopped = error instanceof DOMException && error.name === "AbortError";
+      show({ ...NO_ANSWER, state: "failed", error: stopped ? "Stopped." : error instanceof ApiError ? error.message : "The server could not be reached." });
+    }
+  };
+
+  return (
+    <div className={styles.ask}>
+      <Page title="Ask" lead="Questions about your lineage in plain words. Each answer shows the steps that it rests on. Without a language model, a built-in planner answers." narrow>
+        {turns.length === 0 ? <Suggestions ask={(question) => void ask(question)} /> : null}
+        <ol className={styles.turns}>
+          {turns.map((turn, at) => (
+            <li key={at}>
+              <p className={styles.question}>{turn.question}</p>
+              <AnswerView answer={turn.answer} />
+            </li>
+          ))}
+        </ol>
+        <div ref={end} />
+      </Page>
+      <form
+        className={styles.box}
+        onSubmit={(event: FormEvent) => {
+          event.preventDefault();
+          void ask(typed);
+        }}
+      >
+        <input aria-label="Question" placeholder="What breaks if I drop orders.total?" value={typed} autoFocus onChange={(event) => setTyped(event.target.value)} />
+        {running ? <Button icon="close" onClick={() => stop.current?.abort()}>Stop</Button> : <Button type="submit" kind="primary" icon="arrow" disabled={!typed.trim()}>Ask</Button>}
+      </form>
+    </div>
+  );
+}
+
+function AnswerView({ answer }: { answer: Answer }) {
+  return (
+    <div className={styles.answer} aria-live="polite" aria-busy={answer.state === "running"}>
+      {answer.steps.map((step, at) => <Step key={at} step={step} />)}
+      {answer.text ? <div className={styles.text}>{answer.text.split("\n").map((line, at) => <p key={at}><Prose text={line} /></p>)}</div> : null}
+      {answer.state === "running" && !answer.text ? <p className={styles.thinking}>Looking it up …</p> : null}
+      {answer.error ? <p className={styles.error} role="alert">{answer.error}</p> : null}
+      {answer.root && answer.state === "done" ? <AnswerGraph root={answer.root} /> : null}
+    </div>
+  );
+}
+
+function Step({ step }: { step: ToolStep }) {
+  const values = Object.entries(step.arguments).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
+  return (
+    <details className={styles.step}>
+      <summary>
+        <Icon name={step.summary === undefined ? "clock" : "check"} size={14} />
+        <code>{step.name}</code>
+        <span>{values.join(", ")}</span>
+      </summary>
+      <pre tabIndex={0}>{step.summary ?? "running"}</pre>
+    </details>
+  );
+}
+
+/** Questions about what this store has: its most used datasets, its certified ones, its failures. */
+export function suggest(kpis: Kpis): string[] {
+  const [first, second] = kpis.blast_radius.top.map((dataset) => nameOf(dataset.dataset));
+  const certified = kpis.certified.examples[0];
+  const failing = kpis.failing_jobs.examples[0];
+  return [
+    first ? `What breaks if I drop ${first}?` : "",
+    certified ? `Where does ${nameOf(certified)} come from?` : "",
+    failing ? `Why did ${nameOf(failing)} fail?` : "",
+    second ? `Who reads ${second}?` : "",
+    kpis.pii_columns.count ? "Which columns does the tag pii reach?" : "",
+  ].filter(Boolean);
+}
+
+function Suggestions({ ask }: { ask: (question: string) => void }) {
+  const kpis = useGet<Kpis>("/v1/kpis");
+  const questions = kpis.data ? suggest(kpis.data) : [];
+  return (
+    <ul className={styles.suggestions} aria-label="Suggested questions">
+      {questions.map((question) => (
+        <li key={question}><button type="button" onClick={() => ask(question)}><Icon name="ask" />{question}</button></li>
+      ))}
+    </ul>
+  );
 }

@@ -1,3 +1,144 @@
+import { Link } from "wouter";
+import { useGet } from "../../api/queries";
+import type { CertifiedPaths, Findings, Popular, Runs, Status } from "../../api/types";
+import { FindingList } from "../../design/findings";
+import { formatCount, formatTime, plural } from "../../design/format";
+import { Icon } from "../../design/icons";
+import { EntityLink, Loaded } from "../../design/page";
+import { Badge, Empty, Panel } from "../../design/parts";
+import { RunState } from "../../design/runs";
+import { useOpenSearch } from "../../shell/open_search";
+import { useRecent } from "../../shell/recent";
+import { runPath } from "../../shell/routes";
+import { FirstEvent } from "./first_event";
+import styles from "./home.module.css";
+
+/** The search, and what needs attention today. */
 export default function Home() {
-  return <h1>Home</h1>;
+  const status = useGet<Status>("/v1/status");
+  const search = useOpenSearch();
+  const empty = status.data?.counts.events === 0;
+  return (
+    <div className={styles.home}>
+      <header className={styles.hero}>
+        <h1>If I change this, what breaks?</h1>
+        <button type="button" className={styles.search} onClick={search}>
+          <Icon name="search" size={20} />
+          <span>Search datasets, columns, jobs, tags, owners</span>
+          <kbd>/</kbd>
+        </button>
+        <p className={styles.counts}>{status.data ? countsOf(status.data) : " "}</p>
+      </header>
+      {empty ? <FirstEvent /> : <Attention />}
+    </div>
+  );
+}
+
+function countsOf({ counts }: Status): string {
+  if (counts.events === 0) return "The store is empty.";
+  return [plural(counts.datasets, "dataset"), plural(counts.columns, "column"), plural(counts.jobs, "job"), plural(counts.runs, "run"), plural(counts.events, "event")].join(" · ");
+}
+
+function Attention() {
+  return (
+    <div className={styles.grid}>
+      <div className={styles.main}>
+        <OpenFindings />
+        <FailedRuns />
+      </div>
+      <div className={styles.side}>
+        <CertifiedGaps />
+        <Recent />
+        <MostRead />
+      </div>
+    </div>
+  );
+}
+
+const SHOWN = 6;
+
+function OpenFindings() {
+  const findings = useGet<Findings>("/v1/drift", { limit: SHOWN });
+  const total = findings.data?.total ?? 0;
+  return (
+    <Panel title="Open findings" actions={total ? <Badge tone="warning">{formatCount(total)}</Badge> : undefined} flush label="Open findings">
+      <Loaded query={findings} height={140}>
+        {(data) => data.findings.length ? <FindingList findings={data.findings} /> : (
+          <Empty title="No open finding">Drift, late runs and failed checks appear here. <code>downriver watch</code> looks for them.</Empty>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function FailedRuns() {
+  const runs = useGet<Runs>("/v1/runs", { state: "FAIL", limit: SHOWN });
+  return (
+    <Panel title="Failed runs" flush label="Failed runs">
+      <Loaded query={runs} height={140}>
+        {(data) => data.runs.length ? (
+          <ul className={styles.runs}>
+            {data.runs.map((run) => (
+              <li key={run.id}>
+                <Link href={runPath(run.id)} title={run.id}><RunState state={run.state} /></Link>
+                <EntityLink id={run.job} />
+                <span className={styles.error} title={run.error ?? undefined}>{run.error}</span>
+                <time title={run.ended_at ?? undefined}>{formatTime(run.ended_at ?? run.started_at)}</time>
+              </li>
+            ))}
+          </ul>
+        ) : <Empty title="No failed run is known" />}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function CertifiedGaps() {
+  const certified = useGet<CertifiedPaths>("/v1/certified");
+  return (
+    <Panel title="Certified paths" flush label="Certified paths">
+      <Loaded query={certified} height={90}>
+        {(data) => {
+          const gaps = data.datasets.filter((path) => !path.intact);
+          if (data.datasets.length === 0) return <Empty title="No dataset is certified">Tag one with <code>certified</code> to watch its lineage.</Empty>;
+          return (
+            <ul className={styles.list}>
+              {gaps.length === 0 ? <li><Badge tone="safe" icon="check">All {data.datasets.length} are intact</Badge></li> : null}
+              {gaps.slice(0, SHOWN).map((path) => (
+                <li key={path.dataset}><EntityLink id={path.dataset} /><Badge tone="warning" icon="blind">{plural(path.gaps.length, "gap")}</Badge></li>
+              ))}
+              {gaps.length === 0 ? data.datasets.slice(0, SHOWN).map((path) => <li key={path.dataset}><EntityLink id={path.dataset} /><span className={styles.muted}>{path.upstream} upstream</span></li>) : null}
+            </ul>
+          );
+        }}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function Recent() {
+  const recent = useRecent();
+  if (recent.length === 0) return null;
+  return (
+    <Panel title="Recent" flush label="Recent">
+      <ul className={styles.list}>
+        {recent.slice(0, SHOWN).map((entity) => <li key={entity.id}><EntityLink id={entity.id} label={entity.name} type={entity.kind === "job" ? "job" : entity.type} /><span className={styles.muted}>{entity.namespace}</span></li>)}
+      </ul>
+    </Panel>
+  );
+}
+
+function MostRead() {
+  const popular = useGet<Popular>("/v1/popular", { limit: 8 });
+  return (
+    <Panel title="Most read" flush label="Most read">
+      <Loaded query={popular} height={160}>
+        {(data) => data.datasets.length ? (
+          <ul className={styles.list}>
+            {data.datasets.map((dataset) => <li key={dataset.id}><EntityLink id={dataset.id} label={dataset.label} type={dataset.type} /><span className={styles.muted}>{plural(dataset.readers, "reader")}</span></li>)}
+          </ul>
+        ) : <Empty title="Nothing is read yet" />}
+      </Loaded>
+    </Panel>
+  );
 }

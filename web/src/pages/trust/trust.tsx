@@ -1,3 +1,147 @@
+import { useState } from "react";
+import { useGet } from "../../api/queries";
+import type { CertifiedPaths, CountWithExamples, Findings, KpiHistory, Kpis, Share } from "../../api/types";
+import { BarList, LineChart } from "../../design/charts";
+import { FindingList } from "../../design/findings";
+import { formatCount, plural } from "../../design/format";
+import { BlindSpots, EntityLink, Loaded, Owners, Page, Table } from "../../design/page";
+import { Badge, Empty, Panel } from "../../design/parts";
+import { FreshnessMap } from "./freshness_map";
+import { HEADLINES, examplesOf, type Headline } from "./headlines";
+import { NamespaceCoverage } from "./namespace_coverage";
+import { PiiReach } from "./pii_reach";
+import styles from "./trust.module.css";
+
+/** How much of the data is known, owned, fresh and safe: every number with the list behind it. */
 export default function Trust() {
-  return <h1>Trust</h1>;
+  const kpis = useGet<Kpis>("/v1/kpis");
+  return (
+    <Page title="Trust" lead="How much of the data is known, documented, fresh and protected. Each number leads to the list behind it.">
+      <Loaded query={kpis} height={420}>{(data) => <Numbers kpis={data} />}</Loaded>
+    </Page>
+  );
+}
+
+function Numbers({ kpis }: { kpis: Kpis }) {
+  const [chosen, setChosen] = useState<Headline["id"]>("coverage");
+  const history = useGet<KpiHistory>("/v1/kpis/history", { points: 30 });
+  const headline = HEADLINES.find((one) => one.id === chosen) ?? HEADLINES[0];
+  return (
+    <>
+      <div className={styles.headlines} role="group" aria-label="KPIs">
+        {HEADLINES.map((one) => (
+          <button key={one.id} type="button" className={styles.headline} aria-pressed={one.id === chosen} onClick={() => setChosen(one.id)}>
+            <span className={styles.name}>{one.name}</span>
+            <span className={styles.value}>{one.value(kpis)}</span>
+            <span className={styles.detail}>{one.detail(kpis)}</span>
+            {history.data && history.data.points.length > 1 ? (
+              <LineChart bare height={34} label={`${one.name} over time`} points={history.data.points.map((point) => ({ at: point.at, value: one.at(point) }))} format={one.format} />
+            ) : null}
+          </button>
+        ))}
+      </div>
+      {headline ? <BehindTheNumber headline={headline} kpis={kpis} /> : null}
+      <div className={styles.halves}>
+        <Shares kpis={kpis} />
+        <NamespaceCoverage />
+      </div>
+      <div className={styles.halves}>
+        <BlastRadius kpis={kpis} />
+        <FreshnessMap />
+      </div>
+      <Certified />
+      <PiiReach />
+      <Drift />
+    </>
+  );
+}
+
+function BehindTheNumber({ headline, kpis }: { headline: Headline; kpis: Kpis }) {
+  const lists = headline.lists(kpis);
+  return (
+    <Panel title={headline.name} label={`${headline.name}: the list behind the number`}>
+      <p className={styles.meaning}>{headline.meaning}</p>
+      <div className={styles.lists}>
+        {lists.map((list) => <Examples key={list.title} title={list.title} counted={list.counted} fine={list.fine} />)}
+      </div>
+    </Panel>
+  );
+}
+
+function Examples({ title, counted, fine }: { title: string; counted: CountWithExamples; fine: string }) {
+  return (
+    <section>
+      <h3>{title} <Badge tone={counted.count ? "warning" : "safe"}>{formatCount(counted.count)}</Badge></h3>
+      {counted.count === 0 ? <p className={styles.muted}>{fine}</p> : (
+        <ul>{examplesOf(counted).map((id) => <li key={id}><EntityLink id={id} /></li>)}</ul>
+      )}
+      {counted.count > counted.examples.length ? <p className={styles.muted}>and {formatCount(counted.count - counted.examples.length)} more</p> : null}
+    </section>
+  );
+}
+
+const COVERAGES: readonly [keyof Kpis, string][] = [
+  ["lineage_coverage", "Connected to something"],
+  ["upstream_coverage", "Written with a known source"],
+  ["column_coverage", "Columns with a known source"],
+  ["schema_coverage", "With a schema"],
+  ["owner_coverage", "With an owner"],
+  ["documentation_coverage", "With a description"],
+];
+
+function Shares({ kpis }: { kpis: Kpis }) {
+  const rows = COVERAGES.map(([key, name]) => {
+    const share = kpis[key] as Share;
+    return { key, name, value: share.percent ?? 0, text: share.percent === null ? "none" : `${share.percent} %` };
+  });
+  return (
+    <Panel title="Coverage" label="Coverage">
+      <BarList label="Coverage" rows={rows} most={100} />
+    </Panel>
+  );
+}
+
+function BlastRadius({ kpis }: { kpis: Kpis }) {
+  const { top, median, largest } = kpis.blast_radius;
+  return (
+    <Panel title="Blast radius" actions={<span className={styles.muted}>median {median}, largest {largest}</span>} label="Blast radius">
+      {top.length === 0 ? <Empty title="Nothing is downstream of anything" /> : (
+        <BarList label="Datasets with the largest blast radius" rows={top.map((dataset) => ({ key: dataset.dataset, name: <EntityLink id={dataset.dataset} />, value: dataset.downstream, text: `${dataset.downstream} downstream`, tone: "warning" as const }))} />
+      )}
+    </Panel>
+  );
+}
+
+function Certified() {
+  const certified = useGet<CertifiedPaths>("/v1/certified");
+  return (
+    <Panel title="Certified paths" flush label="Certified paths">
+      <Loaded query={certified}>
+        {(data) => data.datasets.length === 0 ? <Empty title="No dataset is certified">Tag a dataset with <code>certified</code> to watch whether its lineage is known up to every source.</Empty> : (
+          <Table label="Certified datasets" head={["Dataset", "Lineage", "Upstream", "Owners", "Gaps"]} numeric={[2]}>
+            {data.datasets.map((path) => (
+              <tr key={path.dataset}>
+                <td><EntityLink id={path.dataset} /></td>
+                <td><Badge tone={path.intact ? "safe" : "warning"} icon={path.intact ? "check" : "blind"}>{path.intact ? "intact" : plural(path.gaps.length, "gap")}</Badge></td>
+                <td data-numeric>{path.upstream}</td>
+                <td><Owners owners={path.owners ?? []} /></td>
+                <td><BlindSpots spots={path.gaps} /></td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function Drift() {
+  const findings = useGet<Findings>("/v1/drift", { status: "all", limit: 30 });
+  return (
+    <Panel title="Drift and incidents" flush label="Drift and incidents">
+      <Loaded query={findings}>
+        {(data) => data.findings.length ? <FindingList findings={data.findings} /> : <Empty title="The monitor has found nothing">Run <code>downriver watch</code> to look for drift, late runs and failed checks.</Empty>}
+      </Loaded>
+    </Panel>
+  );
 }

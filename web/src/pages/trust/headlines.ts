@@ -1,0 +1,80 @@
+/** The four numbers at the top of the page: what they mean, and the lists behind them. */
+
+import type { CountWithExamples, Kpis, KpiPoint } from "../../api/types";
+import { formatCount, plural } from "../../design/format";
+
+export interface Headline {
+  id: "coverage" | "certified" | "blast" | "failures";
+  name: string;
+  meaning: string;
+  value: (kpis: Kpis) => string;
+  detail: (kpis: Kpis) => string;
+  at: (point: KpiPoint) => number | null;
+  format: (value: number) => string;
+  lists: (kpis: Kpis) => readonly { title: string; counted: CountWithExamples; fine: string }[];
+}
+
+const percent = (value: number | null | undefined): string => (value === null || value === undefined ? "–" : `${value} %`);
+
+export const HEADLINES: readonly Headline[] = [
+  {
+    id: "coverage",
+    name: "Lineage coverage",
+    meaning: "The share of datasets and jobs that are connected by at least one edge.",
+    value: (kpis) => percent(kpis.lineage_coverage.percent),
+    detail: (kpis) => `${formatCount(kpis.lineage_coverage.count)} of ${plural(kpis.lineage_coverage.total, "dataset and job", "datasets and jobs")}`,
+    at: (point) => point.lineage_coverage ?? null,
+    format: (value) => `${value} %`,
+    lists: (kpis) => [
+      { title: "Datasets without an edge", counted: kpis.orphans, fine: "Every dataset is connected." },
+      { title: "Jobs without inputs", counted: kpis.jobs_without_inputs, fine: "Every job has known inputs." },
+      { title: "Read by a job without an output", counted: kpis.unknown_downstreams, fine: "Every reader has a known output." },
+      { title: "May be one dataset under two names", counted: kpis.possible_cuts, fine: "No lineage seems to be cut by names." },
+    ],
+  },
+  {
+    id: "certified",
+    name: "Certified path integrity",
+    meaning: "The share of certified datasets whose lineage is known up to every source.",
+    value: (kpis) => percent(kpis.certified_path_integrity.percent),
+    detail: (kpis) => `${kpis.certified_path_integrity.count} of ${plural(kpis.certified_path_integrity.total, "certified dataset")}`,
+    at: (point) => point.certified_path_integrity ?? null,
+    format: (value) => `${value} %`,
+    lists: (kpis) => [{ title: "Certified datasets", counted: kpis.certified, fine: "No dataset is certified." }],
+  },
+  {
+    id: "blast",
+    name: "Median blast radius",
+    meaning: "How many datasets and jobs lie downstream of a dataset: half of all datasets have more.",
+    value: (kpis) => formatCount(kpis.blast_radius.median),
+    detail: (kpis) => `largest ${formatCount(kpis.blast_radius.largest)}`,
+    at: (point) => point.blast_radius ?? null,
+    format: formatCount,
+    lists: (kpis) => [
+      {
+        title: "Largest blast radius",
+        counted: { count: kpis.blast_radius.top.length, examples: kpis.blast_radius.top.map((dataset) => dataset.dataset) },
+        fine: "Nothing is downstream of anything.",
+      },
+    ],
+  },
+  {
+    id: "failures",
+    name: "Failed runs",
+    meaning: "The share of runs that failed, of all runs that ended in the last days.",
+    value: (kpis) => percent(kpis.failure_rate.percent),
+    detail: (kpis) => `${kpis.failure_rate.count} of ${plural(kpis.failure_rate.total, "run")} in ${kpis.days} days`,
+    at: (point) => point.failure_rate ?? null,
+    format: (value) => `${value} %`,
+    lists: (kpis) => [
+      { title: "Jobs whose last run failed", counted: kpis.failing_jobs, fine: "The last run of every job succeeded." },
+      { title: "Late jobs", counted: kpis.late_jobs, fine: "No job with a rhythm is late." },
+    ],
+  },
+];
+
+const MOST = 8;
+
+export function examplesOf(counted: CountWithExamples): readonly string[] {
+  return counted.examples.slice(0, MOST);
+}
