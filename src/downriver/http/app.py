@@ -42,6 +42,7 @@ from downriver.model.flows import (
     EntityLineage,
     EntityPage,
     ExportAnswer,
+    Popular,
     RegisteredPipeline,
 )
 from downriver.model.governance import CertifiedPaths, Diagnosis, Findings, Incident, Kpis, TagReach
@@ -275,6 +276,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         {200: EntityDetails, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity",),
+        of_events=True,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/popular",
+        queries.get_popular,
+        KeyRole.READER,
+        {200: Popular, 400: _ERROR},
+        query=("limit",),
         of_events=True,
     ),
     Endpoint(

@@ -29,7 +29,14 @@ from downriver.impact.fix.source_files import (
     find_yaml_mentions,
 )
 from downriver.impact.fix.suggested_fix import Fix, write_fix
-from downriver.impact.policy.rules import Policy, parse_policy, read_policy, with_waiver
+from downriver.impact.policy.explanation import PolicyRule, explain_policy
+from downriver.impact.policy.rules import (
+    POLICY_FILE,
+    Policy,
+    parse_policy,
+    read_policy,
+    with_waiver,
+)
 from downriver.impact.policy.verdict import decide
 from downriver.impact.propagate import propagate_changes, with_unread
 from downriver.impact.report.impact_answer import answer_impact
@@ -40,6 +47,7 @@ from downriver.impact.simulate.job_script import ScriptCache
 
 __all__ = [
     "NO_CHANGES",
+    "POLICY_FILE",
     "CatalogCache",
     "ChangedFiles",
     "CommitCode",
@@ -49,6 +57,7 @@ __all__ = [
     "Fix",
     "LocatedChange",
     "Policy",
+    "PolicyRule",
     "ResolvedChange",
     "ScriptCache",
     "SimulationCatalog",
@@ -60,6 +69,7 @@ __all__ = [
     "changes_from_request",
     "decide",
     "decode_text",
+    "explain_policy",
     "find_author",
     "find_edits",
     "find_yaml_mentions",

@@ -100,6 +100,21 @@ class EntityPage(MappingStruct, kw_only=True):
     complete: bool
 
 
+class PopularDataset(MappingStruct, kw_only=True):
+    """A dataset and how many jobs read it."""
+
+    id: str
+    label: str
+    type: str
+    readers: int
+
+
+class Popular(MappingStruct, kw_only=True):
+    """The datasets that the most jobs read, the most read first."""
+
+    datasets: list[PopularDataset]
+
+
 class ColumnInfo(MappingStruct, kw_only=True):
     """A column of a schema."""
 

@@ -9,8 +9,10 @@ from downriver.graph import Entity, Question, trace, trace_numbered
 from downriver.graph.answers.diagnosis import DiagnosisBuilder
 from downriver.graph.answers.entity_lists import list_derivations, relate
 from downriver.graph.answers.job_runs import last_filled, list_last_runs, writers_of_all
+from downriver.graph.answers.readers import count_readers
 from downriver.graph.names.assets import Assets
 from downriver.graph.names.entity_ids import entity_id
+from downriver.graph.names.short_names import ShortNames
 from downriver.impact.labels import read_string
 from downriver.model.answers import Direction
 from downriver.model.completeness import is_complete
@@ -21,6 +23,8 @@ from downriver.model.flows import (
     EntityLineage,
     EntityPage,
     EntitySummary,
+    Popular,
+    PopularDataset,
 )
 from downriver.model.governance import Diagnosis
 from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId, JobId
@@ -139,6 +143,26 @@ class EntityApi:
             complete=is_complete(spots),
             blind_spots=spots,
         )
+
+    def most_read(self, limit: int = 10) -> Popular:
+        """Return the datasets that the most jobs read."""
+        with self._session.reading() as view:
+            identities = view.graph.nodes.identities
+            counted = count_readers(view.graph.nodes)[:limit]
+            names = identities.display_names([node for node, _ in counted], view.reader)
+            labels = ShortNames.of_ids(str(names[node].id) for node, _ in counted)
+            assets = Assets(view.reader, identities)
+            return Popular(
+                datasets=[
+                    PopularDataset(
+                        id=str(names[node].id),
+                        label=labels[str(names[node].id)],
+                        type=assets.type_of(names[node].id, node),
+                        readers=readers,
+                    )
+                    for node, readers in counted
+                ]
+            )
 
     def column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
         """Answer from which columns a column is made, one answer for each job that makes it."""

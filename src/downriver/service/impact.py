@@ -9,7 +9,9 @@ import msgspec
 from downriver.errors import EntityNotFoundError, InvalidRequestError
 from downriver.impact import (
     NO_CHANGES,
+    POLICY_FILE,
     CatalogCache,
+    Policy,
     ResolvedChange,
     ScriptCache,
     SimulationCatalog,
@@ -23,6 +25,7 @@ from downriver.impact import (
     propagate_changes,
     read_ddl,
     read_edited_files,
+    read_policy,
     write_fix,
 )
 from downriver.model.changes import Change, with_dataset
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from downriver.graph import CatalogSnapshot
-    from downriver.impact import CommitTrees, FilePair, Fix, LocatedChange, Policy, SourceFiles
+    from downriver.impact import CommitTrees, FilePair, Fix, LocatedChange, SourceFiles
     from downriver.impact.changes.edited_code import EditedCode
     from downriver.model.verdicts import Impact, ImpactAnswer, ImpactRequest, Verdict
     from downriver.service.session import StoreSession
@@ -168,6 +171,13 @@ class ImpactApi:
         if self._session.repository is None:
             raise InvalidRequestError(field, "no code is available; start the server with --repo")
         return SourceFolder(self._session.repository.root)
+
+    def policy(self) -> tuple[Policy, str | None]:
+        """Return the policy of the server's repository and its file; else the default policy."""
+        repository = self._session.repository
+        if repository is None or not (repository.root / POLICY_FILE).is_file():
+            return Policy(), None
+        return read_policy(repository.root / POLICY_FILE), POLICY_FILE
 
     def gate(self, impact: Impact, policy: Policy | None = None) -> Verdict:
         """Decide about changes by policy; a waiver that lets something pass goes into the log."""

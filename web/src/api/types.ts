@@ -44,10 +44,6 @@ export type EntityDetails = Details & {
   facets?: Record<string, unknown> | null;
 };
 
-export interface Popular {
-  datasets: { id: string; label: string; type: string; readers: number }[];
-}
-
 export interface KpiPoint {
   at: string;
   lineage_coverage?: number | null;
@@ -58,20 +54,4 @@ export interface KpiPoint {
 
 export interface KpiHistory {
   points: KpiPoint[];
-}
-
-export interface PolicyInForce {
-  source?: string | null;
-  rules: { name: string; decision?: string | null; explanation: string }[];
-}
-
-export interface Keys {
-  keys: { name: string; role: string; created_at: string }[];
-}
-
-export interface Audit {
-  intact: boolean;
-  events: number;
-  head?: string | null;
-  problem?: string | null;
 }

@@ -137,6 +137,7 @@ export interface HeatRow {
 export function HeatMap({ rows, label, columns }: { rows: readonly HeatRow[]; label: string; columns: readonly string[] }) {
   return (
     <table className={styles.heat} aria-label={label}>
+      <colgroup><col className={styles.heatName} />{columns.map((column) => <col key={column} />)}</colgroup>
       <thead className="visually-hidden">
         <tr><th scope="col">Name</th>{columns.map((column) => <th key={column} scope="col">{column}</th>)}</tr>
       </thead>

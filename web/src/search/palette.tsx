@@ -48,7 +48,9 @@ function SearchBox({ close, pick }: PaletteProps) {
   const chosen = hits[Math.min(active, hits.length - 1)];
   const words = parseQuery(typed).text;
 
-  useEffect(() => list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }), [active]);
+  useEffect(() => {
+    void list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
+  }, [active]);
 
   const change = (text: string) => {
     setTyped(text);

@@ -6,6 +6,7 @@ import { Icon } from "../design/icons";
 import { Button, Empty, Skeleton } from "../design/parts";
 import { chooseTheme, useShownTheme } from "../design/theme";
 import { SearchPalette } from "../search/palette";
+import { ErrorBoundary } from "./error_boundary";
 import { KeyPrompt } from "./key_prompt";
 import { OpenSearch } from "./open_search";
 import { PAGES } from "./routes";
@@ -57,7 +58,9 @@ function Frame() {
             <Switch>
               {PAGES.map((page) => (
                 <Route key={page.path} path={page.path}>
-                  <Titled title={page.title}><page.component /></Titled>
+                  <ErrorBoundary>
+                    <Titled title={page.title}><page.component /></Titled>
+                  </ErrorBoundary>
                 </Route>
               ))}
               <Route>

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from downriver.model.facts import EdgeKind
 from downriver.openlineage.facets.job import READ_JOB_TYPE
 
 if TYPE_CHECKING:
@@ -28,6 +29,17 @@ def find_readers(graph: NodeGraph, reader: CatalogReader, jobs: Ints) -> set[int
     marked = {job for job, bodies in facets.items() if _is_read(bodies["jobType"])}
     # A job that is named after the dataset it writes may have the name of a reader: `app.count`.
     return {job for job in marked if not len(graph.flow.ends.leaving.of(_one(job)))}
+
+
+def count_readers(graph: NodeGraph) -> list[tuple[int, int]]:
+    """Return the datasets that jobs read, each with its number of jobs, the most read first."""
+    reads = graph.flow.kind.values == int(EdgeKind.READS)
+    datasets = graph.identities.canonicals(graph.flow.ends.source.values[reads])
+    jobs = graph.flow.ends.target.values[reads]
+    edges = np.unique(np.stack([datasets, jobs], axis=1), axis=0)
+    nodes, counts = np.unique(edges[:, 0], return_counts=True)
+    order = np.lexsort((nodes, -counts))
+    return [(int(nodes[at]), int(counts[at])) for at in order]
 
 
 def _is_read(body: bytes) -> bool:

@@ -1,19 +1,24 @@
-"""Who asks: the role and the key of a request."""
+"""Who asks, and what the server is configured to do: role, keys, policy, audit."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import msgspec
+from starlette.concurrency import run_in_threadpool
 
 from downriver import __version__
 from downriver.http.endpoint import Endpoint, answers
 from downriver.http.request import context_of, json_response
-from downriver.store import KeyRole
+from downriver.impact import PolicyRule, explain_policy
+from downriver.openlineage.wire import render_time
+from downriver.store import KeyRole, Verification
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from downriver.store import ApiKey
 
 
 class Me(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -23,6 +28,28 @@ class Me(msgspec.Struct, kw_only=True, omit_defaults=True):
     keys_required: bool
     version: str
     key_id: str | None = None
+
+
+class ServerPolicy(msgspec.Struct, kw_only=True):
+    """The policy that decides when a request has none; `source` is its file, None for defaults."""
+
+    source: str | None
+    rules: list[PolicyRule]
+
+
+class KeyInfo(msgspec.Struct, kw_only=True):
+    """An API key without its secret."""
+
+    name: str
+    role: str
+    created_at: str
+    revoked_at: str | None
+
+
+class Keys(msgspec.Struct, kw_only=True):
+    """All API keys, revoked ones too."""
+
+    keys: list[KeyInfo]
 
 
 async def get_me(request: Request) -> Response:
@@ -38,4 +65,35 @@ async def get_me(request: Request) -> Response:
     )
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (Endpoint("GET", "/v1/me", get_me, KeyRole.READER, answers(Me)),)
+async def get_policy(request: Request) -> Response:
+    """Return the policy of `/v1/preview` with its rules explained."""
+    policy, source = await run_in_threadpool(context_of(request).lineage.impact.policy)
+    return json_response(ServerPolicy(source=source, rules=explain_policy(policy)))
+
+
+async def get_keys(request: Request) -> Response:
+    """Return the API keys without their secrets."""
+    keys = await run_in_threadpool(context_of(request).lineage.admin.list_keys)
+    return json_response(Keys(keys=[_key_info(key) for key in keys]))
+
+
+def _key_info(key: ApiKey) -> KeyInfo:
+    return KeyInfo(
+        name=key.name,
+        role=key.role,
+        created_at=render_time(key.created_at),
+        revoked_at=None if key.revoked_at is None else render_time(key.revoked_at),
+    )
+
+
+async def get_audit(request: Request) -> Response:
+    """Recompute the hash chain of the log, and name the first entry that was altered."""
+    return json_response(await run_in_threadpool(context_of(request).lineage.admin.verify))
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint("GET", "/v1/me", get_me, KeyRole.READER, answers(Me)),
+    Endpoint("GET", "/v1/policy", get_policy, KeyRole.READER, answers(ServerPolicy)),
+    Endpoint("GET", "/v1/keys", get_keys, KeyRole.ADMIN, answers(Keys)),
+    Endpoint("GET", "/v1/audit", get_audit, KeyRole.ADMIN, answers(Verification)),
+)

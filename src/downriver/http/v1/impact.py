@@ -143,7 +143,8 @@ def preview_changes(lineage: Lineage, body: bytes) -> Preview:
     """Return the verdict about the proposal in a request. Nothing is written to the log."""
     asked = decode_struct(body, PreviewRequest)
     impact, changes = _proposed(lineage, asked)
-    verdict = decide(impact, parse_policy(asked.policy))
+    policy = lineage.impact.policy()[0] if asked.policy is None else parse_policy(asked.policy)
+    verdict = decide(impact, policy)
     return Preview(verdict=verdict, comment=render_markdown(verdict), changes=changes)
 
 

@@ -92,6 +92,14 @@ async def get_entity(request: Request) -> Response:
     )
 
 
+async def get_popular(request: Request) -> Response:
+    """Return the datasets that the most jobs read: `?limit=`."""
+    limit = query_number(request, "limit", 10, _MAX_SEARCH_RESULTS) or 0
+    return json_response(
+        await run_in_threadpool(context_of(request).lineage.entities.most_read, limit)
+    )
+
+
 async def get_column_lineage(request: Request) -> Response:
     """Return the columns that a column derives from: `?dataset=&column=`."""
     derivations = await run_in_threadpool(

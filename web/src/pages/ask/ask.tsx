@@ -23,7 +23,9 @@ export default function Ask() {
   const end = useRef<HTMLDivElement>(null);
   const running = turns.at(-1)?.answer.state === "running";
   useEffect(() => () => stop.current?.abort(), []);
-  useEffect(() => end.current?.scrollIntoView({ block: "end" }), [turns]);
+  useEffect(() => {
+    if (turns.length) void end.current?.scrollIntoView({ block: "end" });
+  }, [turns]);
 
   const ask = async (question: string) => {
     if (!question.trim() || running) return;

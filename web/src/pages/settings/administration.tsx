@@ -1,15 +1,16 @@
+import { useState } from "react";
 import { useGet } from "../../api/queries";
-import type { Audit, Keys, PolicyInForce } from "../../api/types";
+import type { Keys, ServerPolicy, Verification } from "../../api/types";
 import { asWords, formatAge, formatCount, formatTime } from "../../design/format";
 import { Loaded, Prose, Table } from "../../design/page";
-import { Badge, Empty, Panel, type Tone } from "../../design/parts";
+import { Badge, Button, Empty, Panel, type Tone } from "../../design/parts";
 import styles from "./settings.module.css";
 
 const DECISIONS: Record<string, Tone> = { BLOCKED: "breaking", CAUTION: "warning", APPROVED: "safe" };
 
 /** The rules by which a verdict is made, in their order. */
 export function PolicyPanel() {
-  const policy = useGet<PolicyInForce>("/v1/policy");
+  const policy = useGet<ServerPolicy>("/v1/policy");
   return (
     <Panel title="Policy" flush label="Policy">
       <Loaded query={policy}>
@@ -37,9 +38,9 @@ export function KeysPanel() {
   return (
     <Panel title="Keys" flush label="Keys">
       <Loaded query={keys}>
-        {(data) => data.keys.length === 0 ? <Empty title="No key exists">Create one with <code>downriver keys create NAME --role reader</code>. From then on every request needs a key.</Empty> : (
+        {(data) => data.keys.length === 0 ? <Empty title="No key exists">Create one with <code>downriver keys create NAME --role admin</code>. From then on every request needs a key.</Empty> : (
           <Table label="Keys" head={["Name", "Role", "Created"]}>
-            {data.keys.map((key) => <tr key={key.name}><td>{key.name}</td><td><Badge>{key.role}</Badge></td><td title={formatTime(key.created_at)}>{formatAge(key.created_at)}</td></tr>)}
+            {data.keys.map((key) => <tr key={key.name}><td>{key.name}</td><td><Badge>{key.role}</Badge></td><td title={formatTime(key.created_at)}>{formatAge(key.created_at)}{key.revoked_at ? <Badge tone="warning">revoked</Badge> : null}</td></tr>)}
           </Table>
         )}
       </Loaded>
@@ -49,18 +50,27 @@ export function KeysPanel() {
 
 /** The log is a chain of hashes: whether it is whole, and its last link. */
 export function AuditPanel() {
-  const audit = useGet<Audit>("/v1/audit");
+  const [asked, setAsked] = useState(false);
+  const audit = useGet<Verification>("/v1/audit", {}, asked);
+  const result = audit.data;
   return (
-    <Panel title="Audit log" actions={audit.data ? <Badge tone={audit.data.intact ? "safe" : "breaking"} icon={audit.data.intact ? "check" : "breaking"}>{audit.data.intact ? "intact" : "altered"}</Badge> : undefined} label="Audit log">
-      <Loaded query={audit}>
-        {(data) => (
-          <dl className={styles.facts}>
-            <div><dt>Events in the chain</dt><dd>{formatCount(data.events)}</dd></div>
-            <div className={styles.wide}><dt>Head</dt><dd><code>{data.head ?? "none"}</code></dd></div>
-            {data.problem ? <div className={styles.wide}><dt>Problem</dt><dd>{data.problem}</dd></div> : null}
-          </dl>
-        )}
-      </Loaded>
+    <Panel
+      title="Audit log"
+      actions={result ? <Badge tone={result.ok ? "safe" : "breaking"} icon={result.ok ? "check" : "breaking"}>{result.ok ? "intact" : "altered"}</Badge> : undefined}
+      label="Audit log"
+    >
+      <p className={styles.lead}>Every event is a link of a hash chain. Verifying recomputes all of it and names the first event that was altered.</p>
+      {asked ? (
+        <Loaded query={audit}>
+          {(data) => (
+            <dl className={styles.facts}>
+              <div><dt>Events in the chain</dt><dd>{formatCount(data.entries)}</dd></div>
+              <div className={styles.wide}><dt>Head</dt><dd><code>{data.head}</code></dd></div>
+              {data.ok ? null : <div className={styles.wide}><dt>Problem</dt><dd>Event {data.altered_seq} {data.reason}</dd></div>}
+            </dl>
+          )}
+        </Loaded>
+      ) : <Button icon="shield" onClick={() => setAsked(true)}>Verify the hash chain</Button>}
     </Panel>
   );
 }

@@ -24,8 +24,12 @@ export default function Settings() {
             <Access me={data} />
             <Health />
             <PolicyPanel />
-            {data.role === "admin" ? <KeysPanel /> : null}
-            <AuditPanel />
+            {data.role === "admin" ? (
+              <>
+                <KeysPanel />
+                <AuditPanel />
+              </>
+            ) : null}
           </>
         )}
       </Loaded>

@@ -26,15 +26,14 @@ export function FreshnessMap() {
   );
 }
 
-/** One row for each written dataset, one cell for each day up to the latest run. */
+/** One row for each written dataset, one cell for each of the last days on which anything ran. */
 export function freshnessRows(runs: readonly RunRecord[]): { rows: HeatRow[]; days: string[] } {
   const ended = runs.flatMap((run) => {
     const time = Date.parse(run.ended_at ?? run.started_at ?? "");
     return Number.isNaN(time) ? [] : [{ run, day: Math.floor(time / DAY) }];
   });
   if (ended.length === 0) return { rows: [], days: [] };
-  const last = Math.max(...ended.map(({ day }) => day));
-  const days = Array.from({ length: DAYS }, (_, at) => last - DAYS + 1 + at);
+  const days = [...new Set(ended.map(({ day }) => day))].sort((one, other) => one - other).slice(-DAYS);
   const datasets = new Map<string, Map<number, { good: number; bad: number }>>();
   for (const { run, day } of ended) {
     for (const id of run.outputs) {

@@ -104,9 +104,9 @@ function Shares({ kpis }: { kpis: Kpis }) {
 function BlastRadius({ kpis }: { kpis: Kpis }) {
   const { top, median, largest } = kpis.blast_radius;
   return (
-    <Panel title="Blast radius" actions={<span className={styles.muted}>median {median}, largest {largest}</span>} label="Blast radius">
+    <Panel title="Blast radius" actions={<span className={styles.muted}>datasets and jobs downstream: median {median}, largest {largest}</span>} label="Blast radius">
       {top.length === 0 ? <Empty title="Nothing is downstream of anything" /> : (
-        <BarList label="Datasets with the largest blast radius" rows={top.map((dataset) => ({ key: dataset.dataset, name: <EntityLink id={dataset.dataset} />, value: dataset.downstream, text: `${dataset.downstream} downstream`, tone: "warning" as const }))} />
+        <BarList label="Datasets with the largest blast radius" rows={top.map((dataset) => ({ key: dataset.dataset, name: <EntityLink id={dataset.dataset} />, value: dataset.downstream, tone: "warning" as const }))} />
       )}
     </Panel>
   );
