@@ -15,7 +15,6 @@ from downriver.govern.tags import certified_paths, reach_of_tag
 from downriver.graph.answers.cuts import CutDetector
 from downriver.graph.answers.readers import find_readers
 from downriver.graph.index.edges import FOREVER
-from downriver.impact.labels import read_string
 from downriver.model.facts import EdgeKind, RunState
 from downriver.model.governance import (
     PII_TAG,
@@ -26,7 +25,7 @@ from downriver.model.governance import (
     Kpis,
     Share,
 )
-from downriver.openlineage.facets.description import parse_owners
+from downriver.openlineage.facets.description import DOCUMENTATION, parse_description, parse_owners
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -83,9 +82,7 @@ def measure_kpis(view: KpiInputs) -> Kpis:
             len(names.datasets),
         ),
         documentation_coverage=Share.of(
-            len(
-                names.having("documentation", lambda b: bool(read_string(b, "description").strip()))
-            ),
+            len(names.having(DOCUMENTATION, lambda body: bool(parse_description(body).strip()))),
             len(names.datasets),
         ),
         orphans=names.listed(names.datasets - flow.joined),

@@ -12,6 +12,14 @@ from downriver.http.request import context_of, json_response, query_number, quer
 from downriver.model.answers import Direction
 from downriver.model.facts import RunState
 from downriver.model.ids import ColumnId, DatasetId, JobId
+from downriver.openlineage.facets.dataset import (
+    DATA_SOURCE,
+    LIFECYCLE,
+    parse_data_source_name,
+    parse_lifecycle,
+)
+from downriver.openlineage.facets.description import DOCUMENTATION, parse_description
+from downriver.openlineage.facets.job import JOB_TYPE, parse_job_type, parse_source_code_location
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -180,7 +188,7 @@ def _dataset(dataset: DatasetId, reader: CatalogReader) -> DatasetData:
         name=dataset.name,
         physical_name=dataset.name,
         namespace=dataset.namespace,
-        source_name=_text(facets, "dataSource", "name") or dataset.namespace,
+        source_name=parse_data_source_name(facets.get(DATA_SOURCE)) or dataset.namespace,
         created_at=render_time(span.first.at),
         updated_at=render_time(span.last.at),
         fields=[
@@ -188,8 +196,8 @@ def _dataset(dataset: DatasetId, reader: CatalogReader) -> DatasetData:
             for column in reader.facets.schema(number)
         ],
         tags=[],
-        description=_text(facets, "documentation", "description"),
-        last_lifecycle_state=_text(facets, "lifecycleStateChange", "lifecycleStateChange"),
+        description=parse_description(facets.get(DOCUMENTATION)) or None,
+        last_lifecycle_state=parse_lifecycle(facets.get(LIFECYCLE)) or None,
         facets={name: msgspec.Raw(body) for name, body in facets.items()},
     )
 
@@ -201,7 +209,7 @@ def _job(job: JobId, reader: CatalogReader) -> JobData:
     runs = reader.runs.latest(number, 1)
     return JobData(
         id=MarquezName(job.namespace, job.name),
-        type=_text(facets, "jobType", "processingType") or "BATCH",
+        type=parse_job_type(facets.get(JOB_TYPE)).processingType or "BATCH",
         name=job.name,
         simple_name=job.name.rpartition(".")[2],
         namespace=job.namespace,
@@ -209,8 +217,8 @@ def _job(job: JobId, reader: CatalogReader) -> JobData:
         updated_at=render_time(span.last.at),
         inputs=[_name(d) for d in reader.nodes.inputs_of(number)],
         outputs=[_name(d) for d in reader.nodes.outputs_of(number)],
-        location=_text(facets, "sourceCodeLocation", "url"),
-        description=_text(facets, "documentation", "description"),
+        location=parse_source_code_location(facets).url or None,
+        description=parse_description(facets.get(DOCUMENTATION)) or None,
         latest_run=_run(runs[0]) if runs else None,
         facets={name: msgspec.Raw(body) for name, body in facets.items()},
     )
@@ -232,13 +240,3 @@ def _run(run: Run) -> RunData:
 
 def _name(node: NodeId) -> MarquezName:
     return MarquezName(node.namespace, node.name)
-
-
-def _text(facets: dict[str, bytes], facet: str, key: str) -> str | None:
-    """Return a text field of a facet, or None if the facet has another shape."""
-    try:
-        value = msgspec.json.decode(facets.get(facet, b"{}"))
-    except msgspec.DecodeError:
-        return None
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else None

@@ -13,7 +13,6 @@ from downriver.graph.answers.readers import count_readers
 from downriver.graph.names.assets import Assets
 from downriver.graph.names.entity_ids import entity_id
 from downriver.graph.names.short_names import ShortNames
-from downriver.impact.labels import read_string
 from downriver.model.answers import Direction
 from downriver.model.completeness import is_complete
 from downriver.model.flows import (
@@ -29,7 +28,12 @@ from downriver.model.flows import (
 from downriver.model.governance import Diagnosis
 from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId, JobId
 from downriver.openlineage.facets.custom import parse_flows
-from downriver.openlineage.facets.description import parse_owners, parse_tags
+from downriver.openlineage.facets.description import (
+    DOCUMENTATION,
+    parse_description,
+    parse_owners,
+    parse_tags,
+)
 from downriver.openlineage.wire import render_time
 from downriver.service.limits import MOST_RELATED
 from downriver.service.session import now
@@ -124,7 +128,7 @@ class EntityApi:
             kind=summary.kind,
             type=summary.type,
             namespace=summary.namespace,
-            description=read_string(facets.get("documentation"), "description"),
+            description=parse_description(facets.get(DOCUMENTATION)),
             columns=[
                 ColumnInfo(name=column.path, type=column.type, description=column.description)
                 for name in identities.group(number)

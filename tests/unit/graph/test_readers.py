@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.unit.graph.events import run_event
 
 from downriver.model.changes import TableDrop
@@ -68,3 +69,42 @@ def test_readers_are_consumers_that_a_change_affects(lineage):
     lineage.ingest(pipeline())
     answer = lineage.impact([TableDrop(dataset="mart")])
     assert "job:etl:app.collectToPython" in {effect.consumer for effect in answer.effects}
+
+
+def spark(kind: str) -> dict:
+    return {"jobType": {"processingType": "BATCH", "integration": "SPARK", "jobType": kind}}
+
+
+@pytest.mark.parametrize(
+    ("name", "facets"),
+    [
+        ("app.collectToPython", spark("JOB")),
+        ("app.count", spark("JOB")),
+        ("app.adaptive_spark_plan", spark("SQL_JOB")),
+        ("app.collect_limit", spark("SQL_JOB")),
+        ("my.app.hash_aggregate", {}),
+        ("app.wholestagecodegen_1", spark("SQL_JOB")),
+    ],
+)
+def test_readers_without_the_job_type_are_known_by_name(lineage, name, facets):
+    lineage.ingest([run_event("clean", ["raw"], ["mart"]), run_event(name, ["mart"], **facets)])
+    answer = lineage.trace("raw")
+    assert name not in names(answer)
+    assert answer.reader_count == 1
+    assert lineage.govern.kpis().unknown_downstreams.count == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "facets"),
+    [
+        ("dag.count", {}),  # not known to be a Spark job
+        ("nightly_count", spark("JOB")),
+        ("app.save_into_data_source_command", spark("SQL_JOB")),
+        ("app.deserialize_to_object", spark("SQL_JOB")),  # foreachPartition may write
+        ("app.foreachPartition", spark("JOB")),
+    ],
+)
+def test_a_job_whose_output_may_be_unknown_is_no_reader(lineage, name, facets):
+    lineage.ingest([run_event("clean", ["raw"], ["mart"]), run_event(name, ["mart"], **facets)])
+    assert name in names(lineage.trace("raw"))
+    assert lineage.govern.kpis().unknown_downstreams.count == 1

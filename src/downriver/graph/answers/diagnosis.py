@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from downriver.graph.answers.entity_lists import list_derivations
 from downriver.graph.answers.job_runs import last_filled, list_last_runs, writers_of_all
 from downriver.model.answers import BlindSpot
 from downriver.model.completeness import is_complete
 from downriver.model.governance import Diagnosis, MetricSuspect, QualityResult, SourceFreshness
 from downriver.model.ids import ColumnId, DatasetId
+from downriver.openlineage.facets.dataset import parse_assertions
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ class DiagnosisBuilder:
         latest: dict[tuple[str, str | None], QualityResult] = {}
         for name in self._identities.group(place.number):
             for body, at in self._reader.facets.quality(name):
-                for check in _read_checks(body):
+                for check in parse_assertions(body):
                     if check.column is None or check.column in fields:
                         latest[check.assertion, check.column] = QualityResult(
                             dataset=str(place.dataset),
@@ -219,22 +218,3 @@ def _latest(runs: list[LastRun]) -> list[LastRun]:
     for run in runs:
         found.setdefault(run.job, run)
     return list(found.values())
-
-
-class _Check(msgspec.Struct):
-    assertion: str = ""
-    success: bool = True
-    column: str | None = None
-
-
-class _Checks(msgspec.Struct):
-    """The dataQualityAssertions facet."""
-
-    assertions: list[_Check] = []
-
-
-def _read_checks(body: bytes) -> list[_Check]:
-    try:
-        return msgspec.json.decode(body, type=_Checks).assertions
-    except msgspec.DecodeError:
-        return []

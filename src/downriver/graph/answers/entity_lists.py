@@ -9,12 +9,12 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from downriver.graph.names.entity_ids import entity_id
 from downriver.model.flows import ColumnDerivation, EntityLineage, Related
 from downriver.model.ids import ColumnId, DatasetId, JobId
 from downriver.openlineage.facets.custom import FLOW_PREFIX, FlowFacet, parse_flow
+from downriver.openlineage.facets.description import DOCUMENTATION, parse_description
+from downriver.openlineage.facets.job import JOB_TYPE, parse_job_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from downriver.store import CatalogReader
 
 
-class _Words(msgspec.Struct):
+class _JobWords(NamedTuple):
     """What a job's facets say of it."""
 
     description: str = ""
-    processingType: str = ""  # noqa: N815
+    processing: str = ""
 
 
 class _Step(NamedTuple):
@@ -135,8 +135,8 @@ class _StepFacts:
     def _step(self, edge: TraceEdge) -> _Step:
         if edge.kind in ("reads", "writes"):
             job = edge.target if edge.kind == "reads" else edge.source
-            words = self._jobs.get(job, _Words())
-            return _Step(words.processingType.lower() or "job", words.description, None, (job,))
+            words = self._jobs.get(job, _JobWords())
+            return _Step(words.processing or "job", words.description, None, (job,))
         jobs = () if edge.job is None else (edge.job,)
         if edge.type is not None:  # between columns
             return _Step(edge.subtype or edge.type, edge.description or "", None, jobs)
@@ -170,13 +170,13 @@ class _StepFacts:
                 found[flow.source, numbers[number]] = flow
         return found
 
-    def _read_jobs(self, answer: Trace) -> dict[str, _Words]:
+    def _read_jobs(self, answer: Trace) -> dict[str, _JobWords]:
         jobs = {self._numbers[n.id]: n.id for n in answer.nodes if n.kind == "job"}
-        bodies = self._reader.facets.of_each(jobs, ("documentation", "jobType"))
+        bodies = self._reader.facets.of_each(jobs, (DOCUMENTATION, JOB_TYPE))
         return {
-            jobs[number]: _Words(
-                description=_read_words(facets.get("documentation", b"{}")).description,
-                processingType=_read_words(facets.get("jobType", b"{}")).processingType,
+            jobs[number]: _JobWords(
+                parse_description(facets.get(DOCUMENTATION)),
+                parse_job_type(facets.get(JOB_TYPE)).processingType.lower(),
             )
             for number, facets in bodies.items()
         }
@@ -207,13 +207,6 @@ def _status(edges: list[TraceEdge]) -> str:
     if not edges or edges[0].status == "active":
         return "active"
     return "active" if any(edge.status == "active" for edge in edges) else "stale"
-
-
-def _read_words(body: bytes) -> _Words:
-    try:
-        return msgspec.json.decode(body, type=_Words)
-    except msgspec.DecodeError:
-        return _Words()
 
 
 def list_derivations(answer: Trace) -> list[ColumnDerivation]:

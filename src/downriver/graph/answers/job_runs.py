@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from downriver.model.facts import RunState
 from downriver.model.flows import LastRun
+from downriver.openlineage.facets.job import ERROR_MESSAGE, parse_error_message
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -18,12 +17,6 @@ if TYPE_CHECKING:
 
 
 _RUNS_LOOKED_AT = 50  # of a job, for one that completed
-
-
-class _ErrorMessage(msgspec.Struct):
-    """The errorMessage facet."""
-
-    message: str = ""
 
 
 def list_last_runs(reader: CatalogReader, jobs: Iterable[NodeId], limit: int) -> list[LastRun]:
@@ -53,21 +46,15 @@ def last_filled(reader: CatalogReader, jobs: Iterable[NodeId]) -> int | None:
 
 def _last_run(reader: CatalogReader, number: int, job: NodeId, run: Run) -> LastRun:
     failed = run.state in (RunState.FAIL, RunState.ABORT)
+    errors = reader.runs.facets(number, run.run) if failed else {}
     return LastRun(
         job=str(job),
         run_id=run.run,
         state=run.state.name,
         started_at=_time(run.started_at),
         ended_at=_time(run.ended_at),
-        error=_error(reader.runs.facets(number, run.run)) if failed else "",
+        error=parse_error_message(errors.get(ERROR_MESSAGE)),
     )
-
-
-def _error(facets: dict[str, bytes]) -> str:
-    try:
-        return msgspec.json.decode(facets.get("errorMessage", b"{}"), type=_ErrorMessage).message
-    except msgspec.DecodeError:
-        return ""
 
 
 def _time(at: int | None) -> str | None:

@@ -16,14 +16,13 @@ from downriver.graph.index.sorted_keys import pairs
 from downriver.graph.names.assets import dataset_type, job_type
 from downriver.model.facts import EdgeKind, RunState
 from downriver.model.ids import JobId
-from downriver.openlineage.facets.base import parse_facet
 from downriver.openlineage.facets.custom import ASSET, BLIND_SPOTS, parse_asset, parse_blind_spots
 from downriver.openlineage.facets.dataset import (
     DATASET_TYPE,
     LIFECYCLE,
     SCHEMA,
-    LifecycleFacet,
     SchemaColumn,
+    parse_lifecycle,
     schema_columns,
 )
 from downriver.openlineage.facets.description import (
@@ -35,7 +34,7 @@ from downriver.openlineage.facets.description import (
     parse_owners,
     parse_tags,
 )
-from downriver.openlineage.facets.job import JOB_TYPE, JobTypeFacet
+from downriver.openlineage.facets.job import JOB_TYPE, JobTypeFacet, parse_job_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -130,9 +129,7 @@ class NodeFactsReader:
         writers = self._writers(numbers)
         jobs = {job for listed in writers.values() for job in listed}
         facets = self._reader.facets.of_each({*nodes, *jobs}, _TYPE_FACETS, self._until)
-        kinds = {
-            node: parse_facet(of.get(JOB_TYPE, b"{}"), JobTypeFacet) for node, of in facets.items()
-        }
+        kinds = {node: parse_job_type(of.get(JOB_TYPE)) for node, of in facets.items()}
         unknown = JobTypeFacet()
         return {
             node: _type_of(
@@ -172,10 +169,9 @@ class NodeFactsReader:
         runs: Mapping[int, Run],
         fields: list[str],
     ) -> NodeFacts:
-        kinds = [parse_facet(of.get(JOB_TYPE, b"{}"), JobTypeFacet) for of in jobs.values()]
+        kinds = [parse_job_type(of.get(JOB_TYPE)) for of in jobs.values()]
         last = [NodeRun(job, runs[job]) for job in jobs if job in runs]
-        lifecycle = parse_facet(facets.get(LIFECYCLE, b"{}"), LifecycleFacet)
-        own = parse_facet(facets.get(JOB_TYPE, b"{}"), JobTypeFacet)
+        own = parse_job_type(facets.get(JOB_TYPE))
         schema = facets.get(SCHEMA)
         return NodeFacts(
             type=_type_of(node, facets, kinds),
@@ -184,7 +180,7 @@ class NodeFactsReader:
             owners=parse_owners(facets.get(OWNERSHIP)),
             tags=parse_tags(facets.get(TAGS)),
             columns=_unknown_types(fields) if schema is None else schema_columns(schema),
-            dropped=lifecycle.lifecycleStateChange.upper() == "DROP",
+            dropped=parse_lifecycle(facets.get(LIFECYCLE)).upper() == "DROP",
             blind_spot_count=len(parse_blind_spots(facets.get(BLIND_SPOTS, b"{}"))),
             last_run=max(last, key=lambda seen: seen.run.first_at, default=None),
             failed=any(seen.run.state in _FAILED for seen in last),

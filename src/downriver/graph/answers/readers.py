@@ -1,17 +1,17 @@
 """Readers: jobs that only read a dataset, such as Spark's `collect`, `toPandas` and `count`.
 
-Their events mark them with the job type READ. Answers count them instead of listing them.
+Their events have the job type READ. Events of older versions and of OpenLineage's Spark jar are
+recognised by the name of the job. Answers count readers instead of listing them.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 
 from downriver.model.facts import EdgeKind
-from downriver.openlineage.facets.job import READ_JOB_TYPE
+from downriver.openlineage.facets.job import JOB_TYPE, only_reads, parse_job_type
 
 if TYPE_CHECKING:
     from downriver.graph.index.node_graph import NodeGraph
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from downriver.store import CatalogReader
 
 
-class _JobType(msgspec.Struct):
-    jobType: str = ""  # noqa: N815
-
-
 def find_readers(graph: NodeGraph, reader: CatalogReader, jobs: Ints) -> set[int]:
-    """Return those of the jobs that are marked as readers and write nothing."""
-    facets = reader.facets.of_each(jobs.tolist(), ("jobType",))
-    marked = {job for job, bodies in facets.items() if _is_read(bodies["jobType"])}
+    """Return those of the jobs that only read and write nothing."""
+    numbers = jobs.tolist()
+    facets = reader.facets.of_each(numbers, (JOB_TYPE,))
+    readers = {
+        job
+        for job, node in reader.nodes.by_ids(numbers).items()
+        if only_reads(parse_job_type(facets.get(job, {}).get(JOB_TYPE)), node.name)
+    }
     # A job that is named after the dataset it writes may have the name of a reader: `app.count`.
-    return {job for job in marked if not len(graph.flow.ends.leaving.of(_one(job)))}
+    return {job for job in readers if not len(graph.flow.ends.leaving.of(_one(job)))}
 
 
 def count_readers(graph: NodeGraph) -> list[tuple[int, int]]:
@@ -40,13 +41,6 @@ def count_readers(graph: NodeGraph) -> list[tuple[int, int]]:
     nodes, counts = np.unique(edges[:, 0], return_counts=True)
     order = np.lexsort((nodes, -counts))
     return [(int(nodes[at]), int(counts[at])) for at in order]
-
-
-def _is_read(body: bytes) -> bool:
-    try:
-        return msgspec.json.decode(body, type=_JobType).jobType == READ_JOB_TYPE
-    except msgspec.DecodeError:
-        return False
 
 
 def _one(node: int) -> Ints:

@@ -17,10 +17,9 @@ from downriver.model.assets import (
     AssetRef,
 )
 from downriver.model.ids import DatasetId, JobId, short_name
-from downriver.openlineage.facets.base import parse_facet
 from downriver.openlineage.facets.custom import ASSET, parse_asset
-from downriver.openlineage.facets.dataset import DATASET_TYPE, DatasetTypeFacet
-from downriver.openlineage.facets.job import JOB_TYPE, JobTypeFacet
+from downriver.openlineage.facets.dataset import DATASET_TYPE, parse_dataset_type
+from downriver.openlineage.facets.job import JOB_TYPE, JobTypeFacet, parse_job_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -105,7 +104,7 @@ class Assets:
         return [self._reader.nodes.get(job) for job in makers]
 
     def _job_facet(self, number: int) -> JobTypeFacet:
-        return parse_facet(self._reader.facets.of(number).get(JOB_TYPE) or b"{}", JobTypeFacet)
+        return parse_job_type(self._reader.facets.of(number).get(JOB_TYPE))
 
 
 def job_type(facet: JobTypeFacet) -> str:
@@ -123,7 +122,7 @@ def dataset_type(
     """Return the asset type of a dataset: by its datasetType facet, its writers, or its name."""
     if any(maker.integration.upper() == "DBT" for maker in makers):
         return "dbt_model"
-    stated = parse_facet(declared or b"{}", DatasetTypeFacet).datasetType.lower()
+    stated = parse_dataset_type(declared)
     if stated.rpartition("_")[2] in DATASET_TYPES:  # such as MATERIALIZED_VIEW
         return stated.rpartition("_")[2]
     if node.namespace in PREFIXES_AS_NAMESPACE:

@@ -11,11 +11,10 @@ from typing_extensions import assert_never
 
 from downriver.capture.code.dbt_build import build_settings, inline_config
 from downriver.graph.answers.cuts import CutDetector
-from downriver.impact.labels import read_job_type, read_string
 from downriver.impact.simulate.bound_script import BoundScript
 from downriver.impact.simulate.column_edges import load_column_edges
 from downriver.impact.simulate.delta import CatalogColumn
-from downriver.impact.simulate.process import DerivationKey, Job, JobKey, TableDerivation
+from downriver.impact.simulate.process import DerivationKey, Job, JobKey, TableDerivation, job_kind
 from downriver.model.answers import BlindSpot
 from downriver.model.facts import EdgeKind
 from downriver.model.ids import ColumnId, DatasetId
@@ -25,8 +24,15 @@ from downriver.openlineage.facets.custom import (
     parse_build,
     parse_code,
 )
-from downriver.openlineage.facets.dataset import schema_columns
+from downriver.openlineage.facets.dataset import DATASET_TYPE, parse_dataset_type, schema_columns
 from downriver.openlineage.facets.description import parse_owners, parse_tags
+from downriver.openlineage.facets.job import (
+    JOB_TYPE,
+    SQL,
+    parse_job_type,
+    parse_source_code_location,
+    parse_sql,
+)
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
@@ -119,7 +125,7 @@ class SimulationCatalog:
             tags,
             column_tags,
             parse_owners(facets.get("ownership")),
-            read_string(facets.get("datasetType"), "datasetType").lower(),
+            parse_dataset_type(facets.get(DATASET_TYPE)),
         )
 
     def _facets_of(self, node: int) -> dict[str, bytes]:
@@ -277,21 +283,17 @@ class SimulationCatalog:
         job = key.job
         facets = self._read.facets.of(job)
         code = parse_code(facets)
-        sql, dialect = (
-            read_string(facets.get("sql"), "query"),
-            read_string(facets.get("sql"), "dialect"),
-        )
-        raw = (code.raw if code is not None else "") or sql
+        sql = parse_sql(facets.get(SQL))
+        raw = (code.raw if code is not None else "") or sql.query
         return Job(
             key,
             self._read.nodes.by_ids([job])[job],
             self._ends(job, leaving=False),
             self._ends(job, leaving=True),
-            self._cache.scripts.get(sql, dialect) if sql else None,
+            self._cache.scripts.get(sql.query, sql.dialect) if sql.query else None,
             code,
-            (code.path if code is not None else "")
-            or read_string(facets.get("sourceCodeLocation"), "path"),
-            read_job_type(facets.get("jobType")),
+            (code.path if code is not None else "") or parse_source_code_location(facets).path,
+            job_kind(parse_job_type(facets.get(JOB_TYPE))),
             parse_owners(facets.get("ownership")),
             parse_tags(facets.get("tags"))[0],
             parse_build(facets) or _inline_build(raw),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from downriver.impact.simulate.job_script import JobScript
     from downriver.model.ids import NodeId
     from downriver.openlineage.facets.custom import BuildFacet, CodeFacet
+    from downriver.openlineage.facets.job import JobTypeFacet
 
 
 class JobKey(msgspec.Struct, frozen=True):
@@ -85,3 +86,17 @@ Process: TypeAlias = Job | TableDerivation
 def code_path(process: Process) -> str:
     """Return the file of a process's code, "" when it is unknown."""
     return process.path if isinstance(process, Job) else ""
+
+
+_JOB_KINDS = {
+    ("AIRFLOW", "DAG"): "dag", ("AIRFLOW", "TASK"): "task", ("DBT", "MODEL"): "dbt_model",
+    ("DBT", "JOB"): "dbt_model", ("DBT", "SNAPSHOT"): "dbt_model", ("DBT", "SEED"): "dbt_model",
+    ("SPARK", ""): "spark_job", ("SQL", ""): "sql",
+}  # fmt: skip
+
+
+def job_kind(facet: JobTypeFacet) -> str:
+    """Return what a job is, as effects show it: `dbt_model`, `spark_job`, `sql`, `dag` …"""
+    integration, kind = facet.integration.upper(), facet.jobType.upper()
+    known = _JOB_KINDS.get((integration, kind)) or _JOB_KINDS.get((integration, ""))
+    return known or kind.lower() or integration.lower() or "job"

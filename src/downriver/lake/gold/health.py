@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 
 from downriver.lake import schemas
 from downriver.lake.schemas import TableTransform
-from downriver.openlineage.facets.job import READ_JOB_TYPE
+from downriver.openlineage.facets.job import READ_CALLS, READ_JOB_TYPE, READ_PLANS, SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -36,9 +36,12 @@ def gold_dataset_health(
 
     An orphan has no reader, no writer and no column edge. A dead dataset was last seen
     `stale_days` before the last event of the lake. An unknown downstream is a job that
-    reads the dataset and has no output, unless its job type says that it only reads.
+    reads the dataset and has no output, unless its type or name says that it only reads.
     """
-    only_read = jobs.where(f.col("job_type") == READ_JOB_TYPE).select(
+    # As `only_reads` in `openlineage/facets/job.py`.
+    by_call = (f.upper("integration") == SPARK) & f.col("name").rlike(READ_CALLS)
+    by_plan = f.col("name").rlike(READ_PLANS)
+    only_read = jobs.where((f.col("job_type") == READ_JOB_TYPE) | by_call | by_plan).select(
         f.col("namespace").alias("job_namespace"), f.col("name").alias("job_name")
     )
     known_ends = writes.select(*_JOB).union(only_read).distinct().withColumn("ends", f.lit(0))

@@ -168,6 +168,25 @@ def render_lifecycle(change: str, previous: DatasetId | None = None) -> msgspec.
     )
 
 
+class _DataSource(msgspec.Struct):
+    name: str = ""
+
+
+def parse_dataset_type(body: bytes | None) -> str:
+    """Return the type of a dataset in lower case, "" when it is unknown."""
+    return parse_facet(body or b"{}", DatasetTypeFacet).datasetType.lower()
+
+
+def parse_lifecycle(body: bytes | None) -> str:
+    """Return the last change of a dataset as a whole, such as DROP, "" when there is none."""
+    return parse_facet(body or b"{}", LifecycleFacet).lifecycleStateChange
+
+
+def parse_data_source_name(body: bytes | None) -> str:
+    """Return the name of the system that stores a dataset, "" when it is unknown."""
+    return parse_facet(body or b"{}", _DataSource).name
+
+
 def render_data_source(uri: str) -> msgspec.Raw:
     """Return the facet that names the system a dataset is in."""
     return render_facet("DatasourceDatasetFacet", "1-0-1", name=uri, uri=uri)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -27,6 +28,7 @@ SQL = "sql"
 SOURCE_CODE_LOCATION = "sourceCodeLocation"
 PARENT = "parent"
 JOB_DEPENDENCIES = "jobDependencies"
+SPARK = "SPARK"  # integration of Spark jobs
 READ_JOB_TYPE = "READ"  # jobType of a job that only reads, such as Spark's `collect`
 _LONGEST_SQL = 200_000
 
@@ -39,11 +41,42 @@ class JobTypeFacet(msgspec.Struct):
     processingType: str = ""  # noqa: N815
 
 
+# The end of a job's name after a Spark action that returns rows to the driver. Python's listener
+# appends the called function, and OpenLineage's Spark jar the first node of the physical plan.
+# Plans that may write (`…_command`, `deserialize_to_object`, `map_partitions`) are not among them.
+READ_CALLS = (
+    r"\.(?:collect|collectAsArrowToPython|collectAsList|collectToPython|count|first|head|isEmpty|"
+    r"reduce|show|showString|summary|tail|tailToPython|take|takeAsList|toArrow|toLocalIterator|"
+    r"toPandas|toPythonIterator)$"
+)
+READ_PLANS = (
+    r"\.(?:adaptive_spark_plan|collect_limit|collect_tail|hash_aggregate|object_hash_aggregate|"
+    r"sort_aggregate|take_ordered_and_project|whole_?stage_?codegen(?:_\d+)?)$"
+)
+
+
+def only_reads(job_type: JobTypeFacet, name: str) -> bool:
+    """Tell whether the type or the name of a job without outputs says that it only reads."""
+    if job_type.jobType == READ_JOB_TYPE or re.search(READ_PLANS, name):
+        return True
+    return job_type.integration.upper() == SPARK and re.search(READ_CALLS, name) is not None
+
+
 class SqlFacet(msgspec.Struct):
     """The SQL of a job."""
 
     query: str = ""
     dialect: str = ""
+
+
+def parse_job_type(body: bytes | None) -> JobTypeFacet:
+    """Return what runs a job, and what the job is there."""
+    return parse_facet(body or b"{}", JobTypeFacet)
+
+
+def parse_sql(body: bytes | None) -> SqlFacet:
+    """Return the SQL of a job."""
+    return parse_facet(body or b"{}", SqlFacet)
 
 
 class _JobReference(msgspec.Struct):
@@ -122,19 +155,20 @@ class SourceCodeLocation(NamedTuple):
     path: str = ""
     repository: str = ""
     commit: str = ""
+    url: str = ""
+
+
+class _SourceCodeLocation(msgspec.Struct):
+    path: str = ""
+    repoUrl: str = ""  # noqa: N815
+    version: str = ""
+    url: str = ""
 
 
 def parse_source_code_location(facets: Mapping[str, bytes]) -> SourceCodeLocation:
     """Return where the facets of a job say that its code is."""
-    body = facets.get(SOURCE_CODE_LOCATION)
-    if body is None:
-        return SourceCodeLocation()
-    try:
-        found = msgspec.json.decode(body, type=dict[str, Any])
-    except msgspec.DecodeError:
-        return SourceCodeLocation()
-    told = (found.get(key) for key in ("path", "repoUrl", "version"))
-    return SourceCodeLocation(*(value if isinstance(value, str) else "" for value in told))
+    facet = parse_facet(facets.get(SOURCE_CODE_LOCATION, b"{}"), _SourceCodeLocation)
+    return SourceCodeLocation(facet.path, facet.repoUrl, facet.version, facet.url)
 
 
 def render_parent_job(parent: JobId) -> msgspec.Raw:
