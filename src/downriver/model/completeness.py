@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from downriver.model.answers import BlindSpot
     from downriver.model.unread import Unread
 
+# Kinds of blind spots that the question causes by its limits. An answer that counts what it leaves
+# out (`shown` and `total`) need not list them.
+LIMITS = frozenset({"depth_limit", "node_limit"})
+
 
 def is_complete(blind_spots: Collection[BlindSpot], *, unread: Collection[Unread] = ()) -> bool:
     """Return whether everything that an answer depends on is known.

@@ -33,6 +33,15 @@ def test_the_graph_is_returned_with_what_was_asked_for(client):
     assert upstream["total"] == 3
 
 
+def test_what_the_limits_hide_is_counted_and_is_no_blind_spot_of_a_node(client):
+    client.post("/api/v1/lineage", json=run_event("publish", ["daily"], ["page"]))
+    found = client.get("/v1/graph", params={"entity": "orders", "depth": "1"}).json()
+    assert (found["shown"], found["total"]) == (5, 7)
+    assert not found["complete"]
+    assert found["blind_spots"] == []
+    assert {node["blind_spot_count"] for node in found["nodes"]} == {0}
+
+
 @pytest.mark.parametrize(
     ("query", "field"),
     [

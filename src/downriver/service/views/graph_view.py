@@ -18,6 +18,7 @@ from downriver.graph.answers.node_facts import (
 )
 from downriver.graph.names.short_names import ShortNames
 from downriver.model.answers import Direction
+from downriver.model.completeness import LIMITS
 from downriver.model.graph_view import Graph, GraphColumn, GraphEdge, GraphNode, RunSummary
 from downriver.model.ids import ColumnId, DatasetId, JobId
 from downriver.openlineage.wire import render_time
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from downriver.graph import CatalogSnapshot, Question
     from downriver.graph.answers.node_facts import NodeFacts, NodeRun
-    from downriver.model.answers import Trace, TraceEdge, TraceNode
+    from downriver.model.answers import BlindSpot, Trace, TraceEdge, TraceNode
     from downriver.model.graph_view import Change
     from downriver.model.ids import NodeId
     from downriver.openlineage.facets.dataset import SchemaColumn
@@ -142,7 +143,7 @@ class _GraphBuilder:
             nodes=self._nodes(found, numbers, facts, facts_before, changes, now.question),
             edges=[graph_edge(edge) for edge in found.edges],
             complete=found.complete,
-            blind_spots=found.blind_spots,
+            blind_spots=_unknown(found),
             shown=len(found.nodes),
             total=max(total, len(found.nodes)),
             as_of=None if now.question.as_of == FOREVER else render_time(now.question.as_of),
@@ -171,7 +172,7 @@ class _GraphBuilder:
         jobs = self._view.reader.nodes.by_ids(
             {of.last_run.job for of in facts.values() if of.last_run is not None}
         )
-        spots = Counter(spot.entity for spot in found.blind_spots)
+        spots = Counter(spot.entity for spot in _unknown(found))
         return [
             GraphNode(
                 id=node.id,
@@ -275,6 +276,11 @@ def _marks(node: TraceNode, facts: NodeFacts, *, stale: bool) -> list[str]:
 
 def _identity(node: TraceNode) -> NodeId:
     return (JobId if node.kind == "job" else DatasetId)(node.namespace, node.name)
+
+
+def _unknown(found: Trace) -> list[BlindSpot]:
+    """Return the blind spots, without those that `shown` and `total` of a graph state already."""
+    return [spot for spot in found.blind_spots if spot.kind not in LIMITS]
 
 
 def _node_changes(
