@@ -30,7 +30,17 @@ from downriver.http.openapi import render_openapi
 from downriver.http.request import AppContext, BodyBudget, context_of, json_response
 from downriver.http.revalidation import answer_revalidated
 from downriver.http.security_headers import SecurityHeaders
-from downriver.http.v1 import account, graph, identity, impact, news, queries, registration
+from downriver.http.v1 import (
+    account,
+    graph,
+    history,
+    identity,
+    impact,
+    news,
+    queries,
+    registration,
+    search,
+)
 from downriver.http.v1.news import HeadWatch
 from downriver.http.web_files import WebFiles
 from downriver.impact import Fix
@@ -40,7 +50,6 @@ from downriver.model.assets import AssetTree, RegisteredAsset
 from downriver.model.flows import (
     EntityDetails,
     EntityLineage,
-    EntityPage,
     ExportAnswer,
     Popular,
     RegisteredPipeline,
@@ -262,15 +271,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         "GET",
-        "/v1/search",
-        queries.get_search,
-        KeyRole.READER,
-        {200: EntityPage, 400: _ERROR},
-        query=("text", "limit", "cursor"),
-        of_events=True,
-    ),
-    Endpoint(
-        "GET",
         "/v1/entity",
         queries.get_entity,
         KeyRole.READER,
@@ -318,6 +318,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         of_events=True,
     ),
     *graph.ENDPOINTS,
+    *history.ENDPOINTS,
+    *search.ENDPOINTS,
     *account.ENDPOINTS,
     *news.ENDPOINTS,
     Endpoint("GET", "/v1/status", queries.get_status, KeyRole.READER, {200: Status}),

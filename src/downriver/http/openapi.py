@@ -26,9 +26,16 @@ _QUERY = {
     "tag": ("A tag, as events contain it.", "string"),
     "of": ("Only findings of this dataset or job.", "string"),
     "status": ("open (the default), resolved or all.", "string"),
-    "kind": ("Only findings of this kind.", "string"),
+    "kind": ("Only this kind: of a finding, or dataset, job, column, tag or owner.", "string"),
+    "type": ("Only this asset type.", "string"),
+    "namespace": ("Only this namespace; `*` stands for any text.", "string"),
+    "owner": ("Only what has this owner.", "string"),
+    "group": ("none, namespace or schema.", "string"),
     "severity": ("The lowest severity: info, warning or critical.", "string"),
-    "since": ("Only findings since this ISO 8601 time, or since a period ago (24h).", "string"),
+    "since": (
+        "Only what happened since this ISO 8601 time, or since a period ago (24h).",
+        "string",
+    ),
     "format": (
         "The format: mermaid, dot, svg, json, csv, openlineage, cypher or datahub.",
         "string",

@@ -84,7 +84,7 @@ class EntityApi:
         """Find datasets and jobs whose names hold all the words of `text`."""
         if limit < 1:
             raise InvalidRequestError("limit", f"{limit} is below one")
-        start = _offset(cursor)
+        start = parse_cursor(cursor)
         with self._session.reading() as view:
             found, total = view.reader.nodes.search(text.split(), limit, start)
             assets = Assets(view.reader, view.graph.nodes.identities)
@@ -207,7 +207,8 @@ def _summary(node: NodeId, number: int, assets: Assets) -> EntitySummary:
     )
 
 
-def _offset(cursor: str | None) -> int:
+def parse_cursor(cursor: str | None) -> int:
+    """Return the place at which the page of a cursor starts."""
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdigit()) or len(cursor) > 9:

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from downriver.service.impact import ImpactApi
     from downriver.service.trace import TraceApi
     from downriver.service.views.column_edges import ColumnEdgeApi
+    from downriver.service.views.graph_map import MapApi
     from downriver.service.views.graph_view import GraphApi
+    from downriver.service.views.history import HistoryApi
     from downriver.service.views.runs import RunApi
+    from downriver.service.views.search import SearchApi
     from downriver.service.views.selection import SelectionApi
     from downriver.store import Receipt, Store
 
@@ -128,6 +131,27 @@ class Lineage:
         from downriver.service.views.selection import SelectionApi
 
         return SelectionApi(self.session)
+
+    @cached_property
+    def search(self) -> SearchApi:
+        """Search over datasets, jobs, columns, tags and owners. Call it to get a page."""
+        from downriver.service.views.search import SearchApi
+
+        return SearchApi(self.session)
+
+    @cached_property
+    def map(self) -> MapApi:
+        """The whole graph as arrays. Call it."""
+        from downriver.service.views.graph_map import MapApi
+
+        return MapApi(self.session)
+
+    @cached_property
+    def history(self) -> HistoryApi:
+        """Versions of schemas, and moments at which the graph changed."""
+        from downriver.service.views.history import HistoryApi
+
+        return HistoryApi(self.session)
 
     @cached_property
     def runs(self) -> RunApi:

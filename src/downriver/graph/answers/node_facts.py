@@ -143,6 +143,11 @@ class NodeFactsReader:
             for node, name in nodes.items()
         }
 
+    def find_failed(self, jobs: Iterable[int]) -> set[int]:
+        """Return the jobs whose last run failed."""
+        latest = self._reader.runs.latest_of_each(jobs, 1, self._until)
+        return {job for job, (run,) in latest.items() if self._at_the_moment(run).state in _FAILED}
+
     def _writers(self, nodes: Ints) -> dict[int, list[int]]:
         """Return the jobs that write each dataset under any of its names."""
         flow = self._graph.flow

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _MAX_TRACE_NODES = 100_000
 _MAX_RELATED = 1_000_000
-_MAX_SEARCH_RESULTS = 1_000
 _MAX_PATHS = 1_000
+_MAX_POPULAR = 1_000
 
 
 class ColumnLineageAnswer(msgspec.Struct, kw_only=True):
@@ -73,17 +73,6 @@ async def get_related(request: Request) -> Response:
     return json_response(answer)
 
 
-async def get_search(request: Request) -> Response:
-    """Find datasets and jobs by words in their names: `?text=&limit=&cursor=`."""
-    answer = await run_in_threadpool(
-        context_of(request).lineage.entities.search,
-        request.query_params.get("text", ""),
-        limit=query_number(request, "limit", 20, _MAX_SEARCH_RESULTS) or 0,
-        cursor=request.query_params.get("cursor"),
-    )
-    return json_response(answer)
-
-
 async def get_entity(request: Request) -> Response:
     """Return the details of one dataset or job: `?entity=`."""
     entity = query_text(request, "entity")
@@ -94,7 +83,7 @@ async def get_entity(request: Request) -> Response:
 
 async def get_popular(request: Request) -> Response:
     """Return the datasets that the most jobs read: `?limit=`."""
-    limit = query_number(request, "limit", 10, _MAX_SEARCH_RESULTS) or 0
+    limit = query_number(request, "limit", 10, _MAX_POPULAR) or 0
     return json_response(
         await run_in_threadpool(context_of(request).lineage.entities.most_read, limit)
     )

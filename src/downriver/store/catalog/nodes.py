@@ -184,6 +184,22 @@ class ColumnQueries:
             names.setdefault(dataset, set()).update(fields)
         return {dataset: sorted(known - {EVERY_FIELD}) for dataset, known in names.items()}
 
+    def search(self, words: Sequence[str], limit: int) -> list[tuple[int, str]]:
+        """Return (dataset, column) of columns whose names contain all words, shortest first."""
+        wanted = [word.casefold() for word in words]
+        literal = [word.encode() for word in wanted if word.isascii() and '"' not in word]
+        found: set[tuple[int, str]] = set()
+        sql = "SELECT dataset, fields FROM column_sets"
+        for dataset, stored in self._queries.scan(sql):
+            packed = bytes(stored).lower()
+            if all(word in packed for word in literal):
+                found.update(
+                    (dataset, field)
+                    for field in unpack_fields(bytes(stored))
+                    if all(word in field.casefold() for word in wanted) and field != EVERY_FIELD
+                )
+        return sorted(found, key=lambda column: (len(column[1]), column[1], column[0]))[:limit]
+
     def _column_sets(self, datasets: Iterable[int]) -> Iterator[tuple[int, int, list[str]]]:
         sql = "SELECT first_id, dataset, fields FROM column_sets WHERE dataset IN"
         for first, dataset, stored in rows_by_id(self._queries, sql, datasets):

@@ -1,0 +1,58 @@
+"""How datasets and the graph changed over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.concurrency import run_in_threadpool
+
+from downriver.http.endpoint import NAMED, Endpoint, answers
+from downriver.http.request import context_of, json_response, query_number, query_text
+from downriver.model.history import GraphChanges, SchemaVersions
+from downriver.store import KeyRole
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+_MOST_CHANGES = 5_000
+
+
+async def get_schema_versions(request: Request) -> Response:
+    """Return the schemas of a dataset, in the order in which they were first seen: `?entity=`."""
+    history, entity = context_of(request).lineage.history, query_text(request, "entity")
+    return json_response(await run_in_threadpool(history.schema_versions, entity))
+
+
+async def get_changes(request: Request) -> Response:
+    """Return the moments at which the graph changed: `?entity=&since=&limit=`."""
+    query = request.query_params
+    answer = await run_in_threadpool(
+        context_of(request).lineage.history.changes,
+        query.get("entity"),
+        since=query.get("since"),
+        limit=query_number(request, "limit", 200, _MOST_CHANGES) or 0,
+    )
+    return json_response(answer)
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "GET",
+        "/v1/schema-versions",
+        get_schema_versions,
+        KeyRole.READER,
+        answers(SchemaVersions, *NAMED),
+        query=("entity",),
+        of_events=True,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/changes",
+        get_changes,
+        KeyRole.READER,
+        answers(GraphChanges, *NAMED),
+        query=("entity", "since", "limit"),
+        optional=("entity",),
+    ),
+)
