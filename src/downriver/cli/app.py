@@ -113,6 +113,8 @@ COMMANDS: tuple[CommandEntry, ...] = (
     ),
     CommandEntry("status", "store:status", "Show what the store holds."),
     CommandEntry("rebuild", "store:rebuild", "Rebuild the catalog from the log."),
+    CommandEntry("backup", "store:backup", "Write the store to one file."),
+    CommandEntry("restore", "store:restore", "Fill an empty store from a backup."),
     CommandEntry(
         "audit",
         "",

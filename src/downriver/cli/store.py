@@ -24,6 +24,7 @@ from downriver.errors import InvalidRequestError
 from downriver.model.control_characters import escape_json
 from downriver.openlineage.wire import render_time
 from downriver.service import Lineage
+from downriver.store import Verification
 
 _COUNTS = ("events", "datasets", "jobs", "runs", "edges", "columns", "column_edges")
 
@@ -55,6 +56,43 @@ def rebuild(store: StoreOption = None, json: JsonOption = False) -> None:
     out.print(f"rebuilt from [bold]{total}[/] events")
 
 
+BackupArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
+
+
+def backup(file: BackupArgument, store: StoreOption = None, json: JsonOption = False) -> None:
+    """Write the store to one file: its log, API keys, findings and alerts.
+
+    The store can be in use. The hash chain of the log is verified on the way.
+    """
+    with Lineage.open(store, create=False) as lineage, progress_bar("entries") as bar:
+        task = bar.add_task("Writing", total=lineage.admin.status().counts.events)
+        result = lineage.admin.backup(file, lambda done: bar.update(task, completed=done))
+    if json:
+        print_json(result)
+        return
+    out.print(f"{result.entries} entries in {escape(str(file))} · head {_head_of(result)}")
+
+
+def restore(file: BackupArgument, store: StoreOption = None, json: JsonOption = False) -> None:
+    """Fill an empty store from a backup. Either all of it is restored, or nothing.
+
+    A backup of a SQLite store can be restored to PostgreSQL, and the reverse.
+    """
+    with Lineage.open(store) as lineage, progress_bar("events") as bar:
+        task = bar.add_task("Restoring", total=None)
+        result = lineage.admin.restore(
+            file, lambda done, of: bar.update(task, completed=done, total=of)
+        )
+    if json:
+        print_json(result)
+        return
+    out.print(f"{result.entries} entries restored · head {_head_of(result)}")
+
+
+def _head_of(result: Verification) -> str:
+    return f"{result.entries}:{result.head}"
+
+
 def verify(
     expect: Annotated[
         str | None,
@@ -81,8 +119,7 @@ def verify(
     if json:
         print_json(result)
     elif result.ok:
-        head = f"{result.entries}:{result.head}"
-        out.print(f"[green]intact[/] · {result.entries} entries · head {head}")
+        out.print(f"[green]intact[/] · {result.entries} entries · head {_head_of(result)}")
     else:
         err.print(f"[bold red]altered[/] · entry {result.altered_seq} {result.reason}")
     if not result.ok:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,10 +15,12 @@ from downriver.store import (
     key_digest,
     parse_role,
     verify_chain,
+    write_backup,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from downriver.service.session import StoreSession
 
@@ -71,6 +74,19 @@ class AdminApi:
             found.ok, found.altered_seq = False, found.entries + 1
             found.reason = "is missing: the log was truncated"
         return found
+
+    def backup(
+        self, path: Path, progress: Callable[[int], None] = lambda done: None
+    ) -> Verification:
+        """Write the store to a file while it is in use, verified by the hash chain."""
+        with self._session.store.reader() as reader:
+            return write_backup(reader, partial(verify_chain, progress=progress), path)
+
+    def restore(
+        self, path: Path, progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> Verification:
+        """Fill this empty store from a backup, all or nothing."""
+        return self._session.store.restore(path, progress)
 
     def rebuild(self, progress: Callable[[int, int], None] = lambda done, total: None) -> int:
         """Drop the projections and fold the log again, to the identical catalog."""

@@ -1,5 +1,6 @@
 """The log and the catalog: SQLite (embedded) or PostgreSQL (for teams)."""
 
+from downriver.store.backup import write_backup
 from downriver.store.catalog.facets import Run
 from downriver.store.catalog.reader import CatalogCounts, CatalogReader
 from downriver.store.group_commit import GroupCommit
@@ -26,4 +27,5 @@ __all__ = [
     "open_store",
     "parse_role",
     "verify_chain",
+    "write_backup",
 ]

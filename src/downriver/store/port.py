@@ -9,6 +9,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from downriver.model.facts import Facts
     from downriver.openlineage import Event
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from downriver.store.catalog.tables import CatalogTable, NaturalKey
     from downriver.store.findings import FindingsTransaction
     from downriver.store.keys import KeyRole
+    from downriver.store.sql_store import Verification
 
 Row = tuple[Any, ...]
 
@@ -93,6 +95,11 @@ class Store(Protocol):
 
     def rebuild(self, progress: Callable[[int, int], None]) -> int:
         """Drop the projections and fold the log again; calls `progress(done, total)`."""
+
+    def restore(
+        self, backup: Path, progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> Verification:
+        """Fill this empty store from a backup, all or nothing, and fold the log."""
 
     def add_key(self, name: str, role: KeyRole) -> str:
         """Create an API key and return it; it cannot be read again."""

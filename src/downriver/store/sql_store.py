@@ -13,25 +13,32 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from downriver.errors import InvalidEventError, StoreError, StoreVersionError
+from downriver.errors import (
+    InvalidEventError,
+    InvalidRequestError,
+    StoreError,
+    StoreVersionError,
+)
 from downriver.fork_safety import renew_in_child
 from downriver.model.facts import Facts
 from downriver.openlineage import fold, parse_event
 from downriver.store import keys
+from downriver.store.backup import TABLES, BackupEnd, read_backup
 from downriver.store.catalog import tables
 from downriver.store.catalog.encoding import compress, decompress
 from downriver.store.catalog.projection import Projection
 from downriver.store.catalog.reader import CatalogReader
 from downriver.store.findings import FindingsTransaction
-from downriver.store.port import PreparedEvent, Receipt, StepTimes, StoreState
+from downriver.store.port import LogEntry, PreparedEvent, Receipt, StepTimes, StoreState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from downriver.openlineage import Event
     from downriver.store.keys import KeyRole
-    from downriver.store.port import LogEntry, Row, SqlQueries, SqlTransaction
+    from downriver.store.port import Row, SqlQueries, SqlTransaction
 
 GENESIS = hashlib.sha256(b"downriver log").digest()
 
@@ -230,6 +237,18 @@ class SqlStore(ABC):
         self._committed(state)
         return total
 
+    def restore(
+        self, backup: Path, progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> Verification:
+        """Fill this empty store from a backup, all or nothing, and fold the log."""
+        with self._writing() as tx:
+            if self._head[0] or self._newest_known or tx.rows("SELECT name FROM api_keys LIMIT 1"):
+                raise InvalidRequestError("--store", f"{self.url} is not empty")
+            verified = _insert_backup(tx, backup)
+            _, state = self._fold_again(tx, progress)
+        self._committed(state)
+        return verified
+
     def check(self) -> None:
         """Raise if events could not be stored now, or would not survive."""
         with self.reader() as reader:
@@ -341,6 +360,37 @@ class SqlStore(ABC):
         self._projection.apply(tx, merged, last_seq)
         tx.execute("UPDATE meta SET projected = ?", (last_seq,))
         self._projected = last_seq
+
+
+def _insert_backup(tx: SqlTransaction, backup: Path) -> Verification:
+    """Insert what a backup contains. Raise if its log is not intact."""
+    batch: list[Row] = []
+    ends: list[BackupEnd] = []
+
+    def entries() -> Iterator[LogEntry]:
+        for part in read_backup(backup):
+            if isinstance(part, LogEntry):
+                batch.append((part.seq, part.digest, part.received_at, part.chain, part.body))
+                if len(batch) == _REBUILD_BATCH:
+                    tx.merge(tables.LOG, batch)
+                    batch.clear()
+                yield part
+            elif isinstance(part, BackupEnd):
+                ends.append(part)
+            else:
+                table, row = part
+                columns = TABLES[table]
+                places = ", ".join("?" * len(columns))
+                tx.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", row)
+        tx.merge(tables.LOG, batch)
+
+    verified = verify_chain(entries())
+    if not verified.ok:
+        fault = f"entry {verified.altered_seq} {verified.reason}"
+        raise InvalidRequestError("FILE", f"{backup} was altered: {fault}")
+    if (verified.entries, verified.head) != (ends[0].entries, ends[0].head):
+        raise InvalidRequestError("FILE", f"{backup} was altered: entries are missing")
+    return verified
 
 
 def require_whole_log(url: str, entries: int, known: int) -> None:

@@ -112,6 +112,8 @@ CASES = [
     ("capture", "scan", "code", "--dry-run", "--json"),
     ("capture", "dbt", f"missing{EVIL}"),
     ("audit", "verify"),
+    ("backup", f"missing{EVIL}/backup"),
+    ("restore", f"missing{EVIL}"),
     ("audit", "event", f"00{EVIL}"),
 ]
 

@@ -26,7 +26,7 @@ from downriver.store.keys import ApiKey
 from downriver.store.port import LogEntry, Row, StoreState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from downriver.model.facts import ColumnTransformation
     from downriver.store.port import SqlQueries
@@ -185,6 +185,10 @@ class CatalogReader:
         """
         last, projected, changed = self._queries.rows(sql)[0]
         return last, max(projected, changed)
+
+    def rows_of(self, table: str, columns: Sequence[str]) -> Iterator[Row]:
+        """Yield the rows of one of our tables in the order of its first column."""
+        return self._queries.scan(f"SELECT {', '.join(columns)} FROM {table} ORDER BY {columns[0]}")
 
     def is_behind(self) -> bool:
         """Return whether the log has entries that are not in the catalog yet."""
