@@ -31,7 +31,7 @@ docs: $(VENV)/.dev ## Build the documentation site into build/docs
 	@$(BIN)/python docs/generate_reference.py
 	@$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
 
-bench: $(VENV)/.dev ## Run the benchmarks of ingest, trace, durability and concurrency
+bench: $(VENV)/.dev ## Run a default set of benchmarks (ARGS=--list lists all)
 	@$(BIN)/python -m bench $(ARGS)
 
 screenshots: $(VENV)/.dev ## Draw every page of the web UI into docs/img/web

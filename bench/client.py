@@ -1,4 +1,4 @@
-"""A client that costs little beside the server it loads: bare sockets, requests made beforehand."""
+"""A load client with little CPU cost: plain sockets, requests encoded in advance."""
 
 from __future__ import annotations
 

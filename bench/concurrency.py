@@ -1,4 +1,4 @@
-"""Questions that run side by side, against the same questions behind one lock.
+"""Concurrent questions, compared with the same questions behind one lock.
 
 Every question used to hold the graph's lock until it was answered. `OneLock` does that again, so
 that both are measured in one run, on the same store.

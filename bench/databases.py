@@ -1,4 +1,4 @@
-"""Stores to measure in: a new one each time, gone afterwards."""
+"""Temporary stores for measurements."""
 
 from __future__ import annotations
 

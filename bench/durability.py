@@ -1,4 +1,4 @@
-"""kill -9 under load: what was acknowledged is never lost, and the catalog is what the log says."""
+"""Kills the server under load: no acknowledged event is lost, and the catalog matches the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long `downriver gate --base` takes on a repository of many dbt models, beside `dbt parse`.
+"""Time of `downriver gate --base` on a repository of many dbt models, compared with `dbt parse`.
 
 `python -m bench.gate_speed [--models 1000] [--rounds 3] [--hub]`. A dbt project is made up and
 committed, captured once, then one staging model is edited: a column of it is renamed. With `--hub`

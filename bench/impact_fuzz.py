@@ -1,4 +1,4 @@
-"""Impact checked by execution on generated projects, so that nobody can tune the answer by hand.
+"""Checks impact by execution on randomly generated projects.
 
 `python -m bench.impact_fuzz [--projects 30] [--models 20] [--changes 20] [--seed 1] [--show]`. Each
 project has random source tables with random rows, and models that select, cast, compute, filter,

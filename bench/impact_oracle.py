@@ -1,4 +1,4 @@
-"""Impact checked by execution: change a source for real, rebuild every model, compare.
+"""Checks impact by execution: changes a source, rebuilds every model, and compares the errors.
 
 `python -m bench.impact_oracle [--show]`. Each source column is renamed, dropped and given other
 types, and each source table gets new columns, under names of its own and of other tables. Every
@@ -81,7 +81,7 @@ class Rebuilt(NamedTuple):
     errors: dict[str, str]
 
 
-class Laboratory:
+class ModelDatabase:
     """A database with every model built, copied for each change."""
 
     def __init__(self, folder: Path, models: list[Model], sources: str) -> None:
@@ -208,10 +208,12 @@ def _required(table: str, name: str) -> Trial:
 # What we say
 
 
-def open_lineage(folder: Path, models: list[Model], lab: Laboratory, tables: list[str]) -> Lineage:
+def open_lineage(
+    folder: Path, models: list[Model], database: ModelDatabase, tables: list[str]
+) -> Lineage:
     """Return a store that knows the sources' schemas and every model's SQL, and nothing else."""
     lineage = Lineage.open(str(folder / "lineage"))
-    lineage.ingest([_schema_event(table, lab.schemas[table]) for table in tables])
+    lineage.ingest([_schema_event(table, database.schemas[table]) for table in tables])
     for model in models:
         lineage.capture.sql(
             model.sql, dialect="duckdb", namespace=NAMESPACE, job=f"job_{model.name}"
@@ -306,14 +308,14 @@ def run_project(
     tried = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        lab = Laboratory(folder, models, sources_sql)
+        database = ModelDatabase(folder, models, sources_sql)
         written = {model.writes for model in models if model.sql.startswith("create")}
-        sources = [t for t in lab.schemas if t not in written and t not in targets]
-        with open_lineage(folder, models, lab, [*sources, *targets]) as lineage:
-            for at, trial in enumerate(list_trials(lab.schemas, sources)):
+        sources = [t for t in database.schemas if t not in written and t not in targets]
+        with open_lineage(folder, models, database, [*sources, *targets]) as lineage:
+            for at, trial in enumerate(list_trials(database.schemas, sources)):
                 if not is_wanted(at, trial):
                     continue
-                happened = lab.try_change(trial)
+                happened = database.try_change(trial)
                 if happened is None:
                     continue
                 tried += 1

@@ -1,4 +1,4 @@
-"""How many changes a second can be asked about, on a graph of many models.
+"""Impact answers per second, on a graph of many models.
 
 `python -m bench.impact_speed [--models 10000] [--changes 3000]`. A company of layered SQL models is
 made up: each selects by name or by star from one to three others, filters, joins and groups. The

@@ -1,4 +1,4 @@
-"""Ingest through HTTP, durable: our group commit against a transaction per event."""
+"""Durable ingest over HTTP: group commit compared with one transaction per event."""
 
 from __future__ import annotations
 

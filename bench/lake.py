@@ -1,4 +1,4 @@
-"""The cost of the lake: events to gold tables, and reach in large graphs.
+"""Throughput of the lake: events to gold tables, and reach in large graphs.
 
 Throughput is measured beside the same fold in one Python process, and beside a Spark SQL parse,
 written by hand, into tables of the same facts. Reach is measured beside iterative joins, on a graph
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from bench.elsewhere import run_elsewhere
 from bench.lake_by_hand import fold_here, parse_by_hand
 from bench.lake_events import Warehouse
 from bench.lake_reach import measure_reach
 from bench.report import Table, print_table, render_markdown
+from bench.subprocesses import run_in_process
 from bench.usage import Usage, watched_usage
 from downriver.capture.spark.local_session import local_session
 from downriver.lake.bronze.store_log import publish
@@ -103,7 +103,7 @@ def measure_events(spark: SparkSession, sizes: tuple[int, ...], memory: str) -> 
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "events.jsonl"
-            column_edges = run_elsewhere(_write_events, path, datasets, size)
+            column_edges = run_in_process(_write_events, path, datasets, size)
             rows.append(_measure(spark, path, folder, size))
             yield _events_table(rows, column_edges, memory)
             if size == sizes[0]:
@@ -120,7 +120,7 @@ def _write_events(path: Path, datasets: int, count: int) -> int:
 
 def _measure(spark: SparkSession, path: Path, folder: str, size: int) -> tuple[str, ...]:
     with watched_usage() as alone:
-        run_elsewhere(fold_here, path)
+        run_in_process(fold_here, path)
     with watched_usage() as by_hand:
         parse_by_hand(spark, path, f"{folder}/hand")
     with watched_usage() as usage:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from pyspark.sql import functions as f
 
-from bench.elsewhere import run_elsewhere
 from bench.report import Table
+from bench.subprocesses import run_in_process
 from bench.usage import watched_usage
 from downriver.lake.reach.closure import VertexItems, count_reached
 
@@ -52,7 +52,7 @@ class Graph(NamedTuple):
 
 
 def _row(name: str, graph: Graph, spark: SparkSession | None) -> tuple[str, ...]:
-    counts, bits, megabytes = run_elsewhere(_count, graph)
+    counts, bits, megabytes = run_in_process(_count, graph)
     _check(graph.source, graph.target, counts)
     size = f"{graph.nodes:,} / {len(graph.source):,} {name}"
     found = (size, f"{counts.sum():,}", f"{bits:.2f}", f"{megabytes:,.0f}")

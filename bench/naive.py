@@ -1,4 +1,4 @@
-"""What Downriver is measured against: the same store, written the obvious way.
+"""The baseline: the same store, written in the obvious way.
 
 One transaction an event; a row for every column and column edge; every row is looked for and then
 written, one statement each; nothing is remembered from one event to the next. All else is the same

@@ -1,4 +1,4 @@
-"""What capture costs a Spark job: without it, with ours, and with OpenLineage's listener.
+"""Overhead of capture for a Spark job: no capture, Downriver, and OpenLineage's listener.
 
 Each round runs the three after one another, each in a JVM of its own, on the same work: 200 small
 writes, and one plan of 500 columns and 50 steps. Times begin after a warm-up and end when

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 
-from bench.sql_laboratory import QUERY, Run, Source
+from bench.sql_execution import QUERY, Run, Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from rich.console import Console
 
 from bench.report import Table, print_table, render_ratio
-from bench.sql_worlds import make_tpch
+from bench.sql_databases import make_tpch
 
 _HERE = Path(__file__).parent
 _VENVS = _HERE.parent / ".venv" / "peers"

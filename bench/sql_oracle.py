@@ -27,17 +27,18 @@ from rich.progress import track
 
 from bench.report import Table, print_table, render_markdown
 from bench.sql_claims import DIRECT, Claims, claims_of, held_after
-from bench.sql_laboratory import (
+from bench.sql_databases import DATABASES, Database
+from bench.sql_execution import (
     Case,
     Difference,
-    Laboratory,
     Run,
     Source,
+    StatementRunner,
     compare,
     normal,
     read_cases,
 )
-from bench.sql_worlds import KINDS, WORLDS, World
+from bench.sql_perturbations import KINDS
 from downriver.capture.sql import parse_sql_lineage
 
 if TYPE_CHECKING:
@@ -93,9 +94,9 @@ class Experiment:
     """One case: how its outputs differ when a source is changed."""
 
     def __init__(
-        self, laboratory: Laboratory, case: Case, base: Run, claims: Mapping[str, Claims]
+        self, runner: StatementRunner, case: Case, base: Run, claims: Mapping[str, Claims]
     ) -> None:
-        self._laboratory = laboratory
+        self._runner = runner
         self._case = case
         self.base = base
         self.claims = claims
@@ -105,10 +106,10 @@ class Experiment:
 
     def attempt(self, sources: tuple[Source, ...], kind: int, seed: int) -> dict[str, Difference]:
         """Return how outputs differ when these columns are changed."""
-        schema, made = self._laboratory.perturb(sources, kind, seed)
+        schema, made = self._runner.perturb(sources, kind, seed)
         self.trials += 1
         try:
-            after = self._laboratory.run(self._case, schema, list(self.base))
+            after = self._runner.run(self._case, schema, list(self.base))
         except duckdb.Error:  # the statement fails on the changed data: nothing to compare
             self.failed += 1
             return {}
@@ -138,24 +139,24 @@ class Experiment:
 
 
 def judge(
-    laboratory: Laboratory, case: Case, effort: Effort, lineage: SqlLineage | None = None
+    runner: StatementRunner, case: Case, effort: Effort, lineage: SqlLineage | None = None
 ) -> Verdict:
     """Run a case on changed data and compare the differences with its lineage."""
     verdict = Verdict(case)
     try:
-        base = laboratory.run(case, "main")
+        base = runner.run(case, "main")
     except duckdb.Error as exc:
         verdict.problems.append(f"does not run: {str(exc).splitlines()[0]}")
         return verdict
-    verdict.problems += _check_base(laboratory, case, base)
-    schema = laboratory.world.schema
+    verdict.problems += _check_base(runner, case, base)
+    schema = runner.database.schema
     lineage = lineage or parse_sql_lineage(case.sql, dialect="duckdb", schema=schema)
     claims = claims_of(lineage, base, schema)
     verdict.problems += _check_columns(base, claims)
     verdict.problems += [f"blind spot: {spot.message}" for spot in lineage.blind_spots]
-    verdict.problems += _check_identities(laboratory.world, case, base, claims)
-    experiment = Experiment(laboratory, case, base, claims)
-    _experiment(experiment, _sources(laboratory.world, case), effort)
+    verdict.problems += _check_identities(runner.database, case, base, claims)
+    experiment = Experiment(runner, case, base, claims)
+    _experiment(experiment, _sources(runner.database, case), effort)
     verdict.trials, verdict.failed = experiment.trials, experiment.failed
     _hold_against(verdict, experiment)
     blind = held_after(parse_sql_lineage(case.sql, dialect="duckdb"), schema)
@@ -167,14 +168,14 @@ def judge(
     return verdict
 
 
-def _check_base(laboratory: Laboratory, case: Case, base: Run) -> Iterator[str]:
+def _check_base(runner: StatementRunner, case: Case, base: Run) -> Iterator[str]:
     for name, result in base.items():
         if not result.rows:
             yield f"{name or 'the query'} has no rows"
     if not base:
         yield "writes nothing"
     for seed in (1, 2):
-        again = laboratory.run(case, laboratory.reorder(seed), list(base))
+        again = runner.run(case, runner.reorder(seed), list(base))
         if any(compare(result, again[name]) is not None for name, result in base.items()):
             yield "depends on the order in which rows are stored"
             return
@@ -200,7 +201,7 @@ def _check_columns(base: Run, claims: Mapping[str, Claims]) -> Iterator[str]:
 
 
 def _check_identities(
-    world: World, case: Case, base: Run, claims: Mapping[str, Claims]
+    database: Database, case: Case, base: Run, claims: Mapping[str, Claims]
 ) -> Iterator[str]:
     """Check that a column with only IDENTITY edges contains only source values and constants."""
     for name, result in base.items():
@@ -210,8 +211,8 @@ def _check_identities(
             if not direct or any(sources[s] & set(DIRECT) != {"IDENTITY"} for s in direct):
                 continue
             known: set[Any] = {None, *_constants(case)}
-            for table, field in direct | ({(name, column.casefold())} & _columns(world)):
-                known.update(map(normal, world.tables[table].values(field)))
+            for table, field in direct | ({(name, column.casefold())} & _columns(database)):
+                known.update(map(normal, database.tables[table].values(field)))
             other = {row[at] for row in result.rows} - known
             if other:
                 yield f"{column} is said to be IDENTITY but holds {sorted(map(str, other))[:3]}"
@@ -222,14 +223,14 @@ def _constants(case: Case) -> Iterator[Any]:
     yield from map(Decimal, re.findall(r"\b\d+(?:\.\d+)?\b", case.sql))
 
 
-def _columns(world: World) -> set[Source]:
-    return {(t.name, c) for t in world.tables.values() for c in t.columns}
+def _columns(database: Database) -> set[Source]:
+    return {(t.name, c) for t in database.tables.values() for c in t.columns}
 
 
-def _sources(world: World, case: Case) -> tuple[list[Source], list[Source]]:
+def _sources(database: Database, case: Case) -> tuple[list[Source], list[Source]]:
     """Return the columns that a case may read: those it names, and others of the same tables."""
     words = set(re.findall(r"\w+", case.sql.casefold()))
-    found = [s for s in sorted(_columns(world)) if s[0] in words]
+    found = [s for s in sorted(_columns(database)) if s[0] in words]
     return [s for s in found if s[1] in words], [s for s in found if s[1] not in words]
 
 
@@ -341,14 +342,14 @@ def _check_changes(verdict: Verdict, experiment: Experiment, source: Source, nam
 # The report
 
 
-_laboratories: dict[str, Laboratory] = {}
+_runners: dict[str, StatementRunner] = {}
 
 
 def _judge_one(work: tuple[Case, Effort]) -> Verdict:
     case, effort = work
-    if case.world not in _laboratories:
-        _laboratories[case.world] = Laboratory(WORLDS[case.world]())
-    return judge(_laboratories[case.world], case, effort)
+    if case.database not in _runners:
+        _runners[case.database] = StatementRunner(DATABASES[case.database]())
+    return judge(_runners[case.database], case, effort)
 
 
 def judge_all(cases: Sequence[Case], effort: Effort, processes: int = PROCESSES) -> list[Verdict]:

@@ -1,4 +1,4 @@
-"""What each thread of some processes used, also of those that ended."""
+"""CPU time of each thread of some processes, including threads that ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bench.watching import looking
+from bench.sampler import sampling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,10 +47,10 @@ class ThreadTimes:
 def watched_threads(*pids: int) -> Iterator[ThreadTimes]:
     """Look several times a second; what a thread used since, when it ends, is lost."""
     times = ThreadTimes(*pids)
-    with looking(times.look, _EVERY) as watching:
+    with sampling(times.look, _EVERY) as sampler:
         yield times
     times.look()
-    times.seconds = {t: s for t, s in times.seconds.items() if t.number != watching.native_id}
+    times.seconds = {t: s for t, s in times.seconds.items() if t.number != sampler.native_id}
 
 
 def _read(path: Path) -> tuple[Task, float] | None:

@@ -1,5 +1,5 @@
 # ruff: noqa: A005 — named after what it measures
-"""Downstream traces: our index in memory against a recursive query in PostgreSQL, same tables."""
+"""Downstream traces: the index in memory compared with a recursive query in PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this process and those it started use while something runs: memory at most, and cores."""
+"""Peak memory and cores of this process and its children while something runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bench.watching import looking
+from bench.sampler import sampling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +75,7 @@ def watched_usage() -> Iterator[Usage]:
     On a machine that others use too, core-seconds say more than time does.
     """
     usage, began = Usage(), time.perf_counter()
-    with looking(usage.look, _EVERY):
+    with sampling(usage.look, _EVERY):
         yield usage
     usage.seconds = time.perf_counter() - began
     usage.core_seconds = usage.used_so_far()

@@ -1,4 +1,4 @@
-"""A company's lineage, made up: layers from raw to dashboard, teams, and a few tables all read.
+"""Generated lineage of a company: layers from raw to dashboard, teams, a few tables that all read.
 
 The same numbers come out for the same size, on every machine.
 """
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from bench.copying import Values, copy_rows
+from bench.postgres_copy import Values, copy_rows
 from downriver.model.facts import EdgeKind
 from downriver.store import open_store
 from downriver.store.catalog import tables

@@ -1,4 +1,4 @@
-"""How much of what goes wrong the monitor finds, and how often it cries wolf.
+"""Recall and false alarms of the monitor, on generated histories with injected faults.
 
 `python -m bench.watch [--datasets 60] [--seed 1]`. A history of 60 days is made up: tables written
 by the day, on weekdays or by the hour, with weekly seasons, growth, noise, reruns and failures that

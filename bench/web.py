@@ -1,4 +1,4 @@
-"""What the web UI costs: the layout beside dagre and elkjs, and pan and zoom of 5,000 nodes.
+"""Speed of the web UI: its layout compared with dagre and elkjs; pan and zoom of 5,000 nodes.
 
 `python -m bench.web [--nodes 100 1000] [--rounds 3] [--view 5000] [--limit 60]`. The layouts get
 the same graphs, each library in a process of its own; a library that needs more than `--limit`

@@ -75,7 +75,7 @@ VAGUE_NAMES = frozenset(
 # Nouns of the field, and a command, that end like a gerund, a participle or an adverb.
 NOUNS = frozenset({"certified", "drawing", "encoding", "naming", "paging", "streaming"})
 FILES_PER_FOLDER = 18
-LINES_PER_FILE = 520
+LINES_PER_FILE = 480
 BROAD = frozenset({"Exception", "BaseException"})
 BROAD_ALLOWED = {
     # The one guard that keeps Downriver's faults out of the user's job.

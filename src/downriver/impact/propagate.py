@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from downriver.impact.changes.file_edits import changes_from_delta
+from downriver.impact.rebuild_plan import plan_rebuild
 from downriver.impact.simulate.delta import (
     ABSENT,
     Delta,
@@ -17,7 +17,11 @@ from downriver.impact.simulate.delta import (
     ResolvedChange,
     initial_deltas,
 )
-from downriver.impact.simulate.edge_simulation import simulate_reader, simulate_writer
+from downriver.impact.simulate.edge_simulation import (
+    simulate_compile_error,
+    simulate_reader,
+    simulate_writer,
+)
 from downriver.impact.simulate.process import Job
 from downriver.impact.simulate.sql_simulation import simulate_script
 from downriver.impact.worklist import Worklist
@@ -32,8 +36,6 @@ from downriver.model.verdicts import (
     Impact,
     Outcome,
     ProposedChange,
-    RebuildPlan,
-    Reference,
     join_parts,
 )
 
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from downriver.impact.changes.file_edits import ScriptEdit
     from downriver.impact.simulate.bound_script import BoundScript
     from downriver.impact.simulate.catalog import SimulationCatalog
-    from downriver.impact.simulate.delta import Sentence, Trail
+    from downriver.impact.simulate.delta import Sentence
     from downriver.impact.simulate.process import JobKey, Process, ProcessKey
     from downriver.model.ids import EntityId, NodeId
     from downriver.model.unread import Unread
@@ -147,25 +149,10 @@ class Propagation:
             owners=list(dict.fromkeys(owner for d in datasets for owner in d.owners)),
             proposed=proposed,
             edited=[str(self._process(key).id) for key in (*self._edits, *self._rewritten)],
-            rebuild=self._rebuild_plan(),
-        )
-
-    def _rebuild_plan(self) -> RebuildPlan:
-        """Return the dbt models whose data the change makes another, in their order."""
-        changed = {
-            **dict.fromkeys(self._edits),
-            **dict.fromkeys(key for key, _ in self._affected()),
-        }
-        jobs = [job for key in changed if isinstance(job := self._process(key), Job)]
-        models = [job for job in jobs if job.type == "dbt_model"]
-        return RebuildPlan(
-            models=list(dict.fromkeys(_model_name(job) for job in models)),
-            backfill=list(
-                dict.fromkeys(
-                    _model_name(job) for job in models if job.build.materialized == "incremental"
-                )
+            rebuild=plan_rebuild(
+                self._process(key)
+                for key in dict.fromkeys([*self._edits, *(key for key, _ in self._affected())])
             ),
-            tests=list(dict.fromkeys(job.id.name for job in jobs if job.type == "test")),
         )
 
     def _count_untouched(self) -> int:
@@ -242,7 +229,7 @@ class Propagation:
     def _evaluate(self, process: Process) -> ProcessResult:
         error = self._errors.get(process.key)
         if error is not None:
-            return _compile_error(process, error)
+            return simulate_compile_error(process, error)
         edit = self._edits.get(process.key)
         if edit is not None:
             before = self._before[process.key]
@@ -442,19 +429,6 @@ class Propagation:
         return [*self._proposal.blind_spots, *stated, *unread, *weak, *cuts]
 
 
-def _compile_error(process: Process, error: BrokenReference) -> ProcessResult:
-    """Return the result of a process that refers to something that does not exist."""
-    trail: Trail = (process.id,)
-    reference = Reference(dataset="", column="", path=error.path, line=error.line, text=error.text)
-    return ProcessResult(
-        outcome=Outcome.FAILS,
-        reason=(error.reason,),
-        trail=trail,
-        references=[reference],
-        outputs={node: Delta(stale=trail) for node in process.outputs},
-    )
-
-
 def _outputs(before: ProcessResult | None, result: ProcessResult) -> dict[int, Delta]:
     """Return what a process does to its outputs; nothing, where it no longer does anything.
 
@@ -462,11 +436,6 @@ def _outputs(before: ProcessResult | None, result: ProcessResult) -> dict[int, D
     """
     cleared = {} if before is None else dict.fromkeys(before.outputs, Delta())
     return {**cleared, **result.outputs}
-
-
-def _model_name(job: Job) -> str:
-    """Return the name of a dbt model as `ref` and selectors use it: that of its file."""
-    return PurePosixPath(job.path).stem if job.path else job.id.name.rpartition(".")[2]
 
 
 def _concerns_writers(delta: Delta) -> bool:

@@ -15,18 +15,18 @@ from tests.unit.graph.events import (
     schema,
     source,
 )
-from tests.unit.graph.reference import Reference
-from tests.unit.graph.stories import (
+from tests.unit.graph.random_events import (
     DEPTHS,
     MOMENTS,
     ask,
+    event_lists,
     folds,
     node_entity,
     said,
-    stories,
     told,
     wide_story,
 )
+from tests.unit.graph.reference import Reference
 
 from downriver.graph import Entity
 from downriver.model.ids import ColumnId, DatasetId
@@ -212,7 +212,7 @@ def assert_traces_agree(story, folder, smallest_fold, questions, every=1):
 
 
 @settings(max_examples=40, deadline=None)
-@given(stories, folds)
+@given(event_lists, folds)
 def test_a_column_trace_finds_what_the_events_say(tmp_path_factory, story, smallest_fold):
     assert_traces_agree(story, tmp_path_factory.mktemp("story"), smallest_fold, QUESTIONS)
 

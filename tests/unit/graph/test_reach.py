@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from tests.unit.graph.reference import Reference
-from tests.unit.graph.stories import (
+from tests.unit.graph.random_events import (
     DEPTHS,
     MOMENTS,
     ask,
+    event_lists,
     folds,
     node_entity,
     said,
-    stories,
     told,
     wide_story,
 )
+from tests.unit.graph.reference import Reference
 
 pytestmark = pytest.mark.usefixtures("walks")
 
@@ -35,7 +35,7 @@ def assert_traces_agree(story, folder, smallest_fold, questions, every=1):
 
 
 @settings(max_examples=40, deadline=None)
-@given(stories, folds)
+@given(event_lists, folds)
 def test_a_trace_finds_what_the_events_say(tmp_path_factory, story, smallest_fold):
     assert_traces_agree(story, tmp_path_factory.mktemp("story"), smallest_fold, QUESTIONS)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.graph import events as e
+from tests.unit.graph.random_events import DATASETS, JOBS, MOMENTS, event_lists
 from tests.unit.graph.reference import Reference
-from tests.unit.graph.stories import DATASETS, JOBS, MOMENTS, stories
 
 from downriver.errors import InvalidRequestError
 from downriver.graph.selectors import UNLIMITED, Atom, parse_selector
@@ -93,7 +93,7 @@ class SlowSelection:
 
 
 @settings(max_examples=40, deadline=None)
-@given(stories, st.lists(selectors, min_size=4, max_size=8))
+@given(event_lists, st.lists(selectors, min_size=4, max_size=8))
 def test_a_selector_selects_what_a_walk_over_all_events_finds(tmp_path_factory, story, texts):
     events = [event for batch in story for event in batch]
     slow = SlowSelection(Reference(events))

@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 from hypothesis import given, settings
 from tests.unit.graph import events as e
+from tests.unit.graph.random_events import MOMENTS, event_lists
 from tests.unit.graph.reference import Reference
-from tests.unit.graph.stories import MOMENTS, stories
 
 from downriver.errors import EntityNotFoundError
 from downriver.service import Lineage
@@ -38,7 +38,7 @@ def _iso(moment: int) -> str | None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(stories)
+@given(event_lists)
 def test_counts_equal_a_walk_over_all_events(tmp_path_factory, story):
     events = [event for batch in story for event in batch]
     reference = Reference(events)
@@ -68,7 +68,7 @@ def _assert_counts(found, reference, name, as_of):
 
 
 @settings(max_examples=30, deadline=None)
-@given(stories)
+@given(event_lists)
 def test_column_edges_between_all_datasets_are_those_of_all_events(tmp_path_factory, story):
     events = [event for batch in story for event in batch]
     reference = Reference(events)

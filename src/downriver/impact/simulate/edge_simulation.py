@@ -20,6 +20,7 @@ from downriver.model.verdicts import Basis, Outcome, Reference
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from downriver.impact.changes.dbt_names import BrokenReference
     from downriver.impact.simulate.catalog import SimulationCatalog
     from downriver.impact.simulate.delta import Sentence, Trail
     from downriver.impact.simulate.process import JobColumnEdge, Process
@@ -265,3 +266,16 @@ def simulate_writer(
             result.worsen(Outcome.MAY_FAIL, reason, touch.trail, basis)
             result.refer([Reference(dataset=str(dataset), column=column)])
     return result
+
+
+def simulate_compile_error(process: Process, error: BrokenReference) -> ProcessResult:
+    """Return the result of a process that refers to something that does not exist."""
+    trail: Trail = (process.id,)
+    reference = Reference(dataset="", column="", path=error.path, line=error.line, text=error.text)
+    return ProcessResult(
+        outcome=Outcome.FAILS,
+        reason=(error.reason,),
+        trail=trail,
+        references=[reference],
+        outputs={node: Delta(stale=trail) for node in process.outputs},
+    )

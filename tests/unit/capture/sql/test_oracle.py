@@ -6,9 +6,9 @@ from collections import Counter
 
 import msgspec
 import pytest
-from bench.sql_laboratory import Case, Laboratory, read_cases
+from bench.sql_databases import DATABASES
+from bench.sql_execution import Case, StatementRunner, read_cases
 from bench.sql_oracle import Effort, Verdict, judge
-from bench.sql_worlds import WORLDS
 
 from downriver.capture.sql import ColumnEdge, ColumnRef, SqlLineage, parse_sql_lineage
 
@@ -17,15 +17,15 @@ EFFORT = Effort(kinds=5, rounds=1, extra=0)
 
 
 @pytest.fixture(scope="module")
-def shop() -> Laboratory:
-    return Laboratory(WORLDS["shop"]())
+def shop() -> StatementRunner:
+    return StatementRunner(DATABASES["shop"]())
 
 
-def read(shop: Laboratory, sql: str) -> SqlLineage:
-    return parse_sql_lineage(sql, dialect="duckdb", schema=shop.world.schema)
+def read(shop: StatementRunner, sql: str) -> SqlLineage:
+    return parse_sql_lineage(sql, dialect="duckdb", schema=shop.database.schema)
 
 
-def ask(shop: Laboratory, sql: str, lineage: SqlLineage | None = None) -> Verdict:
+def ask(shop: StatementRunner, sql: str, lineage: SqlLineage | None = None) -> Verdict:
     return judge(shop, Case("test", "test", "shop", sql), EFFORT, lineage)
 
 
@@ -49,7 +49,7 @@ def ask(shop: Laboratory, sql: str, lineage: SqlLineage | None = None) -> Verdic
         "unpivot_standard",
     ],
 )
-def test_every_change_of_an_output_has_an_edge(shop: Laboratory, name: str) -> None:
+def test_every_change_of_an_output_has_an_edge(shop: StatementRunner, name: str) -> None:
     verdict = judge(shop, CASES[name], EFFORT)
     assert (verdict.missed, verdict.problems) == ([], [])
     assert verdict.changes > 0
@@ -63,7 +63,7 @@ def test_statements_have_unique_names() -> None:
     assert len(cases) - topics["tpch"] >= 100
 
 
-def test_a_missing_edge_is_reported_as_missed(shop: Laboratory) -> None:
+def test_a_missing_edge_is_reported_as_missed(shop: StatementRunner) -> None:
     sql = "select order_id, amount * 2 as doubled from orders where status = 'paid'"
     lineage = read(shop, sql)
     without_value = msgspec.structs.replace(
@@ -81,7 +81,7 @@ def test_a_missing_edge_is_reported_as_missed(shop: Laboratory) -> None:
     }
 
 
-def test_an_edge_that_no_change_shows_is_counted(shop: Laboratory) -> None:
+def test_an_edge_that_no_change_shows_is_counted(shop: StatementRunner) -> None:
     sql = "select order_id, amount from orders"
     lineage = read(shop, sql)
     bogus = ColumnEdge(
@@ -98,7 +98,7 @@ def test_an_edge_that_no_change_shows_is_counted(shop: Laboratory) -> None:
     assert verdict.reported == {"DIRECT": 2, "INDIRECT": 1, "ROWS": 0}
 
 
-def test_an_unchanged_value_needs_a_direct_edge(shop: Laboratory) -> None:
+def test_an_unchanged_value_needs_a_direct_edge(shop: StatementRunner) -> None:
     sql = "select city from customers"
     lineage = read(shop, sql)
     (edge,) = lineage.statements[0].column_edges
@@ -107,7 +107,7 @@ def test_an_unchanged_value_needs_a_direct_edge(shop: Laboratory) -> None:
     assert ask(shop, sql, lineage).missed == ["customers.city → city, as it is"]
 
 
-def test_an_identity_edge_that_changes_the_value_is_a_problem(shop: Laboratory) -> None:
+def test_an_identity_edge_that_changes_the_value_is_a_problem(shop: StatementRunner) -> None:
     sql = "select upper(city) as city from customers"
     lineage = read(shop, sql)
     (edge,) = lineage.statements[0].column_edges
@@ -116,7 +116,7 @@ def test_an_identity_edge_that_changes_the_value_is_a_problem(shop: Laboratory) 
     assert problem.startswith("city is said to be IDENTITY but holds")
 
 
-def test_a_change_of_value_pairs_is_seen(shop: Laboratory) -> None:
+def test_a_change_of_value_pairs_is_seen(shop: StatementRunner) -> None:
     sql = "select order_id, rank() over (order by amount, order_id) as place from orders"
     lineage = read(shop, sql)
     lineage.statements[0].column_edges = [
@@ -133,5 +133,7 @@ def test_a_change_of_value_pairs_is_seen(shop: Laboratory) -> None:
         ("select nothing from orders", "does not run"),
     ],
 )
-def test_a_statement_without_changes_is_rejected(shop: Laboratory, sql: str, problem: str) -> None:
+def test_a_statement_without_changes_is_rejected(
+    shop: StatementRunner, sql: str, problem: str
+) -> None:
     assert any(text.startswith(problem) for text in ask(shop, sql).problems)

@@ -83,12 +83,9 @@ def _kept(node: exp.Pivot, relation: Relation, walker: QueryWalker, scope: Query
     group = node.args.get("group")
     if group is not None:
         return Relation(walker.selects.items(group.expressions, scope))
-    used = {walker.name(c.this) for c in node.find_all(exp.Column) if c.this.name}
-    if node.this is not None:  # columns inside the statement's own source do not count
-        inner = {id(c) for c in node.this.find_all(exp.Column)}
-        used = {
-            walker.name(c.this) for c in node.find_all(exp.Column) if c.name and id(c) not in inner
-        }
+    # Columns inside the statement's own source do not count.
+    outside = node.walk(prune=lambda inner: inner is node.this)
+    used = {walker.name(c.this) for c in outside if isinstance(c, exp.Column) and c.name}
     return relation.without(used)
 
 

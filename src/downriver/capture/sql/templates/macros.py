@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from downriver.capture.sql.templates.dbt import MacroReturnError, dbt_globals
 from downriver.capture.sql.templates.package_macros import DBT_MACROS, DbtUtils
@@ -185,11 +185,19 @@ def _macro_texts(texts: Sequence[str]) -> dict[str, str]:
     return {name: macro for text in texts for name, macro in find_macros(text).items()}
 
 
+class _KeptEnvironment(NamedTuple):
+    """An environment, and the macros that it was made from."""
+
+    own: tuple[str, ...]
+    packages: Mapping[str, tuple[str, ...]]
+    environment: MacroEnvironment
+
+
 class _Environments(threading.local):
     """The last environments of a thread, with the macros that they were made from."""
 
     def __init__(self) -> None:
-        self.kept: OrderedDict[tuple[int, int], tuple[Any, Any, MacroEnvironment]] = OrderedDict()
+        self.kept: list[_KeptEnvironment] = []  # the last used one at the end
 
 
 _environments = _Environments()
@@ -199,12 +207,12 @@ def get_environment(
     own: tuple[str, ...], packages: Mapping[str, tuple[str, ...]]
 ) -> MacroEnvironment:
     """Return the environment of macros; the same objects give the same environment."""
-    key = (id(own), id(packages))
     kept = _environments.kept
-    known = kept.get(key)
-    if known is None or known[0] is not own or known[1] is not packages:
-        known = kept[key] = (own, packages, MacroEnvironment(own, packages))
-    kept.move_to_end(key)
-    while len(kept) > _KEPT:
-        kept.popitem(last=False)
-    return known[2]
+    for at, known in enumerate(kept):
+        if known.own is own and known.packages is packages:
+            kept.append(kept.pop(at))
+            return known.environment
+    environment = MacroEnvironment(own, packages)
+    kept.append(_KeptEnvironment(own, packages, environment))
+    del kept[:-_KEPT]
+    return environment

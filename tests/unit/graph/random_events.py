@@ -111,7 +111,7 @@ dataset_events = st.builds(
     lambda name, day, facets: e.dataset_event(name, day=day, **facets), names, days, any_facets
 )
 # Batches as they are written: what was loaded before, and what is new since, must agree.
-stories = st.lists(
+event_lists = st.lists(
     st.lists(st.one_of(run_events(), run_events(), dataset_events), min_size=1, max_size=4),
     min_size=1,
     max_size=4,

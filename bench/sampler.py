@@ -1,4 +1,4 @@
-"""Looking at something again and again while other work goes on."""
+"""Calls a function at intervals while other work runs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def looking(look: Callable[[], None], every: float) -> Iterator[threading.Thread]:
-    """Call `look` every so many seconds, in a thread of its own."""
+def sampling(look: Callable[[], None], every: float) -> Iterator[threading.Thread]:
+    """Call `look` at this interval of seconds, in a thread."""
     stopped = threading.Event()
 
     def watch() -> None:

@@ -14,7 +14,8 @@ import duckdb
 import msgspec
 import sqlglot
 
-from bench.sql_worlds import KINDS, WORLDS, World
+from bench.sql_databases import DATABASES, Database
+from bench.sql_perturbations import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +33,7 @@ class Case(msgspec.Struct, frozen=True):
 
     name: str
     topic: str
-    world: str
+    database: str
     sql: str
 
 
@@ -41,9 +42,9 @@ def read_cases(folder: Path = STATEMENTS) -> list[Case]:
     cases: list[Case] = []
     for path in sorted(folder.glob("*.sql")):
         _, *parts = re.split(r"^-- name: *(\w+)\n", path.read_text("utf-8"), flags=re.MULTILINE)
-        world = path.stem if path.stem in WORLDS else "shop"
+        database = path.stem if path.stem in DATABASES else "shop"
         for name, sql in zip(parts[::2], parts[1::2], strict=True):
-            cases.append(Case(name, path.stem, world, sql.strip()))
+            cases.append(Case(name, path.stem, database, sql.strip()))
     return cases
 
 
@@ -133,20 +134,20 @@ class _Prepared(NamedTuple):
     ordered: bool | None
 
 
-class Laboratory:
+class StatementRunner:
     """A database with generated tables, and copies of each table with one column changed.
 
     Each copy is in its own schema: a statement reads it when that schema is searched first.
     """
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, database: Database) -> None:
+        self.database = database
         self._connection = duckdb.connect(config={"threads": 1})
         self._connection.execute("SET enable_progress_bar = false")
         self._schemas: dict[tuple[tuple[Source, ...], int, int], tuple[str, list[Any]]] = {}
         self._prepared: dict[Case, list[_Prepared]] = {}
         self._reordered: set[str] = set()
-        for table in world.tables.values():
+        for table in database.tables.values():
             columns = ", ".join(f"{name} {type_}" for name, type_ in table.columns.items())
             marks = ", ".join("?" for _ in table.columns)
             self._connection.execute(f"CREATE TABLE {table.name} ({columns})")
@@ -158,7 +159,7 @@ class Laboratory:
         if schema not in self._reordered:
             self._reordered.add(schema)
             self._connection.execute(f"CREATE SCHEMA {schema}")
-            for name in self.world.tables:
+            for name in self.database.tables:
                 self._connection.execute(
                     f"CREATE TABLE {schema}.{name} AS "
                     f"SELECT * FROM main.{name} ORDER BY hash(rowid + {seed})"
@@ -179,7 +180,7 @@ class Laboratory:
         return self._schemas[key]
 
     def _copy(self, schema: str, name: str, columns: set[str], kind: int, seed: int) -> list[Any]:
-        table = self.world.tables[name]
+        table = self.database.tables[name]
         made: list[Any] = []
         items: list[str] = []
         values: dict[str, list[Any]] = {}
@@ -246,7 +247,7 @@ class Laboratory:
         return [name for (name,) in found if self._differs(name)]
 
     def _differs(self, name: str) -> bool:
-        table = self.world.tables.get(name)
+        table = self.database.tables.get(name)
         if table is None:
             return True
         before = Counter(tuple(map(normal, row)) for row in table.rows)

@@ -1,4 +1,4 @@
-"""Work in a process that ends: what it takes of memory is its own, and gone afterwards."""
+"""Runs work in a process of its own, so that its memory is measured alone and freed at the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ P = ParamSpec("P")
 Result = TypeVar("Result")
 
 
-def run_elsewhere(work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
-    """Call `work` in a new process and return what it does."""
+def run_in_process(work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
+    """Call `work` in a new process and return its result."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         return process.submit(work, *args, **kwargs).result()

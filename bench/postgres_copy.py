@@ -1,4 +1,4 @@
-"""Millions of rows into PostgreSQL: the binary COPY format, put together by numpy."""
+"""Loads millions of rows into PostgreSQL: numpy builds the binary COPY format."""
 
 from __future__ import annotations
 

@@ -1,0 +1,34 @@
+"""What must be built again after a change, as dbt selects it."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from downriver.impact.simulate.process import Job
+from downriver.model.verdicts import RebuildPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from downriver.impact.simulate.process import Process
+
+
+def plan_rebuild(changed: Iterable[Process]) -> RebuildPlan:
+    """Return the dbt models to build, those to build in full, and the tests to run.
+
+    `changed` are the processes whose results change, in the order of the data flow.
+    """
+    jobs = [process for process in changed if isinstance(process, Job)]
+    models = [job for job in jobs if job.type == "dbt_model"]
+    incremental = [job for job in models if job.build.materialized == "incremental"]
+    return RebuildPlan(
+        models=list(dict.fromkeys(map(_model_name, models))),
+        backfill=list(dict.fromkeys(map(_model_name, incremental))),
+        tests=list(dict.fromkeys(job.id.name for job in jobs if job.type == "test")),
+    )
+
+
+def _model_name(job: Job) -> str:
+    """Return the name of a dbt model as `ref` and selectors use it: that of its file."""
+    return PurePosixPath(job.path).stem if job.path else job.id.name.rpartition(".")[2]
