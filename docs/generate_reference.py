@@ -218,6 +218,7 @@ _PART_MODULES = {
     "SearchApi": "views.search",
     "MapApi": "views.graph_map",
     "HistoryApi": "views.history",
+    "EntityViewApi": "views.entity_view",
     "AdminApi": "admin",
     "CaptureApi": "capture",
     "EntityApi": "entities",

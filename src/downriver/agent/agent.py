@@ -94,7 +94,8 @@ class Agent:
 
     Without an API key for `model`, or with `model="offline"`, it works with fixed rules. A tracker
     passed in `tools` may be written to; one that the agent opens itself is read-only unless
-    `allow_writes` is true. `max_steps` limits the tool calls of one run, `max_tokens` the tokens
+    `allow_writes` is true. `context` is what the tools work on, in place of a tracker and the
+    current folder. `max_steps` limits the tool calls of one run, `max_tokens` the tokens
     of a model.
     """
 
@@ -110,11 +111,13 @@ class Agent:
         max_steps: int = 25,
         max_tokens: int = 100_000,
         notify: Callable[[str], None] = _to_stderr,
+        context: ToolContext | None = None,
     ) -> None:
         self.name = name
         self.prompt = prompt or role_prompt(role)
         self._role = role
         self._given = list(tools)
+        self._context = context
         self._allow_writes = bool(tools) if allow_writes is None else allow_writes
         self._max_steps = _above_zero("max_steps", max_steps)
         self._max_tokens = _above_zero("max_tokens", max_tokens)
@@ -141,8 +144,10 @@ class Agent:
 
     def _started(self) -> _Session:
         if self._session is None:
-            opened = None if self._given else self._open()
-            context = ToolContext(opened or _tracker_in(self._given), read_policy(None), Path.cwd())
+            opened = None if self._given or self._context else self._open()
+            context = self._context or ToolContext(
+                opened or _tracker_in(self._given), read_policy(None), Path.cwd()
+            )
             toolbox = Toolbox(
                 context,
                 allow_writes=self._allow_writes,

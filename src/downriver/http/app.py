@@ -32,6 +32,7 @@ from downriver.http.revalidation import answer_revalidated
 from downriver.http.security_headers import SecurityHeaders
 from downriver.http.v1 import (
     account,
+    ask,
     graph,
     history,
     identity,
@@ -48,13 +49,13 @@ from downriver.isolation import shared_workers
 from downriver.model.answers import Paths, PossibleCuts, SameStatement, SameStatements, Trace
 from downriver.model.assets import AssetTree, RegisteredAsset
 from downriver.model.flows import (
-    EntityDetails,
     EntityLineage,
     ExportAnswer,
     Popular,
     RegisteredPipeline,
 )
 from downriver.model.governance import CertifiedPaths, Diagnosis, Findings, Incident, Kpis, TagReach
+from downriver.model.graph_view import EntityView
 from downriver.model.verdicts import ImpactAnswer, Verdict
 from downriver.service import Status
 from downriver.service.capture import SqlCapture
@@ -274,7 +275,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "/v1/entity",
         queries.get_entity,
         KeyRole.READER,
-        {200: EntityDetails, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+        {200: EntityView, 400: _ERROR, 404: _ERROR, 409: _ERROR},
         query=("entity",),
         of_events=True,
     ),
@@ -322,6 +323,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *search.ENDPOINTS,
     *account.ENDPOINTS,
     *news.ENDPOINTS,
+    *ask.ENDPOINTS,
     Endpoint("GET", "/v1/status", queries.get_status, KeyRole.READER, {200: Status}),
     Endpoint("GET", "/healthz", get_health, None, {200: Health}),
     Endpoint("GET", "/readyz", get_readiness, None, {200: Health, 503: _ERROR}),

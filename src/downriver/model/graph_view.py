@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from downriver.model.answers import BlindSpot
+from downriver.model.flows import EntityDetails
+from downriver.model.governance import QualityResult
 
 Change: TypeAlias = Literal["added", "removed", "changed"]
 ColumnEdgeType: TypeAlias = Literal["DIRECT", "INDIRECT"]
@@ -91,6 +93,19 @@ class Graph(msgspec.Struct, kw_only=True):
     shown: int
     total: int
     as_of: str | None
+
+
+class EntityView(EntityDetails, kw_only=True):
+    """Everything known about an entity, with its code, checks, last good run and raw facets.
+
+    `source` is the file of a job's code, and the line if it is known.
+    """
+
+    sql: str | None
+    source: str | None
+    quality: list[QualityResult]
+    last_good_run: RunSummary | None
+    facets: dict[str, Any]
 
 
 class Selection(msgspec.Struct, kw_only=True):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from downriver.service.impact import ImpactApi
     from downriver.service.trace import TraceApi
     from downriver.service.views.column_edges import ColumnEdgeApi
+    from downriver.service.views.entity_view import EntityViewApi
     from downriver.service.views.graph_map import MapApi
     from downriver.service.views.graph_view import GraphApi
     from downriver.service.views.history import HistoryApi
@@ -131,6 +132,13 @@ class Lineage:
         from downriver.service.views.selection import SelectionApi
 
         return SelectionApi(self.session)
+
+    @cached_property
+    def entity(self) -> EntityViewApi:
+        """An entity with its code, checks and raw facets. Call it."""
+        from downriver.service.views.entity_view import EntityViewApi
+
+        return EntityViewApi(self.session)
 
     @cached_property
     def search(self) -> SearchApi:

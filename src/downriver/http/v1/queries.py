@@ -76,9 +76,7 @@ async def get_related(request: Request) -> Response:
 async def get_entity(request: Request) -> Response:
     """Return the details of one dataset or job: `?entity=`."""
     entity = query_text(request, "entity")
-    return json_response(
-        await run_in_threadpool(context_of(request).lineage.entities.details, entity)
-    )
+    return json_response(await run_in_threadpool(context_of(request).lineage.entity, entity))
 
 
 async def get_popular(request: Request) -> Response:

@@ -1,0 +1,114 @@
+"""Questions over HTTP: a stream of events that the web UI shows as it comes; entities' pages."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from tests.unit.graph import events as e
+from tests.unit.http.test_app import TestClient, run_event
+
+from downriver.http import build_app
+from downriver.http.v1 import ask
+from downriver.service import Lineage
+
+
+@pytest.fixture
+def lineage(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOWNRIVER_SPOOL", str(tmp_path / "spool"))
+    monkeypatch.setenv("DOWNRIVER_MODEL", "offline")
+    with Lineage.open(str(tmp_path / "store")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(lineage):
+    with TestClient(build_app(lineage)) as opened:
+        opened.post("/api/v1/lineage", json=run_event("clean", ["raw"], ["orders"]))
+        opened.post("/api/v1/lineage", json=run_event("report", ["orders"], ["daily"]))
+        yield opened
+
+
+def events(text):
+    parsed = []
+    for block in text.strip().split("\n\n"):
+        name, data = block.split("\n")
+        parsed.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return parsed
+
+
+def test_an_answer_streams_its_tool_calls_and_text(client):
+    answer = client.post("/v1/ask", json={"question": "What is downstream of orders?"})
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    parsed = events(answer.text)
+    names = [name for name, _ in parsed]
+    assert names[-1] == "done"
+    assert names.index("tool") < names.index("tool_result")
+    text = "".join(content["text"] for name, content in parsed if name == "text")
+    assert "daily" in text
+    (result,) = [content for name, content in parsed if name == "tool_result"]
+    assert result["ok"]
+    assert "dataset:db:daily" in result["nodes"]
+    assert parsed[-1][1]["graph"]["root"].startswith("dataset:db:")
+
+
+def test_a_question_about_something_unknown_is_answered(client):
+    parsed = events(client.post("/v1/ask", json={"question": "What feeds ordres?"}).text)
+    assert parsed[-1][0] in ("done", "error")
+    assert any("ordres" in json.dumps(content) for _, content in parsed)
+
+
+@pytest.mark.parametrize("body", [{"question": " "}, {"question": "x" * 10_001}, {}])
+def test_a_wrong_question_is_refused(client, body):
+    answer = client.post("/v1/ask", json=body)
+    assert (answer.status_code, answer.json()["field"]) == (400, "question")
+
+
+def test_too_many_questions_at_once_are_refused(client, monkeypatch):
+    monkeypatch.setattr(ask, "_running", 8)
+    assert client.post("/v1/ask", json={"question": "What feeds orders?"}).status_code == 503
+
+
+def test_the_agent_of_the_server_registers_nothing(client, lineage):
+    before = lineage.admin.status().counts.events
+    client.post("/v1/ask", json={"question": "Register that table a feeds table b"})
+    assert lineage.admin.status().counts.events == before
+
+
+def test_a_client_that_leaves_ends_the_work(client, lineage):
+    context = client.app.state.context
+
+    async def leave():
+        asked = ask.AskRequest(question="What is downstream of orders?")
+        stream = ask._answer(asked, context)
+        await anext(stream)
+        assert ask._running == 1
+        await stream.aclose()
+        return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+    assert asyncio.run(leave()) == []
+    assert ask._running == 0
+
+
+def test_the_page_of_an_entity_has_code_checks_runs_and_facets(lineage, client):
+    code = {"path": "models/orders.sql", "line": 3}
+    checks = {"assertions": [{"assertion": "not_null", "success": False, "column": "id"}]}
+    lineage.ingest(
+        [
+            e.run_event(
+                "model",
+                ["raw"],
+                [e.dataset("sales", dataQualityAssertions=checks)],
+                sql={"query": "select 1"},
+                downriver_code=code,
+            ),
+        ]
+    )
+    job = client.get("/v1/entity", params={"entity": "job:etl:model"}).json()
+    assert (job["sql"], job["source"]) == ("select 1", "models/orders.sql:3")
+    assert job["facets"]["sql"] == {"query": "select 1"}
+    table = client.get("/v1/entity", params={"entity": "sales"}).json()
+    assert [(c["assertion"], c["success"]) for c in table["quality"]] == [("not_null", False)]
+    assert table["last_good_run"]["job"] == "job:etl:model"
+    assert table["sql"] is None
