@@ -26,11 +26,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from bench.report import Table, print_table
+from downriver.impact import list_commits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_CODE = ("*.sql", "*.yml", "*.yaml", "*.py")
 _SECONDS = 300
 _DECISIONS = {0: "APPROVED", 1: "BLOCKED", 3: "CAUTION"}
 
@@ -60,14 +60,6 @@ class _Verdict(msgspec.Struct):
     decided_by: str
     reason: str
     impact: _Impact
-
-
-def list_commits(repository: Path, last: int, paths: list[str]) -> list[tuple[str, str]]:
-    """Return the newest commits that edit code, with their subjects."""
-    command = ["git", "-C", str(repository), "log", "--no-merges", "--min-parents=1",
-               f"--max-count={last}", "--format=%H%x09%s", "--", *(paths or _CODE)]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [(line[:40], line[41:]) for line in done.stdout.splitlines()]
 
 
 def replay(repository: Path, commit: str, subject: str) -> Replay:
@@ -137,7 +129,7 @@ def main() -> None:
     todo = [
         (repository, commit, subject)
         for repository in arguments.repositories
-        for commit, subject in list_commits(repository, arguments.last, arguments.path)
+        for commit, _, subject in list_commits(repository, arguments.last, arguments.path)
         if (commit in kept) == arguments.again
     ]
     console = Console(width=max(Console().width, 220), emoji=False, highlight=False)

@@ -39,8 +39,6 @@ from downriver.impact import (
     SourceFolder,
     decode_text,
     find_author,
-    list_changed_files,
-    open_trees,
     read_changes_file,
     read_ddl,
     read_policy,
@@ -172,7 +170,7 @@ def gate(
                 found = (
                     lineage.impact(asked)
                     if asked
-                    else _compared(lineage, repo or Path.cwd(), base or "", head)
+                    else lineage.impact.of_commits(repo or Path.cwd(), base or "", head)
                 )
             verdict = lineage.impact.gate(found, rules)
             shown = output is VerdictFormat.MARKDOWN or summary is not None
@@ -203,13 +201,6 @@ def _open(store: str | None, base: str | None) -> Lineage:
         if base is None or store is not None or settings.read_text(settings.STORE):
             raise
         return Lineage.open(MEMORY)
-
-
-def _compared(lineage: Lineage, repo: Path, base: str, head: str | None) -> Impact:
-    """Return what the files do that differ between two commits."""
-    pairs, unread = list_changed_files(repo, base, head)
-    with open_trees(repo, base, head) as trees:
-        return lineage.impact.of_files(pairs, trees, unread)
 
 
 def _of_migration(lineage: Lineage, path: Path, dialect: str | None) -> Impact:

@@ -4,11 +4,13 @@ from downriver.impact.changes.code_edits import is_same_file
 from downriver.impact.changes.commit_code import CommitCode
 from downriver.impact.changes.commits import (
     ChangedFiles,
+    Commit,
     CommitTrees,
     FilePair,
     decode_text,
     find_author,
     list_changed_files,
+    list_commits,
     open_trees,
     relate_commits,
 )
@@ -30,6 +32,7 @@ from downriver.impact.fix.source_files import (
 )
 from downriver.impact.fix.suggested_fix import Fix, write_fix
 from downriver.impact.policy.explanation import PolicyRule, explain_policy
+from downriver.impact.policy.proposal import propose_policy
 from downriver.impact.policy.rules import (
     POLICY_FILE,
     Policy,
@@ -50,6 +53,7 @@ __all__ = [
     "POLICY_FILE",
     "CatalogCache",
     "ChangedFiles",
+    "Commit",
     "CommitCode",
     "CommitTrees",
     "FileEdits",
@@ -75,6 +79,7 @@ __all__ = [
     "find_yaml_mentions",
     "is_same_file",
     "list_changed_files",
+    "list_commits",
     "list_edited",
     "list_tables",
     "list_used",
@@ -83,6 +88,7 @@ __all__ = [
     "parse_ddl",
     "parse_policy",
     "propagate_changes",
+    "propose_policy",
     "read_changes_file",
     "read_commits",
     "read_ddl",

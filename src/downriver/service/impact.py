@@ -21,7 +21,9 @@ from downriver.impact import (
     changes_from_request,
     decide,
     find_edits,
+    list_changed_files,
     list_edited,
+    open_trees,
     propagate_changes,
     read_ddl,
     read_edited_files,
@@ -40,6 +42,7 @@ from downriver.service.trace import TraceApi
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from downriver.graph import CatalogSnapshot
     from downriver.impact import CommitTrees, FilePair, Fix, LocatedChange, SourceFiles
@@ -100,6 +103,15 @@ class ImpactApi:
             complete=is_complete(spots, unread=impact.unread),
             commits=base.commits,
         )
+
+    def of_commits(self, folder: Path, base: str, head: str | None = None) -> Impact:
+        """Return the effects of the files that differ between two commits of a repository.
+
+        Without `head`, the working tree is compared.
+        """
+        pairs, unread = list_changed_files(folder, base, head)
+        with open_trees(folder, base, head) as trees:
+            return self.of_files(pairs, trees, unread)
 
     def _compare(
         self, pairs: Sequence[FilePair], code: EditedCode, unread: Sequence[Unread]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from tests.unit.impact.test_base import DBT, checkout, commit, write
 
-from downriver.impact import list_changed_files, open_trees
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from downriver.impact import Policy
     from downriver.model.verdicts import Verdict
 
 SEMANTICS = """
@@ -244,11 +244,11 @@ CASES = {
 }
 
 
-def judge(folder: Path, base: str = "HEAD", head: str | None = None) -> Verdict:
+def judge(
+    folder: Path, base: str = "HEAD", head: str | None = None, policy: Policy | None = None
+) -> Verdict:
     with Lineage.open(":memory:") as lineage:
-        pairs, unread = list_changed_files(folder, base, head)
-        with open_trees(folder, base, head) as trees:
-            return lineage.impact.gate(lineage.impact.of_files(pairs, trees, unread))
+        return lineage.impact.gate(lineage.impact.of_commits(folder, base, head), policy)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -16,6 +16,7 @@ _OWN_REF = re.compile(r"\bref\(\s*['\"]([^'\"]+)['\"]\s*(?:\)|,\s*(?:v|version)\
 _COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
 _SOURCE = re.compile(r"\bsource\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]")
 
+_LONGEST = 100  # characters of a value of `meta` that is a tag
 # Names of sqlglot dialects that differ from the name of the adapter.
 _DIALECTS = {
     "sqlserver": "tsql", "synapse": "tsql", "fabric": "tsql", "alloydb": "postgres",
@@ -104,11 +105,19 @@ def list_meta(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def list_tags(raw: dict[str, Any]) -> list[str]:
-    """Return the tags of an entry, and `certified` and `pii` if its `meta` sets them."""
+    """Return the tags of an entry, and its `meta` as tags.
+
+    `meta` with `tier: 1` is the tag `meta.tier:1`. It can also set the tags `certified` and `pii`.
+    """
     meta = list_meta(raw)
     tags = [*texts(raw.get("tags")), *texts(mapping(raw.get("config")).get("tags"))]
     tags += ["certified"] * is_true(meta.get("certified"))
     tags += ["pii"] * (is_true(meta.get("pii")) or is_true(meta.get("contains_pii")))
+    tags += [
+        f"meta.{key}:{str(value).lower() if isinstance(value, bool) else value}"
+        for key, value in meta.items()
+        if isinstance(value, (str, int, float)) and key != "owner" and len(str(value)) <= _LONGEST
+    ]
     return list(dict.fromkeys(tags))
 
 

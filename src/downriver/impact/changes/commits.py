@@ -216,6 +216,24 @@ def open_trees(folder: Path, base: str, head: str | None) -> Iterator[CommitTree
         )
 
 
+class Commit(NamedTuple):
+    """A commit that has a parent."""
+
+    id: str
+    date: str
+    subject: str
+
+
+def list_commits(folder: Path, last: int, paths: Sequence[str] = ()) -> list[Commit]:
+    """Return the newest commits that edit code, without merges, the newest first."""
+    chosen = paths or [f"*{ending}" for ending in (*READ, _SEED)]
+    listed = _git(
+        folder, "log", "--no-merges", "--min-parents=1", f"--max-count={last}",
+        "--format=%H%x09%cs%x09%s", "--", *chosen,
+    )  # fmt: skip
+    return [Commit(*line.split("\t", 2)) for line in listed.splitlines()]
+
+
 def find_author(folder: Path) -> str:
     """Return who works in a folder: Git's user, else the user of the system."""
     try:

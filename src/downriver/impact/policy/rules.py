@@ -59,6 +59,7 @@ class Policy(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     protected_tags: dict[str, Decision] = msgspec.field(
         default_factory=lambda: {"pii": Decision.CAUTION}
     )
+    protected_meta: dict[str, dict[str, Decision]] = {}
     max_affected: int = 5
     over_max_affected: Decision = Decision.CAUTION
     min_coverage: float = 0.0
@@ -68,6 +69,17 @@ class Policy(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     stale_consumer_days: int = 400
     owners_to_ask: dict[str, list[str]] = {}
     waivers: list[Waiver] = []
+
+    def decision_on_tag(self, tag: str) -> Decision | None:
+        """Return the decision on data with a tag; `meta.tier:1` is `tier: 1` in dbt's `meta`."""
+        if tag in self.protected_tags or not tag.startswith(_META):
+            return self.protected_tags.get(tag)
+        key, _, value = tag.removeprefix(_META).partition(":")
+        values = self.protected_meta.get(key, {})
+        return values.get(value, values.get("*"))
+
+
+_META = "meta."
 
 
 def parse_policy(value: Any, field: str = "policy") -> Policy:
@@ -159,7 +171,9 @@ def protected_data(impact: Impact, policy: Policy) -> RuleMatch | None:
     held = [(tag, target) for tag in impact.target_tags for target in impact.targets]
     held += [(tag, effect.consumer) for effect in impact.effects for tag in effect.tags]
     asked = [
-        (policy.protected_tags[tag], entity) for tag, entity in held if tag in policy.protected_tags
+        (decision, entity)
+        for tag, entity in held
+        if (decision := policy.decision_on_tag(tag)) is not None
     ]
     if not asked:
         return None

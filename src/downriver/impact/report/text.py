@@ -114,6 +114,8 @@ def _completeness(verdict: Verdict) -> Iterator[str]:
     yield f"{state} · {verdict.affected} affected, {untouched}"
     if impact.commits is not None:
         yield describe_commits(impact.commits)
+        if impact.commits.stored_is in ("older", "unrelated"):
+            yield f"WARNING: {_OLD_STORE}"
     for unread in impact.unread[:_UNREAD_SHOWN]:
         yield f"  ! {describe_unread(unread)}"
     if len(impact.unread) > _UNREAD_SHOWN:
@@ -122,6 +124,12 @@ def _completeness(verdict: Verdict) -> Iterator[str]:
         yield f"  ? {spot.entity}: {spot.message}"
     if len(impact.blind_spots) > _SPOTS_SHOWN:
         yield f"  ? and {len(impact.blind_spots) - _SPOTS_SHOWN} more"
+
+
+_OLD_STORE = (
+    "the store is older than the base: consumers outside this repository may be missing. "
+    "Run `downriver capture` on the base branch."
+)
 
 
 def describe_commits(commits: ComparedCommits) -> str:
