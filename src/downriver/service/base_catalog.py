@@ -68,7 +68,7 @@ def open_base(
     overlay = StoreSession(store)
     try:
         with session.reading() as view:
-            repositories = [Repository(trees.base), Repository(trees.head)]
+            repositories = [Repository(tree, is_fixed=True) for tree in (trees.base, trees.head)]
             own = OwnCode(view, trees, repositories)
             names = own.names()
             base, head = (CommitCode(repository, names) for repository in repositories)
@@ -88,7 +88,8 @@ def _read_base(
     pairs: Sequence[FilePair], edited: EditedCode, base: CommitCode, head: CommitCode
 ) -> ScanResult:
     """Read the edited files of the base, what is downstream of them, and the columns they need."""
-    paths = {pair.path for pair in pairs} | list_used(pairs, [base, head]) | edited.paths
+    paths = {pair.path for pair in pairs if pair.path not in edited.options_only}
+    paths |= list_used(pairs, [base, head]) | edited.paths
     tables = list_tables(pairs, edited)
     tables |= {name for path in paths if head.has(path) for name in head.outputs(path)}
     reached = base.downstream(tables, paths)

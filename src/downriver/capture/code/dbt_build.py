@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _CONFIG_CALL = re.compile(r"\bconfig\s*\(")
+_CONFIG_TAG = re.compile(r"\{\{-?\s*config\s*\((?:(?!\}\}).)*\)\s*-?\}\}", re.DOTALL)
 _ARGUMENT = re.compile(r"\s*(\w+)\s*=(?!=)\s*(.*)", re.DOTALL)
 _JINJA_LITERAL = re.compile(r"\b(?:true|false|none)\b")
 _OPENING, _CLOSING = "([{", ")]}"
@@ -63,6 +64,11 @@ def inline_config(sql: str) -> dict[str, Any]:
             else:
                 config.update(mapping(_literal(argument)))
     return config
+
+
+def strip_config_calls(sql: str) -> str:
+    """Return a template without the tags that only call `config`."""
+    return _CONFIG_TAG.sub("", sql)
 
 
 def _split_arguments(sql: str, start: int) -> list[str]:

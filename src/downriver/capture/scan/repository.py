@@ -41,18 +41,31 @@ Made = TypeVar("Made")
 class Repository:
     """A folder of code."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, is_fixed: bool = False) -> None:
+        """Open a folder. `is_fixed`: its files do not change, so they are listed and read once."""
         if not root.exists():
             raise InvalidRequestError("PATH", f"{root}: no such file or directory")
         self.root = root.resolve()
         self._ignored = _ignore_patterns(self.root)
         self._made: dict[str, tuple[object, Any]] = {}
+        self._is_fixed = is_fixed
+        self._texts: dict[str, str | None] = {}
 
     def files(self, suffixes: Container[str] = SUFFIXES) -> Iterator[str]:
         """Yield the paths of the files to read, relative to the root, in order.
 
         A file that git tracks is read even if a pattern of .gitignore matches it.
         """
+        if self._is_fixed and suffixes is SUFFIXES:
+            yield from self._listed
+        else:
+            yield from self._walk(suffixes)
+
+    @cached_property
+    def _listed(self) -> list[str]:
+        return list(self._walk(SUFFIXES))
+
+    def _walk(self, suffixes: Container[str]) -> Iterator[str]:
         if self.root.is_file():
             yield self.root.name
             return
@@ -82,6 +95,13 @@ class Repository:
 
         Bytes that cannot be decoded become `REPLACEMENT`.
         """
+        if not self._is_fixed:
+            return self._read(path)
+        if path not in self._texts:
+            self._texts[path] = self._read(path)
+        return self._texts[path]
+
+    def _read(self, path: str) -> str | None:
         file = self.find(path)
         if file is None or file.stat().st_size > MAX_FILE_BYTES:
             return None
@@ -107,7 +127,9 @@ class Repository:
 
     def once(self, key: str, files: list[str], make: Callable[[], Made]) -> Made:
         """Return the result of `make`, which runs again only when one of the files has changed."""
-        stamp = tuple((path, *self._stamp(path)) for path in files)
+        stamp: object = len(files)
+        if not self._is_fixed:
+            stamp = tuple((path, *self._stamp(path)) for path in files)
         known = self._made.get(key)
         if known is None or known[0] != stamp:
             known = self._made[key] = (stamp, make())

@@ -74,6 +74,17 @@ def compare_code(base: ScanResult, head: ScanResult, world: SimulationCatalog) -
     return comparing.found
 
 
+def list_edited_jobs(base: ScanResult, head: ScanResult) -> list[CodeJob]:
+    """Return the jobs of either commit that do not do the same in both."""
+    sides = [{job.id: job for job in side.jobs} for side in (base, head)]
+    return [
+        job
+        for side, other in (sides, sides[::-1])
+        for job in side.values()
+        if job.id not in other or not is_same_work(job, other[job.id])
+    ]
+
+
 class _Comparing:
     def __init__(self, base: ScanResult, head: ScanResult, world: SimulationCatalog) -> None:
         self._base = base

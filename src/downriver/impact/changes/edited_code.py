@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from downriver.capture.code.dbt_build import strip_config_calls
 from downriver.capture.scan import ScanCatalog, ScanResult, scan_text
 from downriver.impact.changes.code_diff import is_same_layout
 from downriver.impact.changes.commit_code import SCANNED
@@ -34,6 +35,7 @@ class EditedCode(NamedTuple):
     settings: SettingEdits = NO_SETTINGS
     broken: Sequence[BrokenReference] = ()
     definitions: Sequence[DatasetId] = ()
+    options_only: frozenset[str] = frozenset()  # models of which only the `config` call is edited
 
     @property
     def paths(self) -> set[str]:
@@ -82,7 +84,9 @@ def read_commits(pairs: Sequence[FilePair], base: CommitCode, head: CommitCode) 
     scanned |= {path for path in used if path.endswith(SCANNED)}
     rendered = [pair for side in sides for pair in pairs if side.uses_macros(pair)]
     paths = {pair.path for pair in rendered} | {path for path in used if path.endswith(".sql")}
-    queries = [pair for pair in _queries(pairs) if pair.path not in paths]
+    options_only = frozenset(pair.path for pair in _queries(pairs) if has_same_query(pair))
+    paths -= options_only
+    queries = [pair for pair in _queries(pairs) if pair.path not in {*paths, *options_only}]
     queries += _rendered(paths, sides)
     macros = {path for side in sides for path in side.macro_files}
     settings = compare_settings(pairs, base, head)
@@ -97,7 +101,15 @@ def read_commits(pairs: Sequence[FilePair], base: CommitCode, head: CommitCode) 
         settings,
         find_broken_references(pairs, base, head),
         files.definitions,
+        options_only,
     )
+
+
+def has_same_query(pair: FilePair) -> bool:
+    """Tell whether only the `config` call of a model is edited; its options are compared apart."""
+    if pair.base is None or pair.head is None:
+        return False
+    return is_same_layout(*(strip_config_calls(text) for text in (pair.base, pair.head)))
 
 
 def _left_out(pairs: Sequence[FilePair], head: CommitCode) -> Iterator[Unread]:

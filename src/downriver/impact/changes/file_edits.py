@@ -11,7 +11,12 @@ import msgspec
 
 from downriver.capture.code.yaml_documents import YamlError, compose_documents
 from downriver.capture.scan.python.module import NotebookError, read_notebook
-from downriver.impact.changes.code_edits import CodeEdits, compare_code, is_same_file
+from downriver.impact.changes.code_edits import (
+    CodeEdits,
+    compare_code,
+    is_same_file,
+    list_edited_jobs,
+)
 from downriver.impact.changes.ddl import DdlReading, LocatedChange, read_ddl
 from downriver.impact.changes.ddl_effect import mentions_ddl
 from downriver.impact.changes.migration_code import read_other, read_python
@@ -298,7 +303,7 @@ def _check_yaml(pair: FilePair, code: EditedCode, found: FileEdits) -> None:
 
 def list_tables(pairs: Iterable[FilePair], code: EditedCode) -> set[str]:
     """Return the short names of the tables that edits may change, other than by dbt models."""
-    jobs = [*code.base.jobs, *code.head.jobs]
+    jobs = list_edited_jobs(code.base, code.head)
     names = [dataset.name for job in jobs for dataset in job.outputs]
     names += [reference.dataset.name for job in jobs for reference in job.references]
     for pair in pairs:
@@ -311,6 +316,7 @@ def list_tables(pairs: Iterable[FilePair], code: EditedCode) -> set[str]:
         elif pair.is_type(".sql", *_SQL_LIKE) and pair not in code.macros:
             _take_unknown(pair, found)
         names += [located.change.dataset for located in (*found.changes, *found.replaced)]
+    names += [dataset.name for dataset in code.definitions]
     return {short_name(name) for name in names}
 
 

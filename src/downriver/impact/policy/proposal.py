@@ -156,8 +156,8 @@ def _owners(facts: ProjectFacts) -> Iterator[str]:
         yield "  owners_to_ask:"
         for tag, owners in sorted(owned.items()):
             yield f"    {_quoted(tag)}: [{', '.join(_quoted(owner) for owner in sorted(owners))}]"
-    for name, owners in sorted(facts.exposures.items()):
-        listed = ", ".join(owners) or "no owner"
+    for name, asked in sorted(facts.exposures.items()):
+        listed = ", ".join(asked) or "no owner"
         yield f"  # exposure {name}: {listed} is asked when it is affected"
 
 
