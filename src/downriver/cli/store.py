@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -157,6 +158,13 @@ def event(
         sys.stdout.write(content.decode(errors="replace") + "\n")
 
 
+class LogFormat(str, Enum):
+    """How the server writes its log."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 def serve(
     host: Annotated[
         str, typer.Option("--host", metavar="HOST", help="Listen on this address.")
@@ -175,6 +183,12 @@ def serve(
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the web UI in the browser.")
     ] = False,
+    log_format: Annotated[
+        LogFormat,
+        typer.Option(
+            "--log-format", help="Log warnings as text, or every request as a JSON object."
+        ),
+    ] = LogFormat.TEXT,
     store: StoreOption = None,
 ) -> None:
     """Start the HTTP server and its web UI. Any OpenLineage client can send events to it.
@@ -192,7 +206,13 @@ def serve(
             f"\nweb UI:       open {url} in a browser"
             f"\nsend events:  OPENLINEAGE_URL={url}  ·  stop with Ctrl-C"
         )
-        run(lineage, host, port, on_start=partial(_open_page, url) if open_page else None)
+        run(
+            lineage,
+            host,
+            port,
+            on_start=partial(_open_page, url) if open_page else None,
+            log_format=log_format.value,
+        )
 
 
 def _open_page(url: str) -> None:

@@ -26,8 +26,10 @@ from downriver.http.code_requests import answer_in_worker, load_graph, request_p
 from downriver.http.connections import LimitedHttpProtocol
 from downriver.http.endpoint import Endpoint
 from downriver.http.mcp import McpEndpoint
+from downriver.http.metrics import ServerMetrics, get_metrics
 from downriver.http.openapi import render_openapi
 from downriver.http.request import AppContext, BodyBudget, context_of, json_response
+from downriver.http.request_log import ROUTE, ObservedRequests, configure_logging
 from downriver.http.revalidation import answer_revalidated
 from downriver.http.security_headers import SecurityHeaders
 from downriver.http.v1 import (
@@ -325,6 +327,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *news.ENDPOINTS,
     *ask.ENDPOINTS,
     Endpoint("GET", "/v1/status", queries.get_status, KeyRole.READER, {200: Status}),
+    Endpoint("GET", "/metrics", get_metrics, KeyRole.READER, {200: None}),
     Endpoint("GET", "/healthz", get_health, None, {200: Health}),
     Endpoint("GET", "/readyz", get_readiness, None, {200: Health, 503: _ERROR}),
     Endpoint("GET", "/openapi.json", get_openapi, None, {200: dict}),
@@ -337,6 +340,7 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
     access = AccessControl(lineage)
     max_body = settings.read_number(settings.MAX_EVENT_MB) * 2**20
     bodies = BodyBudget(settings.read_number(settings.BODIES_MB) * 2**20)
+    metrics = ServerMetrics()
     mcp = McpEndpoint(lineage, access, max_body, workers)
 
     @asynccontextmanager
@@ -360,7 +364,7 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
             ),
         ],
         lifespan=lifespan,
-        middleware=[Middleware(SecurityHeaders)],
+        middleware=[Middleware(ObservedRequests, metrics=metrics), Middleware(SecurityHeaders)],
         exception_handlers={
             DownriverError: errors.answer_downriver_error,
             HTTPException: errors.answer_http_error,
@@ -372,6 +376,7 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
         lineage=lineage,
         max_body=max_body,
         bodies=bodies,
+        metrics=metrics,
         simulation_threads=CapacityLimiter(workers.size),
         workers=workers,
         access=access,
@@ -383,6 +388,7 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
 
 def _guarded(endpoint: Endpoint, access: AccessControl) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
+        request.scope[ROUTE] = endpoint.path
         await access.admit(request, endpoint.role)  # before the body is read
         with context_of(request).bodies.reserve() as request.state.body:
             if endpoint.method == "GET" and endpoint.path.startswith("/v1/"):
@@ -393,12 +399,18 @@ def _guarded(endpoint: Endpoint, access: AccessControl) -> Callable[[Request], A
 
 
 def serve(
-    lineage: Lineage, host: str, port: int, on_start: Callable[[], object] | None = None
+    lineage: Lineage,
+    host: str,
+    port: int,
+    *,
+    on_start: Callable[[], object] | None = None,
+    log_format: str = "text",
 ) -> None:
     """Serve one store until interrupted. Accepted events are on disk when this returns.
 
     Call `check_bind` first. `on_start` is called once the server accepts connections.
     """
+    configure_logging(log_format)
     threading.Thread(target=warm_up, args=(lineage,), daemon=True).start()
     make_server(lineage, host, port, on_start).run()
 
@@ -431,6 +443,7 @@ def make_server(
         ws="none",
         limit_concurrency=settings.read_number(settings.MAX_CONNECTIONS),
         access_log=False,
+        log_config=None,
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=10,

@@ -11,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from downriver.errors import DownriverError
 from downriver.http.errors import answer_downriver_error
 from downriver.http.request import context_of
+from downriver.http.request_log import ROUTE
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class McpEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check the API key of a request and pass the request on."""
         request = Request(scope, receive)
+        scope[ROUTE] = "/mcp"
         try:
             await self._access.admit(request, KeyRole.READER)
             manager = await self._manager()

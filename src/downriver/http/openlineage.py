@@ -47,7 +47,12 @@ class BatchResult(msgspec.Struct):
 async def post_event(request: Request) -> Response:
     """Store one event: 201 once it is on disk, also for an event that is already stored."""
     context = context_of(request)
-    event = parse_event(await read_body(request, context.max_body))
+    body = await read_body(request, context.max_body)
+    try:
+        event = parse_event(body)
+    except InvalidEventError:
+        context.metrics.refused += 1
+        raise
     await _store([event], request)
     return Response(status_code=201)
 
@@ -66,6 +71,7 @@ async def post_batch(request: Request) -> Response:
             events.append(parse_event(raw))
         except InvalidEventError as exc:
             failed.append(FailedEvent(index, exc.message, False))
+            context.metrics.refused += 1
     await _store(events, request)
     if not failed:
         return Response(status_code=204)
@@ -75,10 +81,18 @@ async def post_batch(request: Request) -> Response:
 
 
 async def _store(events: list[Event], request: Request) -> None:
-    futures = context_of(request).lineage.session.submit(events)
+    context = context_of(request)
+    try:
+        futures = context.lineage.session.submit(events)
+    except DownriverError:
+        context.metrics.refused += len(events)
+        raise
     results = await asyncio.gather(
         *(asyncio.wrap_future(future) for future in futures), return_exceptions=True
     )
+    failed = sum(isinstance(result, BaseException) for result in results)
+    context.metrics.refused += failed
+    context.metrics.accepted += len(results) - failed
     for result in results:
         if isinstance(result, DownriverError):
             raise result

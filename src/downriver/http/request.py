@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from downriver.http.auth import AccessControl
+    from downriver.http.metrics import ServerMetrics
     from downriver.http.v1.news import HeadWatch
     from downriver.isolation import WorkerPool
     from downriver.service import Lineage
@@ -74,6 +75,7 @@ class AppContext(NamedTuple):
     lineage: Lineage
     max_body: int
     bodies: BodyBudget
+    metrics: ServerMetrics
     simulation_threads: CapacityLimiter  # as many as there are workers
     workers: WorkerPool
     access: AccessControl

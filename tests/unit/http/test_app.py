@@ -250,7 +250,7 @@ def test_the_status_shows_no_path(file_store: Lineage) -> None:
 
 
 def test_unknown_paths_and_methods_have_the_same_error_shape(client: TestClient) -> None:
-    assert client.get("/nope").json()["error"] == "NotFound"
+    assert client.get("/v1/nope").json()["error"] == "NotFound"
     assert client.delete("/v1/trace").json()["error"] == "MethodNotAllowed"
 
 

@@ -1,0 +1,149 @@
+"""`/metrics`: what the server did and where it stands, in the text format of Prometheus."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from downriver import __version__
+from downriver.http.request import context_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from starlette.requests import Request
+
+    from downriver.http.request import AppContext
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_COUNTED = ("events", "datasets", "jobs", "runs", "edges", "columns", "column_edges")
+
+
+class ServerMetrics:
+    """Counts requests and events since the server started. Used on the event loop only."""
+
+    def __init__(self) -> None:
+        self._requests: Counter[tuple[str, str, int]] = Counter()
+        self._durations: dict[str, _Histogram] = {}
+        self.in_progress = 0
+        self.accepted = 0
+        self.refused = 0
+
+    def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request that was answered."""
+        self._requests[method, route, status] += 1
+        histogram = self._durations.get(route)
+        if histogram is None:
+            histogram = self._durations[route] = _Histogram([0] * (len(_SECONDS) + 1), [0.0])
+        histogram.counts[bisect_left(_SECONDS, seconds)] += 1
+        histogram.total[0] += seconds
+
+    def families(self) -> Iterator[_Family]:
+        """Yield the metrics of requests and events."""
+        yield _Family(
+            "downriver_requests_total",
+            "counter",
+            "Requests by route and status.",
+            [
+                (f'{{method="{method}",route="{route}",status="{status}"}}', count)
+                for (method, route, status), count in sorted(self._requests.items())
+            ],
+        )
+        yield _Family(
+            "downriver_request_duration_seconds",
+            "histogram",
+            "Time until the answer was sent, by route.",
+            [
+                sample
+                for route, histogram in sorted(self._durations.items())
+                for sample in histogram.samples(route)
+            ],
+        )
+        yield _gauge("requests_in_progress", "Requests that are being answered.", self.in_progress)
+        yield _Family(
+            "downriver_events_total",
+            "counter",
+            "Events that clients sent: on disk, or refused.",
+            [('{result="accepted"}', self.accepted), ('{result="refused"}', self.refused)],
+        )
+
+
+class _Histogram(NamedTuple):
+    counts: list[int]  # one more than the bounds
+    total: list[float]
+
+    def samples(self, route: str) -> Iterator[tuple[str, float]]:
+        below = 0
+        for bound, count in zip((*_SECONDS, "+Inf"), self.counts, strict=True):
+            below += count
+            yield f'_bucket{{route="{route}",le="{bound}"}}', below
+        yield f'_sum{{route="{route}"}}', round(self.total[0], 6)
+        yield f'_count{{route="{route}"}}', below
+
+
+class _Family(NamedTuple):
+    name: str
+    kind: str
+    meaning: str
+    samples: list[tuple[str, float]]
+
+    def lines(self) -> Iterator[str]:
+        yield f"# HELP {self.name} {self.meaning}"
+        yield f"# TYPE {self.name} {self.kind}"
+        for suffix, value in self.samples:
+            yield f"{self.name}{suffix} {value}"
+
+
+def _gauge(name: str, meaning: str, value: float) -> _Family:
+    return _Family(f"downriver_{name}", "gauge", meaning, [("", value)])
+
+
+async def get_metrics(request: Request) -> Response:
+    """Return metrics of the server and its store in the text format of Prometheus."""
+    context = context_of(request)
+    of_store = await run_in_threadpool(_store_families, context)
+    families = [*context.metrics.families(), *of_store]
+    return Response(_render(families), media_type=_MEDIA_TYPE)
+
+
+def _render(families: Iterable[_Family]) -> str:
+    return "".join(f"{line}\n" for family in families for line in family.lines())
+
+
+def _store_families(context: AppContext) -> list[_Family]:
+    lineage = context.lineage
+    with lineage.store.reader() as reader:
+        counts = reader.counts()
+        entries, known = reader.log_lengths()
+        received = reader.log.last_received_at()
+    return [
+        _Family("downriver_info", "gauge", "The version.", [(f'{{version="{__version__}"}}', 1)]),
+        _gauge("queue_events", "Events that wait to be written.", lineage.session.waiting),
+        _gauge("request_body_bytes", "Request bodies in memory.", context.bodies.held),
+        _Family(
+            "downriver_store_rows",
+            "gauge",
+            "What the store holds.",
+            [(f'{{kind="{name}"}}', getattr(counts, name)) for name in _COUNTED],
+        ),
+        _gauge("log_head", "The last entry of the log and its hash chain.", entries),
+        _gauge(
+            "catalog_lag_events", "Log entries that the catalog lacks.", max(entries - known, 0)
+        ),
+        _gauge(
+            "log_missing_events",
+            "Log entries that were removed; not 0 is an alarm.",
+            max(known - entries, 0),
+        ),
+        _gauge(
+            "last_event_timestamp_seconds",
+            "When the last event was received.",
+            (received or 0) / 1_000_000,
+        ),
+        _gauge("code_worker_busy", "Whether a worker reads code.", int(context.workers.is_busy())),
+    ]
