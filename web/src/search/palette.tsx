@@ -138,7 +138,7 @@ function SearchBox({ close, pick }: PaletteProps) {
           </>
         )}
         <span className={styles.total} role="status">
-          {asked && answer.data && typed.trim() ? `${formatCount(hits.length)} of ${formatCount(answer.data.total)}` : ""}
+          {asked && answer.data && typed.trim() ? `${formatCount(hits.length)} shown, ${formatCount(answer.data.total)} datasets and jobs match` : ""}
         </span>
       </footer>
     </>
@@ -176,7 +176,7 @@ function placeOf(hit: SearchHit): string {
 function useRecentHits(datasetsOnly: boolean): SearchHit[] {
   const recent = useRecent();
   return useMemo(
-    () => recent.filter((entity) => !datasetsOnly || entity.kind !== "job").map((entity) => ({ ...entity, kind: entity.kind === "job" ? "job" : "dataset", label: entity.name, tags: [] })),
+    () => recent.filter((entity) => !datasetsOnly || entity.kind !== "job").map((entity) => ({ ...entity, kind: entity.kind === "job" ? "job" : "dataset", label: entity.name, tags: [], match: [] })),
     [recent, datasetsOnly],
   );
 }

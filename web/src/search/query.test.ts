@@ -33,7 +33,7 @@ describe("markMatches", () => {
 
 describe("pathOf", () => {
   const hit = (kind: SearchHit["kind"], rest: Partial<SearchHit> = {}): SearchHit => ({
-    id: "dataset:pg:a&b", kind, name: "a&b", label: "a&b", namespace: "pg", tags: [], ...rest,
+    id: "dataset:pg:a&b", kind, name: "a&b", label: "a&b", namespace: "pg", tags: [], match: [], ...rest,
   });
   it("escapes names", () => expect(pathOf(hit("dataset"), "open")).toBe("/entity?id=dataset%3Apg%3Aa%26b"));
   it("leads from a column to its dataset", () => {

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 import { useGet } from "../api/queries";
-import type { SearchAnswer } from "../api/types";
+import type { SearchPage } from "../api/types";
 import { parseQuery, type SearchQuery } from "./query";
 
 /** A value that follows another once it has not changed for a while. */
@@ -17,6 +17,6 @@ export function useSettled<T>(value: T, milliseconds: number): T {
 export function useSearchHits(typed: string, limit = 40) {
   const query: SearchQuery = parseQuery(useSettled(typed, 120));
   const asked = query.text !== "" || Object.keys(query.filters).length > 0;
-  const answer = useGet<SearchAnswer>("/v1/search", { text: query.text, ...query.filters, limit }, asked);
+  const answer = useGet<SearchPage>("/v1/search", { text: query.text, ...query.filters, limit }, asked);
   return { query, asked, answer };
 }

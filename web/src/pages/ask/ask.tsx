@@ -74,7 +74,7 @@ function AnswerView({ answer }: { answer: Answer }) {
   return (
     <div className={styles.answer} aria-live="polite" aria-busy={answer.state === "running"}>
       {answer.steps.map((step, at) => <Step key={at} step={step} />)}
-      {answer.text ? <div className={styles.text}>{answer.text.split("\n").map((line, at) => <p key={at}><Prose text={line} /></p>)}</div> : null}
+      {answer.text ? <div className={styles.text}><Prose text={answer.text.trimEnd()} /></div> : null}
       {answer.state === "running" && !answer.text ? <p className={styles.thinking}>Looking it up …</p> : null}
       {answer.error ? <p className={styles.error} role="alert">{answer.error}</p> : null}
       {answer.root && answer.state === "done" ? <AnswerGraph root={answer.root} /> : null}
@@ -103,10 +103,10 @@ export function suggest(kpis: Kpis): string[] {
   const failing = kpis.failing_jobs.examples[0];
   return [
     first ? `What breaks if I drop ${first}?` : "",
-    certified ? `Where does ${nameOf(certified)} come from?` : "",
-    failing ? `Why did ${nameOf(failing)} fail?` : "",
-    second ? `Who reads ${second}?` : "",
-    kpis.pii_columns.count ? "Which columns does the tag pii reach?" : "",
+    certified ? `What feeds ${nameOf(certified)}?` : "",
+    failing ? `Why is ${nameOf(failing)} wrong?` : "",
+    second ? `What depends on ${second}?` : "",
+    certified ? `Draw a Mermaid diagram of ${nameOf(certified)}, upstream` : "",
   ].filter(Boolean);
 }
 

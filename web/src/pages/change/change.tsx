@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { useSearchParams } from "wouter";
 import { useAnswer, useGet } from "../../api/queries";
-import type { EntityDetails, Preview } from "../../api/types";
+import type { EntityView, Preview } from "../../api/types";
 import { Page } from "../../design/page";
 import { Empty, ErrorState, Panel, Skeleton } from "../../design/parts";
 import { rememberEntity } from "../../shell/recent";
@@ -15,7 +15,7 @@ import styles from "./change.module.css";
 export default function Change() {
   const [address, setAddress] = useSearchParams();
   const [proposal, setProposal] = useState<Proposal>(() => parseProposal(address));
-  const entity = useGet<EntityDetails>("/v1/entity", { entity: proposal.entity }, proposal.entity !== "");
+  const entity = useGet<EntityView>("/v1/entity", { entity: proposal.entity }, proposal.entity !== "");
 
   // The address follows the proposal; Back and links lead to another one.
   const shown = renderProposal(proposal).toString();

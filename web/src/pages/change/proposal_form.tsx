@@ -1,5 +1,5 @@
 import { useState } from "react";
-import type { EntityDetails } from "../../api/types";
+import type { EntityView } from "../../api/types";
 import { Choice, Segments, TextArea, TextField } from "../../design/fields";
 import { Icon, iconOf } from "../../design/icons";
 import { nameOf, parseId } from "../../design/format";
@@ -17,7 +17,7 @@ const DIALECTS: Record<string, string> = {
 interface FormProps {
   proposal: Proposal;
   change: (proposal: Proposal) => void;
-  entity: EntityDetails | undefined;
+  entity: EntityView | undefined;
 }
 
 export function ProposalForm({ proposal, change, entity }: FormProps) {
@@ -71,7 +71,7 @@ function ChangesForm({ proposal, change, entity }: FormProps) {
   );
 }
 
-function Target(props: { proposal: Proposal; entity: EntityDetails | undefined; choose: (id: string, column: string) => void }) {
+function Target(props: { proposal: Proposal; entity: EntityView | undefined; choose: (id: string, column: string) => void }) {
   const [choosing, setChoosing] = useState(false);
   const { entity: id } = props.proposal;
   return (
@@ -125,7 +125,7 @@ function DraftFields({ draft, change, columns, types, number }: { draft: Draft; 
   );
 }
 
-function typesOf(entity: EntityDetails): string[] {
+function typesOf(entity: EntityView): string[] {
   const common = ["bigint", "boolean", "date", "decimal(18,2)", "double", "int", "text", "timestamp"];
   return [...new Set([...entity.columns.map((column) => column.type).filter(Boolean), ...common])].sort();
 }

@@ -1,12 +1,12 @@
 import { useGet } from "../../api/queries";
-import type { EntityDetails } from "../../api/types";
+import type { EntityView } from "../../api/types";
 import { Code } from "../../design/code";
 import { EntityLink } from "../../design/page";
 import { CopyButton, Empty, Panel, Skeleton } from "../../design/parts";
 import styles from "./entity.module.css";
 
 /** The SQL and source of a job, or of the jobs that write a dataset. */
-export function CodePanel({ entity }: { entity: EntityDetails }) {
+export function CodePanel({ entity }: { entity: EntityView }) {
   const columns = entity.columns.map((column) => column.name);
   if (entity.kind === "job") return <JobCode entity={entity} names={columns} />;
   const writers = [...new Set(entity.upstream.flatMap((source) => source.via))];
@@ -15,12 +15,12 @@ export function CodePanel({ entity }: { entity: EntityDetails }) {
 }
 
 function WriterCode({ job, names }: { job: string; names: readonly string[] }) {
-  const answer = useGet<EntityDetails>("/v1/entity", { entity: job });
+  const answer = useGet<EntityView>("/v1/entity", { entity: job });
   if (answer.data === undefined) return <Panel><div data-loading><Skeleton height={160} /></div></Panel>;
   return <JobCode entity={answer.data} names={names} />;
 }
 
-function JobCode({ entity, names }: { entity: EntityDetails; names: readonly string[] }) {
+function JobCode({ entity, names }: { entity: EntityView; names: readonly string[] }) {
   const { sql, source } = entity;
   return (
     <Panel title={<EntityLink id={entity.id} label={entity.name} />} actions={sql ? <CopyButton text={sql} label="Copy SQL" /> : undefined} label={`Code of ${entity.name}`}>

@@ -1,12 +1,12 @@
 import { useMemo } from "react";
 import { useAnswer } from "../../api/queries";
-import type { ColumnEdges, EntityDetails } from "../../api/types";
+import type { ColumnEdges, EntityView } from "../../api/types";
 import { BlindSpots, Loaded } from "../../design/page";
 import { Empty, Panel } from "../../design/parts";
 import { ColumnEdgesTable } from "./column_edges_table";
 
 /** The columns that this dataset is computed from, and those computed from it. */
-export function ColumnLineagePanel({ entity }: { entity: EntityDetails }) {
+export function ColumnLineagePanel({ entity }: { entity: EntityView }) {
   const datasets = useMemo(
     () => [...new Set([entity.id, ...entity.upstream, ...entity.downstream].map((near) => (typeof near === "string" ? near : near.id)))].filter((id) => id.startsWith("dataset:")),
     [entity],

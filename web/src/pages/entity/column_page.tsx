@@ -1,6 +1,6 @@
 import { Link } from "wouter";
 import { useGet } from "../../api/queries";
-import type { ColumnEdges, Diagnosis, EntityDetails } from "../../api/types";
+import type { ColumnEdges, Diagnosis, EntityView } from "../../api/types";
 import { formatAge } from "../../design/format";
 import { Icon } from "../../design/icons";
 import { BlindSpots, EntityLink, Loaded, Page, Table } from "../../design/page";
@@ -11,7 +11,7 @@ import { ColumnEdgesTable } from "./column_edges_table";
 import styles from "./entity.module.css";
 
 /** One column: where its values come from, and what they feed. */
-export function ColumnPage({ entity, column }: { entity: EntityDetails; column: string }) {
+export function ColumnPage({ entity, column }: { entity: EntityView; column: string }) {
   const info = entity.columns.find((known) => known.name === column);
   const path = useGet<ColumnEdges>("/v1/column-path", { dataset: entity.id, column });
   const diagnosis = useGet<Diagnosis>("/v1/diagnosis", { dataset: entity.id, column });

@@ -1,7 +1,7 @@
 import { useEffect } from "react";
 import { Link, useSearchParams } from "wouter";
 import { useGet } from "../../api/queries";
-import type { EntityDetails } from "../../api/types";
+import type { EntityView } from "../../api/types";
 import { formatAge, formatTime, nameOf, plural } from "../../design/format";
 import { Icon, iconOf } from "../../design/icons";
 import { BlindSpots, Owners, Page, Tabs, Tags, type Tab } from "../../design/page";
@@ -27,7 +27,7 @@ type TabId = "schema" | "columns" | "neighbours" | "runs" | "code" | "quality" |
 export default function Entity() {
   const [address] = useSearchParams();
   const id = address.get("id") ?? "";
-  const entity = useGet<EntityDetails>("/v1/entity", { entity: id }, id !== "");
+  const entity = useGet<EntityView>("/v1/entity", { entity: id }, id !== "");
   const column = address.get("column");
   if (id === "") return <Page title="Entity"><Empty title="Choose a dataset, job or column">Press / to search.</Empty></Page>;
   if (entity.data === undefined || entity.isPlaceholderData || entity.error) {
@@ -41,7 +41,7 @@ export default function Entity() {
   return <Details key={entity.data.id} entity={entity.data} />;
 }
 
-function Details({ entity }: { entity: EntityDetails }) {
+function Details({ entity }: { entity: EntityView }) {
   const [address, setAddress] = useSearchParams();
   const isJob = entity.kind === "job";
   const tabs: Tab<TabId>[] = [
@@ -99,7 +99,7 @@ function Details({ entity }: { entity: EntityDetails }) {
   );
 }
 
-function Facts({ entity }: { entity: EntityDetails }) {
+function Facts({ entity }: { entity: EntityView }) {
   const run = entity.runs[0];
   return (
     <dl className={styles.facts}>

@@ -1,5 +1,5 @@
 import { useGet } from "../../api/queries";
-import type { EntityDetails, Incident } from "../../api/types";
+import type { EntityView, Incident } from "../../api/types";
 import { FindingList } from "../../design/findings";
 import { formatAge, plural } from "../../design/format";
 import { BlindSpots, EntityLink, Loaded, Owners, Table } from "../../design/page";
@@ -9,7 +9,7 @@ import styles from "./entity.module.css";
 const TONES: Record<Incident["status"], Tone> = { failing: "breaking", drifting: "warning", healthy: "safe" };
 
 /** What is wrong with an entity, why it may be so, and who is affected. */
-export function IncidentPanel({ entity }: { entity: EntityDetails }) {
+export function IncidentPanel({ entity }: { entity: EntityView }) {
   const answer = useGet<Incident>("/v1/incidents", { entity: entity.id });
   return (
     <Loaded query={answer} height={240}>

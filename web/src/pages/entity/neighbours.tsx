@@ -1,9 +1,9 @@
-import type { EntityDetails, Related } from "../../api/types";
+import type { EntityView, Related } from "../../api/types";
 import { EntityLink, Table } from "../../design/page";
 import { Badge, Empty, Panel } from "../../design/parts";
 import styles from "./entity.module.css";
 
-export function NeighboursPanel({ entity }: { entity: EntityDetails }) {
+export function NeighboursPanel({ entity }: { entity: EntityView }) {
   const isJob = entity.kind === "job";
   return (
     <div className={styles.halves}>

@@ -1,12 +1,12 @@
 import { useGet } from "../../api/queries";
-import type { EntityDetails, Findings } from "../../api/types";
+import type { EntityView, Findings } from "../../api/types";
 import { FindingList } from "../../design/findings";
 import { formatAge, formatTime } from "../../design/format";
 import { Loaded, Table } from "../../design/page";
 import { Badge, Empty, Panel } from "../../design/parts";
 
 /** The last result of each check, and the findings of the monitor. */
-export function QualityPanel({ entity }: { entity: EntityDetails }) {
+export function QualityPanel({ entity }: { entity: EntityView }) {
   const findings = useGet<Findings>("/v1/drift", { of: entity.id, status: "all", limit: 50 });
   const results = entity.quality ?? [];
   return (

@@ -1,9 +1,9 @@
-import type { EntityDetails } from "../../api/types";
+import type { EntityView } from "../../api/types";
 import { CopyButton, Empty, Panel } from "../../design/parts";
 import styles from "./entity.module.css";
 
 /** Facets as events contain them, and the answer of the API. */
-export function RawPanel({ entity }: { entity: EntityDetails }) {
+export function RawPanel({ entity }: { entity: EntityView }) {
   const { facets, ...rest } = entity;
   return (
     <>

@@ -1,12 +1,12 @@
 import { useState } from "react";
 import { useGet } from "../../api/queries";
-import type { EntityDetails, Runs } from "../../api/types";
+import type { EntityView, Runs } from "../../api/types";
 import { Loaded } from "../../design/page";
 import { Button, Empty, Panel } from "../../design/parts";
 import { RunCharts, RunTable } from "../../design/runs";
 import styles from "./entity.module.css";
 
-export function RunsPanel({ entity }: { entity: EntityDetails }) {
+export function RunsPanel({ entity }: { entity: EntityView }) {
   const [pages, setPages] = useState<readonly (string | undefined)[]>([undefined]);
   const before = pages.at(-1);
   const answer = useGet<Runs>("/v1/runs", { entity: entity.id, limit: 50, before });

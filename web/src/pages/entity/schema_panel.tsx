@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Link } from "wouter";
 import { useGet } from "../../api/queries";
-import type { EntityDetails, SchemaVersions } from "../../api/types";
+import type { EntityView, SchemaVersions } from "../../api/types";
 import { TextField } from "../../design/fields";
 import { formatAge, formatTime } from "../../design/format";
 import { Table, Tags } from "../../design/page";
@@ -12,10 +12,10 @@ import styles from "./entity.module.css";
 const SEARCH_ABOVE = 12;
 
 /** The columns now, and how they came to be. */
-export function SchemaPanel({ entity }: { entity: EntityDetails }) {
+export function SchemaPanel({ entity }: { entity: EntityView }) {
   const [text, setText] = useState("");
   const history = useGet<SchemaVersions>("/v1/schema-versions", { entity: entity.id });
-  const tags = new Map(history.data?.versions[0]?.columns.map((column) => [column.name, column.tags]) ?? []);
+  const tags = new Map(history.data?.versions.at(-1)?.columns.map((column) => [column.name, column.tags]) ?? []);
   const shown = entity.columns.filter((column) => column.name.toLowerCase().includes(text.toLowerCase()));
   if (entity.columns.length === 0) {
     return <Panel><Empty title="Schema unknown">No event contained a schema facet for this dataset.</Empty></Panel>;
@@ -36,7 +36,7 @@ export function SchemaPanel({ entity }: { entity: EntityDetails }) {
           ))}
         </Table>
       </Panel>
-      {history.data ? <Versions versions={history.data.versions} /> : null}
+      {history.data ? <Versions versions={[...history.data.versions].reverse()} /> : null}
     </div>
   );
 }

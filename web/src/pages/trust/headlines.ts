@@ -1,6 +1,6 @@
 /** The four numbers at the top of the page: what they mean, and the lists behind them. */
 
-import type { CountWithExamples, Kpis, KpiPoint } from "../../api/types";
+import type { CountWithExamples, Kpis } from "../../api/types";
 import { formatCount, plural } from "../../design/format";
 
 export interface Headline {
@@ -9,8 +9,6 @@ export interface Headline {
   meaning: string;
   value: (kpis: Kpis) => string;
   detail: (kpis: Kpis) => string;
-  at: (point: KpiPoint) => number | null;
-  format: (value: number) => string;
   lists: (kpis: Kpis) => readonly { title: string; counted: CountWithExamples; fine: string }[];
 }
 
@@ -23,8 +21,6 @@ export const HEADLINES: readonly Headline[] = [
     meaning: "The share of datasets and jobs that are connected by at least one edge.",
     value: (kpis) => percent(kpis.lineage_coverage.percent),
     detail: (kpis) => `${formatCount(kpis.lineage_coverage.count)} of ${plural(kpis.lineage_coverage.total, "dataset and job", "datasets and jobs")}`,
-    at: (point) => point.lineage_coverage ?? null,
-    format: (value) => `${value} %`,
     lists: (kpis) => [
       { title: "Datasets without an edge", counted: kpis.orphans, fine: "Every dataset is connected." },
       { title: "Jobs without inputs", counted: kpis.jobs_without_inputs, fine: "Every job has known inputs." },
@@ -38,8 +34,6 @@ export const HEADLINES: readonly Headline[] = [
     meaning: "The share of certified datasets whose lineage is known up to every source.",
     value: (kpis) => percent(kpis.certified_path_integrity.percent),
     detail: (kpis) => `${kpis.certified_path_integrity.count} of ${plural(kpis.certified_path_integrity.total, "certified dataset")}`,
-    at: (point) => point.certified_path_integrity ?? null,
-    format: (value) => `${value} %`,
     lists: (kpis) => [{ title: "Certified datasets", counted: kpis.certified, fine: "No dataset is certified." }],
   },
   {
@@ -48,8 +42,6 @@ export const HEADLINES: readonly Headline[] = [
     meaning: "How many datasets and jobs lie downstream of a dataset: half of all datasets have more.",
     value: (kpis) => formatCount(kpis.blast_radius.median),
     detail: (kpis) => `largest ${formatCount(kpis.blast_radius.largest)}`,
-    at: (point) => point.blast_radius ?? null,
-    format: formatCount,
     lists: (kpis) => [
       {
         title: "Largest blast radius",
@@ -64,8 +56,6 @@ export const HEADLINES: readonly Headline[] = [
     meaning: "The share of runs that failed, of all runs that ended in the last days.",
     value: (kpis) => percent(kpis.failure_rate.percent),
     detail: (kpis) => `${kpis.failure_rate.count} of ${plural(kpis.failure_rate.total, "run")} in ${kpis.days} days`,
-    at: (point) => point.failure_rate ?? null,
-    format: (value) => `${value} %`,
     lists: (kpis) => [
       { title: "Jobs whose last run failed", counted: kpis.failing_jobs, fine: "The last run of every job succeeded." },
       { title: "Late jobs", counted: kpis.late_jobs, fine: "No job with a rhythm is late." },

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { useGet } from "../../api/queries";
-import type { CertifiedPaths, CountWithExamples, Findings, KpiHistory, Kpis, Share } from "../../api/types";
-import { BarList, LineChart } from "../../design/charts";
+import type { CertifiedPaths, CountWithExamples, Findings, Kpis, Share } from "../../api/types";
+import { BarList } from "../../design/charts";
 import { FindingList } from "../../design/findings";
 import { formatCount, plural } from "../../design/format";
 import { BlindSpots, EntityLink, Loaded, Owners, Page, Table } from "../../design/page";
@@ -24,7 +24,6 @@ export default function Trust() {
 
 function Numbers({ kpis }: { kpis: Kpis }) {
   const [chosen, setChosen] = useState<Headline["id"]>("coverage");
-  const history = useGet<KpiHistory>("/v1/kpis/history", { points: 30 });
   const headline = HEADLINES.find((one) => one.id === chosen) ?? HEADLINES[0];
   return (
     <>
@@ -34,9 +33,6 @@ function Numbers({ kpis }: { kpis: Kpis }) {
             <span className={styles.name}>{one.name}</span>
             <span className={styles.value}>{one.value(kpis)}</span>
             <span className={styles.detail}>{one.detail(kpis)}</span>
-            {history.data && history.data.points.length > 1 ? (
-              <LineChart bare height={34} label={`${one.name} over time`} points={history.data.points.map((point) => ({ at: point.at, value: one.at(point) }))} format={one.format} />
-            ) : null}
           </button>
         ))}
       </div>

@@ -1,0 +1,113 @@
+"""From the search to a verdict and a patch, by keyboard where people use it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+    OpenPage = Callable[..., Page]
+
+pytestmark = pytest.mark.slow
+
+FCT_ORDERS = "dataset:postgres://orders:warehouse.analytics.fct_orders"
+STG_ORDERS = "dataset:postgres://orders:warehouse.staging.stg_orders"
+
+
+def test_search_open_propose_a_rename_and_copy_the_patch(
+    web_server: str, open_page: OpenPage
+) -> None:
+    page = open_page(web_server)
+    page.get_by_text("Most read").wait_for()
+    page.keyboard.press("/")
+    box = page.get_by_role("combobox", name="Search")
+    box.fill("stg_orders")
+    option = page.get_by_role("option").filter(has_text="stg_orders").first
+    option.wait_for()
+    assert option.locator("mark").first.inner_text() == "stg_orders"
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", level=1, name="stg_orders").wait_for()
+    page.get_by_role("link", name="What if").last.click()
+
+    page.get_by_label("Change", exact=True).select_option("column_rename")
+    column = page.get_by_label("Column", exact=True)
+    column.fill("order_total")
+    page.get_by_label("New name").fill("amount")
+    verdict = page.get_by_role("region", name="Verdict")
+    verdict.get_by_role("heading", name="Blocked").wait_for()
+    assert "fct_orders" in page.get_by_role("region", name="Consumers").inner_text()
+    assert (
+        "breaking_consumers" in page.get_by_role("region", name="Rules of the policy").inner_text()
+    )
+
+    verdict.get_by_role("button", name="Copy as PR comment").click()
+    page.get_by_text("Copied").first.wait_for()
+    comment = page.evaluate("navigator.clipboard.readText()")
+    assert "BLOCKED" in comment
+    assert "downriver-gate" in comment
+
+    how = page.get_by_role("region", name="How to make this change")
+    how.get_by_text("fct_orders.sql").first.wait_for()
+    how.get_by_role("button", name="Copy patch").click()
+    how.get_by_text("Copied").wait_for()
+    assert "+++ b/models" in page.evaluate("navigator.clipboard.readText()")
+    how.get_by_role("tab", name="Plan").click()
+    how.get_by_text("contract").first.wait_for()
+
+
+def test_the_address_holds_the_proposal(web_server: str, open_page: OpenPage) -> None:
+    page = open_page(f"{web_server}/change?entity={STG_ORDERS}&column=order_total")
+    page.get_by_label("New name").fill("amount")
+    page.get_by_role("button", name="Add a change").click()
+    page.get_by_role("heading", name="Blocked").wait_for()
+    address = page.url
+    assert "amount" in parse_qs(urlsplit(address).query)["changes"][0]
+    again = open_page(address)
+    again.get_by_role("heading", name="Blocked").wait_for()
+    assert again.get_by_label("New name").first.input_value() == "amount"
+    assert again.get_by_role("group", name="Change 2").count() == 1
+
+
+def test_a_migration_is_judged_as_it_is_typed(web_server: str, open_page: OpenPage) -> None:
+    page = open_page(f"{web_server}/change")
+    page.get_by_role("button", name="DDL").click()
+    migration = page.get_by_label("Migration")
+    migration.fill(f"alter table {STG_ORDERS.rsplit(':', 1)[1]} add column note text")
+    page.get_by_role("heading", name="Approved").wait_for()
+    migration.fill(f"drop table {STG_ORDERS.rsplit(':', 1)[1]}")
+    page.get_by_role("heading", name="Blocked").wait_for()
+
+
+def test_a_dataset_that_does_not_exist_offers_others(web_server: str, open_page: OpenPage) -> None:
+    page = open_page(f"{web_server}/change?entity=stg_ordres", expected="404")
+    page.get_by_text("Did you mean").wait_for()
+
+
+def test_the_search_by_keyboard_only(web_server: str, open_page: OpenPage) -> None:
+    page = open_page(web_server)
+    page.keyboard.press("Control+k")
+    box = page.get_by_role("combobox", name="Search")
+    box.wait_for()
+    page.keyboard.type("orders")
+    page.get_by_role("option").nth(2).wait_for()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    chosen = page.get_by_role("option", selected=True)
+    assert box.get_attribute("aria-activedescendant") == chosen.get_attribute("id")
+    page.keyboard.press("Alt+Enter")
+    page.wait_for_url("**/lineage?**")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("orders kind:dataset")
+    page.get_by_role("option").first.wait_for()
+    page.wait_for_timeout(400)
+    page.keyboard.press("Tab")
+    page.wait_for_url("**/change?**")
+    page.keyboard.press("Control+k")
+    page.keyboard.press("Escape")
+    assert page.get_by_role("dialog").count() == 0
