@@ -19,7 +19,7 @@ from downriver.http.request import context_of, read_struct
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -122,25 +122,40 @@ async def _collect(agent: Agent, message: str, parts: asyncio.Queue[str | None])
 async def _events(
     agent: Agent, work: asyncio.Task[None], parts: asyncio.Queue[str | None]
 ) -> AsyncIterator[bytes]:
-    """Yield calls of tools as they start and end, and the text as it comes."""
-    started = ended = 0
-    while True:
+    """Yield calls of tools as they start and end, in their order, and the text as it comes."""
+    reported = _ReportedCalls(agent)
+    while not work.cancelled():
+        part: str | None = ""
         with suppress(asyncio.TimeoutError):
             part = await asyncio.wait_for(parts.get(), _INTERVAL)
-            if part is None and not work.cancelled():
-                break
-            if part:
-                yield _event("text", {"text": part})
-        for call in agent.calls[started:]:
-            started += 1
-            yield _event("tool", {"name": call.tool, "arguments": call.arguments})
-        while ended < started and _has_ended(agent.calls[ended]):
-            yield _result(agent.calls[ended])
-            ended += 1
-    for call in agent.calls[started:]:
-        yield _event("tool", {"name": call.tool, "arguments": call.arguments})
-    for call in agent.calls[ended:]:
-        yield _result(call)
+        for event in reported.new_events():
+            yield event
+        if part is None:
+            return
+        if part:
+            yield _event("text", {"text": part})
+
+
+class _ReportedCalls:
+    """The calls of tools that were reported to the client, each before the next."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._started = 0
+        self._ended = 0
+
+    def new_events(self) -> Iterator[bytes]:
+        """Yield what happened since the last time."""
+        calls = self._agent.calls
+        while self._ended < len(calls):
+            call = calls[self._ended]
+            if self._started == self._ended:
+                self._started += 1
+                yield _event("tool", {"name": call.tool, "arguments": call.arguments})
+            if not _has_ended(call):
+                return
+            self._ended += 1
+            yield _result(call)
 
 
 def _has_ended(call: ToolCall) -> bool:
