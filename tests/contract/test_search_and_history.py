@@ -175,3 +175,29 @@ def test_an_edge_that_turned_stale_is_a_change(lineage):
     after = lineage.graph("orders", as_of="2026-01-31T13:00:00Z")
     assert {edge.status for edge in before.edges} == {"active"}
     assert "stale" in {edge.status for edge in after.edges}
+
+
+def test_the_last_point_of_the_history_equals_the_kpis_of_now(shop):
+    points = shop.govern.kpi_history(points=3).points
+    now = shop.govern.kpis()
+    assert points[-1].lineage_coverage == now.lineage_coverage.percent
+    assert points[-1].blast_radius == now.blast_radius.median
+    assert (points[-1].datasets, points[-1].jobs) == (now.datasets, now.jobs)
+    assert (points[0].at, points[0].datasets, points[0].jobs) == (e.moment(1), 2, 1)
+    assert points[0].failure_rate == 0
+
+
+def test_the_failure_rate_of_the_past_counts_the_runs_before_it(lineage):
+    failed = e.run_event("load", ["raw"], ["orders"], day=1).replace(b"COMPLETE", b"FAIL")
+    lineage.ingest([failed, e.run_event("load", ["raw"], ["orders"], day=100, run="run-2")])
+    history = lineage.govern.kpi_history(points=200).points
+    rates = {point.at[:10]: point.failure_rate for point in history}
+    assert rates["2026-01-01"] == 100
+    assert list(rates.values()).count(None) > 0  # no run ended in the 30 days before
+    assert lineage.govern.kpi_history(points=1, since="1d").points[0].datasets == 2
+    with pytest.raises(InvalidRequestError):
+        lineage.govern.kpi_history(points=0)
+
+
+def test_an_empty_store_has_no_history(lineage):
+    assert lineage.govern.kpi_history().points == []

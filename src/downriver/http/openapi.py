@@ -58,6 +58,7 @@ _QUERY = {
     "wait": ("The longest time to wait, in seconds, at most 25.", "integer"),
     "q": ("A selector: `+orders+2`, `@orders`, `stg_*`, `tag:pii`, `owner:ana` …", "string"),
     "ids": ("The id of a dataset or job; repeat it for several.", "string"),
+    "points": ("The number of moments, at most 200.", "integer"),
     "readers": ("List jobs that only read instead of counting them.", "boolean"),
 }
 _REQUIRED = ("entity", "q", "nodeId", "source", "target", "dataset", "column")

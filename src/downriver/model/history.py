@@ -33,6 +33,23 @@ class SchemaVersions(msgspec.Struct, kw_only=True):
     versions: list[SchemaVersion]
 
 
+class KpiPoint(msgspec.Struct, kw_only=True):
+    """KPIs at a moment. Shares are percentages; null where there is nothing to measure."""
+
+    at: str
+    datasets: int
+    jobs: int
+    lineage_coverage: float | None
+    blast_radius: float | None
+    failure_rate: float | None
+
+
+class KpiHistory(msgspec.Struct, kw_only=True):
+    """KPIs over time, the oldest first."""
+
+    points: list[KpiPoint]
+
+
 class GraphChange(msgspec.Struct, kw_only=True):
     """A moment at which edges appeared, or turned stale because their job ran without them."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from downriver import settings
 from downriver.errors import InvalidEventError, InvalidRequestError
-from downriver.govern import incidents, kpis
+from downriver.govern import incidents, kpi_history, kpis
 from downriver.govern.drift import DriftLimits, Inspector
 from downriver.govern.drift.runs import parse_period
 from downriver.govern.entity_context import EntityContext
@@ -19,6 +19,7 @@ from downriver.lake.reach.closure import VertexItems, count_reached
 from downriver.lake.storage.files import Folder
 from downriver.lake.storage.tables import read_current_version
 from downriver.model.governance import FindingKind, Severity
+from downriver.model.history import KpiHistory
 from downriver.openlineage.wire import parse_time
 from downriver.service.limits import DEFAULT_FINDINGS
 from downriver.service.session import now
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from downriver.store.findings import ChannelBacklog
 
 
+_MOST_POINTS = 200
+
+
 class GovernApi:
     """How the graph is doing: KPIs, incidents, tags, findings."""
 
@@ -49,6 +53,24 @@ class GovernApi:
                 view.graph, view.reader, around, _count_reached, around.stale_days, now()
             )
             return kpis.measure_kpis(inputs)
+
+    def kpi_history(self, *, since: str | None = None, points: int = 30) -> KpiHistory:
+        """Return KPIs at evenly spaced moments since a time, or since the first event."""
+        if not 1 <= points <= _MOST_POINTS:
+            raise InvalidRequestError("points", f"{points} is not from 1 to {_MOST_POINTS}")
+        moment = now()
+        with self._session.reading() as view:
+            around = self._around(view)
+            inputs = kpis.KpiInputs(
+                view.graph, view.reader, around, _count_reached, around.stale_days, moment
+            )
+            start = kpi_history.first_moment(inputs)
+            if start is None:
+                return KpiHistory(points=[])
+            if since is not None:
+                start = max(start, parse_since(since, moment))
+            moments = np.linspace(min(start, moment), moment, points, dtype=np.int64).tolist()
+            return KpiHistory(points=kpi_history.measure_history(inputs, moments))
 
     def incident_report(
         self, entity: str, at: str | None = None, *, limits: DriftLimits | None = None

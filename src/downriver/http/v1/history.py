@@ -8,7 +8,7 @@ from starlette.concurrency import run_in_threadpool
 
 from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.request import context_of, json_response, query_number, query_text
-from downriver.model.history import GraphChanges, SchemaVersions
+from downriver.model.history import GraphChanges, KpiHistory, SchemaVersions
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
@@ -36,6 +36,16 @@ async def get_changes(request: Request) -> Response:
     return json_response(answer)
 
 
+async def get_kpi_history(request: Request) -> Response:
+    """Return KPIs at evenly spaced moments: `?since=&points=`."""
+    answer = await run_in_threadpool(
+        context_of(request).lineage.govern.kpi_history,
+        since=request.query_params.get("since"),
+        points=query_number(request, "points", 30, _MOST_CHANGES) or 0,
+    )
+    return json_response(answer)
+
+
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         "GET",
@@ -54,5 +64,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         answers(GraphChanges, *NAMED),
         query=("entity", "since", "limit"),
         optional=("entity",),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/kpis/history",
+        get_kpi_history,
+        KeyRole.READER,
+        answers(KpiHistory, 400),
+        query=("since", "points"),
     ),
 )
