@@ -8,7 +8,7 @@ EXTRAS := postgres,fast
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check docs bench screenshots serve clean
+.PHONY: help setup demo test check docs bench soak screenshots serve clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ bench: $(VENV)/.dev ## Run a default set of benchmarks (ARGS=--list lists all)
 
 screenshots: $(VENV)/.dev ## Draw every page of the web UI into docs/img/web
 	@DOWNRIVER_UPDATE_DOCS=1 $(BIN)/pytest tests/web/test_every_page.py
+
+soak: $(VENV)/.dev ## Run a server under 80 % load for 10 minutes: flat memory, nothing lost
+	@$(BIN)/python -m bench.soak $(ARGS)
 
 serve: $(VENV)/.app ## Start the server and its web UI
 	@$(BIN)/downriver serve $(ARGS)

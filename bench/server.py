@@ -48,6 +48,7 @@ class ServerProcess:
             stdout=subprocess.PIPE,
         )
         self.port = int(self._answer())
+        self.pid = self._process.pid
 
     def __enter__(self) -> ServerProcess:
         return self
