@@ -126,6 +126,7 @@ CASES = {
     "project disabled": of_project("models:\n  shop:\n    +enabled: false\n", BLOCKED, BREAKS),
     "project tags": of_project("models:\n  shop:\n    +tags: [daily]\n", APPROVED, NOTHING),
     "project quoting": of_project("quoting: {identifier: true}\n", CAUTION, UNREAD),
+    "profile": Case({"profiles.yml": "shop: {target: dev}\n"}, CAUTION, UNREAD),
     "project version": of_project("version: '2'\n", APPROVED, NOTHING),
     "project folders": of_project("model-paths: [models, more]\n", CAUTION, UNREAD),
     "project unused variable": of_project("vars: {since: 2020}\n", APPROVED, NOTHING),
@@ -183,6 +184,25 @@ CASES = {
     ),
     "default macro": Case(
         {"macros/adapter.sql": MACROS.replace("}now()", "}now() + 1")}, CAUTION, CHANGES
+    ),
+    "variable in a call of an unknown macro": Case(
+        {"dbt_project.yml": PROJECT + "vars: {prefix: b}\n"},
+        CAUTION,
+        CHANGES,
+        {
+            "dbt_project.yml": PROJECT + "vars: {prefix: a}\n",
+            "models/named.sql": "select {{ other.cut(var('prefix')) }} from {{ ref('revenue') }}",
+        },
+    ),
+    "variable in a part that is not rendered": Case(
+        {"dbt_project.yml": PROJECT + "vars: {prefix: b}\n"},
+        CAUTION,
+        UNREAD,
+        {
+            "dbt_project.yml": PROJECT + "vars: {prefix: a}\n",
+            "models/named.sql": "select {{ other.cut() }} {% if var('wide', false) %}"
+            ", {{ var('prefix') }} as p{% endif %} from {{ ref('revenue') }}",
+        },
     ),
     "macro that dbt calls": Case(
         {"macros/names.sql": "{% macro generate_schema_name(n, node) %}x{% endmacro %}"},

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from downriver.impact.changes.commits import FilePair
 
 _PACKAGE_FILES = ("packages.yml", "dependencies.yml", "package-lock.yml")
+_PROFILES = "profiles.yml"
 _SHOWN = 80
 
 # Of a property file: what is documentation, and what other readers compare.
@@ -89,6 +90,11 @@ def compare_dbt_files(pairs: Sequence[FilePair], base: CommitCode, head: CommitC
             found.unread.extend(_compare_project(pair, (base, head), has_packages=has_packages))
         elif name in _PACKAGE_FILES and folder == project.root:
             found.unread.extend(_compare_packages(pair))
+        elif name == _PROFILES:
+            if load_properties(pair.base) != load_properties(pair.head):
+                found.unread.append(
+                    _unread(pair, 0, "the warehouse or schema of a target may differ")
+                )
         elif project.kind_of(pair.path) is not None:
             found.definitions.extend(_compare_definitions(pair, head.namespace))
             found.unread.extend(_compare_properties(pair))

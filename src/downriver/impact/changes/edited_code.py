@@ -87,7 +87,8 @@ def read_commits(pairs: Sequence[FilePair], base: CommitCode, head: CommitCode) 
     options_only = frozenset(pair.path for pair in _queries(pairs) if has_same_query(pair))
     paths -= options_only
     queries = [pair for pair in _queries(pairs) if pair.path not in {*paths, *options_only}]
-    queries += _rendered(paths, sides)
+    rendered_models = _render(paths, sides)
+    queries += rendered_models.pairs
     macros = {path for side in sides for path in side.macro_files}
     settings = compare_settings(pairs, base, head)
     files = compare_dbt_files(pairs, base, head)
@@ -97,7 +98,13 @@ def read_commits(pairs: Sequence[FilePair], base: CommitCode, head: CommitCode) 
         [pair for pair in pairs if pair.path in macros],
         base.scan(scanned),
         head.scan(scanned),
-        [*_left_out(pairs, head), *opaque, *settings.unread, *files.unread],
+        [
+            *_left_out(pairs, head),
+            *opaque,
+            *(unread for unread in rendered_models.unread if unread.path in used),
+            *settings.unread,
+            *files.unread,
+        ],
         settings,
         find_broken_references(pairs, base, head),
         files.definitions,
@@ -124,10 +131,25 @@ def _queries(pairs: Sequence[FilePair]) -> list[FilePair]:
     return [pair for pair in pairs if pair.is_type(".sql")]
 
 
-def _rendered(paths: set[str], sides: list[CommitCode]) -> Iterator[FilePair]:
-    """Yield models as they are with the macros of their own commit."""
-    texts = [{job.path: job.sql for job in side.scan(paths).jobs} for side in sides]
+class _RenderedModels(NamedTuple):
+    """Models whose rendered SQL differs, and those of which an unknown part may differ."""
+
+    pairs: list[FilePair]
+    unread: list[Unread]
+
+
+def _render(paths: set[str], sides: list[CommitCode]) -> _RenderedModels:
+    """Compare models as they are with the macros and variables of their own commit."""
+    jobs = [{job.path: job for job in side.scan(paths).jobs} for side in sides]
+    found = _RenderedModels([], [])
     for path in sorted(paths):
-        before, after = (found.get(path) for found in texts)
-        if before != after:
-            yield FilePair(path, before, after)
+        before, after = (side.get(path) for side in jobs)
+        texts = [None if job is None else job.sql for job in (before, after)]
+        if texts[0] != texts[1]:
+            found.pairs.append(FilePair(path, *texts))
+        spot = next((s for s in (after.spots if after else ()) if s.kind == "template"), None)
+        if spot is not None and texts[0] == texts[1]:
+            detail = f"it uses what is edited, and a part is not rendered: {spot.message}"
+            reason = UnreadReason.DYNAMIC_CODE
+            found.unread.append(Unread(path=path, line=spot.line, reason=reason, detail=detail))
+    return found

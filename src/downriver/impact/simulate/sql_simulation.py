@@ -70,6 +70,12 @@ def simulate_script(
     return _Simulation(reading, world, deltas, head, build or reading.process.build).run()
 
 
+def _unknown_function(problem: SqlProblem) -> str:
+    """Return the function that no dialect has and that is called with what a problem is about."""
+    call = problem.node.find_ancestor(exp.Anonymous) if problem.node is not None else None
+    return "" if call is None else str(call.name).casefold()
+
+
 class _Simulation:
     def __init__(
         self,
@@ -149,8 +155,15 @@ class _Simulation:
         """Return the problems that the change causes. Earlier ones show limits of this reader."""
         if self._head is None:
             return [p for p in after.problems() if not self._reading.has_problem(p)]
-        names = {(problem.kind, problem.name) for problem in self._reading.problems()}
-        return [p for p in after.problems() if (p.kind, p.name) not in names]
+        before = list(self._reading.problems())
+        names = {(problem.kind, problem.name) for problem in before}
+        # What a function already got that is no column, as a macro without source, is none now.
+        calls = {called for problem in before if (called := _unknown_function(problem))}
+        return [
+            problem
+            for problem in after.problems()
+            if (problem.kind, problem.name) not in names and _unknown_function(problem) not in calls
+        ]
 
     # What every reader of a dataset receives, whatever its columns
 
