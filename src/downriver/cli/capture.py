@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from downriver.capture.sql import ColumnEdge, SqlLineage
 
 
+NamespaceOption = Annotated[
+    str,
+    typer.Option(
+        "--namespace", metavar="NAMESPACE", help="The namespace of tables not in the catalog."
+    ),
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show the lineage without storing it.")
+]
+
+
 def sql(
     files: Annotated[
         list[str],
@@ -49,15 +60,8 @@ def sql(
         str | None,
         typer.Option("--job", metavar="NAME", help="Name the job. By default it is the file name."),
     ] = None,
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "--namespace", metavar="NAMESPACE", help="The namespace of tables not in the catalog."
-        ),
-    ] = DEFAULT_NAMESPACE,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the lineage without storing it.")
-    ] = False,
+    namespace: NamespaceOption = DEFAULT_NAMESPACE,
+    dry_run: DryRunOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -213,9 +217,7 @@ def dbt(
             help="The dbt project, read for line numbers. By default the parent of TARGET_DIR.",
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the lineage without storing it.")
-    ] = False,
+    dry_run: DryRunOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -288,15 +290,8 @@ def scan(
             "--dialect", metavar="DIALECT", help="The SQL dialect. By default it is guessed."
         ),
     ] = None,
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "--namespace", metavar="NAMESPACE", help="The namespace of tables not in the catalog."
-        ),
-    ] = DEFAULT_NAMESPACE,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the lineage without storing it.")
-    ] = False,
+    namespace: NamespaceOption = DEFAULT_NAMESPACE,
+    dry_run: DryRunOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:

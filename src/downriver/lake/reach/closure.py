@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from downriver.errors import MissingDependencyError
 from downriver.graph.index.vectors import ranges
 
 if TYPE_CHECKING:
@@ -56,92 +57,28 @@ def condense(size: int, source: Ints, target: Ints, weight: Ints) -> CondensedGr
 
 
 def strong_components(size: int, source: Ints, target: Ints) -> Ints:
-    """Return the number of the strongly connected component of each vertex.
-
-    Lineage is nearly acyclic: only vertices that lie on a cycle, or between two, are searched one
-    by one. The others are removed level by level with array operations.
-    """
-    before_cycle = _levels(size, source, target) < 0
-    inside = before_cycle[source] & before_cycle[target]
-    core = before_cycle & (_levels(size, target[inside], source[inside]) < 0)
-    component = np.arange(size)
-    if core.any():
-        inside = core[source] & core[target]
-        members = np.flatnonzero(core)
-        local = np.searchsorted(members, np.stack([source[inside], target[inside]]))
-        component[members] = members[_strong_roots(len(members), local[0], local[1])]
-    return np.unique(component, return_inverse=True)[1].astype(np.int64)
+    """Return the number of the strongly connected component of each vertex."""
+    return np.unique(_smallest_members(size, source, target, "strong"), return_inverse=True)[1]
 
 
 def weak_components(size: int, source: Ints, target: Ints) -> Ints:
     """Return for each vertex the smallest vertex of its weakly connected component."""
-    label = np.arange(size)
-    while True:
-        low = np.minimum(label[source], label[target])
-        new = label.copy()
-        np.minimum.at(new, label[source], low)
-        np.minimum.at(new, label[target], low)
-        while ((jumped := new[new]) != new).any():
-            new = jumped
-        if (new == label).all():
-            return label
-        label = new
+    return _smallest_members(size, source, target, "weak")
 
 
-def _strong_roots(size: int, source: Ints, target: Ints) -> Ints:
-    """Return one member of the component of each vertex: Tarjan's algorithm without recursion."""
-    starts, successors = _rows(size, source, target)
-    index = [-1] * size
-    low = [0] * size
-    root = np.arange(size)
-    stack: list[int] = []
-    on_stack = [False] * size
-    clock = 0
-    for begin in range(size):
-        if index[begin] >= 0:
-            continue
-        calls = [(begin, starts[begin])]
-        while calls:
-            vertex, at = calls.pop()
-            if at == starts[vertex]:
-                index[vertex] = low[vertex] = clock
-                clock += 1
-                stack.append(vertex)
-                on_stack[vertex] = True
-            descended = False
-            while at < starts[vertex + 1]:
-                other = successors[at]
-                at += 1
-                if index[other] < 0:
-                    calls.append((vertex, at))
-                    calls.append((other, starts[other]))
-                    descended = True
-                    break
-                if on_stack[other]:
-                    low[vertex] = min(low[vertex], index[other])
-            if descended:
-                continue
-            if low[vertex] == index[vertex]:
-                _close_component(vertex, stack, on_stack, root)
-            if calls:
-                above = calls[-1][0]
-                low[above] = min(low[above], low[vertex])
-    return root
-
-
-def _close_component(vertex: int, stack: list[int], on_stack: list[bool], root: Ints) -> None:
-    while True:
-        member = stack.pop()
-        on_stack[member] = False
-        root[member] = vertex
-        if member == vertex:
-            return
-
-
-def _rows(size: int, source: Ints, target: Ints) -> tuple[list[int], list[int]]:
-    order = np.argsort(source, kind="stable")
-    starts = np.searchsorted(source[order], np.arange(size + 1))
-    return starts.tolist(), target[order].tolist()
+def _smallest_members(size: int, source: Ints, target: Ints, connection: str) -> Ints:
+    """Return for each vertex the smallest vertex of its component."""
+    try:
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+    except ImportError as exc:
+        raise MissingDependencyError("scipy", "lake") from exc
+    if not size:
+        return np.empty(0, np.int64)
+    edges = coo_array((np.ones(len(source), np.int8), (source, target)), shape=(size, size))
+    _, component = connected_components(edges.tocsr(), directed=True, connection=connection)
+    _, first = np.unique(component, return_index=True)
+    return np.asarray(first[component], np.int64)
 
 
 def _distinct(source: Ints, target: Ints, weight: Ints) -> tuple[Ints, Ints, Ints]:
