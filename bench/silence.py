@@ -12,7 +12,7 @@ Downriver scans the same folder once, as `downriver capture scan FOLDER` does. E
 - *a blind spot*: a blind spot is at the name. One that says that a statement was not read covers
   the lines of that statement; any other covers only the call or the lines next to it, or the names
   in its message. A file is covered as a whole only when it is reported as unread. A call in a
-  function is also covered by the lines, of any file, that call this function.
+  function is also covered by the lines, of any file, that call this function, directly or not.
 - *silent* otherwise.
 
 Names in macros count when another file uses the macro; they are accounted for by any job of the
@@ -26,6 +26,7 @@ repository; by default it is guessed from the files. `--scans DIR` keeps the sca
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -45,6 +46,7 @@ from bench.crude.sql import find_sql_names
 from bench.crude.yaml_names import find_yaml_names
 from bench.report import Table, print_table
 from downriver.service import Lineage
+from downriver.settings import SCAN_TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -205,6 +207,7 @@ def _scan(folder: Path, scans: Path | None, progress: Callable[[int, int], None]
     if kept is not None and kept.exists():
         loaded: dict[str, Any] = msgspec.json.decode(kept.read_bytes())
         return loaded
+    os.environ[SCAN_TESTS.name] = "1"  # the crude reader also reads unit tests
     with (
         tempfile.TemporaryDirectory() as temporary,
         Lineage.open(f"{temporary}/store.db") as lineage,

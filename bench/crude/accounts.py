@@ -157,20 +157,36 @@ class Captured:
         return counts
 
     def _takes_spare(self, reference: Reference, spare: dict[bool, int]) -> bool:
-        tasks = self.tasks.get((reference.path, reference.written), set())
+        # A query may read or write, or both.
+        directions = (False, True) if reference.is_query else (reference.written,)
+        return any(self._takes(reference, written, spare) for written in directions)
+
+    def _takes(self, reference: Reference, written: bool, spare: dict[bool, int]) -> bool:
+        tasks = self.tasks.get((reference.path, written), set())
         lines = self.used_lines.get(reference.path, set()) | tasks
         if reference.path.endswith((".py", ".ipynb")) and any(
-            line in lines for line in range(reference.start, reference.stop + 1)
+            line in lines for line in self._lines_of(reference)
         ):
             return True
-        key = (reference.written, reference.expression)
+        key = (written, reference.expression)
         if reference.expression and key in self._taken:
             return True
-        if spare.get(reference.written, 0) > 0:
-            spare[reference.written] -= 1
+        if spare.get(written, 0) > 0:
+            spare[written] -= 1
             self._taken.add(key)
             return True
         return False
+
+    def _lines_of(self, reference: Reference) -> Iterator[int]:
+        """Yield the lines of a call, and of the functions of the file that build its query."""
+        yield from range(reference.start, reference.stop + 1)
+        if not reference.is_query:
+            return
+        called = set(re.findall(r"\b(\w+)\s*\(", reference.expression))
+        text = self.texts[reference.path]
+        for number in range(1, text.count("\n") + 2) if called else ():
+            if self._function_at(reference.path, number) in called:
+                yield number
 
     # By a blind spot
 
@@ -185,10 +201,20 @@ class Captured:
         return self._is_blind_where_called(reference)
 
     def _is_blind_where_called(self, reference: Reference) -> bool:
-        for path, lines in self._callers.get(self._function_of(reference), {}).items():
+        for path, lines in self._calls_of(self._function_of(reference)):
             if any(spot[0] in lines for spot in self.spots.get(path, ())):
                 return True
         return False
+
+    def _calls_of(self, function: str) -> Iterator[tuple[str, set[int]]]:
+        """Yield the files and lines that call a function, or a function that calls it."""
+        waiting, known = [function], {function, ""}
+        while waiting:
+            for path, lines in self._callers.get(waiting.pop(), {}).items():
+                yield path, lines
+                around = {self._function_at(path, line) for line in lines} - known
+                known |= around
+                waiting += around
 
     # Functions and macros
 
@@ -197,11 +223,14 @@ class Captured:
 
     def _function_of(self, reference: Reference) -> str:
         """Return the Python function that contains a reference; empty if there is none."""
-        if not reference.path.endswith(".py"):
+        return self._function_at(reference.path, reference.start)
+
+    def _function_at(self, path: str, at: int) -> str:
+        if not path.endswith(".py"):
             return ""
-        lines = self.texts[reference.path].split("\n")
-        indent = _indent(lines[min(reference.start, len(lines)) - 1])
-        for line in reversed(lines[: reference.start - 1]):
+        lines = self.texts[path].split("\n")
+        indent = _indent(lines[min(at, len(lines)) - 1])
+        for line in reversed(lines[: at - 1]):
             defined = _DEFINITION.match(line)
             if defined and len(defined["indent"]) < indent:
                 return defined["name"]
@@ -250,6 +279,9 @@ def _same_path(name: str, data: tuple[str, str]) -> bool:
     pieces = [re.escape(piece) for piece in re.split(rf"[{HOLE}*]+", bare)]
     whole = "/".join(data)
     if re.search(rf"(?:^|/){'.*'.join(pieces)}(?:/|$|\.)", whole):
+        return True
+    topic = re.fullmatch(r"projects/([^/]+)/(?:topic|subscription)s/([^/]+)", bare)
+    if topic is not None and data[1].endswith(f":{topic[1]}:{topic[2]}"):
         return True
     folder = data[1].strip("/")
     return f"{bare}/".startswith(f"{folder}/") or _same_table(name, data[1], by_last=False)

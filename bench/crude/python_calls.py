@@ -366,7 +366,7 @@ class _PythonText:
         return Reference(
             path=self._path, line=span[0], position=call.position, name=name if has_text else "",
             start=span[0], stop=span[1], written=call.written, is_path=call.is_path,
-            expression=expression,
+            expression=expression, is_query=call.is_sql,
         )  # fmt: skip
 
     def _texts_of(self, argument: _Argument) -> list[tuple[str | None, int]]:

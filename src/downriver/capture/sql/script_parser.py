@@ -15,7 +15,7 @@ from downriver.capture.sql.result import SqlBlindSpot
 from downriver.capture.sql.statements.token_shapes import find_effect, find_export
 from downriver.capture.sql.text.mentions import list_tables, scan_tables
 from downriver.capture.sql.text.parse import ScriptStatement, StatementParser, is_statement
-from downriver.capture.sql.text.rewrite import RewriteContext, rewrite_tokens
+from downriver.capture.sql.text.rewrite import RewriteContext, dot_legacy_names, rewrite_tokens
 from downriver.capture.sql.text.split import replace_delimiters, split_by_keyword, split_statements
 from downriver.capture.sql.text.tokens import (
     find_closing,
@@ -78,7 +78,7 @@ class ScriptParser:
         """Yield the statements of a script. A fault in one does not affect the others."""
         text = replace_delimiters(sql)
         tokens, problem = tokenize_leniently(text, self._dialect)
-        for chunk in split_statements(tokens):
+        for chunk in split_statements(dot_legacy_names(tokens, self._dialect)):
             for parsed in self._chunk(chunk, text):
                 if problem is not None:
                     yield parsed._replace(blind_spots=(problem, *parsed.blind_spots))

@@ -197,7 +197,7 @@ class AirflowDags:
 
     def _report_unread(self, kind: str, job: CodeJob, args: Arguments) -> None:
         """Add a blind spot for an operator with data of which nothing is known."""
-        if job.inputs or job.outputs or job.spots or not has_data(kind):
+        if job.inputs or job.outputs or job.spots or not has_data(kind, args):
             return
         if isinstance(args.get("python_callable"), Function):
             return

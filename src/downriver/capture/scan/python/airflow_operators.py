@@ -24,11 +24,14 @@ _RUNNING = (
     "Job|Pipeline|Batch|Run|Execution|Training|Predict|Embedding|Workflow|Invocation|Transform"
     "|Model|Index|Export|Import|Replication|Notebook|Pod|Flow|Load"
 )
-# Sensors, notifications, control flow, and management of clusters, buckets and the like. What
-# creates or starts a job, and what handles tables or objects, can move data.
-_WITHOUT_DATA = re.compile(
-    rf".*Sensor(?:Async)?|(?:{_NOTIFIES})\w*|\w*(?:Trigger|Branch|ShortCircuit)\w*"
+_CONTROLS = re.compile(
+    rf"(?:{_NOTIFIES})\w*|\w*(?:Trigger|Branch|ShortCircuit)\w*"
     r"|(?:Empty|Dummy|LatestOnly|Subdag|SubDag|HITL|Approval|ExternalTaskMarker)\w*"
+)
+# Sensors, and management of clusters, buckets and the like, unless an argument names data. What
+# creates or starts a job, and what handles tables or objects, can move data.
+_MANAGES = re.compile(
+    r".*Sensor(?:Async)?"
     r"|(?!\w*(?:" + _STORED + r"))\w*(?:Delete|Update|Get|List|Describe|Cancel|Stop|Terminate|Pause"
     r"|Resume|Reboot|Undelete|Modify|Patch|Restore|Deregister|Diagnose|Lookup|IamBinding|Remove)\w*"
     r"|(?!\w*(?:"
@@ -39,9 +42,17 @@ _WITHOUT_DATA = re.compile(
 )
 
 
-def has_data(kind: str) -> bool:
-    """Whether an operator can read or write data. A sensor or a notification does not."""
-    return _WITHOUT_DATA.fullmatch(kind) is None
+_NAMES_DATA = (
+    "table", "table_name", "table_names", "table_id", "tables", "bucket_key", "object_name",
+    "s3_key", "blob_name", "filepath", "source_object", "source_objects", "destination_object",
+)  # fmt: skip
+
+
+def has_data(kind: str, args: Arguments) -> bool:
+    """Whether an operator can read or write data. A notification does not."""
+    if _CONTROLS.fullmatch(kind):
+        return False
+    return not _MANAGES.fullmatch(kind) or any(args.get(name) is not None for name in _NAMES_DATA)
 
 
 class _Place(NamedTuple):
@@ -72,6 +83,7 @@ _GCS_FILES = _Place(
     ("bucket", "source_bucket", "bucket_name", "gcs_bucket"),
 )  # fmt: skip
 _BIGQUERY = _table("destination_project_dataset_table", "destination_dataset_table", home=())
+_GLUE = ("database_name", "database")
 _LOCAL = _Place("file", ("src", "filename", "file_path", "local_path", "path"))
 
 # The first pattern that matches an operator's name decides. What an operator queries with SQL is
@@ -84,7 +96,10 @@ _TRANSFERS: tuple[tuple[re.Pattern[str], _Transfer], ...] = tuple(
         (r"S3ToSnowflake|CopyFromExternalStageToSnowflake", (_S3_FILES,), (_table("table"),)),
         (r"S3ToSql|S3ToMySql|S3ToHive|S3ToDynamoDB|S3ToTeradata", (_S3_FILES,),
          (_table("table", "mysql_table", "hive_table", "dynamodb_table_name", "teradata_table"),)),
-        (r"SqlToS3|MySQLToS3|HiveToDynamoDB|ExasolToS3|MongoToS3|GlacierToS3|SalesforceToS3", (),
+        (r"HiveToDynamoDB", (), (_table("table_name", home=()),)),
+        (r"GlueCatalog\w*(?:Table|Partitions?)", (), (_table("table_name", home=_GLUE),)),
+        (r"GoogleAdsListAccounts", (), (_GCS_FILES,)),
+        (r"SqlToS3|MySQLToS3|ExasolToS3|MongoToS3|GlacierToS3|SalesforceToS3", (),
          (_S3_FILES,)),
         (r"DynamoDBToS3", (_table("dynamodb_table_name", home=()),),
          (_Place("s3", ("s3_key_prefix",), ("s3_bucket_name",)),)),
@@ -135,6 +150,15 @@ _TRANSFERS: tuple[tuple[re.Pattern[str], _Transfer], ...] = tuple(
         (r"LoadFile|AstroLoadFile", (_Place("url", ("input_file",)),), ()),
         (r"DatabricksCopyInto", (_Place("url", ("file_location",)),), (_table("table_name"),)),
         (r"LocalFilesystemToWasb|LocalFilesystemToADLS", (_LOCAL,), ()),
+        # A sensor waits for data that its task depends on.
+        (r"S3Key\w*Sensor|S3PrefixSensor", (_Place("s3", ("bucket_key", "prefix"),
+                                                   ("bucket_name",)),), ()),
+        (r"(?:GCS|GoogleCloudStorage)\w*Sensor", (_GCS_FILES,), ()),
+        (r"BigQueryTable\w*Sensor", (_table("table_id", home=("dataset_id",)),), ()),
+        (r"(?:\w*Hive|AwsGlueCatalog|GlueCatalog|Athena|Databricks)\w*Partition\w*Sensor",
+         (_table("table", "table_name", home=("schema", "database", "database_name")),), ()),
+        (r"Wasb\w*Sensor", (_Place("wasb", ("blob_name", "prefix"), ("container_name",)),), ()),
+        (r"(?:File|SFTP|Hdfs|WebHdfs)\w*Sensor", (_Place("file", ("filepath", "path")),), ()),
         (r"ProduceToTopic", (), (_Place("kafka", ("topic",)),)),
         (r"ConsumeFromTopic", (_Place("kafka", ("topics",)),), ()),
     )

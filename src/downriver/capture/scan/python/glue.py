@@ -74,7 +74,7 @@ def sink_method(run: Interpreter, sink: GlueSink, name: str, args: Arguments) ->
         table = _catalog_table(args.get("catalogDatabase", 0), args.get("catalogTableName", 1))
         sink.options["table"] = table
         return sink
-    if name == "writeFrame":
+    if name in ("writeFrame", "write"):
         frame = args.get("dynamic_frame", 0) or args.get("frame")
         if sink.options.get("path") is not None:
             _path(run, sink.options["path"], frame, args, is_write=True)

@@ -51,6 +51,29 @@ def rewrite_tokens(tokens: list[Token], place: RewriteContext) -> list[Token]:
     return tokens
 
 
+def dot_legacy_names(tokens: list[Token], dialect: Dialect) -> list[Token]:
+    """Read `project:dataset.t`, also in brackets, as `project.dataset.t`: BigQuery's legacy SQL."""
+    kinds = [token.token_type for token in tokens]
+    if type(dialect).__name__ not in ("BigQuery", "Dialect") or TokenType.COLON not in kinds:
+        return tokens
+    words = words_of(tokens)
+    changed = list(tokens)
+    for at in range(len(tokens) - 3, 0, -1):
+        if kinds[at] != TokenType.COLON or kinds[at + 2] != TokenType.DOT:
+            continue
+        start = at - 1
+        while start > 1 and kinds[start - 1] == TokenType.DASH:  # of the name of a project
+            start -= 2
+        in_brackets = start > 0 and kinds[start - 1] == TokenType.L_BRACKET
+        before = start - 1 - in_brackets
+        if before < 0 or words[before] not in ("FROM", "JOIN", ",", "INTO"):
+            continue
+        changed[at] = copy_token(tokens[at], TokenType.DOT, ".")
+        if in_brackets and TokenType.R_BRACKET in kinds[at:]:
+            del changed[kinds.index(TokenType.R_BRACKET, at)], changed[start - 1]
+    return changed
+
+
 def _replace_is_insert(
     tokens: list[Token], words: list[str], place: RewriteContext
 ) -> list[Token] | None:
