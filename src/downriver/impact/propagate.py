@@ -439,7 +439,7 @@ def _outputs(before: ProcessResult | None, result: ProcessResult) -> dict[int, D
 
 
 def _concerns_writers(delta: Delta) -> bool:
-    kinds = (*ABSENT, DeltaKind.REQUIRED, DeltaKind.ADDED)
+    kinds = (*ABSENT, DeltaKind.REQUIRED, DeltaKind.ADDED, DeltaKind.RETYPED)
     return delta.gone is not None or bool(delta.columns(*kinds))
 
 

@@ -58,10 +58,14 @@ VALUES = (DeltaKind.RETYPED, DeltaKind.CHANGED, DeltaKind.NULLABLE)
 
 
 class ColumnDelta(NamedTuple):
-    """The difference of one column: its new name or type, and the trail from the change."""
+    """The difference of one column: its new name or type, and the trail from the change.
+
+    `keeps_nulls` is true for other values that are null exactly where the old ones were.
+    """
 
     to: str = ""
     trail: Trail = ()
+    keeps_nulls: bool = False
 
 
 class CatalogColumn(NamedTuple):
@@ -116,7 +120,10 @@ class Delta(msgspec.Struct):
 
     def merge(self, other: Delta) -> None:
         """Add what another change or job does to the same dataset."""
-        self.touches = {**other.touches, **self.touches}
+        for key, touch in other.touches.items():
+            known = self.touches.setdefault(key, touch)
+            if known.keeps_nulls and not touch.keeps_nulls:
+                self.touches[key] = known._replace(keeps_nulls=False)
         for name in ("gone", "rows", "stale", "may", "deprecated"):
             if getattr(other, name) is not None:
                 self.mark(name, getattr(other, name))
@@ -127,7 +134,9 @@ class Delta(msgspec.Struct):
 
     def _state(self) -> tuple[object, ...]:
         flags = (self.gone, self.rows, self.stale, self.may, self.deprecated)
-        touched = frozenset((key, touch.to) for key, touch in self.touches.items())
+        touched = frozenset(
+            (key, touch.to, touch.keeps_nulls) for key, touch in self.touches.items()
+        )
         return (touched, *(trail is None for trail in flags))
 
 

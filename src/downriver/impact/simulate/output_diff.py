@@ -13,9 +13,9 @@ from downriver.impact.simulate.build_rules import (
     adds_columns,
     check_contract,
 )
-from downriver.impact.simulate.column_types import UNKNOWN
+from downriver.impact.simulate.column_types import UNKNOWN, parse_type
 from downriver.impact.simulate.delta import ABSENT, ColumnDelta, Delta, DeltaKind, extend_trail
-from downriver.impact.simulate.retype_visibility import ValueChange
+from downriver.impact.simulate.retype_visibility import ValueChange, converted
 from downriver.model.ids import ColumnId, DatasetId, NodeId
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from downriver.columns.dependencies import Deps, TableName
     from downriver.impact.simulate.bound_script import BoundScript
     from downriver.impact.simulate.catalog import SimulationCatalog
+    from downriver.impact.simulate.column_types import ColumnType
     from downriver.impact.simulate.delta import Trail
     from downriver.impact.simulate.job_script import (
         JobScript,
@@ -144,6 +145,15 @@ class ChangedDependencies:
         touch = delta.find(column, DeltaKind.RENAMED) if delta is not None else None
         return column if touch is None else touch.to
 
+    def type_of(self, node: int, column: str) -> ColumnType:
+        """Return the type of a column of a dataset after the changes."""
+        delta = self._deltas.get(node)
+        touch = delta.find(column, DeltaKind.RETYPED) if delta is not None else None
+        if touch is not None:
+            return parse_type(touch.to)
+        types = {field.name.casefold(): field.type for field in self._world.fields(node) or ()}
+        return parse_type(types.get(column.casefold(), ""))
+
     def output_id(self, node: int | None) -> NodeId:
         """Return the dataset of an output; the process, where the output is not stored."""
         return self._process.id if node is None else self._world.dataset(node).id
@@ -159,9 +169,13 @@ class ChangedDependencies:
         return found
 
     def touched(
-        self, deps: Deps, kinds: tuple[DeltaKind, ...], *, direct: bool = False, rows: bool = False
+        self, deps: Deps, kinds: tuple[DeltaKind, ...], *, direct: bool = False
     ) -> ColumnDelta | None:
-        """Return what happened to the first of these columns that anything happened to."""
+        """Return what happened to the first of these columns that anything happened to.
+
+        Values that are null where the old ones were come last.
+        """
+        found: ColumnDelta | None = None
         for table, column, kind, _ in deps:
             if direct and kind >= DepKind.JOIN:
                 continue
@@ -170,11 +184,10 @@ class ChangedDependencies:
             if delta is None:
                 continue
             touch = delta.find(column, *kinds)
-            if touch is not None:
+            if touch is not None and not touch.keeps_nulls:
                 return touch
-        if rows:
-            return self.other_rows()
-        return None
+            found = found or touch
+        return found
 
     def other_rows(self) -> ColumnDelta | None:
         """Return what makes an input have other rows, if anything does."""
@@ -310,16 +323,18 @@ class OutputComparison:
             trail = self._influence.any_trail(node, column.name)
             delta.put(column.name, DeltaKind.ADDED, ColumnDelta(type_text(column.type), trail))
         for name in [name for name in old if name in new]:
-            self._compare_column(old[name], new[name], node, delta, replaces=replaces)
+            target = None if before.replaces else self._target_type(node, name)
+            self._compare_column(old[name], new[name], node, delta, replaces=replaces, into=target)
         if before.open:
             self._compare_star(before, node, delta)
-        rows = self._influence.touched(
-            before.rows, (DeltaKind.CHANGED, DeltaKind.NULLABLE), rows=True
-        )
+        rows = self._influence.touched(before.rows, (DeltaKind.CHANGED, DeltaKind.NULLABLE))
         if rows is None:
-            retyped = self._influence.touched(before.rows, (DeltaKind.RETYPED,))
-            if retyped is not None and self._visibility.rows_differ():
-                rows = retyped
+            rows = self._influence.touched(before.rows, (DeltaKind.RETYPED,))
+            is_hidden = rows is not None and not self._visibility.rows_differ()
+        else:
+            is_hidden = rows.keeps_nulls and not self._visibility.rows_differ()
+        if rows is None or is_hidden:
+            rows = self._influence.other_rows()
         if rows is not None:
             delta.rows = rows.trail
         elif after.names.natural != self._reading.found.names.natural:
@@ -349,14 +364,21 @@ class OutputComparison:
         delta: Delta,
         *,
         replaces: bool,
+        into: ColumnType | None,
     ) -> None:
+        """Compare a column. `into` is the type of the existing column that gets its values."""
         step = self._influence.column_id(node, old.name)
         changed = self._influence.touched(old.deps, (DeltaKind.CHANGED, DeltaKind.NULLABLE))
         retyped = self._influence.touched(old.deps, (DeltaKind.RETYPED,))
+        is_hidden = changed is None or changed.keeps_nulls
+        change = self._visibility.of_column(old.deps) if is_hidden else ValueChange.OTHER
+        if into is not None:
+            change = converted(change, into)
+        keeps_nulls = change <= ValueChange.DIFFERENT
         if changed is not None:
-            delta.put(
-                old.name, DeltaKind.CHANGED, ColumnDelta("", extend_trail(changed.trail, step))
-            )
+            if change > ValueChange.SAME:
+                trail = extend_trail(changed.trail, step)
+                delta.put(old.name, DeltaKind.CHANGED, ColumnDelta("", trail, keeps_nulls))
         elif set(new.deps) != self._influence.renamed_deps(old.deps):
             trail = extend_trail(self._influence.any_trail(node, old.name), step)
             delta.put(
@@ -365,12 +387,16 @@ class OutputComparison:
         if retyped is None:
             return
         trail = extend_trail(retyped.trail, step)
-        change = self._visibility.of_column(old.deps)
         is_typed = old.type != UNKNOWN and new.type != UNKNOWN
         if replaces and old.type != new.type:
             delta.put(old.name, DeltaKind.RETYPED, ColumnDelta(type_text(new.type), trail))
         if change > (ValueChange.LOSSY if replaces and is_typed else ValueChange.SAME):
-            delta.put(old.name, DeltaKind.CHANGED, ColumnDelta("", trail))
+            delta.put(old.name, DeltaKind.CHANGED, ColumnDelta("", trail, keeps_nulls))
+
+    def _target_type(self, node: int | None, column: str) -> ColumnType | None:
+        """Return the type of an existing column that values are converted to, if it is known."""
+        known = self._influence.type_of(node, column) if node is not None else UNKNOWN
+        return None if known == UNKNOWN else known
 
     def _compare_star(self, before: ScriptOutput, node: int | None, delta: Delta) -> None:
         """Of tables whose columns we do not know, what is known to change passes through."""

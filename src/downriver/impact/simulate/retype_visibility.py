@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from downriver.columns.dependencies import Deps
     from downriver.impact.simulate.bound_script import BoundScript
     from downriver.impact.simulate.catalog import SimulationCatalog
+    from downriver.impact.simulate.column_types import ColumnType
     from downriver.impact.simulate.delta import Delta
 
 
@@ -29,11 +30,13 @@ class ValueChange(IntEnum):
     EQUAL = 2  # equal, but written in another way: an integer that became a float
     AS_TEXT = 3  # the text of what it was
     LOSSY = 4  # part of it is lost: a timestamp that became a date
-    OTHER = 5
+    DIFFERENT = 5  # other values, null where the old ones were
+    OTHER = 6
 
 
 SAME, SAME_TEXT, EQUAL = ValueChange.SAME, ValueChange.SAME_TEXT, ValueChange.EQUAL
 AS_TEXT, LOSSY, OTHER = ValueChange.AS_TEXT, ValueChange.LOSSY, ValueChange.OTHER
+DIFFERENT = ValueChange.DIFFERENT
 
 _ARITHMETIC = (
     exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Round, exp.Coalesce, exp.Sum, exp.Avg,
@@ -46,6 +49,12 @@ _DATE_PARTS = (
 )  # fmt: skip
 _DAY_OR_LONGER = frozenset({"year", "quarter", "month", "week", "day"})
 _ORDERED = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
+# What is null exactly where its operands are, whatever values these have.
+_KEEPS_NULLS = (
+    exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Round, exp.Coalesce, exp.Sum, exp.Avg,
+    exp.Min, exp.Max, exp.Greatest, exp.Least, exp.AnyValue, exp.Median, exp.EQ, exp.NEQ, exp.Not,
+    *_ORDERED, *_TEXT_OPERATORS, *_DATE_PARTS,
+)  # fmt: skip
 _TRANSPARENT = (exp.Alias, exp.Paren, exp.Distinct, exp.Ordered, exp.Filter, exp.IgnoreNulls)
 
 
@@ -84,8 +93,14 @@ class RetypeVisibility:
         for table, column, kind, _ in deps:
             node = self._reading.tables.node(table)
             delta = self._deltas.get(node) if node is not None else None
-            touch = delta.find(column, DeltaKind.RETYPED) if delta is not None else None
-            if node is None or touch is None:
+            if node is None or delta is None:
+                continue
+            other = delta.find(column, DeltaKind.CHANGED, DeltaKind.NULLABLE)
+            if other is not None:
+                is_present = other.keeps_nulls and kind == DependencyKind.IDENTITY
+                yield DIFFERENT if is_present else OTHER
+            touch = delta.find(column, DeltaKind.RETYPED)
+            if touch is None:
                 continue
             types = {f.name.casefold(): f.type for f in self._world.fields(node) or ()}
             is_copied = kind == DependencyKind.IDENTITY
@@ -96,6 +111,8 @@ class RetypeVisibility:
         if isinstance(node, exp.Column):
             found = self._names.find(node)
             return OTHER if found is None else self.of_column(found.deps)
+        if isinstance(node, (exp.Select, exp.Subquery, exp.SetOperation, exp.Exists)):
+            return self._of_subquery(node)
         operands = _worst(self.of(child) for child in node.iter_expressions())
         if operands is SAME or isinstance(node, _TRANSPARENT):
             return operands
@@ -103,6 +120,11 @@ class RetypeVisibility:
             return self._of_presence(node, operands)
         if isinstance(node, exp.Cast):
             return _cast(operands, node)
+        found = self._of_operation(node, operands)
+        is_present = operands <= DIFFERENT and isinstance(node, _KEEPS_NULLS)
+        return DIFFERENT if found is OTHER and is_present else found
+
+    def _of_operation(self, node: exp.Expression, operands: ValueChange) -> ValueChange:
         if isinstance(node, (exp.EQ, exp.NEQ, exp.In, exp.Connector, exp.Not)):
             return SAME if operands <= AS_TEXT else OTHER
         if isinstance(node, _ORDERED):
@@ -121,7 +143,18 @@ class RetypeVisibility:
         """A type change makes no value null: counts differ only where distinct values merge."""
         if node.find(exp.Distinct) is not None:
             return SAME if operands <= AS_TEXT else OTHER
-        return SAME if operands <= LOSSY else OTHER
+        return SAME if operands <= DIFFERENT else OTHER
+
+    def _of_subquery(self, node: exp.Expression) -> ValueChange:
+        """Return how the values of a subquery differ: by its items, or by its rows."""
+        if any(self._decides_otherwise(inner) for inner in node.walk()):
+            return OTHER
+        if isinstance(node, exp.Exists):
+            return SAME
+        query = node.unnest() if isinstance(node, exp.Subquery) else node
+        if not isinstance(query, exp.Select):
+            return OTHER
+        return _worst(self._of_item(item) for item in query.expressions)
 
     def _of_date_part(self, node: exp.Expression, operands: ValueChange) -> ValueChange:
         names = {str(part.name).casefold() for part in node.find_all(exp.Var, exp.Literal)}
@@ -212,14 +245,23 @@ def _base_change(old: str, new: str) -> ValueChange:
         case _:
             if after.family == "text" and before.family != "other":
                 return AS_TEXT
-            return EQUAL if (before.family, after.family) == ("boolean", "number") else OTHER
+            return EQUAL if (before.family, after.family) == ("boolean", "number") else DIFFERENT
 
 
 def _cast(operand: ValueChange, node: exp.Cast) -> ValueChange:
-    """A cast to text shows how a value was written; others show only what it was."""
-    target = parse_type(node.to.sql()).family
-    if target == "text":
-        return SAME if operand in (SAME_TEXT, AS_TEXT) else OTHER
+    found = converted(operand, parse_type(node.to.sql()))
+    return OTHER if found is DIFFERENT and isinstance(node, exp.TryCast) else found
+
+
+def converted(operand: ValueChange, target: ColumnType) -> ValueChange:
+    """Return how values differ once they are converted to a type.
+
+    Text shows how a value was written, other types only what it was.
+    """
+    if operand in (SAME, OTHER):
+        return operand
+    if target.family == "text":
+        return SAME if operand in (SAME_TEXT, AS_TEXT) else DIFFERENT
     if operand is LOSSY:
-        return SAME if target == "date" else OTHER
-    return SAME if operand <= AS_TEXT else OTHER
+        return SAME if target.family == "date" else DIFFERENT
+    return SAME if operand <= AS_TEXT else DIFFERENT

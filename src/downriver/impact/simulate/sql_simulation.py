@@ -397,8 +397,21 @@ class _Simulation:
                 passed_on = built.delta
             if node is not None:
                 self._result.output(node).merge(passed_on)
+        self._compare_targets()
         if self._result.outcome is Outcome.CHANGES:
             self._refer_to_values()
+
+    def _compare_targets(self) -> None:
+        """Record columns that it adds values to and that have another type now."""
+        for output in self._reading.found.outputs:
+            node = None if output.replaces else self._reading.output_node(output)
+            delta = self._deltas.get(node) if node is not None else None
+            for column in output.columns if node is not None and delta is not None else ():
+                touch = delta.find(column.name, DeltaKind.RETYPED) if delta is not None else None
+                if touch is not None and node is not None:
+                    name = self._world.column_name(node, column.name)
+                    reason = f"writes {name}, which has the type {touch.to} now"
+                    self._result.worsen(Outcome.CHANGES, reason, touch.trail)
 
     def _build_error(self, error: str, violations: tuple[ContractViolation, ...]) -> str:
         more = len(violations) - 1
