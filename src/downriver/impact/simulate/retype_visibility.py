@@ -120,9 +120,9 @@ class RetypeVisibility:
             return self._of_presence(node, operands)
         if isinstance(node, exp.Cast):
             return _cast(operands, node)
-        found = self._of_operation(node, operands)
+        change = self._of_operation(node, operands)
         is_present = operands <= DIFFERENT and isinstance(node, _KEEPS_NULLS)
-        return DIFFERENT if found is OTHER and is_present else found
+        return DIFFERENT if change is OTHER and is_present else change
 
     def _of_operation(self, node: exp.Expression, operands: ValueChange) -> ValueChange:
         if isinstance(node, (exp.EQ, exp.NEQ, exp.In, exp.Connector, exp.Not)):

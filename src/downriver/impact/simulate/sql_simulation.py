@@ -409,8 +409,8 @@ class _Simulation:
             for column in output.columns if node is not None and delta is not None else ():
                 touch = delta.find(column.name, DeltaKind.RETYPED) if delta is not None else None
                 if touch is not None and node is not None:
-                    name = self._world.column_name(node, column.name)
-                    reason = f"writes {name}, which has the type {touch.to} now"
+                    target = self._influence.column_id(node, column.name)
+                    reason = ("writes ", target, f", which has the type {touch.to} now")
                     self._result.worsen(Outcome.CHANGES, reason, touch.trail)
 
     def _build_error(self, error: str, violations: tuple[ContractViolation, ...]) -> str:
