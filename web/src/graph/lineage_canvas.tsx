@@ -1,6 +1,6 @@
 import "@xyflow/react/dist/base.css";
 import { ReactFlow, ReactFlowProvider, useReactFlow, useStore } from "@xyflow/react";
-import { useCallback, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { ActionsProvider } from "./cards/canvas_actions";
 import { ControlButton, EdgeTip } from "./canvas_parts";
 import { useCanvasState, useStableActions } from "./canvas_state";
@@ -64,7 +64,12 @@ function Canvas(props: Omit<LineageCanvasProps, "height">) {
   const generation = `${props.generation ?? focus ?? ""} ${tidied}`;
   const layout = useLayout(nodes, edges, generation);
   const state = useCanvasState(props);
-  const { active, setActive, setPicked } = state;
+  const { active, setPicked } = state;
+  const ownActive = useRef(active);
+  const setActive = (id: string | undefined) => {
+    ownActive.current = id;
+    state.setActive(id);
+  };
   const columnEdges = props.columnEdges ?? NO_EDGES;
   const onPath = useMemo(
     () => (locked ? columnsOnPath(pathThrough(columnEdges, locked), locked) : new Map<string, Set<string>>()),
@@ -92,6 +97,10 @@ function Canvas(props: Omit<LineageCanvasProps, "height">) {
   );
   const columns = useMemo(() => (scene ? columnLines(path, scene) : []), [scene, path]);
   const view = useView(scene, generation, focus);
+  useEffect(() => {
+    if (active !== undefined && active !== ownActive.current) view.reveal(active, true); // chosen in the table
+    ownActive.current = active;
+  }, [active]); // eslint-disable-line -- the view follows a choice, not every change of the scene
   const flow = useReactFlow();
   const wrapper = useRef<HTMLDivElement>(null);
   const actions = useStableActions(props, state);
@@ -123,6 +132,7 @@ function Canvas(props: Omit<LineageCanvasProps, "height">) {
     else if (event.key === "c") actions.toggleColumns(current);
     else if (event.key === "f") view.fit();
     else if (event.key === "Escape") {
+      state.setHoveredColumn(null);
       if (locked) actions.lock(null);
       else {
         setActive(undefined);

@@ -21,7 +21,8 @@ export function isMap(scene: Scene, [x, y, zoom]: Transform, width: number, heig
 
 export interface View {
   fit: () => void;
-  reveal: (id: string) => void;
+  /** Moves the view if the node is outside of it; `close` also makes it large enough to read. */
+  reveal: (id: string, close?: boolean) => void;
 }
 
 /** Starts with the whole graph if it can be read like that, else with the node in focus. */
@@ -36,14 +37,15 @@ export function useView(scene: Scene | null, generation: string, focus: string |
     if (scene) void flow.setViewport(wholeView(scene, width, height), { duration: duration(scene) });
   }, [flow, store, scene]);
   const reveal = useCallback(
-    (id: string) => {
+    (id: string, close = false) => {
       const placed = scene?.byId.get(id);
       const { width, height, transform } = store.getState();
       if (placed === undefined) return;
       const left = placed.x * transform[2] + transform[0];
       const top = placed.y * transform[2] + transform[1];
       const inside = left > 0 && top > 0 && left + placed.width * transform[2] < width && top + placed.height * transform[2] < height;
-      if (!inside) void flow.setCenter(placed.x + placed.width / 2, placed.y + placed.height / 2, { zoom: transform[2] });
+      const zoom = close ? Math.max(transform[2], READABLE_ZOOM) : transform[2];
+      if (!inside || zoom !== transform[2]) void flow.setCenter(placed.x + placed.width / 2, placed.y + placed.height / 2, { zoom });
     },
     [flow, store, scene],
   );

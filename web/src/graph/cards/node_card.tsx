@@ -138,7 +138,6 @@ function ColumnRow({ dataset, column, data }: { dataset: string; column: GraphCo
       style={{ height: ROW_HEIGHT }}
       title={[column.name, column.type, column.description].filter(Boolean).join("\n")}
       aria-pressed={isLocked}
-      aria-label={`Column ${column.name}${column.type ? `, ${column.type}` : ""}${column.marks.map((mark) => `, ${markText(mark)}`).join("")}`}
       onMouseEnter={() => actions.hoverColumn(place)}
       onFocus={() => actions.hoverColumn(place)}
       onBlur={() => actions.hoverColumn(null)}
@@ -147,6 +146,7 @@ function ColumnRow({ dataset, column, data }: { dataset: string; column: GraphCo
         actions.lock(isLocked ? null : place);
       }}
     >
+      <span className="visually-hidden">Column </span>
       <span className={styles.rowName}>{column.name}</span>
       {column.marks.map((mark) => <Mark key={mark} mark={mark} />)}
       {isLocked ? <Icon name="lock" size={11} /> : null}
@@ -164,7 +164,7 @@ function ExpandButton({ id, side, hidden, total }: { id: string; side: Exclude<S
       tabIndex={-1}
       className={`${styles.expand} ${styles[side]} nopan`}
       title={`Show ${hidden} of ${total} direct ${side} neighbours that are not shown`}
-      aria-label={`Show ${hidden} more of ${total} ${side}`}
+      aria-label={`+${hidden} of ${total} ${side}: show`}
       onClick={(event) => {
         event.stopPropagation();
         actions.expand?.(id, side);

@@ -1,17 +1,11 @@
 import { useState } from "react";
 import { useGet } from "../../api/queries";
+import type { StoredEvent } from "../../api/types";
 import { Badge, Button, CopyBlock, ErrorState, Skeleton, type Tone } from "../../design/parts";
 import { clause, type PickedEdge } from "../../graph/edge_overlay";
 import type { ColumnEdge, GraphEdge } from "../../graph/graph_types";
 import { momentText } from "./times";
 import styles from "./side_panel.module.css";
-
-interface StoredEvent {
-  digest: string;
-  received_at: string;
-  producer: string;
-  event: unknown;
-}
 
 const CONFIDENCE_TONES: Record<string, Tone> = { exact: "safe", declared: "info", inferred: "warning", ambiguous: "breaking" };
 const CONFIDENCE_TEXTS: Record<string, string> = {

@@ -12,7 +12,6 @@ export interface Shown {
 export interface Merged extends Shown {
   root: string | null;
   total: number;
-  complete: boolean;
   blindSpots: BlindSpot[];
 }
 
@@ -31,7 +30,6 @@ export function merge(answers: readonly Graph[]): Merged {
     nodes: [...nodes.values()],
     edges: [...edges.values()],
     total: Math.max(nodes.size, ...answers.map((answer) => answer.total)),
-    complete: answers.every((answer) => answer.complete),
     blindSpots: [...blindSpots.values()],
   };
 }
@@ -156,6 +154,7 @@ function groupNode(name: string, members: readonly GraphNode[]): GraphNode {
     label: name,
     owners: [...new Set(members.flatMap((node) => node.owners))],
     tags: [],
+    aliases: [],
     marks: [...new Set(members.flatMap((node) => node.marks.filter((mark) => mark === "failed" || mark === "pii")))],
     column_total: 0,
     upstream_total: 0,

@@ -74,7 +74,7 @@ function BeforeGraph({ answer }: { answer: ReturnType<typeof useGraph> }) {
   }
   if (answer.error) return <ErrorState error={answer.error} retry={answer.retry} />;
   return (
-    <div className={styles.loading} aria-busy="true" aria-label="The graph is loading">
+    <div className={styles.loading} data-loading aria-busy="true" aria-label="The graph is loading">
       {[0, 1, 2].map((column) => (
         <div key={column}>{Array.from({ length: column === 1 ? 1 : 3 }, (_, i) => <Skeleton key={i} height={60} width={240} />)}</div>
       ))}
@@ -137,7 +137,7 @@ function Summary({ state, setState, merged, shown, updating }: Omit<GraphProps, 
     <div className={styles.summary}>
       <span aria-live="polite"><strong>{merged.nodes.length}</strong> of <strong>{merged.total}</strong> shown</span>
       {hidden > 0 ? <Badge>{state.grouping === "none" ? `${hidden} hidden` : `${hidden} hidden or in groups`}</Badge> : null}
-      {merged.complete ? null : (
+      {merged.blindSpots.length === 0 ? null : (
         <button type="button" className={styles.incomplete} onClick={() => setState((before) => ({ ...before, active: undefined, panel: "details" }), "small")}>
           <Icon name="blind" size={13} />
           {merged.blindSpots.length === 1 ? "1 blind spot" : `${merged.blindSpots.length} blind spots`}

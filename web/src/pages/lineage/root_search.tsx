@@ -1,34 +1,19 @@
 import { useDeferredValue, useState } from "react";
 import { Link } from "wouter";
 import { useGet } from "../../api/queries";
+import type { Popular, SearchAnswer, SearchHit } from "../../api/types";
 import { Icon, iconOf } from "../../design/icons";
 import { Empty, ErrorState, Skeleton } from "../../design/parts";
 import { lineagePath } from "../../shell/routes";
 import styles from "./lineage.module.css";
 
-interface Hit {
-  id: string;
-  kind: string;
-  label?: string;
-  name: string;
-  namespace: string;
-  type?: string | null;
-}
-
-interface Hits {
-  hits: Hit[];
-  total: number;
-}
-
-interface Popular {
-  datasets: (Hit & { readers?: number })[];
-}
+type Hit = Pick<SearchHit, "id" | "kind" | "label" | "type"> & { note: string };
 
 /** Where the graph starts: a search, and before it the datasets that are read most. */
 export function RootSearch() {
   const [text, setText] = useState("");
   const wanted = useDeferredValue(text.trim());
-  const found = useGet<Hits>("/v1/search", { text: wanted, limit: 20 }, wanted !== "");
+  const found = useGet<SearchAnswer>("/v1/search", { text: wanted, limit: 20 }, wanted !== "");
   const popular = useGet<Popular>("/v1/popular", { limit: 12 }, wanted === "");
   return (
     <div className={styles.start}>
@@ -41,19 +26,19 @@ export function RootSearch() {
       {wanted ? <Results answer={found} wanted={wanted} /> : popular.data?.datasets?.length ? (
         <>
           <h2>Most read</h2>
-          <List hits={popular.data.datasets} />
+          <List hits={popular.data.datasets.map((one) => ({ ...one, kind: "dataset", note: one.readers === 1 ? "1 reader" : `${one.readers} readers` }))} />
         </>
       ) : null}
     </div>
   );
 }
 
-function Results({ answer, wanted }: { answer: ReturnType<typeof useGet<Hits>>; wanted: string }) {
+function Results({ answer, wanted }: { answer: ReturnType<typeof useGet<SearchAnswer>>; wanted: string }) {
   if (answer.error) return <ErrorState error={answer.error} retry={() => void answer.refetch()} />;
   if (!answer.data) return <Skeleton height={200} />;
   const hits = answer.data.hits.filter((hit) => hit.kind === "dataset" || hit.kind === "job");
   if (!hits.length) return <Empty title={`No dataset or job matches “${wanted}”`} />;
-  return <List hits={hits} />;
+  return <List hits={hits.map((hit) => ({ ...hit, label: hit.label || hit.name, note: hit.namespace }))} />;
 }
 
 function List({ hits }: { hits: readonly Hit[] }) {
@@ -63,8 +48,8 @@ function List({ hits }: { hits: readonly Hit[] }) {
         <li key={hit.id}>
           <Link href={lineagePath(hit.id)}>
             <Icon name={hit.kind === "job" ? "job" : iconOf(hit.type ?? undefined)} />
-            <strong>{hit.label ?? hit.name}</strong>
-            <span title={hit.namespace}>{hit.namespace}</span>
+            <strong>{hit.label}</strong>
+            <span title={hit.note}>{hit.note}</span>
           </Link>
         </li>
       ))}

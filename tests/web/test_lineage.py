@@ -1,0 +1,279 @@
+"""The Lineage page: expand, columns, evidence, time, table, keyboard, and large graphs."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import expect
+from tests.server import running_server
+from tests.web.conftest import downriver
+from tests.web.made_up_graph import made_up_graph
+from tests.web.test_every_page import axe_violations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Locator, Page, Request
+
+    OpenPage = Callable[..., Page]
+
+pytestmark = pytest.mark.slow
+
+FCT_ORDERS = "dataset:snowflake://acme-eu1:analytics.marts.fct_orders"
+REVENUE = "dataset:snowflake://acme-eu1:analytics.marts.revenue_daily"
+# The answer to a click is a request: the long poll for news is none of them.
+NEWS = re.compile(r"/v1/news")
+
+
+def lineage_url(server: str, entity: str = FCT_ORDERS, more: str = "") -> str:
+    return f"{server}/lineage?entity={quote(entity, safe='')}{more}"
+
+
+def card(page: Page, entity: str) -> Locator:
+    return page.locator(f'[data-node="{entity}"]')
+
+
+def requests_of(page: Page) -> list[str]:
+    """Return a list that fills with the requests to the API."""
+    seen: list[str] = []
+
+    def note(request: Request) -> None:
+        if "/v1/" in request.url and not NEWS.search(request.url):
+            seen.append(request.url)
+
+    page.on("request", note)
+    return seen
+
+
+def place_of(page: Page, entity: str) -> tuple[float, float]:
+    box = card(page, entity).bounding_box()
+    assert box is not None
+    return box["x"], box["y"]
+
+
+def answer_with(page: Page, graph: dict[str, object]) -> None:
+    """Answer every question for a graph with this one."""
+    body = json.dumps(graph)
+    page.route(
+        "**/v1/graph?*", lambda route: route.fulfill(body=body, content_type="application/json")
+    )
+
+
+def open_columns(page: Page, entity: str) -> Locator:
+    card(page, entity).get_by_role("button", name=re.compile(r"^\d+ columns?$")).click()
+    rows = card(page, entity).get_by_role("button", name=re.compile("^Column "))
+    rows.first.wait_for()
+    return rows
+
+
+def test_an_expand_is_one_request_and_moves_nothing(web_server: str, open_page: OpenPage) -> None:
+    page = open_page(lineage_url(web_server, REVENUE))
+    before = page.get_by_text(re.compile(r"^\d+ of \d+ shown$")).inner_text()
+    page.wait_for_timeout(500)
+    places = {node: place_of(page, node) for node in (FCT_ORDERS, REVENUE)}
+    seen = requests_of(page)
+    card(page, FCT_ORDERS).get_by_role("button", name="+1 of 2 downstream").click()
+    expect(page.get_by_text(re.compile(r"^\d+ of \d+ shown$"))).not_to_have_text(before)
+    page.wait_for_timeout(500)
+    assert [url.split("?")[0] for url in seen] == [f"{web_server}/v1/graph"]
+    assert {node: place_of(page, node) for node in places} == places
+    expect(card(page, FCT_ORDERS).get_by_role("button", name="downstream")).to_have_count(0)
+    page.reload()
+    expect(page.locator("[data-node]")).to_have_count(7)
+
+
+def test_a_locked_column_keeps_its_path_and_fades_the_rest(
+    web_server: str, open_page: OpenPage
+) -> None:
+    page = open_page(lineage_url(web_server))
+    rows = open_columns(page, FCT_ORDERS)
+    rows.filter(has_text="amount_eur").click()
+    expect(page.get_by_text(re.compile("column edges up and down"))).to_be_visible()
+    expect(page.locator("path[data-type=DIRECT]").first).to_be_attached()
+    expect(page.locator("path[data-type=INDIRECT]").first).to_be_attached()
+    expect(page.get_by_role("button", name="JOIN").first).to_be_visible()
+    # A dataset on the path shows its columns of the path, although it is closed.
+    expect(card(page, REVENUE).get_by_role("button", name="Column revenue_eur")).to_be_visible()
+    shared = page.url
+    page.keyboard.press("Escape")
+    expect(page.locator("path[data-type]")).to_have_count(0)
+    again = open_page(shared)
+    expect(again.locator("path[data-type=DIRECT]").first).to_be_attached()
+
+
+def test_hovering_a_column_previews_its_path(web_server: str, open_page: OpenPage) -> None:
+    page = open_page(lineage_url(web_server))
+    rows = open_columns(page, FCT_ORDERS)
+    rows.filter(has_text="amount_eur").hover()
+    expect(page.locator("path[data-type=DIRECT]").first).to_be_attached()
+    page.mouse.move(400, 300)
+    expect(page.locator("path[data-type]")).to_have_count(0)
+
+
+def test_an_edge_shows_its_evidence_down_to_the_event(web_server: str, open_page: OpenPage) -> None:
+    page = open_page(lineage_url(web_server, more="&panel=details"))
+    card(page, FCT_ORDERS).click()
+    details = page.get_by_role("region", name="Details of fct_orders")
+    details.get_by_title("Show the evidence of this edge").first.click()
+    evidence = page.get_by_role("region", name="Evidence of the edge")
+    expect(evidence.get_by_text("First seen")).to_be_visible()
+    expect(evidence.get_by_text("exact")).to_be_visible()
+    evidence.get_by_role("button", name=re.compile("event", re.IGNORECASE)).first.click()
+    expect(evidence.get_by_text('"eventType"')).to_be_visible()
+    assert axe_violations(page) == []
+
+
+def test_a_column_edge_shows_its_clause_and_expression(
+    web_server: str, open_page: OpenPage
+) -> None:
+    more = f"&locked={quote(FCT_ORDERS, safe='')}&column=amount_eur"
+    page = open_page(lineage_url(web_server, more=more))
+    page.get_by_role("button", name="JOIN").first.click()
+    evidence = page.get_by_role("region", name="Evidence of the column edge")
+    expect(evidence.get_by_text("INDIRECT JOIN")).to_be_visible()
+    assert axe_violations(page) == []
+
+
+def test_blind_spots_are_on_the_canvas_with_their_text(
+    web_server: str, open_page: OpenPage
+) -> None:
+    graph = made_up_graph(4)
+    text = "the SQL of line 3 could not be parsed"
+    graph["complete"] = False
+    graph["nodes"][0]["blind_spot_count"] = 1
+    entity = graph["nodes"][0]["id"]
+    graph["blind_spots"] = [{"kind": "unparsed_sql", "entity": entity, "message": text}]
+    page = open_page(f"{web_server}/lineage")
+    answer_with(page, graph)
+    page.goto(f"{web_server}/lineage?q=*")
+    mark = card(page, entity).get_by_role("button", name=re.compile("1 blind spot"))
+    expect(mark).to_have_attribute("title", re.compile(text))
+    mark.click()
+    details = page.get_by_role("region", name="Details of node_0")
+    expect(details.get_by_text(text)).to_be_visible()
+
+
+def test_the_table_is_in_step_with_the_graph(web_server: str, open_page: OpenPage) -> None:
+    page = open_page(lineage_url(web_server, more="&panel=table"))
+    table = page.get_by_role("table", name="Nodes of the graph")
+    rows = table.locator("[role=row][aria-selected]")
+    expect(rows).to_have_count(page.locator("[data-node]").count())
+    table.get_by_role("button", name="revenue_daily", exact=True).click()
+    expect(card(page, REVENUE)).to_have_attribute("aria-current", "true")
+    card(page, FCT_ORDERS).click(position={"x": 30, "y": 10})
+    selected = table.locator("[aria-selected=true]")
+    expect(selected).to_contain_text("fct_orders")
+    table.get_by_role("button", name="Name").click()
+    names = [row.inner_text().split("\n")[0] for row in rows.all()]
+    assert names == sorted(names, key=str.lower)
+    page.get_by_role("searchbox", name="Filter the table").fill("revenue_daily dataset")
+    expect(rows).to_have_count(1)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV").click()
+    lines = list(csv.DictReader(Path(download.value.path()).read_text("utf-8").splitlines()))
+    assert [line["id"] for line in lines] == [REVENUE]
+    assert axe_violations(page) == []
+
+
+def test_keyboard_only(web_server: str, open_page: OpenPage) -> None:
+    page = open_page(lineage_url(web_server))
+    card(page, FCT_ORDERS).wait_for()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if page.evaluate("() => document.activeElement?.hasAttribute('data-node')"):
+            break
+    focused = page.locator("[data-node]:focus")
+    expect(focused).to_have_attribute("data-node", FCT_ORDERS)
+    page.keyboard.press("ArrowRight")  # the first arrow selects the node itself
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("[data-node]:focus")).to_have_attribute("data-node", re.compile("^job:"))
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("[data-node]:focus")).to_have_attribute(
+        "data-node", re.compile("^dataset:")
+    )
+    there = page.locator("[data-node]:focus").get_attribute("data-node")
+    outline = page.locator("[data-node]:focus").evaluate("(node) => getComputedStyle(node).outline")
+    assert "none" not in outline
+    count = page.locator("[data-node]").count()
+    seen = requests_of(page)
+    page.keyboard.press("+")
+    expect(page.locator("[data-node]")).not_to_have_count(count)
+    assert len(seen) == 1
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/entity"))
+    assert there is not None
+
+
+def test_filters_and_groups(web_server: str, open_page: OpenPage) -> None:
+    page = open_page(lineage_url(web_server))
+    card(page, FCT_ORDERS).wait_for()
+    page.get_by_role("button", name="Hide").click()
+    page.get_by_label("Jobs (connect datasets directly)").check()
+    expect(page.locator('[data-node^="job:"]')).to_have_count(0)
+    expect(card(page, REVENUE)).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_label("Collapse").select_option("By system")
+    group = page.locator('[data-node^="group:s3"]')
+    expect(group).to_be_visible()
+    group.dblclick()
+    expect(group).to_have_count(0)
+
+
+def test_five_thousand_nodes_are_a_map_and_a_virtual_table(
+    web_server: str, open_page: OpenPage
+) -> None:
+    page = open_page(f"{web_server}/lineage")
+    answer_with(page, made_up_graph(5000))
+    page.goto(f"{web_server}/lineage?q=*&panel=table")
+    page.get_by_text("5000 of 5000 shown").wait_for()
+    table = page.get_by_role("table", name="Nodes of the graph")
+    expect(table).to_have_attribute("aria-rowcount", "5001")
+    assert table.locator("[role=row]").count() < 80
+    expect(page.locator("[data-node]")).to_have_count(0)
+    # A row that is chosen is shown as a card, among its neighbours.
+    table.get_by_role("button", name="node_0", exact=True).click()
+    expect(page.locator('[data-node="dataset:db0:schema0.node_0"]')).to_be_visible()
+    assert page.locator("[data-node]").count() <= 300
+
+
+EVIL = '<img src=x onerror="document.title=1">'
+
+
+def test_names_are_text(
+    built_ui: None, tmp_path: Path, browser: object, open_page: OpenPage
+) -> None:
+    def table(name: str) -> dict[str, object]:
+        fields = [{"name": EVIL, "type": EVIL, "description": EVIL}]
+        facets = {"schema": {"fields": fields}, "documentation": {"description": EVIL}}
+        return {"namespace": "db", "name": name, "facets": facets}
+
+    event = {
+        "eventType": "COMPLETE",
+        "eventTime": "2026-01-01T00:00:00Z",
+        "producer": EVIL,
+        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json",
+        "run": {"runId": "01890a5d-ac96-774b-bcce-b302099a8057"},
+        "job": {"namespace": "jobs", "name": EVIL},
+        "inputs": [table("raw")],
+        "outputs": [table(f"{EVIL}.out")],
+    }
+    events = tmp_path / "events.jsonl"
+    events.write_text(json.dumps(event))
+    store = tmp_path / "store"
+    downriver("ingest", str(events), "--store", str(store))
+    with running_server(store) as url:
+        page = open_page(lineage_url(url, "dataset:db:raw", "&panel=table"))
+        expect(page.locator("[data-node]")).to_have_count(3)
+        open_columns(page, "dataset:db:raw")
+        expect(page.locator("[data-node]").get_by_text(EVIL).first).to_be_visible()
+        assert page.locator("img[src=x]").count() == 0
+        expect(page).to_have_title("Lineage · Downriver")
+        page.goto("about:blank")

@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import { columnRows, MOST_ROWS } from "../cards/column_rows";
+import { layout } from "../layout";
+import { columnEdge, dataset, edge, job } from "../test_graph";
+import { columnsOnPath, highlightPath, pathThrough } from "./highlight";
+import { nodeInDirection } from "./keyboard";
+import { boxesOf, buildScene, columnLines, edgeAt, linksOf, nodeAt } from "./scene";
+
+const columns = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `c${i}`, tags: [], marks: [] }));
+const nodes = [dataset("a", { columns: columns(4), column_total: 4 }), job("j"), dataset("b", { columns: columns(30), column_total: 30 }), dataset("c")];
+const edges = [edge("a", "j"), edge("j", "b"), edge("j", "c")];
+const placed = layout(boxesOf(nodes), linksOf(edges));
+const nothing = { open: new Set<string>(), searches: new Map<string, string>(), onPath: new Map<string, Set<string>>() };
+const scene = buildScene(nodes, edges, placed, nothing);
+
+describe("rows of columns", () => {
+  test("a closed dataset shows no rows, an open one a part of a wide table and a search", () => {
+    expect(columnRows(nodes[2]!, false, "", undefined)).toBeNull();
+    const rows = columnRows(nodes[2]!, true, "", undefined)!;
+    expect([rows.columns.length, rows.hidden, rows.searchable]).toEqual([MOST_ROWS, 20, true]);
+    expect(columnRows(nodes[0]!, true, "", undefined)!.searchable).toBe(false);
+  });
+
+  test("a search finds columns beyond the first rows", () => {
+    expect(columnRows(nodes[2]!, true, "C29", undefined)!.columns.map((column) => column.name)).toEqual(["c29"]);
+  });
+
+  test("columns of a locked path are shown in a closed dataset, also those that no schema lists", () => {
+    const rows = columnRows(nodes[2]!, false, "", new Set(["c29", "unlisted"]))!;
+    expect(rows.columns.map((column) => column.name)).toEqual(["c29", "unlisted"]);
+  });
+
+  test("open rows push down what is below, and nothing else", () => {
+    const grown = buildScene(nodes, edges, placed, { ...nothing, open: new Set(["b"]) });
+    const [upper, lower] = ["b", "c"].map((id) => grown.byId.get(id)!).sort((a, b) => a.y - b.y) as [typeof scene.nodes[0], typeof scene.nodes[0]];
+    expect(lower.y).toBeGreaterThanOrEqual(upper.y + upper.height);
+    for (const id of ["a", "j"]) expect(grown.byId.get(id)!.y).toBe(scene.byId.get(id)!.y);
+  });
+});
+
+describe("the path of a column", () => {
+  const path = [columnEdge("a.c1", "b.c2", { job: "j" }), columnEdge("b.c2", "x.c3"), columnEdge("a.c0", "b.c0", { job: "j" }), columnEdge("a.c1", "c.y", { job: "j" })];
+
+  test("holds what the column is made of and what is made of it, and no other column", () => {
+    expect(pathThrough(path, { dataset: "b", column: "c2" })).toEqual([path[0], path[1]]);
+    expect(pathThrough(path, { dataset: "a", column: "c1" })).toEqual([path[0], path[1], path[3]]);
+  });
+
+  test("keeps the datasets, the jobs and the edges between them", () => {
+    const start = { dataset: "b", column: "c2" };
+    const kept = highlightPath(pathThrough(path, start), start, edges);
+    expect([...kept.nodes].sort()).toEqual(["a", "b", "j", "x"]);
+    expect(kept.edges.size).toBe(2);
+  });
+
+  test("ends in the rows of its columns", () => {
+    const onPath = columnsOnPath([path[0]!], undefined);
+    const shown = buildScene(nodes, edges, placed, { ...nothing, onPath });
+    const [line] = columnLines([path[0]!], shown);
+    const b = shown.byId.get("b")!;
+    expect(line!.anchors[2]).toBe(b.x);
+    expect(line!.anchors[3]).toBeGreaterThan(b.y + 60);
+  });
+
+  test("survives a cycle", () => {
+    const cycle = [columnEdge("a.x", "b.x"), columnEdge("b.x", "a.x")];
+    expect(pathThrough(cycle, { dataset: "a", column: "x" })).toHaveLength(2);
+  });
+});
+
+describe("pointing and keys", () => {
+  test("finds the node and the edge under a point", () => {
+    const a = scene.byId.get("a")!;
+    expect(nodeAt(scene, a.x + 5, a.y + 5)?.node.id).toBe("a");
+    const line = scene.edges[0]!;
+    expect(edgeAt(scene, line.anchors[0]! + 2, line.anchors[1]! + 1, 5)?.key).toBe(line.key);
+    expect(edgeAt(scene, a.x - 500, a.y, 5)).toBeUndefined();
+  });
+
+  test("arrow keys follow edges, and move inside a layer", () => {
+    expect(nodeInDirection(scene, "a", "ArrowRight")).toBe("j");
+    expect(nodeInDirection(scene, "j", "ArrowLeft")).toBe("a");
+    expect(nodeInDirection(scene, "a", "ArrowLeft")).toBeUndefined();
+    const [upper, lower] = scene.byId.get("b")!.y < scene.byId.get("c")!.y ? ["b", "c"] : ["c", "b"];
+    expect(nodeInDirection(scene, upper!, "ArrowDown")).toBe(lower);
+    expect(nodeInDirection(scene, lower!, "ArrowUp")).toBe(upper);
+  });
+});
