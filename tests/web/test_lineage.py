@@ -212,6 +212,70 @@ def test_keyboard_only(web_server: str, open_page: OpenPage) -> None:
     assert there is not None
 
 
+def test_the_slider_shows_a_moment_and_compares_two(web_server: str, open_page: OpenPage) -> None:
+    page = open_page(lineage_url(web_server, "marts.revenue"))
+    page.locator("[data-node]").first.wait_for()
+    now = page.get_by_role("slider", name="Moment that is shown")
+    expect(now).to_have_attribute("aria-valuetext", "now")
+    now.press("ArrowLeft")
+    expect(page).to_have_url(re.compile("as_of="))
+    page.get_by_role("button", name="Now").click()
+    expect(page).not_to_have_url(re.compile("as_of="))
+    page.get_by_role("button", name="Compare").click()
+    earlier = page.get_by_role("slider", name="Earlier moment to compare with")
+    expect(page).to_have_url(re.compile("diff="))
+    earlier.press("Home")
+    added = page.locator("[data-node]").get_by_role("img", name="added", exact=True)
+    expect(added.first).to_be_visible()
+    assert axe_violations(page) == []
+    shared = page.url
+    again = open_page(shared)
+    expect(again.get_by_role("img", name="added", exact=True).first).to_be_visible()
+    page.get_by_role("button", name="Stop comparing").click()
+    expect(added).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("choice", "name", "start"),
+    [
+        ("Picture (SVG)", "lineage.svg", b"<svg"),
+        ("Picture (PNG)", "lineage.png", b"\x89PNG"),
+        ("Diagram (Mermaid)", "lineage.mmd", b"flowchart"),
+    ],
+)
+def test_the_view_is_exported(
+    web_server: str, open_page: OpenPage, choice: str, name: str, start: bytes
+) -> None:
+    page = open_page(lineage_url(web_server))
+    card(page, FCT_ORDERS).wait_for()
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name=choice).click()
+    assert download.value.suggested_filename == name
+    content = Path(download.value.path()).read_bytes()
+    assert content.startswith(start)
+    # What is not shown is not exported.
+    assert b"executive_kpis" not in content
+
+
+def test_a_selector_stands_in_place_of_a_root(web_server: str, open_page: OpenPage) -> None:
+    page = open_page(lineage_url(web_server))
+    card(page, FCT_ORDERS).wait_for()
+    box = page.get_by_role("textbox", name="Dataset, job or selector")
+    box.fill("+revenue_daily")
+    box.press("Enter")
+    expect(page).to_have_url(re.compile("q="))
+    expect(card(page, REVENUE)).to_be_visible()
+    expect(page.get_by_text("executive_kpis")).to_have_count(0)
+
+
+def test_a_search_finds_the_root(web_server: str, open_page: OpenPage) -> None:
+    page = open_page(f"{web_server}/lineage")
+    page.get_by_role("searchbox", name="Search a dataset or job").fill("revenue_daily")
+    page.get_by_role("link", name=re.compile("^revenue_daily snowflake")).click()
+    expect(card(page, REVENUE)).to_be_visible()
+
+
 def test_filters_and_groups(web_server: str, open_page: OpenPage) -> None:
     page = open_page(lineage_url(web_server))
     card(page, FCT_ORDERS).wait_for()

@@ -108,7 +108,7 @@ describe("the table", () => {
 });
 
 test("a moment belongs to the last change before it", () => {
-  const ticks = ["2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"].map((at) => ({ at, added: 1, removed: 0 }));
+  const ticks = ["2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"].map((at) => ({ at, added: 1, removed: 0, nodes_added: 0, summary: "" }));
   expect(nearestTick(ticks, "2026-01-15T00:00:00Z")).toBe(0);
   expect(nearestTick(ticks, "2026-03-01T00:00:00+02:00")).toBe(1);
 });

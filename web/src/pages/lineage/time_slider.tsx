@@ -1,28 +1,17 @@
 import { useEffect, useState } from "react";
 import { useGet } from "../../api/queries";
+import type { GraphChange, GraphChanges } from "../../api/types";
 import { Icon } from "../../design/icons";
 import { Button } from "../../design/parts";
 import { momentText } from "./times";
 import type { LineageState, SetState } from "./url_state";
 import styles from "./time_slider.module.css";
 
-export interface GraphChange {
-  at: string;
-  added: number;
-  removed: number;
-  nodes_added?: number;
-  summary?: string;
-}
-
-interface Changes {
-  changes: GraphChange[];
-}
-
 const MOST_TICKS = 200;
 
 /** The moments at which the graph changed. One handle shows a moment, a second one compares with an earlier one. */
 export function TimeSlider({ state, setState, root }: { state: LineageState; setState: SetState; root: string }) {
-  const answer = useGet<Changes>("/v1/changes", { entity: root, limit: MOST_TICKS });
+  const answer = useGet<GraphChanges>("/v1/changes", { entity: root, limit: MOST_TICKS });
   const ticks = (answer.data?.changes ?? []).toSorted((a, b) => a.at.localeCompare(b.at));
   const now = ticks.length; // the position after the last tick
   const position = state.asOf === undefined ? now : nearestTick(ticks, state.asOf);
@@ -87,7 +76,7 @@ export function nearestTick(ticks: readonly GraphChange[], at: string): number {
 }
 
 function describe(tick: GraphChange): string {
-  return `${momentText(tick.at)}: ${tick.summary ?? `${tick.added} added, ${tick.removed} removed`}`;
+  return `${momentText(tick.at)}: ${tick.summary}`;
 }
 
 function Ticks({ ticks, from, to }: { ticks: readonly GraphChange[]; from: number | undefined; to: number }) {
