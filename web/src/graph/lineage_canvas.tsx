@@ -98,9 +98,10 @@ function Canvas(props: Omit<LineageCanvasProps, "height">) {
   const columns = useMemo(() => (scene ? columnLines(path, scene) : []), [scene, path]);
   const view = useView(scene, generation, focus);
   useEffect(() => {
+    if (scene === null) return; // the layout is on its way
     if (active !== undefined && active !== ownActive.current) view.reveal(active, true); // chosen in the table
     ownActive.current = active;
-  }, [active]); // eslint-disable-line -- the view follows a choice, not every change of the scene
+  }, [active, scene === null]); // eslint-disable-line -- the view follows a choice, not every change of the scene
   const flow = useReactFlow();
   const wrapper = useRef<HTMLDivElement>(null);
   const actions = useStableActions(props, state);

@@ -28,7 +28,7 @@ export function saveText(name: string, text: string, type: string): void {
 export async function exportView(format: ExportFormat, state: LineageState, merged: Merged): Promise<void> {
   const { diagram } = await get<Diagram>("/v1/export", {
     format: format === "png" ? "svg" : format,
-    ...(merged.root === null ? { q: state.selector } : { entity: merged.root, ids: merged.nodes.map((node) => node.id) }),
+    ...(merged.root === null ? { q: state.selector } : { ids: merged.nodes.map((node) => node.id) }),
     as_of: state.asOf,
     diff: state.diff,
     ...(state.locked && state.locked.dataset === merged.root ? { focus: state.locked.column } : {}),
