@@ -62,6 +62,16 @@ QUEUE_MB = Setting(
     "256",
     "The size of the write queue in MB. When it is full, the server answers 503.",
 )
+READERS = Setting(
+    "DOWNRIVER_READERS",
+    "4",
+    "How many questions the server answers at the same time. Events do not wait for them.",
+)
+READ_QUEUE = Setting(
+    "DOWNRIVER_READ_QUEUE",
+    "128",
+    "How many questions wait to be answered. Further ones get 503 with Retry-After.",
+)
 WORKERS = Setting(
     "DOWNRIVER_WORKERS",
     "2",
@@ -146,6 +156,8 @@ SETTINGS = (
     IDLE_SECONDS,
     BODY_SECONDS,
     QUEUE_MB,
+    READERS,
+    READ_QUEUE,
     WORKERS,
     CODE_SECONDS,
     CODE_MB,

@@ -1130,13 +1130,6 @@ class TestFacets:
             names = {node.name: found[n] for n, node in reader.nodes.by_ids(found).items()}
         assert names == {"a": b'{"n": 2}', "j": b"{}"}
 
-    def test_the_writers_of_a_dataset_are_jobs(self, store):
-        store.append([parsed(run_event("load", inputs=[dataset("a")], outputs=[dataset("b")]))])
-        with store.reader() as reader:
-            written = reader.nodes.writers_of(reader.nodes.find(DatasetId(DATABASE, "b")))
-            read = reader.nodes.writers_of(reader.nodes.find(DatasetId(DATABASE, "a")))
-        assert (written, read) == ([JobId(JOBS, "load")], [])
-
     def test_the_schema_is_the_current_one_and_old_columns_stay_known(self, store):
         store.append(
             [

@@ -1,6 +1,6 @@
 """The graph in memory: index, walks, names, and the answers made from them."""
 
-from downriver.graph.answers.trace import paths, trace, trace_numbered
+from downriver.graph.answers.trace import count_reached, paths, trace, trace_numbered
 from downriver.graph.answers.view import Question
 from downriver.graph.index.edges import FOREVER
 from downriver.graph.names.resolution import Entity, resolve
@@ -13,6 +13,7 @@ __all__ = [
     "GraphIndex",
     "GraphSnapshot",
     "Question",
+    "count_reached",
     "paths",
     "resolve",
     "trace",

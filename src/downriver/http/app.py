@@ -28,7 +28,7 @@ from downriver.http.endpoint import Endpoint
 from downriver.http.mcp import McpEndpoint
 from downriver.http.metrics import ServerMetrics, get_metrics
 from downriver.http.openapi import render_openapi
-from downriver.http.request import AppContext, BodyBudget, context_of, json_response
+from downriver.http.request import AppContext, BodyBudget, ReadPool, context_of, json_response
 from downriver.http.request_log import ROUTE, ObservedRequests, configure_logging
 from downriver.http.revalidation import answer_revalidated
 from downriver.http.security_headers import SecurityHeaders
@@ -381,6 +381,7 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
         workers=workers,
         access=access,
         head=HeadWatch(lineage),
+        reads=ReadPool.from_settings(),
     )
     app.router.default = WebFiles()
     return app

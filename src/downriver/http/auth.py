@@ -10,21 +10,26 @@ import functools
 import ipaddress
 import socket
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-from starlette.concurrency import run_in_threadpool
+from anyio import CapacityLimiter, to_thread
 
 from downriver.errors import ForbiddenError, InvalidRequestError, UnauthorizedError
 from downriver.store import KeyRole, parse_role
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request
 
     from downriver.service import Lineage
     from downriver.store import ApiKey
 
+T = TypeVar("T")
+
 _CACHE_SECONDS = 2.0
+_THREADS = 4
 
 
 class AccessControl:
@@ -36,6 +41,7 @@ class AccessControl:
         self._keyed = False
         self._cached_until = 0.0
         self._refreshing: asyncio.Task[None] | None = None
+        self._threads = CapacityLimiter(_THREADS)  # its own: a check never waits for an answer
 
     async def admit(self, request: Request, needed: KeyRole | None) -> None:
         """Return if the request has the needed role, else raise."""
@@ -67,11 +73,14 @@ class AccessControl:
 
     async def _refresh(self) -> None:
         try:
-            self._keyed = await run_in_threadpool(self._lineage.admin.has_keys)
+            self._keyed = await self._run(self._lineage.admin.has_keys)
             self._keys = {}
             self._cached_until = time.monotonic() + _CACHE_SECONDS
         finally:
             self._refreshing = None
+
+    async def _run(self, function: Callable[..., T], *args: str) -> T:
+        return await to_thread.run_sync(function, *args, limiter=self._threads)
 
     async def _key(self, request: Request) -> ApiKey:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
@@ -80,7 +89,7 @@ class AccessControl:
             raise UnauthorizedError("this server needs an API key")
         keys = self._keys  # another request may replace the attribute
         if key not in keys:
-            keys[key] = await run_in_threadpool(self._lineage.admin.find_key, key)
+            keys[key] = await self._run(self._lineage.admin.find_key, key)
         known = keys[key]
         if known is None:
             raise UnauthorizedError("this API key is unknown or revoked")

@@ -6,30 +6,35 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
-from starlette.concurrency import run_in_threadpool
 
-from downriver.http.request import context_of, json_response, query_number, query_text
+from downriver.http.request import context_of, json_response, query_number, query_text, run_read
 from downriver.model.answers import Direction
-from downriver.model.facts import RunState
+from downriver.model.facts import EdgeKind, RunState
 from downriver.model.ids import ColumnId, DatasetId, JobId
 from downriver.openlineage.facets.dataset import (
     DATA_SOURCE,
     LIFECYCLE,
+    SCHEMA,
     parse_data_source_name,
     parse_lifecycle,
+    schema_columns,
 )
 from downriver.openlineage.facets.description import DOCUMENTATION, parse_description
 from downriver.openlineage.facets.job import JOB_TYPE, parse_job_type, parse_source_code_location
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from downriver.model.answers import TraceNode
+    from downriver.graph import CatalogSnapshot
+    from downriver.model.answers import Trace, TraceNode
+    from downriver.model.facts import Span
     from downriver.model.ids import NodeId
     from downriver.service import Lineage
-    from downriver.store import CatalogReader, Run
+    from downriver.store import Run
 
 OMITTED = "Downriver-Omitted"  # a response header: how many nodes the answer omits
 _DEFAULT_DEPTH = 20
@@ -142,7 +147,7 @@ async def get_lineage(request: Request) -> Response:
     node_id = query_text(request, "nodeId")
     depth = query_number(request, "depth", _DEFAULT_DEPTH, 10_000)
     lineage = context_of(request).lineage
-    found = await run_in_threadpool(_lineage_graph, lineage, node_id, depth)
+    found = await run_read(request, _lineage_graph, lineage, node_id, depth)
     response = json_response(found)
     response.headers[OMITTED] = str(found.omitted_count)
     return response
@@ -155,45 +160,80 @@ def _lineage_graph(lineage: Lineage, node_id: str, depth: int | None) -> Lineage
         trace = lineage.trace(
             str(root), Direction.BOTH, depth=depth, limit=_MOST_NODES, readers=True
         )
+        facts = _NodeFacts(trace, view)
         incoming: defaultdict[str, list[MarquezEdge]] = defaultdict(list)
         outgoing: defaultdict[str, list[MarquezEdge]] = defaultdict(list)
         for edge in trace.edges:
             incoming[edge.target].append(MarquezEdge(edge.source, edge.target))
             outgoing[edge.source].append(MarquezEdge(edge.source, edge.target))
-        nodes = [
-            _node(node, incoming[node.id], outgoing[node.id], view.reader) for node in trace.nodes
-        ]
+        nodes = [_node(node, incoming[node.id], outgoing[node.id], facts) for node in trace.nodes]
     omitted = trace.omitted_count
     return LineageGraph(sorted(nodes, key=lambda node: node.id), omitted > 0, omitted)
 
 
+class _NodeFacts:
+    """What the answer shows of its nodes, read at once."""
+
+    def __init__(self, trace: Trace, view: CatalogSnapshot) -> None:
+        reader, graph = view.reader, view.graph.nodes
+        ids = {node.id: _identity(node) for node in trace.nodes}
+        found = reader.nodes.find_each(ids.values())
+        self._numbers = {key: found[node] for key, node in ids.items()}
+        jobs = [self._numbers[node.id] for node in trace.nodes if node.kind == "job"]
+        self._inputs = graph.neighbours(jobs, EdgeKind.READS, downstream=False)
+        self._outputs = graph.neighbours(jobs, EdgeKind.WRITES, downstream=True)
+        around = (other for side in (self._inputs, self._outputs) for other in side.values())
+        self._names = reader.nodes.by_ids({number for numbers in around for number in numbers})
+        self._spans = reader.nodes.spans(self._numbers.values())
+        self._facets = reader.facets.of_each(self._numbers.values())
+        self._runs = reader.runs.latest_of_each(jobs, 1)
+
+    def span(self, node: TraceNode) -> Span:
+        return self._spans[self._numbers[node.id]]
+
+    def facets(self, node: TraceNode) -> dict[str, bytes]:
+        return self._facets.get(self._numbers[node.id], {})
+
+    def last_run(self, node: TraceNode) -> Run | None:
+        return next(iter(self._runs.get(self._numbers[node.id], ())), None)
+
+    def inputs(self, node: TraceNode) -> list[MarquezName]:
+        return self._named(self._inputs.get(self._numbers[node.id], ()))
+
+    def outputs(self, node: TraceNode) -> list[MarquezName]:
+        return self._named(self._outputs.get(self._numbers[node.id], ()))
+
+    def _named(self, numbers: Iterable[int]) -> list[MarquezName]:
+        names = sorted((self._names[number] for number in numbers), key=str)
+        return [MarquezName(name.namespace, name.name) for name in names]
+
+
+def _identity(node: TraceNode) -> NodeId:
+    return (JobId if node.kind == "job" else DatasetId)(node.namespace, node.name)
+
+
 def _node(
-    node: TraceNode, incoming: list[MarquezEdge], outgoing: list[MarquezEdge], reader: CatalogReader
+    node: TraceNode, incoming: list[MarquezEdge], outgoing: list[MarquezEdge], facts: _NodeFacts
 ) -> MarquezNode:
     if node.kind == "job":
-        job = JobId(node.namespace, node.name)
-        data: DatasetData | JobData = _job(job, reader)
-        return MarquezNode(node.id, "JOB", data, incoming, outgoing)
-    data = _dataset(DatasetId(node.namespace, node.name), reader)
-    return MarquezNode(node.id, "DATASET", data, incoming, outgoing)
+        return MarquezNode(node.id, "JOB", _job(node, facts), incoming, outgoing)
+    return MarquezNode(node.id, "DATASET", _dataset(node, facts), incoming, outgoing)
 
 
-def _dataset(dataset: DatasetId, reader: CatalogReader) -> DatasetData:
-    number = reader.nodes.get(dataset)
-    span = reader.nodes.span(number)
-    facets = reader.facets.of(number)
+def _dataset(node: TraceNode, facts: _NodeFacts) -> DatasetData:
+    span, facets = facts.span(node), facts.facets(node)
     return DatasetData(
-        id=MarquezName(dataset.namespace, dataset.name),
+        id=MarquezName(node.namespace, node.name),
         type="DB_TABLE",
-        name=dataset.name,
-        physical_name=dataset.name,
-        namespace=dataset.namespace,
-        source_name=parse_data_source_name(facets.get(DATA_SOURCE)) or dataset.namespace,
+        name=node.name,
+        physical_name=node.name,
+        namespace=node.namespace,
+        source_name=parse_data_source_name(facets.get(DATA_SOURCE)) or node.namespace,
         created_at=render_time(span.first.at),
         updated_at=render_time(span.last.at),
         fields=[
             MarquezField(column.path, column.type, [], column.description or None)
-            for column in reader.facets.schema(number)
+            for column in (schema_columns(facets[SCHEMA]) if SCHEMA in facets else ())
         ],
         tags=[],
         description=parse_description(facets.get(DOCUMENTATION)) or None,
@@ -202,24 +242,21 @@ def _dataset(dataset: DatasetId, reader: CatalogReader) -> DatasetData:
     )
 
 
-def _job(job: JobId, reader: CatalogReader) -> JobData:
-    number = reader.nodes.get(job)
-    span = reader.nodes.span(number)
-    facets = reader.facets.of(number)
-    runs = reader.runs.latest(number, 1)
+def _job(node: TraceNode, facts: _NodeFacts) -> JobData:
+    span, facets, run = facts.span(node), facts.facets(node), facts.last_run(node)
     return JobData(
-        id=MarquezName(job.namespace, job.name),
+        id=MarquezName(node.namespace, node.name),
         type=parse_job_type(facets.get(JOB_TYPE)).processingType or "BATCH",
-        name=job.name,
-        simple_name=job.name.rpartition(".")[2],
-        namespace=job.namespace,
+        name=node.name,
+        simple_name=node.name.rpartition(".")[2],
+        namespace=node.namespace,
         created_at=render_time(span.first.at),
         updated_at=render_time(span.last.at),
-        inputs=[_name(d) for d in reader.nodes.inputs_of(number)],
-        outputs=[_name(d) for d in reader.nodes.outputs_of(number)],
+        inputs=facts.inputs(node),
+        outputs=facts.outputs(node),
         location=parse_source_code_location(facets).url or None,
         description=parse_description(facets.get(DOCUMENTATION)) or None,
-        latest_run=_run(runs[0]) if runs else None,
+        latest_run=None if run is None else _run(run),
         facets={name: msgspec.Raw(body) for name, body in facets.items()},
     )
 
@@ -236,7 +273,3 @@ def _run(run: Run) -> RunData:
         ended_at=None if ended is None else render_time(ended),
         duration_ms=lasted,
     )
-
-
-def _name(node: NodeId) -> MarquezName:
-    return MarquezName(node.namespace, node.name)

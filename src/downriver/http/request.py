@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import zlib
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
+from anyio import CapacityLimiter, to_thread
 from starlette.responses import Response
 
+from downriver import settings
 from downriver.errors import (
     EventTooLargeError,
     InvalidEventError,
@@ -18,9 +21,8 @@ from downriver.errors import (
 from downriver.openlineage.wire import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from anyio import CapacityLimiter
     from starlette.requests import Request
 
     from downriver.http.auth import AccessControl
@@ -30,7 +32,56 @@ if TYPE_CHECKING:
     from downriver.service import Lineage
 
 T = TypeVar("T")
+P = ParamSpec("P")
 MAX_DEPTH = 10_000
+
+
+_THREADS_AROUND = 2
+
+
+class ReadPool:
+    """A limited number of threads, and a limited number of questions that wait for one.
+
+    Events never wait for one of them: the event loop takes an event and the writing thread of the
+    store commits it. API keys are looked up on threads of their own (`http/auth.py`).
+    """
+
+    def __init__(self, threads: int, most_waiting: int) -> None:
+        self._threads = threads
+        self._most = threads + most_waiting
+        self._limiter = CapacityLimiter(threads)
+        self._around = CapacityLimiter(_THREADS_AROUND)
+        self._accepted = 0  # counted here: the limiter counts a task only some steps later
+
+    @classmethod
+    def from_settings(cls) -> ReadPool:
+        """Return a pool of the size in the settings."""
+        return cls(
+            settings.read_number(settings.READERS), settings.read_number(settings.READ_QUEUE)
+        )
+
+    @property
+    def waiting(self) -> int:
+        """How many questions wait for a thread."""
+        return max(0, self._accepted - self._threads)
+
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what a function returns on one of the threads, or raise if too many wait."""
+        if self._accepted >= self._most:
+            raise StoreBusyError(f"{self.waiting} questions are waiting to be answered")
+        self._accepted += 1
+        try:
+            call = partial(function, *args, **kwargs)
+            return await to_thread.run_sync(call, limiter=self._limiter)
+        finally:
+            self._accepted -= 1
+
+    async def run_around(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what a short step before or after an answer returns, on threads for such steps.
+
+        They do not take part in the queue: an answer that is ready is not refused any more.
+        """
+        return await to_thread.run_sync(partial(function, *args, **kwargs), limiter=self._around)
 
 
 class BodyBudget:
@@ -80,12 +131,20 @@ class AppContext(NamedTuple):
     workers: WorkerPool
     access: AccessControl
     head: HeadWatch
+    reads: ReadPool
 
 
 def context_of(request: Request) -> AppContext:
     """Return the context of the application."""
     context: AppContext = request.app.state.context
     return context
+
+
+async def run_read(
+    request: Request, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Return what a function that reads the store returns, on a thread of the read pool."""
+    return await context_of(request).reads.run(function, *args, **kwargs)
 
 
 def json_response(body: Any, status: int = 200) -> Response:

@@ -11,7 +11,6 @@ import gzip
 import hashlib
 from typing import TYPE_CHECKING
 
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from downriver import __version__, settings
@@ -44,12 +43,13 @@ async def answer_revalidated(request: Request, endpoint: Endpoint) -> Response:
     response.headers.update(_headers(tag))
     accepted = parse_accept_encoding(request.headers.get("accept-encoding", ""))
     if len(body) >= _SMALLEST_GZIPPED and "gzip" in accepted:
-        await _compress(response, body)
+        await _compress(request, response, body)
     return response
 
 
 async def _tag_of_state(request: Request) -> str:
-    state = await run_in_threadpool(context_of(request).lineage.store.state)
+    context = context_of(request)
+    state = await context.reads.run_around(context.lineage.store.state)
     url = f"{request.url.path}?{request.url.query}"
     stale_days = settings.read_number(settings.STALE_DAYS)
     content = f"{__version__} {state.generation} {state.seq} {stale_days} {url}"
@@ -67,11 +67,13 @@ def _headers(tag: str) -> dict[str, str]:
     return {"ETag": tag, "Cache-Control": _CACHE_CONTROL, "Vary": "Accept-Encoding, Authorization"}
 
 
-async def _compress(response: Response, body: bytes) -> None:
+async def _compress(request: Request, response: Response, body: bytes) -> None:
     if len(body) < _LARGE:
         packed = gzip.compress(body, _GZIP_LEVEL, mtime=0)
     else:
-        packed = await run_in_threadpool(gzip.compress, body, _GZIP_LEVEL, mtime=0)
+        packed = await context_of(request).reads.run_around(
+            gzip.compress, body, _GZIP_LEVEL, mtime=0
+        )
     response.body = packed
     response.headers["Content-Encoding"] = "gzip"
     response.headers["Content-Length"] = str(len(packed))

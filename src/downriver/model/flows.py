@@ -92,12 +92,16 @@ class EntitySummary(MappingStruct, kw_only=True):
 
 
 class EntityPage(MappingStruct, kw_only=True):
-    """A page of entities; `cursor` is the start of the next page."""
+    """A page of entities; `cursor` is the start of the next page.
+
+    Unless `total_is_exact`, there are more than `total`.
+    """
 
     entities: list[EntitySummary]
     total: int
     cursor: str | None
     complete: bool
+    total_is_exact: bool = True
 
 
 class PopularDataset(MappingStruct, kw_only=True):

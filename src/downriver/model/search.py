@@ -41,7 +41,8 @@ class SearchPage(msgspec.Struct, kw_only=True):
     """A page of a search.
 
     `entities` and `total` are datasets and jobs. `hits` also has columns, tags and owners, on the
-    first page. `facets` count the first `facets_of` datasets and jobs.
+    first page. `facets` count the first `facets_of` datasets and jobs. Unless `total_is_exact`,
+    there are more than `total`.
     """
 
     entities: list[EntitySummary]
@@ -50,6 +51,7 @@ class SearchPage(msgspec.Struct, kw_only=True):
     cursor: str | None
     next_cursor: str | None
     complete: bool
+    total_is_exact: bool
     facets: SearchFacets
     facets_of: int
 

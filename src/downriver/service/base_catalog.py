@@ -27,6 +27,7 @@ from downriver.impact import (
 )
 from downriver.impact.simulate.process import JobKey
 from downriver.model.answers import BlindSpot
+from downriver.model.facts import EdgeKind
 from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId, JobId, short_name
 from downriver.openlineage.facets.custom import parse_code
 from downriver.openlineage.facets.job import parse_source_code_location
@@ -226,8 +227,11 @@ class OwnCode:
             return True
         reader = self._view.reader
         number = reader.nodes.find(dataset)
-        writers = [] if number is None else reader.nodes.writers_of(number)
-        return any(self.has(reader.nodes.get(writer)) for writer in writers)
+        if number is None:
+            return False
+        graph = self._view.graph.nodes
+        writers = graph.neighbours([number], EdgeKind.WRITES, downstream=False)
+        return any(self.has(writer) for writer in writers.get(number, ()))
 
 
 class _Outside:

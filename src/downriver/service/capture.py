@@ -171,7 +171,7 @@ class CaptureApi:
             done = registrar.register(asset, now())
         self._session.ingest(done.events)
         with self._session.reading() as view:
-            return render_registration(done, Assets(view.reader, view.graph.nodes.identities))
+            return render_registration(done, Assets(view.reader, view.graph.nodes))
 
 
 def scan_catalog(

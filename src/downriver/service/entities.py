@@ -28,6 +28,7 @@ from downriver.model.flows import (
 from downriver.model.governance import Diagnosis
 from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId, JobId
 from downriver.openlineage.facets.custom import parse_flows
+from downriver.openlineage.facets.dataset import SCHEMA, schema_columns
 from downriver.openlineage.facets.description import (
     DOCUMENTATION,
     parse_description,
@@ -35,12 +36,13 @@ from downriver.openlineage.facets.description import (
     parse_tags,
 )
 from downriver.openlineage.wire import render_time
-from downriver.service.limits import MOST_RELATED
+from downriver.service.limits import MOST_COUNTED, MOST_RELATED
 from downriver.service.session import now
 from downriver.service.trace import parse_question
 
 if TYPE_CHECKING:
     from downriver.graph import CatalogSnapshot
+    from downriver.graph.index.identities import DisplayName
     from downriver.model.ids import NodeId
     from downriver.service.session import StoreSession
 
@@ -86,15 +88,21 @@ class EntityApi:
             raise InvalidRequestError("limit", f"{limit} is below one")
         start = parse_cursor(cursor)
         with self._session.reading() as view:
-            found, total = view.reader.nodes.search(text.split(), limit, start)
-            assets = Assets(view.reader, view.graph.nodes.identities)
-            entities = [_summary(node, number, assets) for number, node in found.items()]
-        after = start + len(entities)
+            found = self._session.names(view).search(text.split(), limit, start, MOST_COUNTED)
+            names = view.reader.nodes.by_ids(found.ids)
+            assets = Assets(view.reader, view.graph.nodes)
+            assets.load(names)
+            entities = [
+                _summary(names[number], number, assets) for number in found.ids if number in names
+            ]
+        after = start + len(found.ids)
+        complete = found.all_counted and after >= found.total
         return EntityPage(
             entities=entities,
-            total=total,
-            cursor=str(after) if after < total else None,
-            complete=after >= total,
+            total=found.total,
+            cursor=None if complete or not found.ids else str(after),
+            complete=complete,
+            total_is_exact=found.all_counted,
         )
 
     def details(self, entity: str) -> EntityDetails:
@@ -110,17 +118,16 @@ class EntityApi:
         self, node: NodeId, number: int, near: EntityLineage, view: CatalogSnapshot
     ) -> EntityDetails:
         identities = view.graph.nodes.identities
-        facets: dict[str, bytes] = {}
-        for name in identities.group(number):
-            facets.update(view.reader.facets.of(name))
-        summary = _summary(node, number, Assets(view.reader, identities))
+        names = identities.group(number)
+        display = identities.display_names([number], view.reader)[number]
+        of_names = _facets_by_name(names, display, view)
+        facets = {name: body for some in reversed(of_names) for name, body in some.items()}
+        summary = _summary(node, number, Assets(view.reader, view.graph.nodes))
         tags, _ = parse_tags(facets.get("tags"))
         span = view.reader.nodes.span(number)
-        names = identities.group(number)
-        jobs = [node] if isinstance(node, JobId) else writers_of_all(view.reader, names)
+        jobs = [node] if isinstance(node, JobId) else writers_of_all(view, names)
         filled = None if isinstance(node, JobId) else last_filled(view.reader, jobs)
         spots = [spot for spot in near.blind_spots if spot.kind != "depth_limit"]
-        display = identities.display_names([number], view.reader)[number]
         return EntityDetails(
             entity_id=summary.entity_id,
             id=summary.id,
@@ -129,11 +136,7 @@ class EntityApi:
             type=summary.type,
             namespace=summary.namespace,
             description=parse_description(facets.get(DOCUMENTATION)),
-            columns=[
-                ColumnInfo(name=column.path, type=column.type, description=column.description)
-                for name in identities.group(number)
-                for column in view.reader.facets.schema(name)
-            ],
+            columns=_columns(of_names),
             owners=list(parse_owners(facets.get("ownership"))),
             tags=sorted(tags),
             aliases=[str(alias) for alias in display.aliases],
@@ -155,7 +158,8 @@ class EntityApi:
             counted = count_readers(view.graph.nodes)[:limit]
             names = identities.display_names([node for node, _ in counted], view.reader)
             labels = ShortNames.of_ids(str(names[node].id) for node, _ in counted)
-            assets = Assets(view.reader, identities)
+            assets = Assets(view.reader, view.graph.nodes)
+            assets.load(names)
             return Popular(
                 datasets=[
                     PopularDataset(
@@ -186,14 +190,33 @@ class EntityApi:
             diagnosing = DiagnosisBuilder(
                 trace(view.graph, view.reader, found, upstream),
                 trace(view.graph, view.reader, whole, upstream),
-                view.reader,
-                view.graph.nodes.identities,
+                view,
                 now(),
             )
             metric = found.id
             if not isinstance(metric, ColumnId):
                 raise InvalidRequestError("column", f"{column!r} is no column")
             return diagnosing.diagnose(metric, metric.dataset.name)
+
+
+def _facets_by_name(
+    names: list[int], display: DisplayName, view: CatalogSnapshot
+) -> list[dict[str, bytes]]:
+    """Return the facets of a dataset under each of its names, the one that is shown first."""
+    facets = view.reader.facets.of_each(names)
+    known = view.reader.nodes.by_ids(names)
+    order = sorted(names, key=lambda name: (known[name] != display.id, str(known[name])))
+    return [facets.get(name, {}) for name in order]
+
+
+def _columns(facets: list[dict[str, bytes]]) -> list[ColumnInfo]:
+    """Return the columns in the order of the first schema, then those that only others have."""
+    columns: dict[str, ColumnInfo] = {}
+    for bodies in facets:
+        for column in schema_columns(bodies[SCHEMA]) if SCHEMA in bodies else ():
+            info = ColumnInfo(name=column.path, type=column.type, description=column.description)
+            columns.setdefault(column.path, info)
+    return list(columns.values())
 
 
 def _summary(node: NodeId, number: int, assets: Assets) -> EntitySummary:

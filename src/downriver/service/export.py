@@ -9,9 +9,9 @@ import msgspec
 from downriver.export import DerivedColumn, ExportedGraph, compare_traces, push_cypher, render
 from downriver.graph import trace
 from downriver.graph.answers.entity_lists import list_derivations
-from downriver.graph.answers.job_runs import list_last_runs
 from downriver.graph.names.resolution import find_entity
 from downriver.model.answers import Direction
+from downriver.model.facts import EdgeKind, RunState
 from downriver.model.flows import ExportAnswer
 from downriver.model.ids import ColumnId, DatasetId, JobId
 from downriver.openlineage.facets.description import parse_tags
@@ -20,16 +20,16 @@ from downriver.service.trace import TraceApi, parse_question
 from downriver.service.views.selection import SelectionApi
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from downriver.export.cypher import CypherDriver
     from downriver.graph import CatalogSnapshot
     from downriver.model.answers import Trace, TraceNode
+    from downriver.model.ids import NodeId
     from downriver.service.session import StoreSession
-    from downriver.store import CatalogReader
 
 _TAGS = ("certified", "pii")
-_FAILED = frozenset({"FAIL", "ABORT"})
+_FAILED = frozenset({RunState.FAIL, RunState.ABORT})
 
 
 class ExportApi:
@@ -113,7 +113,7 @@ class ExportApi:
             if diff is not None:
                 before, *_ = self._selection.subgraph(q, ids=ids, as_of=diff, limit=limit)
                 found = compare_traces(before, found)
-            return self._marked(found, view.reader)
+            return self._marked(found, view)
 
     def push_to_neo4j(self, found: Trace, driver: CypherDriver, database: str | None = None) -> int:
         """Write a piece of the graph into a Neo4j database; return how many nodes it has."""
@@ -143,30 +143,16 @@ class ExportApi:
                     entity, direction, depth=depth, as_of=diff, limit=limit, readers=readers
                 )
                 found = compare_traces(before, found)
-            return self._marked(found, view.reader)
+            return self._marked(found, view)
 
-    def _marked(self, found: Trace, reader: CatalogReader) -> Trace:
+    def _marked(self, found: Trace, view: CatalogSnapshot) -> Trace:
+        marks = _Marks(found, view)
         marked = {
-            node.id: msgspec.structs.replace(node, marks=[*node.marks, *self._marks(node, reader)])
+            node.id: msgspec.structs.replace(node, marks=[*node.marks, *marks.of(node)])
             for node in found.nodes
         }
         nodes = list(marked.values())
         return msgspec.structs.replace(found, nodes=nodes, root=marked[found.root.id])
-
-    def _marks(self, node: TraceNode, reader: CatalogReader) -> list[str]:
-        if node.kind == "job":
-            return self._if_broken([JobId(node.namespace, node.name)], reader)
-        number = reader.nodes.get(DatasetId(node.namespace, node.name))
-        whole, by_column = parse_tags(reader.facets.of(number).get("tags"))
-        tags = whole if node.field is None else by_column.get(node.field.casefold(), frozenset())
-        writers = [job for job in reader.nodes.writers_of(number) if isinstance(job, JobId)]
-        broken = [] if node.kind == "column" else self._if_broken(writers, reader)
-        return [*(tag for tag in _TAGS if tag in tags), *broken]
-
-    def _if_broken(self, jobs: list[JobId], reader: CatalogReader) -> list[str]:
-        """Return the mark `broken` if the last run of a job failed."""
-        last = [list_last_runs(reader, [job], 1) for job in jobs]
-        return ["broken"] if any(runs and runs[0].state in _FAILED for runs in last) else []
 
     def _columns_of(self, node: TraceNode) -> list[DerivedColumn]:
         """Return how each column of a dataset is made."""
@@ -199,3 +185,34 @@ class ExportApi:
             )
             for found in list_derivations(near)
         ]
+
+
+class _Marks:
+    """The tags of datasets and columns, and whether the last run of a job failed."""
+
+    def __init__(self, found: Trace, view: CatalogSnapshot) -> None:
+        ids = {_node_of(node) for node in found.nodes}
+        self._numbers = view.reader.nodes.find_each(ids)
+        datasets = [n for node, n in self._numbers.items() if isinstance(node, DatasetId)]
+        jobs = [n for node, n in self._numbers.items() if isinstance(node, JobId)]
+        self._writers = view.graph.nodes.neighbours(datasets, EdgeKind.WRITES, downstream=False)
+        every_job = {*jobs, *(job for writers in self._writers.values() for job in writers)}
+        last = view.reader.runs.latest_of_each(every_job, 1)
+        self._broken = {job for job, (run, *_) in last.items() if run.state in _FAILED}
+        self._facets = view.reader.facets.of_each(datasets, ("tags",))
+
+    def of(self, node: TraceNode) -> list[str]:
+        """Return the marks of a node."""
+        number = self._numbers[_node_of(node)]
+        jobs = [number] if node.kind == "job" else self._writers.get(number, [])
+        failed = node.kind != "column" and not self._broken.isdisjoint(jobs)
+        tags = self._tags(number, node.field) if node.kind != "job" else ()
+        return [*(tag for tag in _TAGS if tag in tags), *(["broken"] if failed else [])]
+
+    def _tags(self, dataset: int, field: str | None) -> Collection[str]:
+        whole, by_column = parse_tags(self._facets.get(dataset, {}).get("tags"))
+        return whole if field is None else by_column.get(field.casefold(), frozenset())
+
+
+def _node_of(node: TraceNode) -> NodeId:
+    return (JobId if node.kind == "job" else DatasetId)(node.namespace, node.name)

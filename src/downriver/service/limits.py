@@ -9,3 +9,4 @@ DEFAULT_FINDINGS = 100
 MOST_RELATED = 1_000_000
 MOST_EXPORTED = 100_000
 DBT_NAMESPACE = "dbt"  # of dbt's jobs
+MOST_COUNTED = 10_000  # matches of a search; of more, only that there are more

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from downriver.capture.scan import Repository
     from downriver.graph import CatalogSnapshot, Entity, GraphIndex
+    from downriver.graph.index.name_search import NameSearch
     from downriver.openlineage import Event
     from downriver.store import Receipt, Store
 
@@ -89,12 +90,18 @@ class StoreSession:
                 self._graph = GraphIndex(self.store)
         return self._graph.reading()
 
+    def names(self, view: CatalogSnapshot) -> NameSearch:
+        """Return the index to search names in. It is loaded by the first search, then kept."""
+        if self._graph is None:
+            raise RuntimeError("a view of another session")
+        return self._graph.names(view)
+
     def prepare(self) -> None:
         """Load the graph, and compiled walks if numba is installed, before the first question."""
         from downriver.graph.walk import compilation
 
-        with self.reading():
-            pass
+        with self.reading() as view:
+            self.names(view)
         compilation.load()  # after, so that the memory that loading takes is free again
 
     def find(self, entity: str, view: CatalogSnapshot) -> list[Entity]:

@@ -64,7 +64,7 @@ class TraceApi:
             identities = view.graph.nodes.identities
             found = find_asset(asset, view.reader, identities)
             traced = trace(view.graph, view.reader, found, question)
-            root = build_tree(traced, Assets(view.reader, identities), view.reader)
+            root = build_tree(traced, Assets(view.reader, view.graph.nodes), view.reader)
         return AssetTree(
             id=root.id,
             direction=question.direction.value,

@@ -13,6 +13,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
+from downriver import settings
 from downriver.errors import InvalidRequestError, StoreBusyError, StoreError
 from downriver.fork_safety import keep_inherited
 from downriver.store.postgres_arrays import encode_array, register_array_dumper
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from downriver.store.port import Row, SqlQueries, StoreState
     from downriver.store.postgres_arrays import PostgresArray
 
-_MOST_READERS = 16  # more than the threads that simulate changes: a trace finds one free
+# Beside those that answer questions: for API keys, changes that are simulated, and the monitor.
+_MORE_READERS = 12
 _WAIT_FOR_READER = 30.0
 _SCAN_ROWS = 50_000
 
@@ -270,13 +272,14 @@ class _Readers:
     def __init__(self, server: _Server) -> None:
         self._server = server
         self._idle: list[psycopg.Connection] = []
-        self._free = threading.BoundedSemaphore(_MOST_READERS)
+        self._most = settings.read_number(settings.READERS) + _MORE_READERS
+        self._free = threading.BoundedSemaphore(self._most)
         self._closed = False
 
     def take(self) -> psycopg.Connection:
         """Return a connection with an open read transaction."""
         if not self._free.acquire(timeout=_WAIT_FOR_READER):
-            raise StoreBusyError(f"all {_MOST_READERS} reading connections are in use")
+            raise StoreBusyError(f"all {self._most} reading connections are in use")
         with ExitStack() as undo:
             undo.callback(self._free.release)
             connection = self._begin_reading()

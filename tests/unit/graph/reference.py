@@ -253,7 +253,10 @@ class Reference:
         }
         sign = 1 if downstream else -1
         return Answer(
-            {str(node): sign * d for node, d in shown.items()}, edges, len(depths) - len(shown), {}
+            {str(node): sign * d for node, d in shown.items()},
+            edges,
+            sum(depth is not None and d == depth + 1 for d in depths.values()),
+            {},
         )
 
     def _flow(self, as_of: int) -> Any:
@@ -336,7 +339,7 @@ class Reference:
         return Answer(
             {column: sign * min(depths[s] for s in at) for column, at in columns.items()},
             {_column_edge(step, downstream) for step in between},
-            len({_column(state) for state in depths} - columns.keys()),
+            len(_one_step_beyond(depths, depth) - columns.keys()),
             {column: min(ranks.get(s, 3) for s in at) for column, at in columns.items()},
         )
 
@@ -355,6 +358,11 @@ def _oriented(near: Any, far: Any, downstream: bool) -> tuple[Any, Any]:
 
 def _column(state: State) -> str:
     return f"column:{state.dataset.namespace}:{state.dataset.name}:{state.field}"
+
+
+def _one_step_beyond(depths: dict[State, int], depth: int | None) -> set[str]:
+    """Return the columns where a walk ends: it does not look further than that."""
+    return {_column(state) for state, d in depths.items() if depth is not None and d == depth + 1}
 
 
 def _distances(root: Name, steps: dict[Name, set[Name]]) -> dict[Name, int]:

@@ -152,11 +152,14 @@ def test_a_name_of_a_dataset_and_its_job_means_the_data(lineage: Lineage) -> Non
 # Completeness
 
 
-def test_a_depth_limit_says_exactly_how_much_it_leaves_out(lineage: Lineage) -> None:
+@pytest.mark.parametrize("direction", ["downstream", "both"])
+def test_a_depth_limit_ends_the_walk_and_counts_what_is_one_step_further(
+    lineage: Lineage, direction: str
+) -> None:
     lineage.ingest([run("j1", ["a"], ["b"]), run("j2", ["b"], ["c", "d"]), run("j3", ["d"], ["e"])])
-    answer = lineage.trace("a", depth=1)
+    answer = lineage.trace("a", direction, depth=1)
     assert sorted(node.name for node in answer.nodes) == ["a", "b", "j1"]
-    assert (answer.complete, answer.omitted_count) == (False, 5)
+    assert (answer.complete, answer.omitted_count) == (False, 3)  # j2, c and d
     assert answer.blind_spots[0].kind == "depth_limit"
     assert lineage.trace("a").complete
 

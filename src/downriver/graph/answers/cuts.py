@@ -134,7 +134,9 @@ class CutDetector:
 
     def _prefixed(self, reached: Ints, *, downstream: bool) -> Iterator[_Pair]:
         """Compare each end of the walk with the datasets that have the same last part."""
-        ends = reached[~self._used(reached, downstream=downstream)]
+        names, at = self._identities.every_name(reached)
+        ends = reached[np.unique(at[self._names.namesakes(names)])]
+        ends = ends[~self._used(ends, downstream=downstream)]
         ends = ends[self._used(ends, downstream=not downstream)]
         if not len(ends):
             return
@@ -154,6 +156,8 @@ class CutDetector:
 
     def _used(self, nodes: Ints, *, downstream: bool) -> Flags:
         """Tell which nodes have edges that lead on, under any of their names."""
+        if not len(nodes):
+            return np.zeros(0, np.bool_)
         names, at = self._identities.every_name(nodes)
         ends = self._graph.flow.ends
         _, places = (ends.leaving if downstream else ends.entering).of_each(names)
@@ -164,6 +168,8 @@ class CutDetector:
     # Answers
 
     def _rendered(self, pairs: set[_Pair]) -> list[PossibleCut]:
+        if not pairs:
+            return []
         shown = self._identities.display_names(
             {node for pair in pairs for node in pair}, self._reader
         )

@@ -16,11 +16,10 @@ from downriver.openlineage.wire import render_time
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from downriver.graph.index.identities import Identities
+    from downriver.graph.snapshot import CatalogSnapshot
     from downriver.model.answers import Trace
     from downriver.model.flows import LastRun
     from downriver.model.ids import NodeId
-    from downriver.store import CatalogReader
 
 _RUNS = 5
 _OLD = 24 * 3_600_000_000  # µs: a source that lags a day behind the metric is worth a look
@@ -44,13 +43,13 @@ class DiagnosisBuilder:
         self,
         columns: Trace,
         datasets: Trace,
-        reader: CatalogReader,
-        identities: Identities,
+        view: CatalogSnapshot,
         now: int,
     ) -> None:
         self._columns = columns
-        self._reader = reader
-        self._identities = identities
+        self._view = view
+        self._reader = view.reader
+        self._identities = view.graph.nodes.identities
         self._now = now
         self.derivations = list_derivations(columns)
         # Without column lineage, everything that feeds the dataset may be the cause.
@@ -101,7 +100,7 @@ class DiagnosisBuilder:
         for dataset, depth in sorted(depths.items(), key=lambda item: item[1]):
             number = self._reader.nodes.get(dataset)
             names = self._identities.group(number)
-            yield _Place(dataset, number, depth, writers_of_all(self._reader, names))
+            yield _Place(dataset, number, depth, writers_of_all(self._view, names))
 
     def _runs(self, place: _Place) -> list[LastRun]:
         return list_last_runs(self._reader, place.writers, _RUNS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from downriver.model.facts import RunState
+from downriver.model.facts import EdgeKind, RunState
 from downriver.model.flows import LastRun
 from downriver.openlineage.facets.job import ERROR_MESSAGE, parse_error_message
 from downriver.openlineage.wire import render_time
@@ -12,6 +12,7 @@ from downriver.openlineage.wire import render_time
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from downriver.graph.snapshot import CatalogSnapshot
     from downriver.model.ids import NodeId
     from downriver.store import CatalogReader, Run
 
@@ -21,27 +22,38 @@ _RUNS_LOOKED_AT = 50  # of a job, for one that completed
 
 def list_last_runs(reader: CatalogReader, jobs: Iterable[NodeId], limit: int) -> list[LastRun]:
     """Return the last runs of jobs, of each job the latest first."""
-    found = []
-    for job in jobs:
-        number = reader.nodes.get(job)
-        found += [_last_run(reader, number, job, run) for run in reader.runs.latest(number, limit)]
-    return found
+    numbers = _numbers(reader, jobs)
+    runs = reader.runs.latest_of_each(numbers.values(), limit)
+    return [
+        _last_run(reader, number, job, run)
+        for job, number in numbers.items()
+        for run in runs.get(number, ())
+    ]
 
 
-def writers_of_all(reader: CatalogReader, names: Iterable[int]) -> list[NodeId]:
-    """Return the jobs that write a dataset under any of its names."""
-    return list(dict.fromkeys(job for name in names for job in reader.nodes.writers_of(name)))
+def writers_of_all(view: CatalogSnapshot, names: Iterable[int]) -> list[NodeId]:
+    """Return the jobs that write a dataset under any of its names, in the order of their names."""
+    writers = view.graph.nodes.neighbours(names, EdgeKind.WRITES, downstream=False)
+    jobs = view.reader.nodes.by_ids({job for some in writers.values() for job in some})
+    return sorted(jobs.values(), key=str)
 
 
 def last_filled(reader: CatalogReader, jobs: Iterable[NodeId]) -> int | None:
     """Return when a run of any of the jobs that write something last completed."""
+    numbers = _numbers(reader, jobs).values()
     ends = [
         run.state_at
-        for job in jobs
-        for run in reader.runs.latest(reader.nodes.get(job), _RUNS_LOOKED_AT)
+        for runs in reader.runs.latest_of_each(numbers, _RUNS_LOOKED_AT).values()
+        for run in runs
         if run.state is RunState.COMPLETE
     ]
     return max(ends, default=None)
+
+
+def _numbers(reader: CatalogReader, jobs: Iterable[NodeId]) -> dict[NodeId, int]:
+    wanted = list(jobs)
+    found = reader.nodes.find_each(wanted)
+    return {job: found[job] for job in wanted}
 
 
 def _last_run(reader: CatalogReader, number: int, job: NodeId, run: Run) -> LastRun:

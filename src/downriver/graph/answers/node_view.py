@@ -9,11 +9,12 @@ import numpy as np
 from downriver.graph.answers.cuts import CutDetector
 from downriver.graph.answers.readers import find_readers
 from downriver.graph.answers.view import (
-    is_stale,
     limit_blind_spots,
     render_evidence,
     reported_blind_spots,
+    stale_after,
 )
+from downriver.graph.index.vectors import NO_INTS
 from downriver.graph.walk.node_walk import NodeWalk, reach_nodes
 from downriver.graph.walk.paths import Routes, find_routes
 from downriver.model.answers import BlindSpot, TraceEdge, TraceNode
@@ -21,7 +22,7 @@ from downriver.model.facts import EdgeKind
 from downriver.model.ids import JobId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from downriver.graph.answers.view import Question, WalkedEdges
     from downriver.graph.index.vectors import Ints
@@ -47,6 +48,9 @@ class NodeView:
         self._graph = index.nodes
         self._reader = reader
         self._question = question
+        self._names: dict[int, NodeId] = {}  # fetched so far, by canonical id
+        self._bodies: dict[int, bytes] = {}  # blind spots facets fetched so far
+        self._asked: set[int] = set()  # nodes whose blind spots facets were fetched
         self.root = index.nodes.identities.canonical(node)
 
     def reach(self, *, downstream: bool) -> WalkResult:
@@ -66,6 +70,7 @@ class NodeView:
     def nodes(self, depths: Mapping[int, int]) -> dict[int, TraceNode]:
         """Return nodes under their display names, with their aliases."""
         names_shown = self._graph.identities.display_names(depths, self._reader)
+        self._names.update((node, name) for node, (name, _) in names_shown.items())
         return {
             node: TraceNode(
                 id=str(name),
@@ -81,8 +86,29 @@ class NodeView:
     def edges(self, steps: WalkedEdges, nodes: Mapping[int, TraceNode]) -> list[TraceEdge]:
         """Return edges with their evidence: one for all names under which it was seen."""
         sightings = self._sightings(steps)
-        jobs = self._reader.nodes.by_ids({job for *_, job in sightings})
-        return [self._edge(key, span, nodes, jobs) for key, span in sightings.items()]
+        jobs = self._names_of({key[3] for key in sightings if key[2] == EdgeKind.DERIVES} - {0})
+        stale = self._stale_before([key[3] for key in sightings])
+        return [
+            self._edge(key, span, nodes, jobs, stale=span.last.at < before)
+            for (key, span), before in zip(sightings.items(), stale, strict=True)
+        ]
+
+    def _stale_before(self, jobs: list[int]) -> list[int]:
+        """Return for each job the moment before which an edge of it was last seen if it is stale.
+
+        A job ran for days, until `as_of`, without such an edge.
+        """
+        seen = self._graph.jobs_last_seen(np.array(jobs, np.int32))
+        until = np.minimum(seen, self._question.as_of)
+        before: list[int] = (until - stale_after(self._question.stale_days)).tolist()
+        return before
+
+    def _names_of(self, nodes: Collection[int]) -> Mapping[int, NodeId]:
+        """Return the names of nodes. Those that are shown already are not fetched again."""
+        missing = [node for node in nodes if node not in self._names]
+        if missing:
+            self._names.update(self._reader.nodes.by_ids(missing))
+        return self._names
 
     def _sightings(self, steps: WalkedEdges) -> dict[_Key, Span]:
         flow = self._graph.flow
@@ -102,7 +128,13 @@ class NodeView:
         return sightings
 
     def _edge(
-        self, key: _Key, span: Span, nodes: Mapping[int, TraceNode], jobs: Mapping[int, NodeId]
+        self,
+        key: _Key,
+        span: Span,
+        nodes: Mapping[int, TraceNode],
+        jobs: Mapping[int, NodeId],
+        *,
+        stale: bool,
     ) -> TraceEdge:
         source, target, kind, job = key
         stated_by_job = kind == EdgeKind.DERIVES and job != 0
@@ -111,15 +143,7 @@ class NodeView:
             target=nodes[target].id,
             kind=_KIND_NAMES[kind],
             job=str(jobs[job]) if stated_by_job else None,
-            **render_evidence(span, stale=self._is_stale(span, job)),
-        )
-
-    def _is_stale(self, span: Span, job: int) -> bool:
-        return is_stale(
-            span,
-            self._graph.job_last_seen(job),
-            days=self._question.stale_days,
-            as_of=self._question.as_of,
+            **render_evidence(span, stale=stale),
         )
 
     def readers(self, steps: WalkedEdges) -> set[int]:
@@ -131,14 +155,24 @@ class NodeView:
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
         """List the blind spots that jobs report, and the jobs whose inputs are unknown."""
         stated = [
-            *self._unfollowed(),
-            *reported_blind_spots(self._reader, reached.tolist()),
+            *self._unfollowed(reached),
+            *reported_blind_spots(self._reported(reached.tolist()), self._names_of),
             *CutDetector(self._index, self._reader).blind_spots(reached, downstream=downstream),
         ]
         return stated if downstream else [*stated, *self._unfed(reached)]
 
-    def _unfollowed(self) -> list[BlindSpot]:
+    def _reported(self, nodes: list[int]) -> dict[int, bytes]:
+        """Return the blind spots facets of nodes. One query reads those of both sides."""
+        missing = {*nodes, *self._names} - self._asked
+        if missing:
+            self._asked |= missing
+            self._bodies |= self._reader.facets.blind_spots(missing)
+        return {node: self._bodies[node] for node in nodes if node in self._bodies}
+
+    def _unfollowed(self, reached: Ints) -> list[BlindSpot]:
         """Name the jobs a root runs when it moves no data itself: an orchestrator's DAG."""
+        if len(reached) > 1:
+            return []
         ends, root = self._graph.flow.ends, np.array([self.root], np.int32)
         if len(ends.leaving.of(root)) or len(ends.entering.of(root)):
             return []
@@ -156,21 +190,24 @@ class NodeView:
 
     def _unfed(self, reached: Ints) -> list[BlindSpot]:
         walk = NodeWalk(self._graph, downstream=False, as_of=self._question.as_of)
+        # Jobs have one name each, so the far ends of their edges need no canonical ids.
+        without = np.setdiff1d(reached, self._graph.flow.ends.target[walk.edges(reached)])
+        names = self._names_of(without.tolist())
         spots = [
             BlindSpot(
                 kind="job_without_inputs",
-                entity=str(name),
+                entity=str(names[node]),
                 message="no event of this job names an input, so its upstreams are unknown",
             )
-            for node, name in self._reader.nodes.by_ids(reached.tolist()).items()
-            if isinstance(name, JobId) and not self._is_fed(walk, node)
+            for node in np.setdiff1d(without, self._with_stated_inputs(without)).tolist()
+            if isinstance(names[node], JobId)
         ]
         return limit_blind_spots(sorted(spots, key=lambda spot: spot.entity), len(spots))
 
-    def _is_fed(self, walk: NodeWalk, job: int) -> bool:
-        """Return whether a job has inputs, or names the inputs of each output explicitly."""
-        here = np.array([job], np.int32)
-        if len(walk.edges(here)):
-            return True
-        writes = self._graph.flow.ends.leaving.of(here)
-        return len(writes) > 0 and bool(self._graph.explicit(writes, self._question.as_of).all())
+    def _with_stated_inputs(self, jobs: Ints) -> Ints:
+        """Return the jobs without inputs that name the inputs of each output explicitly."""
+        if self._graph.all_to_all:
+            return NO_INTS
+        writes, places = self._graph.flow.ends.leaving.of_each(jobs)
+        explicit = self._graph.explicit(writes, self._question.as_of)
+        return np.setdiff1d(jobs[places[explicit]], jobs[places[~explicit]])

@@ -64,6 +64,16 @@ def trace_numbered(
     return answer, {node.id: number for number, node in nodes.items()}
 
 
+def count_reached(
+    index: GraphSnapshot, reader: CatalogReader, entity: Entity, question: Question
+) -> int:
+    """Return how many nodes are in the directions asked for, at any depth, with the root."""
+    view = _view(index, reader, entity, question._replace(depth=None))
+    return _WalkedSides(
+        {down: view.reach(downstream=down) for down in _SIDES[question.direction]}
+    ).within
+
+
 def paths(
     index: GraphSnapshot, reader: CatalogReader, source: Entity, target: Entity, question: Question
 ) -> Paths:
@@ -140,10 +150,12 @@ class _WalkedSides:
 
 
 def _count_beyond(reaches: list[WalkResult]) -> int:
-    """Count the nodes past the depth limit, without those that the other side shows."""
+    """Count the nodes just past the depth limit, without those that the other side shows."""
     if len(reaches) == 1:
         return len(reaches[0].beyond)
     beyond = np.concatenate([reach.beyond for reach in reaches])
+    if not len(beyond):
+        return 0
     nodes = np.concatenate([reach.nodes for reach in reaches])
     return len(np.setdiff1d(beyond, nodes))
 
@@ -173,7 +185,10 @@ def _not_seen_yet(
 
 def _limits(found: _WalkedSides, question: Question, root: str) -> Iterator[BlindSpot]:
     if found.beyond:
-        message = f"{found.beyond} more nodes are beyond depth {question.depth}; increase the depth"
+        message = (
+            f"{found.beyond} more nodes are one step beyond depth {question.depth}; "
+            "increase the depth"
+        )
         yield BlindSpot(kind="depth_limit", entity=root, message=message)
     if found.within > question.limit:
         more = found.within - question.limit

@@ -4,7 +4,7 @@ edge, and the blind spots that jobs report themselves.
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypedDict
 
 from downriver.graph.index.edges import FOREVER
@@ -14,13 +14,13 @@ from downriver.openlineage.facets.custom import parse_blind_spots
 from downriver.openlineage.wire import render_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from downriver.graph.index.vectors import Ints
     from downriver.graph.walk.paths import Routes
     from downriver.graph.walk.result import WalkResult
     from downriver.model.answers import TraceEdge, TraceNode
-    from downriver.store import CatalogReader
+    from downriver.model.ids import NodeId
 
 BLIND_SPOTS_SHOWN = 50
 
@@ -91,23 +91,32 @@ class EdgeEvidence(TypedDict):
     last_event: str
 
 
+def stale_after(days: int) -> int:
+    """Return how long a job runs without an edge, in µs, until the edge is stale."""
+    return days * _DAY
+
+
 def is_stale(span: Span, job_last_seen: int, *, days: int, as_of: int = FOREVER) -> bool:
     """Return whether a job ran for days, until `as_of`, without this edge."""
-    return min(job_last_seen, as_of) - span.last.at > days * _DAY
+    return min(job_last_seen, as_of) - span.last.at > stale_after(days)
 
 
 def render_evidence(span: Span, *, stale: bool) -> EdgeEvidence:
     """Return the evidence of an edge seen over a span of time."""
-    first_seen, first_event = render_time(span.first.at), span.first.digest.hex()
+    first_seen, first_event = _moment(span.first.at), span.first.digest.hex()
     once = span.first == span.last  # as for most flows that people register
     return EdgeEvidence(
         status="stale" if stale else "active",
         confidence="exact" if span.observed else "declared",
         first_seen=first_seen,
-        last_seen=first_seen if once else render_time(span.last.at),
+        last_seen=first_seen if once else _moment(span.last.at),
         first_event=first_event,
         last_event=first_event if once else span.last.digest.hex(),
     )
+
+
+# One event shows many edges, so the same moments return in an answer.
+_moment = lru_cache(4096)(render_time)
 
 
 def merge_spans(spans: Iterable[Span]) -> Span:
@@ -115,10 +124,11 @@ def merge_spans(spans: Iterable[Span]) -> Span:
     return reduce(Span.merge, spans)
 
 
-def reported_blind_spots(reader: CatalogReader, nodes: Iterable[int]) -> list[BlindSpot]:
+def reported_blind_spots(
+    bodies: Mapping[int, bytes], names_of: Callable[[Collection[int]], Mapping[int, NodeId]]
+) -> list[BlindSpot]:
     """Return the blind spots in the facets of jobs, such as SQL that could not be parsed."""
-    bodies = reader.facets.blind_spots(nodes)
-    names = reader.nodes.by_ids(bodies)
+    names = names_of(bodies)
     spots = [
         BlindSpot(
             kind=spot.kind, entity=str(names[node]), message=_with_line(spot.message, spot.line)

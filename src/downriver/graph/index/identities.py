@@ -142,6 +142,8 @@ class Identities:
     def statements(self) -> list[Statement]:
         """Return what people state about pairs of names: for each pair the latest statement."""
         names, latest = self._names, dict[tuple[int, int], Statement]()
+        if not len(names):
+            return []
         kinds = names.kind.values
         edges = np.flatnonzero((kinds == EdgeKind.SAME) | (kinds == EdgeKind.DIFFERENT))
         for edge, at in zip(edges.tolist(), names.last_at.of(edges).tolist(), strict=True):

@@ -1,6 +1,6 @@
 """Datasets by the loose form of their names: which may be, or certainly are, one dataset.
 
-Only names that share a form are kept as objects. All others cost 12 bytes.
+Only names that share a form are kept as objects. All others cost 25 bytes.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from downriver.graph.index.sorted_keys import SortedKeys
-from downriver.graph.index.vectors import SMALLEST_FOLD, Longs
-from downriver.model.ids import DatasetId
+from downriver.graph.index.vectors import SMALLEST_FOLD, Flags, Ints, Longs
+from downriver.model.ids import DatasetId, short_name
 from downriver.openlineage.naming import folder_of, loose_form, normal_form
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ class NameIndex:
 
     keys: SortedKeys  # loose form -> datasets
     files: SortedKeys  # loose form of a folder -> files in it
+    shorts: SortedKeys  # last part of the name -> datasets
     last_id: int = 0
+    has_namesakes: Flags = field(default_factory=lambda: np.zeros(1, np.bool_))  # by id
     spellings: Mapping[int, Mapping[DatasetId, int]] = field(default_factory=dict)
     key_of: Mapping[int, int] = field(default_factory=dict)  # of datasets that share a key
     twins: Mapping[int, int] = field(default_factory=dict)
@@ -47,47 +49,68 @@ class NameIndex:
     @classmethod
     def empty(cls, smallest_fold: int = SMALLEST_FOLD) -> NameIndex:
         """Return an index without names."""
-        return cls(SortedKeys(smallest_fold), SortedKeys(smallest_fold))
+        none = SortedKeys(smallest_fold)
+        return cls(keys=none, files=none, shorts=none)
 
     def loaded(self, reader: CatalogReader) -> NameIndex:
         """Return an index with the datasets that are new in the catalog."""
         index = self
         rows = iter(reader.changes.datasets(self.last_id))
-        new_keys, new_folders = [], []
+        new: list[_NewNames] = []
         while chunk := list(islice(rows, _CHUNK)):
-            index, keys, folders = index._appended(chunk)
-            new_keys.append(keys)
-            new_folders.append(folders)
+            index, added = index._appended(chunk)
+            new.append(added)
         if index is self:
             return self
-        index = replace(index, keys=index.keys.indexed(), files=index.files.indexed())
-        keys, folders = np.concatenate(new_keys), np.concatenate(new_folders)
-        return index._with_shared(keys, reader, self.last_id)._with_contained(keys, folders, reader)
+        index = replace(
+            index,
+            keys=index.keys.indexed(),
+            files=index.files.indexed(),
+            shorts=index.shorts.indexed(),
+        )
+        keys, folders, shorts = (np.concatenate(parts) for parts in zip(*new, strict=True))
+        index = index._with_namesakes(shorts)._with_shared(keys, reader, self.last_id)
+        return index._with_contained(keys, folders, reader)
 
-    def _appended(self, rows: list[tuple[int, str, str]]) -> tuple[NameIndex, Longs, Longs]:
-        keys, files, folders = [], [], []
+    def _appended(self, rows: list[tuple[int, str, str]]) -> tuple[NameIndex, _NewNames]:
+        keys, files, folders, shorts = [], [], [], []
         for node, namespace, name in rows:
             keys.append(hash(loose_form(namespace, name)))
+            shorts.append(hash(short_name(name)))
             if "/" in name and (folder := folder_of(DatasetId(namespace, name))) is not None:
                 files.append(node)
                 folders.append(hash(loose_form(folder.namespace, folder.name)))
-        of_names, of_folders = np.array(keys, np.int64), np.array(folders, np.int64)
+        new = _NewNames(*(np.array(hashes, np.int64) for hashes in (keys, folders, shorts)))
+        ids = np.array([row[0] for row in rows])
         index = replace(
             self,
             last_id=rows[-1][0],
-            keys=self.keys.appended(of_names, np.array([row[0] for row in rows])),
-            files=self.files.appended(of_folders, np.array(files, np.int64)),
+            keys=self.keys.appended(new.keys, ids),
+            files=self.files.appended(new.folders, np.array(files, np.int64)),
+            shorts=self.shorts.appended(new.shorts, ids),
         )
-        return index, of_names, of_folders
+        return index, new
+
+    def _with_namesakes(self, new: Longs) -> NameIndex:
+        """Mark the datasets that have the last part of their name in common with a new one."""
+        numbers, several = _sharing(self.shorts, np.unique(new))[:2]
+        flags: Flags = np.zeros(self.last_id + 1, np.bool_)
+        flags[: len(self.has_namesakes)] = self.has_namesakes
+        flags[numbers[several]] = True
+        return replace(self, has_namesakes=flags)
+
+    def namesakes(self, datasets: Ints) -> Flags:
+        """Tell which nodes are datasets whose name has the last part in common with another one."""
+        known = datasets < len(self.has_namesakes)  # later ids are those of jobs
+        flags: Flags = self.has_namesakes[np.where(known, datasets, 0)]
+        return flags
 
     def _with_shared(self, new: Longs, reader: CatalogReader, known: int) -> NameIndex:
         """Compare the datasets that have a key in common with a new one."""
         distinct = np.unique(new)
-        numbers, places = self.keys.find_each(distinct)
-        shared = np.bincount(places, minlength=len(distinct)) > 1
-        if not shared.any():
+        numbers, of_shared, places = _sharing(self.keys, distinct)
+        if not of_shared.any():
             return self
-        of_shared = shared[places]
         keys = distinct[places[of_shared]].tolist()
         # Names that are compared already are not read again: a table may have 10,000 partitions.
         members = {
@@ -128,6 +151,21 @@ class NameIndex:
             if key is not None:
                 found.update(self.spellings[key].values())
         return found
+
+
+class _NewNames(NamedTuple):
+    """Hashes of the forms of new names."""
+
+    keys: Longs
+    folders: Longs
+    shorts: Longs
+
+
+def _sharing(index: SortedKeys, keys: Longs) -> tuple[Ints, Flags, Longs]:
+    """Return the numbers of keys, whether another number has the same key, and the keys' places."""
+    numbers, places = index.find_each(keys)
+    several: Flags = (np.bincount(places, minlength=len(keys)) > 1)[places]
+    return numbers, several, places
 
 
 def _dataset(node: NodeId) -> DatasetId:

@@ -16,6 +16,7 @@ from downriver.model.assets import (
     AssetNode,
     AssetRef,
 )
+from downriver.model.facts import EdgeKind
 from downriver.model.ids import DatasetId, JobId, short_name
 from downriver.openlineage.facets.custom import ASSET, parse_asset
 from downriver.openlineage.facets.dataset import DATASET_TYPE, parse_dataset_type
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from downriver.graph.index.identities import Identities
+    from downriver.graph.index.node_graph import NodeGraph
     from downriver.model.answers import Trace
     from downriver.model.ids import NodeId
     from downriver.openlineage.facets.custom import AssetFacet
     from downriver.store import CatalogReader
 
+_NO_TYPE = JobTypeFacet()
 _JOB_KINDS = {"DAG": "dag", "TASK": "task", "PIPELINE": "pipeline", "FUNCTION": "function"}
 _FILES = ("file", "s3://", "gs://", "hdfs://", "abfs", "wasb", "dbfs")
 
@@ -66,18 +69,44 @@ def is_taken(wanted: str, node: NodeId, reader: CatalogReader) -> bool:
 
 
 class Assets:
-    """What nodes are as assets."""
+    """What nodes are as assets. Facts about many nodes are read at once with `load`."""
 
-    def __init__(self, reader: CatalogReader, identities: Identities) -> None:
+    def __init__(self, reader: CatalogReader, graph: NodeGraph) -> None:
         self._reader = reader
-        self._identities = identities
-        self._known: dict[int, AssetFacet] = {}
-        for number, asset in _registered(reader).items():
-            self._known[identities.canonical(number)] = asset
+        self._graph = graph
+        self._identities = graph.identities
+        self._known: dict[int, AssetFacet | None] = {}  # by canonical id
+        self._jobs: dict[int, JobTypeFacet] = {}
+        self._declared: dict[int, bytes] = {}  # datasetType facets
+        self._makers: dict[int, list[int]] = {}  # by canonical id: the jobs that write a dataset
 
-    def ref(self, node: NodeId) -> AssetRef:
+    def load(self, numbers: Iterable[int]) -> None:
+        """Read what is known about nodes, and about the jobs that write them."""
+        nodes = {self._identities.canonical(number) for number in numbers}
+        new = [node for node in nodes if node not in self._known]
+        if not new:
+            return
+        groups = {node: self._identities.group(node) for node in new}
+        ids = {name for group in groups.values() for name in group}
+        writers = self._graph.neighbours(ids, EdgeKind.WRITES, downstream=False)
+        jobs = {job for makers in writers.values() for job in makers}
+        facets = self._reader.facets.of_each(ids | jobs, (ASSET, JOB_TYPE, DATASET_TYPE))
+        for node, group in groups.items():
+            registered = [
+                parse_asset(facets[n][ASSET]) for n in group if ASSET in facets.get(n, {})
+            ]
+            self._known[node] = min(registered, key=lambda asset: asset.id, default=None)
+            self._makers[node] = [job for name in group for job in writers.get(name, ())]
+        for number in ids | jobs:
+            bodies = facets.get(number, {})
+            job = bodies.get(JOB_TYPE)
+            self._jobs[number] = _NO_TYPE if job is None else parse_job_type(job)
+            if DATASET_TYPE in bodies:
+                self._declared[number] = bodies[DATASET_TYPE]
+
+    def ref(self, node: NodeId, number: int | None = None) -> AssetRef:
         """Return a node as an asset, registered or not."""
-        number = self._reader.nodes.get(node)
+        number = self._reader.nodes.get(node) if number is None else number
         asset = self.registered(number)
         if asset is not None:
             return AssetRef(id=asset.id, name=asset.name, asset_type=asset.assetType)
@@ -86,7 +115,8 @@ class Assets:
 
     def registered(self, number: int) -> AssetFacet | None:
         """Return the registration of a node."""
-        return self._known.get(self._identities.canonical(number))
+        self.load([number])
+        return self._known[self._identities.canonical(number)]
 
     def type_of(self, node: NodeId, number: int) -> str:
         """Return the asset type of a node: as registered, else by its producer."""
@@ -94,17 +124,9 @@ class Assets:
         if asset is not None:
             return asset.assetType
         if isinstance(node, JobId):
-            return job_type(self._job_facet(number))
-        makers = [self._job_facet(n) for n in self._makers(node)]
-        return dataset_type(node, makers, self._reader.facets.of(number).get(DATASET_TYPE))
-
-    def _makers(self, node: DatasetId) -> list[int]:
-        names = self._identities.group(self._reader.nodes.get(node))
-        makers = [job for name in names for job in self._reader.nodes.writers_of(name)]
-        return [self._reader.nodes.get(job) for job in makers]
-
-    def _job_facet(self, number: int) -> JobTypeFacet:
-        return parse_job_type(self._reader.facets.of(number).get(JOB_TYPE))
+            return job_type(self._jobs[number])
+        makers = [self._jobs[maker] for maker in self._makers[self._identities.canonical(number)]]
+        return dataset_type(node, makers, self._declared.get(number))
 
 
 def job_type(facet: JobTypeFacet) -> str:
@@ -122,7 +144,7 @@ def dataset_type(
     """Return the asset type of a dataset: by its datasetType facet, its writers, or its name."""
     if any(maker.integration.upper() == "DBT" for maker in makers):
         return "dbt_model"
-    stated = parse_dataset_type(declared)
+    stated = parse_dataset_type(declared) if declared else ""
     if stated.rpartition("_")[2] in DATASET_TYPES:  # such as MATERIALIZED_VIEW
         return stated.rpartition("_")[2]
     if node.namespace in PREFIXES_AS_NAMESPACE:
@@ -167,11 +189,16 @@ class _Tree:
 
     def __init__(self, answer: Trace, assets: Assets, reader: CatalogReader) -> None:
         self._assets = assets
-        self._reader = reader
         self._ids: dict[str, NodeId] = {
             node.id: (JobId if node.kind == "job" else DatasetId)(node.namespace, node.name)
             for node in answer.nodes
         }
+        self._numbers = reader.nodes.find_each(self._ids.values())
+        self._first_at = {
+            number: span.first.at
+            for number, span in reader.nodes.spans(self._numbers.values()).items()
+        }
+        assets.load(self._numbers.values())
         self._below = _Step({})
         self._above = _Step({})
         for edge in answer.edges:
@@ -179,9 +206,8 @@ class _Tree:
             self._above.nodes.setdefault(edge.target, []).append(edge.source)
 
     def node(self, key: str) -> AssetNode:
-        number = self._reader.nodes.get(self._ids[key])
-        ref = self._assets.ref(self._ids[key])
-        asset = self._assets.registered(number)
+        number = self._numbers[self._ids[key]]
+        ref, asset = self._assets.ref(self._ids[key], number), self._assets.registered(number)
         source_ref = asset.sourceRef if asset is not None else ""
         return AssetNode(id=ref.id, name=ref.name, asset_type=ref.asset_type, source_ref=source_ref)
 
@@ -225,10 +251,10 @@ class _Tree:
         made = self._below.of(key) or self._above_made(key)
         if not isinstance(job, JobId) or len(made) != 1 or made[0] not in self._ids:
             return None
-        if self._assets.registered(self._reader.nodes.get(job)) is not None:
+        if self._assets.registered(self._numbers[job]) is not None:
             return None
         table = self._ids[made[0]]
-        is_dbt = self._assets.type_of(job, self._reader.nodes.get(job)) == "dbt_model"
+        is_dbt = self._assets.type_of(job, self._numbers[job]) == "dbt_model"
         return made[0] if is_dbt or short_name(job.name) == short_name(table.name) else None
 
     def _above_made(self, key: str) -> list[str]:
@@ -242,9 +268,8 @@ class _Tree:
             return False
         if not downstream or isinstance(node, JobId):
             return True
-        registered = self._assets.registered(self._reader.nodes.get(node))
+        registered = self._assets.registered(self._numbers[node])
         return registered is not None or bool(self._below.of(key))
 
     def _first_seen(self, key: str) -> tuple[int, str]:
-        span = self._reader.nodes.span(self._reader.nodes.get(self._ids[key]))
-        return span.first.at, key
+        return self._first_at[self._numbers[self._ids[key]]], key

@@ -19,7 +19,13 @@ from downriver.graph.index.sorted_keys import pairs
 from downriver.graph.index.vectors import NO_INTS, Flags, Ints, Vector
 from downriver.graph.walk import compilation
 from downriver.graph.walk.first_levels import EdgeLookup, FirstLevels, start_at, walk_first_levels
-from downriver.graph.walk.result import VisitMarks, WalkBuilder, WalkResult, borrowed_marks
+from downriver.graph.walk.result import (
+    UNLIMITED,
+    VisitMarks,
+    WalkBuilder,
+    WalkResult,
+    borrowed_marks,
+)
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -71,16 +77,18 @@ def reach_columns(
 ) -> ColumnReach:
     """Return the columns on one side of `root`. Depth counts the derivations crossed.
 
-    Of the columns of a `*`, the result lists those with further edges, and `wanted`.
+    The walk ends one step past the depth limit: it need not know what is further away. Of the
+    columns of a `*`, the result lists those with further edges, and `wanted`.
     """
     walk = ColumnWalk(columns, identities, downstream=downstream, as_of=as_of)
     with borrowed_marks() as visited:
-        start = walk.first_levels(root, visited)
+        deepest = UNLIMITED if depth is None else depth
+        start = walk.first_levels(root, visited, deepest)
         result = WalkBuilder(start, visited, depth)
         level, frontier = start.level, start.frontier
         if len(frontier):
             frontier = _expand_stars(walk, result, frontier, level, wanted)
-        while len(frontier):
+        while len(frontier) and level <= deepest:
             level += 1
             edges, near, far = walk.expand(frontier)
             result.add_edges(edges, near, far, level)
@@ -119,12 +127,12 @@ class ColumnWalk:
         self._stars: Vector[np.int32] = Vector.empty(np.int32)
         self._carried: Vector[np.int32] = Vector.empty(np.int32)
 
-    def first_levels(self, root: int, visited: VisitMarks) -> FirstLevels:
+    def first_levels(self, root: int, visited: VisitMarks, deepest: int) -> FirstLevels:
         """Walk column by column while that is faster than arrays, and up to the first `*`."""
         if self._as_of != FOREVER:
             return start_at(root)
         if compiled := compilation.walks():
-            return self._walk_compiled(root, compiled, visited)
+            return self._walk_compiled(root, compiled, visited, deepest)
         if self._identities:
             return start_at(root)
         columns = self._columns
@@ -135,9 +143,11 @@ class ColumnWalk:
             _NO_RANK,
             columns.star_test(),
         )
-        return walk_first_levels(root, lookup, None)
+        return walk_first_levels(root, lookup, None, deepest)
 
-    def _walk_compiled(self, root: int, compiled: ModuleType, visited: VisitMarks) -> FirstLevels:
+    def _walk_compiled(
+        self, root: int, compiled: ModuleType, visited: VisitMarks, deepest: int
+    ) -> FirstLevels:
         columns = self._columns
         *found, next_column, level = compiled.walk_columns(
             root,
@@ -148,6 +158,7 @@ class ColumnWalk:
             self._identities.arrays()[0],
             visited.begin(columns.size),
             compiled.MANY,
+            deepest,
         )
         return FirstLevels._make((*found, NO_INTS, found[0][next_column:], level))
 

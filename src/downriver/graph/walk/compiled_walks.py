@@ -74,8 +74,9 @@ def walk_nodes(
     reached: tuple[Bytes, int],
     opened: tuple[Bytes, int],
     enough: int,
+    deepest: int,
 ) -> Found:
-    """Walk from `root`, across jobs, until there are `enough` nodes.
+    """Walk from `root`, across jobs, until there are `enough` nodes or one deeper than `deepest`.
 
     `smallest` and `ring` describe nodes with several names, as in `Identities`; `reached` and
     `opened` have a place for every node, in which this walk leaves its number in each.
@@ -96,7 +97,7 @@ def walk_nodes(
             node = jobs[job_count]
         else:
             node = nodes[at]
-            if depths[at] == level and node_count > enough:
+            if depths[at] > deepest or (depths[at] == level and node_count > enough):
                 many = True
                 continue
             level = depths[at] + 1
@@ -147,8 +148,9 @@ def walk_columns(
     smallest: Ints,
     reached: tuple[Bytes, int],
     enough: int,
+    deepest: int,
 ) -> Found:
-    """Walk from `root` until that is `enough`.
+    """Walk from `root` until that is `enough`, or deeper than `deepest`.
 
     It also stops before a level with a column of a dataset that has a `*` (`starred`), or
     with an edge to a dataset of several names (`smallest`).
@@ -159,7 +161,7 @@ def walk_columns(
     marks, number = reached
     marks[root] = number
     level_start, level, plain = 0, 0, not _has(smallest, datasets[root])
-    while plain and level_start < node_count <= enough:
+    while plain and level_start < node_count <= enough and level <= deepest:
         level_end, level_edges = node_count, edge_count
         at = level_start
         while plain and at < level_end:
@@ -198,5 +200,5 @@ def warm() -> None:
     """Compile both walks by walking nowhere."""
     none, byte = np.zeros(1, np.int32), np.zeros(1, np.uint8)
     rows = RowArrays(none, none[:0], none[:0], none, 0)
-    walk_nodes(0, rows, none, byte, 0, none, none, (byte, 1), (byte, 1), MANY)
-    walk_columns(0, rows, none, none, np.zeros(1, np.bool_), none, (byte, 1), MANY)
+    walk_nodes(0, rows, none, byte, 0, none, none, (byte, 1), (byte, 1), MANY, 1)
+    walk_columns(0, rows, none, none, np.zeros(1, np.bool_), none, (byte, 1), MANY, 1)

@@ -59,8 +59,10 @@ def start_at(root: int) -> FirstLevels:
     return FirstLevels(here, np.zeros(1, np.int32), NO_INTS, NO_INTS, NO_INTS, frontier=here)
 
 
-def walk_first_levels(root: int, steps: EdgeLookup, identities: Identities | None) -> FirstLevels:
-    """Walk from `root`, across jobs, until a level is wide.
+def walk_first_levels(
+    root: int, steps: EdgeLookup, identities: Identities | None, deepest: int
+) -> FirstLevels:
+    """Walk from `root`, across jobs, until a level is wide or deeper than `deepest`.
 
     A job has the level of the datasets that it leads to.
     """
@@ -70,7 +72,12 @@ def walk_first_levels(root: int, steps: EdgeLookup, identities: Identities | Non
     far: list[int] = []
     seen, jobs = {root}, {root}
     frontier, level = [root], 0
-    while frontier and len(frontier) <= _WIDE and not any(map(steps.stops, frontier)):
+    while (
+        frontier
+        and level <= deepest
+        and len(frontier) <= _WIDE
+        and not any(map(steps.stops, frontier))
+    ):
         opened = [(node, steps.of(node, identities)) for node in frontier]
         if sum(len(row) for _, row in opened) > _LONG_ROW:
             break

@@ -15,7 +15,13 @@ from downriver.graph.index.node_graph import NodeGraph
 from downriver.graph.index.vectors import NO_INTS, Flags, Ints
 from downriver.graph.walk import compilation
 from downriver.graph.walk.first_levels import EdgeLookup, FirstLevels, start_at, walk_first_levels
-from downriver.graph.walk.result import VisitMarks, WalkBuilder, WalkResult, borrowed_marks
+from downriver.graph.walk.result import (
+    UNLIMITED,
+    VisitMarks,
+    WalkBuilder,
+    WalkResult,
+    borrowed_marks,
+)
 from downriver.model.facts import EdgeKind
 
 if TYPE_CHECKING:
@@ -30,7 +36,10 @@ def reach_nodes(
     depth: int | None = None,
     as_of: int = FOREVER,
 ) -> WalkResult:
-    """Return the datasets and jobs on one side of `root`. Depth counts the jobs crossed."""
+    """Return the datasets and jobs on one side of `root`. Depth counts the jobs crossed.
+
+    The walk ends one step past the depth limit: it need not know what is further away.
+    """
     walk = NodeWalk(graph, downstream=downstream, as_of=as_of)
     with borrowed_marks() as visited, borrowed_marks() as opened:
         return _reach(walk, root, depth, visited, opened)
@@ -67,13 +76,14 @@ def reach_from(
 def _reach(
     walk: NodeWalk, root: int, depth: int | None, visited: VisitMarks, opened: VisitMarks
 ) -> WalkResult:
-    start = walk.first_levels(root, visited, opened)
+    deepest = UNLIMITED if depth is None else depth
+    start = walk.first_levels(root, visited, opened, deepest)
     result = WalkBuilder(start, visited, depth)
     frontier, level = start.frontier, start.level
     if len(frontier):
         opened.restart()
         opened.add(np.append(start.jobs, np.int32(root)))
-    while len(frontier):
+    while len(frontier) and level <= deepest:
         level += 1
         edges = walk.edges(frontier)
         to_jobs = walk.to_jobs(edges)
@@ -99,20 +109,27 @@ class NodeWalk:
         self._far = (ends.target if downstream else ends.source).values
         self._job_kind = EdgeKind.READS if downstream else EdgeKind.WRITES
 
-    def first_levels(self, root: int, visited: VisitMarks, opened: VisitMarks) -> FirstLevels:
+    def first_levels(
+        self, root: int, visited: VisitMarks, opened: VisitMarks, deepest: int
+    ) -> FirstLevels:
         """Walk node by node while that is faster than arrays, if every edge may be followed."""
         if self._as_of != FOREVER or not self._graph.all_to_all:
             return start_at(root)
         if compiled := compilation.walks():
-            return self._walk_compiled(root, compiled, visited, opened)
+            return self._walk_compiled(root, compiled, visited, opened, deepest)
         flow, identities = self._graph.flow, self._graph.identities
         lookup = EdgeLookup(
             self._rows.one_by_one(), self._far.data, flow.kind.values.data, int(self._job_kind)
         )
-        return walk_first_levels(root, lookup, identities or None)
+        return walk_first_levels(root, lookup, identities or None, deepest)
 
     def _walk_compiled(
-        self, root: int, compiled: ModuleType, visited: VisitMarks, opened: VisitMarks
+        self,
+        root: int,
+        compiled: ModuleType,
+        visited: VisitMarks,
+        opened: VisitMarks,
+        deepest: int,
     ) -> FirstLevels:
         graph, size = self._graph, max(self._graph.size, root + 1)
         *found, next_node, level = compiled.walk_nodes(
@@ -125,6 +142,7 @@ class NodeWalk:
             visited.begin(size),
             opened.begin(size),
             compiled.MANY,
+            deepest,
         )
         nodes: Ints = found[0]
         if next_node == len(nodes):

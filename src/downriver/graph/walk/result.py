@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Bytes = npt.NDArray[np.uint8]
 
+UNLIMITED = int(np.iinfo(np.int32).max)  # deeper than any graph
 _LAST_ROUND = 255
 _MOST_IDLE = 8
 
@@ -29,7 +30,7 @@ class WalkResult(NamedTuple):
     """Everything on one side of a root, which is the first of `nodes`.
 
     Edges are three arrays: the edge's number, and the nodes at its near and far end. `beyond` are
-    the nodes past the depth limit.
+    the nodes one step past the depth limit.
     """
 
     nodes: Ints

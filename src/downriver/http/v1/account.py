@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
-from starlette.concurrency import run_in_threadpool
 
 from downriver import __version__
 from downriver.http.endpoint import Endpoint, answers
-from downriver.http.request import context_of, json_response
+from downriver.http.request import context_of, json_response, run_read
 from downriver.impact import PolicyRule, explain_policy
 from downriver.openlineage.wire import render_time
 from downriver.store import KeyRole, Verification
@@ -67,13 +66,13 @@ async def get_me(request: Request) -> Response:
 
 async def get_policy(request: Request) -> Response:
     """Return the policy of `/v1/preview` with its rules explained."""
-    policy, source = await run_in_threadpool(context_of(request).lineage.impact.policy)
+    policy, source = await run_read(request, context_of(request).lineage.impact.policy)
     return json_response(ServerPolicy(source=source, rules=explain_policy(policy)))
 
 
 async def get_keys(request: Request) -> Response:
     """Return the API keys without their secrets."""
-    keys = await run_in_threadpool(context_of(request).lineage.admin.list_keys)
+    keys = await run_read(request, context_of(request).lineage.admin.list_keys)
     return json_response(Keys(keys=[_key_info(key) for key in keys]))
 
 
@@ -88,7 +87,7 @@ def _key_info(key: ApiKey) -> KeyInfo:
 
 async def get_audit(request: Request) -> Response:
     """Recompute the hash chain of the log, and name the first entry that was altered."""
-    return json_response(await run_in_threadpool(context_of(request).lineage.admin.verify))
+    return json_response(await run_read(request, context_of(request).lineage.admin.verify))
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (

@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from starlette.concurrency import run_in_threadpool
 
 from downriver.errors import InvalidRequestError
 from downriver.http.endpoint import NAMED, Endpoint, answers
@@ -17,6 +16,7 @@ from downriver.http.request import (
     query_number,
     query_text,
     read_struct,
+    run_read,
 )
 from downriver.model.graph_view import ColumnEdges, Graph, Selection
 from downriver.model.runs import RunDetails, Runs, StoredEvent
@@ -51,18 +51,19 @@ async def get_graph(request: Request) -> Response:
         "include": _parts(request),
     }
     if "q" in query and "entity" not in query:
-        return json_response(await run_in_threadpool(partial(graph.select, query["q"], **shown)))
+        return json_response(await run_read(request, partial(graph.select, query["q"], **shown)))
     direction = query.get("direction", "both")
     depth = query_number(request, "depth", 1, MAX_DEPTH)
-    answer = await run_in_threadpool(
-        partial(graph, query_text(request, "entity"), direction, depth=depth, **shown)
+    answer = await run_read(
+        request, partial(graph, query_text(request, "entity"), direction, depth=depth, **shown)
     )
     return json_response(answer)
 
 
 async def get_selection(request: Request) -> Response:
     """Return the ids of the datasets and jobs that a selector selects: `?q=&as_of=`."""
-    answer = await run_in_threadpool(
+    answer = await run_read(
+        request,
         context_of(request).lineage.select,
         query_text(request, "q"),
         as_of=request.query_params.get("as_of"),
@@ -84,7 +85,8 @@ async def post_column_edges(request: Request) -> Response:
     asked = await read_struct(request, ColumnEdgesRequest)
     if len(asked.datasets) > _MOST_DATASETS:
         raise InvalidRequestError("datasets", f"more than {_MOST_DATASETS}")
-    answer = await run_in_threadpool(
+    answer = await run_read(
+        request,
         context_of(request).lineage.column_edges.among,
         asked.datasets,
         as_of=asked.as_of,
@@ -95,7 +97,8 @@ async def post_column_edges(request: Request) -> Response:
 
 async def get_column_path(request: Request) -> Response:
     """Return every column edge upstream and downstream of a column: `?dataset=&column=&as_of=`."""
-    answer = await run_in_threadpool(
+    answer = await run_read(
+        request,
         context_of(request).lineage.column_edges.path,
         query_text(request, "dataset"),
         query_text(request, "column"),
@@ -107,7 +110,8 @@ async def get_column_path(request: Request) -> Response:
 async def get_runs(request: Request) -> Response:
     """List runs, the latest first: `?entity=&state=&before=&limit=`."""
     query = request.query_params
-    answer = await run_in_threadpool(
+    answer = await run_read(
+        request,
         context_of(request).lineage.runs,
         query.get("entity"),
         state=query.get("state"),
@@ -119,7 +123,8 @@ async def get_runs(request: Request) -> Response:
 
 async def get_run(request: Request) -> Response:
     """Return one run with its facets as sent: `?job=` where several jobs have runs of one id."""
-    answer = await run_in_threadpool(
+    answer = await run_read(
+        request,
         context_of(request).lineage.runs.details,
         request.path_params["id"],
         request.query_params.get("job"),
@@ -129,8 +134,8 @@ async def get_run(request: Request) -> Response:
 
 async def get_event(request: Request) -> Response:
     """Return an event of the log as it was sent, by its digest."""
-    answer = await run_in_threadpool(
-        context_of(request).lineage.trace.stored_event, request.path_params["digest"]
+    answer = await run_read(
+        request, context_of(request).lineage.trace.stored_event, request.path_params["digest"]
     )
     return json_response(answer)
 

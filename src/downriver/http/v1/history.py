@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from starlette.concurrency import run_in_threadpool
-
 from downriver.http.endpoint import NAMED, Endpoint, answers
-from downriver.http.request import context_of, json_response, query_number, query_text
+from downriver.http.request import context_of, json_response, query_number, query_text, run_read
 from downriver.model.history import GraphChanges, KpiHistory, SchemaVersions
 from downriver.store import KeyRole
 
@@ -21,13 +19,14 @@ _MOST_CHANGES = 5_000
 async def get_schema_versions(request: Request) -> Response:
     """Return the schemas of a dataset, in the order in which they were first seen: `?entity=`."""
     history, entity = context_of(request).lineage.history, query_text(request, "entity")
-    return json_response(await run_in_threadpool(history.schema_versions, entity))
+    return json_response(await run_read(request, history.schema_versions, entity))
 
 
 async def get_changes(request: Request) -> Response:
     """Return the moments at which the graph changed: `?entity=&since=&limit=`."""
     query = request.query_params
-    answer = await run_in_threadpool(
+    answer = await run_read(
+        request,
         context_of(request).lineage.history.changes,
         query.get("entity"),
         since=query.get("since"),
@@ -38,7 +37,8 @@ async def get_changes(request: Request) -> Response:
 
 async def get_kpi_history(request: Request) -> Response:
     """Return KPIs at evenly spaced moments: `?since=&points=`."""
-    answer = await run_in_threadpool(
+    answer = await run_read(
+        request,
         context_of(request).lineage.govern.kpi_history,
         since=request.query_params.get("since"),
         points=query_number(request, "points", 30, _MOST_CHANGES) or 0,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
-from downriver.http.request import context_of, json_response, read_struct
+from downriver.http.request import context_of, json_response, read_struct, run_read
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -35,11 +35,11 @@ async def post_same(request: Request) -> Response:
 
 async def get_same(request: Request) -> Response:
     """Return the recorded statements about names, the latest for each pair."""
-    return json_response(await run_in_threadpool(context_of(request).lineage.identity.statements))
+    return json_response(await run_read(request, context_of(request).lineage.identity.statements))
 
 
 async def get_cuts(request: Request) -> Response:
     """Return the pairs of datasets that may be one dataset under two names."""
     return json_response(
-        await run_in_threadpool(context_of(request).lineage.identity.possible_cuts)
+        await run_read(request, context_of(request).lineage.identity.possible_cuts)
     )

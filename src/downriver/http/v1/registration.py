@@ -16,6 +16,7 @@ from downriver.http.request import (
     json_response,
     query_number,
     read_struct,
+    run_read,
 )
 from downriver.model.flows import Flow, RegisteredFlow
 from downriver.openlineage.wire import decode
@@ -64,7 +65,8 @@ def register_asset(lineage: Lineage, body: bytes) -> RegisteredAsset:
 async def get_asset_tree(request: Request) -> Response:
     """Return the assets upstream or downstream of one, as a tree: `?direction=&depth=`."""
     depth = query_number(request, "depth", _DEFAULT_TREE_DEPTH, MAX_DEPTH)
-    answer = await run_in_threadpool(
+    answer = await run_read(
+        request,
         context_of(request).lineage.trace.asset_tree,
         request.path_params["id"],
         request.query_params.get("direction", "downstream"),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from starlette.concurrency import run_in_threadpool
-
 from downriver.http.endpoint import Endpoint, answers
-from downriver.http.request import context_of, json_response, query_number
+from downriver.http.request import context_of, json_response, query_number, run_read
 from downriver.model.search import GraphMap, SearchPage
 from downriver.service.views.search import SearchFilter
 from downriver.store import KeyRole
@@ -22,7 +20,8 @@ _MOST_RESULTS = 1_000
 async def get_search(request: Request) -> Response:
     """Find datasets, jobs, columns, tags and owners by words: `?text=&limit=&cursor=`."""
     query = request.query_params
-    answer = await run_in_threadpool(
+    answer = await run_read(
+        request,
         context_of(request).lineage.search,
         query.get("text", ""),
         limit=query_number(request, "limit", 20, _MOST_RESULTS) or 0,
@@ -35,8 +34,11 @@ async def get_search(request: Request) -> Response:
 async def get_map(request: Request) -> Response:
     """Return the whole graph as arrays, or in groups: `?group=&as_of=`."""
     query = request.query_params
-    answer = await run_in_threadpool(
-        context_of(request).lineage.map, query.get("group", "none"), as_of=query.get("as_of")
+    answer = await run_read(
+        request,
+        context_of(request).lineage.map,
+        query.get("group", "none"),
+        as_of=query.get("as_of"),
     )
     return json_response(answer)
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from downriver.export import compare_traces
-from downriver.graph import FOREVER, Entity, trace_numbered
+from downriver.graph import FOREVER, Entity, count_reached, trace_numbered
 from downriver.graph.answers.node_facts import (
     MARKED_TAGS,
     NodeFactsReader,
@@ -49,11 +49,15 @@ NO_PARTS = GraphParts()
 
 
 class _Moment(NamedTuple):
-    """A trace at one moment, the store's number of each of its nodes, and what was asked."""
+    """A trace at one moment, the store's number of each of its nodes, and what was asked.
+
+    `total` counts the nodes at any depth.
+    """
 
     found: Trace
     numbers: dict[str, int]
     question: Question
+    total: int
 
 
 class GraphApi:
@@ -98,14 +102,15 @@ class GraphApi:
     ) -> Graph:
         """Return what a selector selects, with the edges and jobs between."""
         with self._session.reading() as view:
-            selection = SelectionApi(self._session)
-            now = _Moment(*selection.subgraph(q, as_of=as_of, limit=limit))
-            before = None
-            if diff is not None:
-                before = _Moment(*selection.subgraph(q, as_of=diff, limit=limit))
+            now = self._selected(q, as_of, limit)
+            before = None if diff is None else self._selected(q, diff, limit)
             return msgspec.structs.replace(
                 _GraphBuilder(view, include).build(now, before), root=None
             )
+
+    def _selected(self, q: str, as_of: str | None, limit: int) -> _Moment:
+        found, numbers, question = SelectionApi(self._session).subgraph(q, as_of=as_of, limit=limit)
+        return _Moment(found, numbers, question, len(found.nodes) + found.omitted_count)
 
     def _trace(
         self,
@@ -117,7 +122,9 @@ class GraphApi:
         limit: int,
     ) -> _Moment:
         question = parse_question(direction, depth, as_of, limit, readers=True)
-        return _Moment(*trace_numbered(view.graph, view.reader, entity, question), question)
+        answer, numbers = trace_numbered(view.graph, view.reader, entity, question)
+        total = count_reached(view.graph, view.reader, entity, question)
+        return _Moment(answer, numbers, question, total)
 
 
 class _GraphBuilder:
@@ -128,7 +135,7 @@ class _GraphBuilder:
         self._include = include
 
     def build(self, now: _Moment, before: _Moment | None) -> Graph:
-        found, total = now.found, len(now.found.nodes) + now.found.omitted_count
+        found = now.found
         numbers, facts = now.numbers, self._facts(now)
         facts_before: dict[str, NodeFacts] = {}
         changes: dict[str, Change] = {}
@@ -145,7 +152,7 @@ class _GraphBuilder:
             complete=found.complete,
             blind_spots=_unknown(found),
             shown=len(found.nodes),
-            total=max(total, len(found.nodes)),
+            total=max(now.total, len(found.nodes)),
             as_of=None if now.question.as_of == FOREVER else render_time(now.question.as_of),
         )
 

@@ -16,12 +16,14 @@ from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId, DatasetId, JobId
 from downriver.model.search import SearchFacets, SearchHit, SearchPage
 from downriver.openlineage.facets.description import OWNERSHIP, TAGS, parse_owners, parse_tags
 from downriver.service.entities import parse_cursor
+from downriver.service.limits import MOST_COUNTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from downriver.graph import CatalogSnapshot
     from downriver.graph.answers.node_facts import NodeFacts
+    from downriver.graph.index.name_search import NameSearch
     from downriver.model.ids import NodeId
     from downriver.service.session import StoreSession
 
@@ -82,7 +84,7 @@ class SearchApi:
             raise InvalidRequestError("kind", f"{where.kind!r} is not one of {', '.join(KINDS)}")
         start, words = parse_cursor(cursor), text.split()
         with self._session.reading() as view:
-            search = _Search(view, words, where)
+            search = _Search(view, self._session.names(view), words, where)
             page, total = search.nodes(limit, start)
             counted = search.counted
             hits = [search.node_hit(number) for number in page]
@@ -90,14 +92,16 @@ class SearchApi:
                 hits += [*search.columns(), *search.labels()]
             entities = [search.summary(number) for number in page]
         after = start + len(page)
-        following = str(after) if after < total else None
+        complete = search.total_is_exact and after >= total
+        following = None if complete or not page else str(after)
         return SearchPage(
             entities=entities,
             hits=hits,
             total=total,
             cursor=following,
             next_cursor=following,
-            complete=after >= total,
+            complete=complete,
+            total_is_exact=search.total_is_exact,
             facets=search.facets(),
             facets_of=len(counted),
         )
@@ -106,12 +110,19 @@ class SearchApi:
 class _Search:
     """One search in one state of the store."""
 
-    def __init__(self, view: CatalogSnapshot, words: list[str], where: SearchFilter) -> None:
+    def __init__(
+        self, view: CatalogSnapshot, names: NameSearch, words: list[str], where: SearchFilter
+    ) -> None:
         self._view = view
+        self._names = names
         self._words = words
         self._where = where
         most = _FILTERED if where.of_facts else _COUNTED
-        self._found, self._total = view.reader.nodes.search(words, most, 0)
+        matches = names.search(words, most, 0, MOST_COUNTED)
+        self._found, self._total = self._read(matches.ids), matches.total
+        self.total_is_exact = matches.all_counted and (
+            not where.of_facts or matches.total <= _FILTERED
+        )
         self._facts = NodeFactsReader(view.graph, view.reader).read(self._found)
         self.counted: dict[int, NodeId] = {
             number: node
@@ -125,12 +136,17 @@ class _Search:
         total = len(self.counted) if self._where.of_facts else self._total
         page = list(self.counted)[start : start + limit]
         if len(page) < limit and not self._where.of_facts and start + len(page) < total:
-            more, _ = self._view.reader.nodes.search(self._words, limit, start)
+            more = self._read(self._names.search(self._words, limit, start, 0).ids)
             new = {number: node for number, node in more.items() if number not in self._facts}
             self._facts |= NodeFactsReader(self._view.graph, self._view.reader).read(new)
             self._found |= new
             page = list(more)
         return page, total
+
+    def _read(self, numbers: list[int]) -> dict[int, NodeId]:
+        """Return nodes in this order. The index may have some that are newer than the view."""
+        names = self._view.reader.nodes.by_ids(numbers)
+        return {number: names[number] for number in numbers if number in names}
 
     def summary(self, number: int) -> EntitySummary:
         """Return a dataset or job as a list shows it."""

@@ -71,22 +71,10 @@ class NodeQueries:
             "SELECT target FROM edges WHERE kind = ? AND source = ?", EdgeKind.PARENT, job
         )
 
-    def inputs_of(self, job: int) -> list[NodeId]:
-        """Return the datasets a job reads."""
-        return self._neighbours(
-            "SELECT source FROM edges WHERE kind = ? AND target = ?", EdgeKind.READS, job
-        )
-
     def outputs_of(self, job: int) -> list[NodeId]:
         """Return the datasets a job writes."""
         return self._neighbours(
             "SELECT target FROM edges WHERE kind = ? AND source = ?", EdgeKind.WRITES, job
-        )
-
-    def writers_of(self, dataset: int) -> list[NodeId]:
-        """Return the jobs that write a dataset."""
-        return self._neighbours(
-            "SELECT source FROM edges WHERE kind = ? AND target = ?", EdgeKind.WRITES, dataset
         )
 
     def _neighbours(self, sql: str, kind: EdgeKind, node: int) -> list[NodeId]:
@@ -111,20 +99,6 @@ class NodeQueries:
             datasets,
         )
         return [(one, other) for one, other, jobs in rows if not jobs]
-
-    def search(
-        self, words: Sequence[str], limit: int, offset: int
-    ) -> tuple[dict[int, NodeId], int]:
-        """Return nodes whose names contain all these words, shortest first, and their total."""
-        condition = " AND ".join(["lower(name) LIKE ? ESCAPE '!'"] * len(words)) or "1 = 1"
-        patterns = ["%" + _LIKE.sub(r"!\g<0>", word.lower()) + "%" for word in words]
-        ((total,),) = self._queries.rows(f"SELECT count(*) FROM nodes WHERE {condition}", patterns)
-        rows = self._queries.rows(
-            f"SELECT id, kind, namespace, name FROM nodes WHERE {condition}"
-            " ORDER BY kind, length(name), name, id LIMIT ? OFFSET ?",
-            (*patterns, limit, offset),
-        )
-        return {row[0]: read_node(*row[1:]) for row in rows}, total
 
     def matching(self, field: Literal["name", "namespace"], pattern: str) -> dict[int, NodeId]:
         """Return nodes whose name or namespace contains what a pattern with `*` and `?` matches.

@@ -50,6 +50,11 @@ class ChangeFeed:
         sql = "SELECT id, namespace, name FROM nodes WHERE kind = 0 AND id > ? ORDER BY id"
         return self._queries.scan(sql, (after,))
 
+    def nodes(self, after: int) -> Iterator[Row]:
+        """Yield (id, kind, namespace, name) of the nodes whose id is above `after`, by id."""
+        sql = "SELECT id, kind, namespace, name FROM nodes WHERE id > ? ORDER BY id"
+        return self._queries.scan(sql, (after,))
+
     def claims(self, changed_after: int) -> Iterator[Row]:
         """Yield (id, job, dataset, first_at, last_at), changed after a log entry."""
         sql = "SELECT id, job, dataset, first_at, last_at FROM claims"

@@ -1,0 +1,271 @@
+"""Names of datasets and jobs by any part of them.
+
+Names are lines of one text in the order of answers: datasets before jobs, short names before long
+ones, then by name. A search reads the text from the start until it has enough, so a frequent word
+costs no more than its answer. For a rare one, signatures tell which blocks of lines cannot have it:
+for each of 2,048 hashes of three bytes, a bit for every block. A name takes its own length and
+15 bytes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from dataclasses import dataclass, field, replace
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from downriver.graph.index.vectors import Ints
+    from downriver.store import CatalogReader
+
+_BLOCK = 32  # names
+_HASH_BITS = 11
+_HASHES = 1 << _HASH_BITS
+_BLOCKS_AT_ONCE = 512
+_SAMPLES, _SAMPLE = 16, 8192  # how many, and bytes of each
+_MERGE_WHEN = 4  # a segment is merged with a new one unless it is this many times larger
+
+_SortKey = tuple[int, int, bytes, str, int]
+
+
+class NameMatches(NamedTuple):
+    """The ids of one page of nodes in order, and the number of matches.
+
+    Matches are counted up to a limit. `all_counted`: there are not more than `total`.
+    """
+
+    ids: list[int]
+    total: int
+    all_counted: bool
+
+
+@dataclass(frozen=True)
+class NameSearch:
+    """The names of all nodes up to an id. Immutable: loading more returns a new object."""
+
+    segments: tuple[_Segment, ...] = ()
+    last_id: int = 0
+    namespaces: dict[str, int] = field(default_factory=dict)  # only added to
+
+    def loaded(self, reader: CatalogReader) -> NameSearch:
+        """Return an index with the nodes that are new in the catalog."""
+        new = _NewNames(self.namespaces)
+        last = self.last_id
+        for last, kind, namespace, name in reader.changes.nodes(self.last_id):
+            new.add(last, kind, namespace, name)
+        if last == self.last_id:
+            return self
+        segments = list(self.segments)
+        # Of sizes that grow by a factor, so that a name is merged only a few times.
+        while segments and len(segments[-1]) < _MERGE_WHEN * len(new):
+            new.add_segment(segments.pop())
+        return replace(self, segments=(*segments, new.segment()), last_id=last)
+
+    def search(self, words: Sequence[str], limit: int, offset: int, most: int) -> NameMatches:
+        """Return the nodes whose names contain all words, of which at most `most` are counted."""
+        wanted = [word.lower().encode("utf-8", "surrogatepass") for word in words if word]
+        ids = list(islice(self._ordered(wanted), offset, offset + limit))
+        counted = 0
+        for segment in self.segments:
+            counted += segment.count(wanted, most + 1 - counted)
+        total = max(min(counted, most), offset + len(ids) if ids else 0)
+        return NameMatches(ids, total, counted <= most)
+
+    def _ordered(self, words: list[bytes]) -> Iterator[int]:
+        """Yield the ids of matches in order."""
+        if len(self.segments) == 1:
+            (segment,) = self.segments
+            return (int(segment.ids[line]) for line, _ in segment.find(words))
+        spellings = list(self.namespaces)
+        found = (segment.find_keys(words, spellings) for segment in self.segments)
+        return (key[-1] for key in heapq.merge(*found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """Names in order. `block_starts` are places in `text`, one more than there are blocks."""
+
+    text: bytes  # each name in lower case, after a line feed
+    block_starts: npt.NDArray[np.int64]
+    signatures: npt.NDArray[np.uint8]  # by hash: a bit for each block
+    ids: Ints
+    kinds: npt.NDArray[np.uint8]
+    lengths: npt.NDArray[np.uint16]
+    namespaces: Ints
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def find(self, words: list[bytes]) -> Iterator[tuple[int, bytes]]:
+        """Yield the names that contain all words, in order, with their places."""
+        if not words:
+            yield from self._all()
+            return
+        rarest = min(words, key=lambda word: (self._estimate(word), -len(word)))
+        others = [word for word in words if word is not rarest]
+        for first, end in self._candidates(words):
+            yield from self._find_in(first, end, rarest, others)
+
+    def count(self, words: list[bytes], most: int) -> int:
+        """Count the names that contain all words, up to `most`."""
+        if not words:
+            return min(len(self), most)
+        if len(words) > 1:
+            return sum(1 for _ in islice(self.find(words), most))
+        ((word,), text, count) = (words, self.text, 0)
+        for first, end in self._candidates(words):
+            read, stop = int(self.block_starts[first]), int(self.block_starts[end])
+            while count < most and (at := text.find(word, read, stop)) >= 0:
+                count += 1
+                read = text.find(b"\n", at, stop)
+                if read < 0:
+                    break
+        return count
+
+    def _all(self) -> Iterator[tuple[int, bytes]]:
+        line = 0
+        for start, stop in pairwise(self.block_starts.tolist()):
+            for name in self.text[start:stop].split(b"\n")[1:]:
+                yield line, name
+                line += 1
+
+    def _estimate(self, word: bytes) -> int:
+        """Count a word in samples from all parts of the text."""
+        step = max(_SAMPLE, len(self.text) // _SAMPLES)
+        starts = range(0, len(self.text), step)
+        return sum(self.text.count(word, start, start + _SAMPLE) for start in starts)
+
+    def _find_in(
+        self, first: int, end: int, rarest: bytes, others: list[bytes]
+    ) -> Iterator[tuple[int, bytes]]:
+        """Yield the matching names in the blocks from `first` to before `end`."""
+        text, line = self.text, first * _BLOCK - 1
+        read, stop = int(self.block_starts[first]), int(self.block_starts[end])
+        while (at := text.find(rarest, read, stop)) >= 0:
+            line += text.count(b"\n", read, at)
+            after = text.find(b"\n", at, stop)
+            after = stop if after < 0 else after
+            name = text[text.rfind(b"\n", read, at) + 1 : after]
+            if not others or all(word in name for word in others):
+                yield line, name
+            read = after
+
+    def find_keys(self, words: list[bytes], spellings: list[str]) -> Iterator[_SortKey]:
+        """Yield what orders the matches among those of other segments; the id is last."""
+        for line, name in self.find(words):
+            yield (
+                int(self.kinds[line]),
+                int(self.lengths[line]),
+                name,
+                spellings[self.namespaces[line]],
+                int(self.ids[line]),
+            )
+
+    def _candidates(self, words: list[bytes]) -> Iterator[tuple[int, int]]:
+        """Yield ranges of blocks that may have a name with all words."""
+        hashes = np.unique(np.concatenate([_hashes(word) for word in words]))
+        blocks = len(self.block_starts) - 1
+        if not len(hashes):
+            yield 0, blocks
+            return
+        bits = np.bitwise_and.reduce(self.signatures[hashes], axis=0)
+        candidates = np.flatnonzero(np.unpackbits(bits, count=blocks))
+        if not len(candidates):
+            return
+        ends = np.flatnonzero(np.diff(candidates) > 1)
+        firsts = candidates[np.concatenate([[0], ends + 1])].tolist()
+        lasts = candidates[np.concatenate([ends, [len(candidates) - 1]])].tolist()
+        for first, last in zip(firsts, lasts, strict=True):
+            yield first, last + 1
+
+
+class _NewNames:
+    """Names that are not in order yet."""
+
+    def __init__(self, namespaces: dict[str, int]) -> None:
+        self._numbers = namespaces
+        self._names: list[bytes] = []
+        self._ids = array("i")
+        self._kinds = array("B")
+        self._lengths = array("H")
+        self._namespaces = array("i")
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def add(self, number: int, kind: int, namespace: str, name: str) -> None:
+        """Add a node."""
+        # A line feed in a name would end its line.
+        lower = name.lower().replace("\n", " ")
+        self._names.append(lower.encode("utf-8", "surrogatepass"))
+        self._ids.append(number)
+        self._kinds.append(kind)
+        self._lengths.append(min(len(name), 65535))
+        self._namespaces.append(self._numbers.setdefault(namespace, len(self._numbers)))
+
+    def add_segment(self, segment: _Segment) -> None:
+        """Add all names of a segment."""
+        self._names += segment.text.split(b"\n")[1:]
+        self._ids.extend(segment.ids.tolist())
+        self._kinds.extend(segment.kinds.tolist())
+        self._lengths.extend(segment.lengths.tolist())
+        self._namespaces.extend(segment.namespaces.tolist())
+
+    def segment(self) -> _Segment:
+        """Return the names in order."""
+        names, spellings = self._names, list(self._numbers)
+        order = sorted(
+            range(len(names)),
+            key=lambda at: (
+                self._kinds[at],
+                self._lengths[at],
+                names[at],
+                spellings[self._namespaces[at]],
+                self._ids[at],
+            ),
+        )
+        places = np.array(order, np.int64)
+        sizes = np.array([len(names[at]) + 1 for at in order], np.int64)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        block_starts = np.append(starts[:-1:_BLOCK], starts[-1])
+        text = b"".join(b"\n" + names[at] for at in order)
+        return _Segment(
+            text,
+            block_starts,
+            _signatures(text, block_starts),
+            np.array(self._ids, np.int32)[places],
+            np.array(self._kinds, np.uint8)[places],
+            np.array(self._lengths, np.uint16)[places],
+            np.array(self._namespaces, np.int32)[places],
+        )
+
+
+def _hashes(text: bytes | memoryview) -> npt.NDArray[np.uint16]:
+    """Return a hash of every three bytes that follow one another."""
+    data = np.frombuffer(text, np.uint8).astype(np.uint16)
+    if len(data) < 3:
+        return np.empty(0, np.uint16)
+    # In 16 bits: what exceeds them is cut off.
+    three = data[:-2] * np.uint16(961) + data[1:-1] * np.uint16(31) + data[2:]
+    hashes: npt.NDArray[np.uint16] = three * np.uint16(40503) >> np.uint16(16 - _HASH_BITS)
+    return hashes
+
+
+def _signatures(text: bytes, block_starts: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """Return for each hash which blocks have it."""
+    blocks = len(block_starts) - 1
+    parts: list[npt.NDArray[np.uint8]] = []
+    for first in range(0, blocks, _BLOCKS_AT_ONCE):
+        starts = block_starts[first : first + _BLOCKS_AT_ONCE + 1]
+        hashes = _hashes(memoryview(text)[int(starts[0]) : int(starts[-1])])
+        of_place = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[: len(hashes)]
+        has = np.zeros((_HASHES, len(starts) - 1), np.bool_)
+        has[hashes, of_place] = True
+        parts.append(np.packbits(has, axis=1))
+    return np.concatenate(parts, axis=1)
