@@ -40,6 +40,9 @@ SAMPLES: dict[str, Any] = {
         "policy": {},
     },
     "/v1/fix": {"entity_id": "orders", "files": {"a.sql": "select a from orders"}},
+    "/v1/preview": {"ddl": "drop table orders", "dialect": "postgres"},
+    "/v1/column-edges": {"datasets": ["dataset:db:orders"], "as_of": None},
+    "/v1/ask": {"question": "what feeds orders?", "history": []},
     "/mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
 }
 
@@ -97,7 +100,12 @@ def test_every_route_has_a_sample_that_it_accepts(client: TestClient, route: str
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_bodies_are_refused(client: TestClient, route: str, body: bytes) -> None:
-    reported = {"/mcp": 200, "/api/v1/lineage/batch": 200, "/v1/sql": 201}  # in the answer's body
+    reported = {
+        "/mcp": 200,
+        "/api/v1/lineage/batch": 200,
+        "/v1/sql": 201,
+        "/v1/ask": 200,
+    }  # in the answer's body
     status = send(client, route, body)
     assert status >= 400 or status == reported.get(route)
     send(client, route, gzip.compress(body), **{"content-encoding": "gzip"})
