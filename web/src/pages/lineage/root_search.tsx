@@ -1,7 +1,7 @@
 import { useDeferredValue, useState } from "react";
 import { Link } from "wouter";
 import { useGet } from "../../api/queries";
-import type { Popular, SearchAnswer, SearchHit } from "../../api/types";
+import type { Popular, SearchPage, SearchHit } from "../../api/types";
 import { Icon, iconOf } from "../../design/icons";
 import { Empty, ErrorState, Skeleton } from "../../design/parts";
 import { lineagePath } from "../../shell/routes";
@@ -13,7 +13,7 @@ type Hit = Pick<SearchHit, "id" | "kind" | "label" | "type"> & { note: string };
 export function RootSearch() {
   const [text, setText] = useState("");
   const wanted = useDeferredValue(text.trim());
-  const found = useGet<SearchAnswer>("/v1/search", { text: wanted, limit: 20 }, wanted !== "");
+  const found = useGet<SearchPage>("/v1/search", { text: wanted, limit: 20 }, wanted !== "");
   const popular = useGet<Popular>("/v1/popular", { limit: 12 }, wanted === "");
   return (
     <div className={styles.start}>
@@ -33,7 +33,7 @@ export function RootSearch() {
   );
 }
 
-function Results({ answer, wanted }: { answer: ReturnType<typeof useGet<SearchAnswer>>; wanted: string }) {
+function Results({ answer, wanted }: { answer: ReturnType<typeof useGet<SearchPage>>; wanted: string }) {
   if (answer.error) return <ErrorState error={answer.error} retry={() => void answer.refetch()} />;
   if (!answer.data) return <Skeleton height={200} />;
   const hits = answer.data.hits.filter((hit) => hit.kind === "dataset" || hit.kind === "job");
