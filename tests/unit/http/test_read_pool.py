@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from downriver.model.flows import EntityPage
+    from downriver.model.search import SearchPage
 
 PATIENCE = 300  # seconds until a request that should have been answered counts as stuck
 SEARCHES = 50
@@ -31,11 +31,11 @@ class HeldSearches:
     """Searches that wait until they are let go."""
 
     def __init__(self, lineage: Lineage) -> None:
-        self._search = lineage.entities.search
+        self._search = lineage.search
         self.reached = threading.Semaphore(0)
         self.let_go = threading.Event()
 
-    def search(self, text: str, **options: object) -> EntityPage:
+    def __call__(self, text: str, **options: Any) -> SearchPage:
         self.reached.release()
         assert self.let_go.wait(PATIENCE)
         return self._search(text, **options)
@@ -63,7 +63,7 @@ def searches_in_flight(
 ) -> Iterator[tuple[httpx.Client, list, HeldSearches]]:
     """Yield a client, the searches that it sent and that are not answered yet, and their hold."""
     held = HeldSearches(lineage)
-    lineage.entities.search = held.search  # type: ignore[method-assign]
+    lineage.search = held  # type: ignore[assignment]
     with (
         serving(lineage) as url,
         ThreadPoolExecutor(SEARCHES) as pool,
