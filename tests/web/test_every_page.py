@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
@@ -33,11 +34,15 @@ class Shown(NamedTuple):
     text: str
 
 
+DROP = quote('[["column_drop","order_total",""]]')
 PAGES = (
     Shown("home", "/", "Most read"),
-    Shown("lineage", "/lineage?entity=marts.revenue", "shown"),
-    Shown("what-if", "/change?entity=raw.orders", "raw.orders"),
+    Shown("lineage", "/lineage?entity=churn_features", "shown"),
+    Shown("what-if", f"/change?entity=warehouse.raw.orders&changes={DROP}", "Blocked"),
     Shown("dataset", "/entity?id=marts.revenue", "marts.revenue"),
+    Shown("job", "/entity?id=job:shop:sum_revenue", "sum_revenue"),
+    Shown("column", "/entity?id=marts.revenue&column=revenue", "Column of"),
+    Shown("run", "/run?id=sum_revenue-27", "column c.customer_id does not exist"),
     Shown("trust", "/trust", "Coverage"),
     Shown("ask", "/ask", "Ask"),
     Shown("settings", "/settings", "Settings"),

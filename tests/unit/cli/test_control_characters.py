@@ -84,6 +84,9 @@ CASES = [
     ("paths", RAW, ORDERS),
     ("paths", RAW, ORDERS, "--json"),
     *(("graph", ORDERS, "--format", f) for f in ("mermaid", "dot", "svg", "json", "cypher")),
+    ("select", "*"),
+    ("select", "*", "--json"),
+    ("select", f"unknown{EVIL}"),
     ("impact", RAW, "--drop"),
     ("impact", RAW, "--drop", "--json"),
     *(
@@ -92,6 +95,8 @@ CASES = [
     ),
     ("gate", "--ddl", "drop.sql"),
     ("gate", "--changes", f"missing{EVIL}.json"),
+    ("policy", "init", "--output", f"missing{EVIL}/downriver.yml"),
+    ("policy", "test", "--repo", f"missing{EVIL}"),
     ("fix", RAW, "--rename-to", "renamed", "--root", "code"),
     ("kpis",),
     ("kpis", "--json"),

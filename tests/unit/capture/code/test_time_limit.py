@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from downriver.capture.code import CodeJob
 from downriver.capture.code.time_limit import OutOfTimeError, processor_time
 from downriver.capture.scan import scanner
+from downriver.capture.scan.python import FileContext, PythonFile
 from downriver.model.unread import UnreadReason
 from downriver.service import Lineage
 
@@ -50,10 +52,10 @@ def test_a_scan_reports_a_slow_file_and_reads_the_others(
 ) -> None:
     read_module = scanner.read_module
 
-    def slow(path: str, *args, **options):
-        if path == "slow.py":
+    def slow(file: PythonFile, context: FileContext) -> list[CodeJob]:
+        if file.path == "slow.py":
             spin()
-        return read_module(path, *args, **options)
+        return read_module(file, context)
 
     monkeypatch.setattr(scanner, "read_module", slow)
     monkeypatch.setenv("DOWNRIVER_CODE_SECONDS", "1")

@@ -1,0 +1,36 @@
+"""On an empty store the start page says how to send the first event, and fills by itself."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.openlineage import dataset, run_event
+from tests.server import running_server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_first_event_fills_the_start_page(
+    tmp_path: Path, built_ui: None, open_page: Callable[..., Page]
+) -> None:
+    with running_server(tmp_path / "store") as url:
+        page = open_page(url)
+        page.get_by_text("Send the first event").wait_for()
+        event = run_event("load", outputs=[dataset("orders")], inputs=[dataset("raw_orders")])
+        request = urllib.request.Request(
+            f"{url}/api/v1/lineage",
+            json.dumps(event).encode(),
+            {"Content-Type": "application/json"},
+        )
+        urllib.request.urlopen(request, timeout=30).close()
+        page.get_by_text("raw_orders").first.wait_for()
+        page.context.close()  # before its server ends
