@@ -1,6 +1,6 @@
 /** The four numbers at the top of the page: what they mean, and the lists behind them. */
 
-import type { CountWithExamples, Kpis } from "../../api/types";
+import type { CountWithExamples, KpiPoint, Kpis } from "../../api/types";
 import { formatCount, plural } from "../../design/format";
 
 export interface Headline {
@@ -9,6 +9,7 @@ export interface Headline {
   meaning: string;
   value: (kpis: Kpis) => string;
   detail: (kpis: Kpis) => string;
+  past?: (point: KpiPoint) => number | null; // the same number at an earlier moment
   lists: (kpis: Kpis) => readonly { title: string; counted: CountWithExamples; fine: string }[];
 }
 
@@ -21,6 +22,7 @@ export const HEADLINES: readonly Headline[] = [
     meaning: "The share of datasets and jobs that are connected by at least one edge.",
     value: (kpis) => percent(kpis.lineage_coverage.percent),
     detail: (kpis) => `${formatCount(kpis.lineage_coverage.count)} of ${plural(kpis.lineage_coverage.total, "dataset and job", "datasets and jobs")}`,
+    past: (point) => point.lineage_coverage,
     lists: (kpis) => [
       { title: "Datasets without an edge", counted: kpis.orphans, fine: "Every dataset is connected." },
       { title: "Jobs without inputs", counted: kpis.jobs_without_inputs, fine: "Every job has known inputs." },
@@ -42,6 +44,7 @@ export const HEADLINES: readonly Headline[] = [
     meaning: "How many datasets and jobs lie downstream of a dataset: half of all datasets have more.",
     value: (kpis) => formatCount(kpis.blast_radius.median),
     detail: (kpis) => `largest ${formatCount(kpis.blast_radius.largest)}`,
+    past: (point) => point.blast_radius,
     lists: (kpis) => [
       {
         title: "Largest blast radius",
@@ -56,6 +59,7 @@ export const HEADLINES: readonly Headline[] = [
     meaning: "The share of runs that failed, of all runs that ended in the last days.",
     value: (kpis) => percent(kpis.failure_rate.percent),
     detail: (kpis) => `${kpis.failure_rate.count} of ${plural(kpis.failure_rate.total, "run")} in ${kpis.days} days`,
+    past: (point) => point.failure_rate,
     lists: (kpis) => [
       { title: "Jobs whose last run failed", counted: kpis.failing_jobs, fine: "The last run of every job succeeded." },
       { title: "Late jobs", counted: kpis.late_jobs, fine: "No job with a rhythm is late." },

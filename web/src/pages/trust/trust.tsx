@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { useGet } from "../../api/queries";
-import type { CertifiedPaths, CountWithExamples, Findings, Kpis, Share } from "../../api/types";
-import { BarList } from "../../design/charts";
+import type { CertifiedPaths, CountWithExamples, Findings, KpiHistory, Kpis, Share } from "../../api/types";
+import { BarList, LineChart } from "../../design/charts";
 import { FindingList } from "../../design/findings";
 import { formatCount, plural } from "../../design/format";
 import { BlindSpots, EntityLink, Loaded, Owners, Page, Table } from "../../design/page";
@@ -57,10 +57,20 @@ function BehindTheNumber({ headline, kpis }: { headline: Headline; kpis: Kpis })
   return (
     <Panel title={headline.name} label={`${headline.name}: the list behind the number`}>
       <p className={styles.meaning}>{headline.meaning}</p>
+      {headline.past ? <History name={headline.name} past={headline.past} /> : null}
       <div className={styles.lists}>
         {lists.map((list) => <Examples key={list.title} title={list.title} counted={list.counted} fine={list.fine} />)}
       </div>
     </Panel>
+  );
+}
+
+function History({ name, past }: { name: string; past: NonNullable<Headline["past"]> }) {
+  const history = useGet<KpiHistory>("/v1/kpis/history", { points: 30 });
+  return (
+    <Loaded query={history} height={110}>
+      {(data) => <LineChart label={`${name} over time`} height={90} points={data.points.map((point) => ({ at: point.at, value: past(point) }))} />}
+    </Loaded>
   );
 }
 
