@@ -34,7 +34,7 @@ def folder(tmp_path):
     (built / "assets" / "main-B1x_2-3d.js").write_bytes(SCRIPT)
     (built / "assets" / "main-B1x_2-3d.js.gz").write_bytes(gzip.compress(SCRIPT))
     (built / ".sources").write_text("secret")
-    (tmp_path / "outside.txt").write_text("outside")
+    (tmp_path / "outside.txt").write_text("a text of another folder")
     return built
 
 
@@ -107,7 +107,7 @@ def test_no_path_leads_out_of_the_folder(lineage, path):
     with serving(lineage) as url:
         connection = http.client.HTTPConnection(urlsplit(url).netloc)
         connection.request("GET", path)
-        assert b"outside" not in connection.getresponse().read()
+        assert b"a text of another folder" not in connection.getresponse().read()
         connection.close()
 
 
