@@ -31,9 +31,13 @@ def built_ui() -> None:
     runpy.run_path(str(ROOT / "web" / "build.py"))["build"]()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The system's Chromium. Without one, its tests are skipped; in CI they fail."""
+    """The system's Chromium. Without one, its tests are skipped; in CI they fail.
+
+    One for each file: while Playwright runs, its event loop is that of the whole process, and
+    tests of other files could not run theirs.
+    """
     chromium = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
     if chromium is None:
         reason = f"{NO_BROWSER}: install Chromium with the system's package manager"
