@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -91,18 +92,21 @@ class _Load:
         return event
 
     def _write(self) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
-        while not self._stop.is_set():
-            event = self._next()
-            if self._ask(connection, "POST", "/api/v1/lineage", event) == 201:
-                self.digests.append(hashlib.sha256(event).digest())
+        with self._connect() as connection:
+            while not self._stop.is_set():
+                event = self._next()
+                if self._ask(connection, "POST", "/api/v1/lineage", event) == 201:
+                    self.digests.append(hashlib.sha256(event).digest())
 
     def _read(self) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
-        while not self._stop.is_set():
-            self._ask(connection, "GET", "/v1/search?text=a&limit=20", None)
-            self.reads += 1
-            self._stop.wait(0.05)
+        with self._connect() as connection:
+            while not self._stop.is_set():
+                self._ask(connection, "GET", "/v1/search?text=a&limit=20", None)
+                self.reads += 1
+                self._stop.wait(0.05)
+
+    def _connect(self) -> closing[http.client.HTTPConnection]:
+        return closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=60))
 
     def _ask(
         self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None
