@@ -144,7 +144,9 @@ class SameStatements(MappingStruct, kw_only=True):
 class Trace(msgspec.Struct, kw_only=True):
     """A piece of the graph around `root`, and how complete it is.
 
-    `reader_count` is the number of jobs that only read and are left out of `nodes`.
+    `omitted_count` is the number of nodes that are left out by the limit, and of those one step
+    beyond the depth, where the walk ends. `reader_count` is the number of jobs that only read and
+    are left out of `nodes`.
     """
 
     root: TraceNode

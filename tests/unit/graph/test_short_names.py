@@ -80,7 +80,7 @@ def test_full_ids_are_found_in_messages():
 def test_full_ids_in_messages_become_short_names(lineage):
     lineage.ingest([run_event("load", [dataset("raw.orders")], [dataset("mart.orders")])])
     answer = lineage.trace("raw.orders", "both")
-    names = ShortNames.of_trace(answer)
+    names = ShortNames.of_ids(node.id for node in answer.nodes)
     assert [names[node.id] for node in answer.nodes] == ["raw.orders", "mart.orders", "load"]
     assert names.replace_in("job:etl:load writes dataset:db:mart.orders") == (
         "load writes mart.orders"

@@ -100,7 +100,8 @@ class TraceArgs(msgspec.Struct, kw_only=True):
 class TraceAnswer(ToolAnswer, kw_only=True):
     """The upstream or downstream of an entity, nearest first: a page of `total` entities.
 
-    `ends` are original sources (upstream) or final consumers (downstream).
+    With a depth, `total` includes the entities one step beyond it and none further away. `ends` are
+    original sources (upstream) or final consumers (downstream).
     """
 
     entity_id: str

@@ -94,7 +94,10 @@ def _vanished(
     finding.first_seen = render_time(first.began_at)
     finding.evidence.append(
         Evidence(
-            event=first.event.hex(), at=render_time(first.began_at), job=str(job), run=first.run
+            event=first.last_event.hex(),
+            at=render_time(first.began_at),
+            job=str(job),
+            run=first.run,
         )
     )
     return first.began_at, finding

@@ -258,7 +258,9 @@ def _failed(history: JobHistory, oldest: int) -> Finding | None:
 
 
 def _evidence(job: JobId, run: JobRun) -> Evidence:
-    return Evidence(event=run.event.hex(), at=render_time(run.state_at), job=str(job), run=run.run)
+    return Evidence(
+        event=run.last_event.hex(), at=render_time(run.state_at), job=str(job), run=run.run
+    )
 
 
 def expect_next(history: JobHistory, limits: LatenessLimits) -> DueTime | None:

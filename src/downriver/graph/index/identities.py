@@ -154,14 +154,6 @@ class Identities:
                 latest[pair] = statement
         return list(latest.values())
 
-    def differ(self, one: int, other: int) -> bool:
-        """Return whether a person stated that two datasets, under any of their names, differ."""
-        groups = set(self.group(one)), set(self.group(other))
-        return any(
-            {a, b} & groups[0] and {a, b} & groups[1] and not same
-            for a, b, same, _ in self.statements()
-        )
-
     def _without_different(self, certain: Mapping[int, int]) -> Mapping[int, int]:
         """Leave out the pairs that a person stated to be different."""
         apart = {frozenset(pair) for *pair, same, _ in self.statements() if not same}

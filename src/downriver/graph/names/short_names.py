@@ -16,7 +16,6 @@ from downriver.model.ids import ColumnId, DatasetId, JobId
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from downriver.model.answers import Trace, TraceNode
     from downriver.model.ids import EntityId, NodeId
 
 _FULL_ID = re.compile(r"\b(?:dataset|job|column):[^\s,;()\[\]'\"]+")
@@ -42,20 +41,6 @@ class ShortNames:
     def of_ids(cls, ids: Iterable[str]) -> ShortNames:
         """Return short names for full ids, such as `dataset:warehouse:public.orders`."""
         return cls({full: parse_full_id(full) for full in ids})
-
-    @classmethod
-    def of_trace(cls, trace: Trace) -> ShortNames:
-        """Return short names for the nodes of a trace and for what its edges and messages name."""
-        nodes = (trace.root, *trace.nodes)
-        entities: dict[str, EntityId] = {node.id: _entity_of(node) for node in nodes}
-        others = [
-            *(alias for node in nodes for alias in node.aliases),
-            *(edge.job for edge in trace.edges if edge.job is not None),
-            *(spot.entity for spot in trace.blind_spots if is_full_id(spot.entity)),
-        ]
-        for full in others:
-            entities.setdefault(full, parse_full_id(full))
-        return cls(entities)
 
     def __getitem__(self, full_id: str) -> str:
         return self._names.get(full_id, full_id)
@@ -102,13 +87,6 @@ def _split(text: str) -> tuple[str, str]:
 def is_full_id(text: str) -> bool:
     """Tell a full id from the path of a file and other texts."""
     return text.startswith(("dataset:", "job:", "column:"))
-
-
-def _entity_of(node: TraceNode) -> EntityId:
-    if node.kind == "job":
-        return JobId(node.namespace, node.name)
-    dataset = DatasetId(node.namespace, node.name)
-    return dataset if node.field is None else ColumnId(dataset, node.field)
 
 
 def _node_of(entity: EntityId) -> NodeId:

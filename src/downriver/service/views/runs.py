@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from downriver.graph import CatalogSnapshot
     from downriver.service.session import StoreSession
-    from downriver.store.catalog.run_history import ListedRun, RunFacet
+    from downriver.store.catalog.facets import JobRun
+    from downriver.store.catalog.run_history import RunFacet
 
 _SUMMARIZED = (ASSERTIONS, ERROR_MESSAGE, INPUT_STATISTICS, OUTPUT_STATISTICS, PARENT)
 _ROLES = {FacetRole.RUN: "run", FacetRole.INPUT: "input", FacetRole.OUTPUT: "output"}
@@ -105,7 +106,7 @@ class _Records:
     """Renders runs that were read together."""
 
     def __init__(
-        self, view: CatalogSnapshot, runs: list[ListedRun], *, every_facet: bool = False
+        self, view: CatalogSnapshot, runs: list[JobRun], *, every_facet: bool = False
     ) -> None:
         jobs = {run.job for run in runs}
         self._datasets = _datasets_of(jobs, view)
@@ -117,7 +118,7 @@ class _Records:
         for facet in view.reader.run_history.facets(numbers, nodes, named):
             self._facets[facet.run].append(facet)
 
-    def record(self, run: ListedRun) -> RunRecord:
+    def record(self, run: JobRun) -> RunRecord:
         """Return a run with its counts."""
         facets = self._facets[run.number]
         own = {facet.name: facet.body for facet in facets if facet.role is FacetRole.RUN}
@@ -140,7 +141,7 @@ class _Records:
             parent=str(parents[-1]) if parents else None,
         )
 
-    def details(self, run: ListedRun) -> RunDetails:
+    def details(self, run: JobRun) -> RunDetails:
         """Return a run with all its facets."""
         facets = self._facets[run.number]
         grouped: dict[tuple[str, str], dict[str, Any]] = {}
@@ -214,7 +215,7 @@ def _parse_state(state: str | None) -> RunState | None:
         raise InvalidRequestError("state", f"{state!r} is not one of {known}") from exc
 
 
-def _cursor(run: ListedRun) -> str:
+def _cursor(run: JobRun) -> str:
     return f"{run.first_at}-{run.number}"
 
 

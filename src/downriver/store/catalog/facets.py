@@ -252,7 +252,7 @@ class DatasetMeasure(NamedTuple):
 
 
 class JobRun(NamedTuple):
-    """A run of a job. `event` is the digest of its last event."""
+    """A run of a job, with the digests of the first and last event that mention it."""
 
     number: int
     job: int
@@ -261,7 +261,8 @@ class JobRun(NamedTuple):
     state_at: int
     started_at: int | None
     first_at: int
-    event: bytes
+    first_event: bytes
+    last_event: bytes
 
     @property
     def began_at(self) -> int:
@@ -341,10 +342,10 @@ class HistoryQueries:
     def runs(self, job: int, limit: int, until: int) -> list[JobRun]:
         """Return the last runs of a job up to a moment, in the order of first sight."""
         sql = f"""
-            SELECT {_RUN} FROM runs WHERE job = ? AND first_at <= ?
+            SELECT {RUN_COLUMNS} FROM runs WHERE job = ? AND first_at <= ?
             ORDER BY first_at DESC, run DESC LIMIT ?
         """
-        return [_run(row) for row in reversed(self._queries.rows(sql, (job, until, limit)))]
+        return [read_run(row) for row in reversed(self._queries.rows(sql, (job, until, limit)))]
 
     def run_facets(
         self, job: int, name: Literal["errorMessage", "nominalTime"], runs: Iterable[int]
@@ -375,9 +376,12 @@ class HistoryQueries:
 
 
 _SPAN = "f.first_at, f.first_event, f.last_at, f.last_event, f.observed"
-_RUN = "id, job, run, state, state_at, started_at, first_at, last_event"
+RUN_COLUMNS = "id, job, run, state, state_at, started_at, first_at, first_event, last_event"
 
 
-def _run(row: tuple[Any, ...]) -> JobRun:
-    number, job, run, state, state_at, started_at, first_at, event = row
-    return JobRun(number, job, run, RunState(state), state_at, started_at, first_at, bytes(event))
+def read_run(row: tuple[Any, ...]) -> JobRun:
+    """Return the run in a row of `RUN_COLUMNS`."""
+    number, job, run, state, state_at, started_at, first_at, first, last = row
+    return JobRun(
+        number, job, run, RunState(state), state_at, started_at, first_at, bytes(first), bytes(last)
+    )

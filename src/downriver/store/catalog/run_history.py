@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from downriver.model.facts import FacetRole, RunState
+from downriver.model.facts import FacetRole
 from downriver.store.catalog.encoding import read_body
+from downriver.store.catalog.facets import RUN_COLUMNS, read_run
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
+    from downriver.model.facts import RunState
+    from downriver.store.catalog.facets import JobRun
     from downriver.store.port import Row, SqlQueries
 
 
@@ -20,30 +23,6 @@ class RunFilter(NamedTuple):
     state: RunState | None = None
     before: tuple[int, int] | None = None  # time of first sight in µs, and number
     limit: int = 50
-
-
-class ListedRun(NamedTuple):
-    """A run of a job, with the first and last event that mention it."""
-
-    number: int
-    job: int
-    run: str
-    state: RunState
-    state_at: int
-    started_at: int | None
-    first_at: int
-    first_event: bytes
-    last_event: bytes
-
-    @property
-    def began_at(self) -> int:
-        """The start time of the run, or the time of its first event."""
-        return self.first_at if self.started_at is None else min(self.first_at, self.started_at)
-
-    @property
-    def ended_at(self) -> int | None:
-        """When the run ended, if it has."""
-        return self.state_at if self.state.terminal else None
 
 
 class RunFacet(NamedTuple):
@@ -64,7 +43,7 @@ class RunHistoryQueries:
     def __init__(self, queries: SqlQueries) -> None:
         self._queries = queries
 
-    def list_runs(self, wanted: RunFilter) -> list[ListedRun]:
+    def list_runs(self, wanted: RunFilter) -> list[JobRun]:
         """Return runs, the latest first."""
         conditions, parameters = ["1 = 1"], list[int]()
         if wanted.jobs is not None:
@@ -80,15 +59,15 @@ class RunHistoryQueries:
             conditions.append("(first_at < ? OR (first_at = ? AND id < ?))")
             parameters += [at, at, number]
         sql = f"""
-            SELECT {_RUN} FROM runs WHERE {" AND ".join(conditions)}
+            SELECT {RUN_COLUMNS} FROM runs WHERE {" AND ".join(conditions)}
             ORDER BY first_at DESC, id DESC LIMIT ?
         """
-        return [_listed(row) for row in self._queries.rows(sql, (*parameters, wanted.limit))]
+        return [read_run(row) for row in self._queries.rows(sql, (*parameters, wanted.limit))]
 
-    def find_runs(self, run: str) -> list[ListedRun]:
+    def find_runs(self, run: str) -> list[JobRun]:
         """Return the runs with this id: run ids of different jobs may be equal."""
-        sql = f"SELECT {_RUN} FROM runs WHERE run = ? ORDER BY first_at DESC, id DESC"
-        return [_listed(row) for row in self._queries.rows(sql, (run,))]
+        sql = f"SELECT {RUN_COLUMNS} FROM runs WHERE run = ? ORDER BY first_at DESC, id DESC"
+        return [read_run(row) for row in self._queries.rows(sql, (run,))]
 
     def facets(
         self, runs: Sequence[int], nodes: Iterable[int], names: Sequence[str] = ()
@@ -119,11 +98,3 @@ class RunHistoryQueries:
 
 
 _NODES_AT_ONCE = 400
-_RUN = "id, job, run, state, state_at, started_at, first_at, first_event, last_event"
-
-
-def _listed(row: Row) -> ListedRun:
-    number, job, run, state, state_at, started_at, first_at, first, last = row
-    return ListedRun(
-        number, job, run, RunState(state), state_at, started_at, first_at, bytes(first), bytes(last)
-    )

@@ -15,7 +15,6 @@ from downriver.capture.scan.python.interpreter.values import (
     ImportedName,
     Object,
     StoredObject,
-    UnknownValue,
     Value,
 )
 from downriver.capture.scan.python.sql_text import looks_like_sql, looks_like_statement, run_sql
@@ -321,10 +320,3 @@ def _topic_dataset(name: LocatedText) -> DatasetId:
     if pubsub is not None:
         return DatasetId("pubsub", f"{pubsub[2]}:{pubsub[1]}:{pubsub[3]}")
     return DatasetId("kafka://unknown", str(name))
-
-
-def is_unknown(value: Value) -> bool:
-    """Whether a value is unknown, or made by a library whose objects are not followed."""
-    return isinstance(value, UnknownValue) or (
-        isinstance(value, Object) and isinstance(value.kind, ImportedName)
-    )
