@@ -114,14 +114,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         {200: openlineage.BatchResult, 204: None, 400: _ERROR, 413: _ERROR, 503: _ERROR},
         body=list,
     ),
-    Endpoint(
-        "GET",
-        "/api/v1/lineage",
-        marquez.get_lineage,
-        KeyRole.READER,
-        {200: marquez.LineageGraph, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("nodeId", "depth"),
-    ),
+    *marquez.ENDPOINTS,
     Endpoint(
         "POST",
         "/v1/lineage/trace",

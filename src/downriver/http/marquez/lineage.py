@@ -1,4 +1,4 @@
-"""Answers in the format of Marquez, so that its clients and UI work with Downriver."""
+"""`GET /api/v1/lineage`: the graph around a dataset or a job."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.request import context_of, json_response, query_number, query_text, run_read
 from downriver.model.answers import Direction
 from downriver.model.facts import EdgeKind, RunState
@@ -22,6 +23,7 @@ from downriver.openlineage.facets.dataset import (
 from downriver.openlineage.facets.description import DOCUMENTATION, parse_description
 from downriver.openlineage.facets.job import JOB_TYPE, parse_job_type, parse_source_code_location
 from downriver.openlineage.wire import render_time
+from downriver.store import KeyRole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -273,3 +275,15 @@ def _run(run: Run) -> RunData:
         ended_at=None if ended is None else render_time(ended),
         duration_ms=lasted,
     )
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "GET",
+        "/api/v1/lineage",
+        get_lineage,
+        KeyRole.READER,
+        answers(LineageGraph, *NAMED),
+        query=("nodeId", "depth"),
+    ),
+)
