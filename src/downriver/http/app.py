@@ -1,4 +1,4 @@
-"""The routes in one table, the application built from them, and its server."""
+"""The application: the table of all routes, their guard, and the server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from downriver.http import errors, marquez, openlineage
 from downriver.http.auth import AccessControl
 from downriver.http.code_requests import answer_in_worker, load_graph, request_payload
 from downriver.http.connections import LimitedHttpProtocol
-from downriver.http.endpoint import Endpoint
+from downriver.http.endpoint import Endpoint, answers
 from downriver.http.mcp import McpEndpoint
 from downriver.http.metrics import ServerMetrics, get_metrics
 from downriver.http.openapi import render_openapi
@@ -35,6 +35,7 @@ from downriver.http.security_headers import SecurityHeaders
 from downriver.http.v1 import (
     account,
     ask,
+    governance,
     graph,
     history,
     identity,
@@ -46,21 +47,7 @@ from downriver.http.v1 import (
 )
 from downriver.http.v1.news import HeadWatch
 from downriver.http.web_files import WebFiles
-from downriver.impact import Fix
 from downriver.isolation import shared_workers
-from downriver.model.answers import Paths, PossibleCuts, SameStatement, SameStatements, Trace
-from downriver.model.assets import AssetTree, RegisteredAsset
-from downriver.model.flows import (
-    EntityLineage,
-    ExportAnswer,
-    Popular,
-    RegisteredPipeline,
-)
-from downriver.model.governance import CertifiedPaths, Diagnosis, Findings, Incident, Kpis, TagReach
-from downriver.model.graph_view import EntityView
-from downriver.model.verdicts import ImpactAnswer, Verdict
-from downriver.service import Status
-from downriver.service.capture import SqlCapture
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
@@ -95,235 +82,24 @@ async def get_openapi(request: Request) -> Response:
     return json_response(render_openapi(ENDPOINTS))
 
 
-_ERROR = errors.ErrorBody
-
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
-        "POST",
-        "/api/v1/lineage",
-        openlineage.post_event,
-        KeyRole.WRITER,
-        {201: None, 400: _ERROR, 413: _ERROR, 503: _ERROR},
-        body=dict,
-    ),
-    Endpoint(
-        "POST",
-        "/api/v1/lineage/batch",
-        openlineage.post_batch,
-        KeyRole.WRITER,
-        {200: openlineage.BatchResult, 204: None, 400: _ERROR, 413: _ERROR, 503: _ERROR},
-        body=list,
-    ),
+    *openlineage.ENDPOINTS,
     *marquez.ENDPOINTS,
-    Endpoint(
-        "POST",
-        "/v1/lineage/trace",
-        registration.post_asset,
-        KeyRole.WRITER,
-        {201: RegisteredAsset, 413: _ERROR, 422: _ERROR, 503: _ERROR},
-        body=registration.AssetRequest,
-    ),
-    Endpoint(
-        "GET",
-        "/v1/lineage/{id}",
-        registration.get_asset_tree,
-        KeyRole.READER,
-        {200: AssetTree, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("direction", "depth"),
-        of_events=True,
-    ),
-    Endpoint(
-        "GET",
-        "/v1/trace",
-        queries.get_trace,
-        KeyRole.READER,
-        {200: Trace, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("entity", "direction", "depth", "as_of", "limit", "readers"),
-        of_events=True,
-    ),
-    Endpoint(
-        "GET",
-        "/v1/paths",
-        queries.get_paths,
-        KeyRole.READER,
-        {200: Paths, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("source", "target", "limit"),
-        of_events=True,
-    ),
-    Endpoint(
-        "POST",
-        "/v1/lineage/impact",
-        impact.post_impact,
-        KeyRole.READER,
-        {200: impact.ImpactReport, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
-        body=dict,
-    ),
-    Endpoint(
-        "POST",
-        "/v1/gate",
-        impact.post_gate,
-        KeyRole.WRITER,
-        {200: Verdict, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
-        body=dict,
-    ),
-    Endpoint(
-        "POST",
-        "/v1/preview",
-        impact.post_preview,
-        KeyRole.READER,
-        {200: impact.Preview, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
-        body=impact.PreviewRequest,
-    ),
-    Endpoint(
-        "POST",
-        "/v1/same",
-        identity.post_same,
-        KeyRole.WRITER,
-        {201: SameStatement, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR, 503: _ERROR},
-        body=identity.SameRequest,
-    ),
-    Endpoint("GET", "/v1/same", identity.get_same, KeyRole.READER, {200: SameStatements}),
-    Endpoint("GET", "/v1/cuts", identity.get_cuts, KeyRole.READER, {200: PossibleCuts}),
-    Endpoint("GET", "/v1/kpis", queries.get_kpis, KeyRole.READER, {200: Kpis}),
-    Endpoint(
-        "GET",
-        "/v1/incidents",
-        queries.get_incident,
-        KeyRole.READER,
-        {200: Incident, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("entity", "at"),
-    ),
-    Endpoint(
-        "GET",
-        "/v1/tags",
-        queries.get_tag,
-        KeyRole.READER,
-        {200: TagReach, 400: _ERROR},
-        query=("tag",),
-    ),
-    Endpoint(
-        "GET",
-        "/v1/certified",
-        queries.get_certified,
-        KeyRole.READER,
-        {200: CertifiedPaths},
-    ),
-    Endpoint(
-        "GET",
-        "/v1/drift",
-        queries.get_drift,
-        KeyRole.READER,
-        {200: Findings, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("status", "kind", "severity", "since", "of", "limit"),
-    ),
-    Endpoint(
-        "POST",
-        "/v1/flows",
-        registration.post_flows,
-        KeyRole.WRITER,
-        {201: registration.FlowsAnswer, 400: _ERROR, 409: _ERROR, 413: _ERROR, 503: _ERROR},
-        body=registration.FlowsRequest,
-    ),
-    Endpoint(
-        "POST",
-        "/v1/pipelines",
-        registration.post_pipeline,
-        KeyRole.WRITER,
-        {201: RegisteredPipeline, 400: _ERROR, 409: _ERROR, 413: _ERROR, 503: _ERROR},
-        body=registration.PipelineRequest,
-    ),
-    Endpoint(
-        "POST",
-        "/v1/sql",
-        registration.post_sql,
-        KeyRole.WRITER,
-        {201: SqlCapture, 400: _ERROR, 413: _ERROR, 503: _ERROR},
-        body=registration.SqlRequest,
-    ),
-    Endpoint(
-        "POST",
-        "/v1/impact",
-        impact.post_impact_request,
-        KeyRole.READER,
-        {200: ImpactAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
-        body=impact.PolicyImpactRequest,
-    ),
-    Endpoint(
-        "POST",
-        "/v1/fix",
-        impact.post_fix,
-        KeyRole.READER,
-        {200: Fix, 400: _ERROR, 404: _ERROR, 409: _ERROR, 413: _ERROR},
-        body=impact.FixRequest,
-    ),
-    Endpoint(
-        "GET",
-        "/v1/related",
-        queries.get_related,
-        KeyRole.READER,
-        {200: EntityLineage, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("entity", "direction", "depth", "as_of", "limit"),
-        of_events=True,
-    ),
-    Endpoint(
-        "GET",
-        "/v1/entity",
-        queries.get_entity,
-        KeyRole.READER,
-        {200: EntityView, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("entity",),
-        of_events=True,
-    ),
-    Endpoint(
-        "GET",
-        "/v1/popular",
-        queries.get_popular,
-        KeyRole.READER,
-        {200: Popular, 400: _ERROR},
-        query=("limit",),
-        of_events=True,
-    ),
-    Endpoint(
-        "GET",
-        "/v1/column-lineage",
-        queries.get_column_lineage,
-        KeyRole.READER,
-        {200: queries.ColumnLineageAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("dataset", "column"),
-        of_events=True,
-    ),
-    Endpoint(
-        "GET",
-        "/v1/diagnosis",
-        queries.get_diagnosis,
-        KeyRole.READER,
-        {200: Diagnosis, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=("dataset", "column"),
-    ),
-    Endpoint(
-        "GET",
-        "/v1/export",
-        queries.get_export,
-        KeyRole.READER,
-        {200: ExportAnswer, 400: _ERROR, 404: _ERROR, 409: _ERROR},
-        query=(
-            *("entity", "q", "ids", "format", "direction", "depth", "as_of", "focus", "diff"),
-            "readers",
-        ),
-        optional=("entity", "q"),
-        of_events=True,
-    ),
+    *registration.ENDPOINTS,
+    *queries.ENDPOINTS,
+    *impact.ENDPOINTS,
+    *identity.ENDPOINTS,
+    *governance.ENDPOINTS,
     *graph.ENDPOINTS,
     *history.ENDPOINTS,
     *search.ENDPOINTS,
     *account.ENDPOINTS,
     *ask.ENDPOINTS,
     *news.ENDPOINTS,
-    Endpoint("GET", "/v1/status", queries.get_status, KeyRole.READER, {200: Status}),
-    Endpoint("GET", "/metrics", get_metrics, KeyRole.READER, {200: None}),
-    Endpoint("GET", "/healthz", get_health, None, {200: Health}),
-    Endpoint("GET", "/readyz", get_readiness, None, {200: Health, 503: _ERROR}),
-    Endpoint("GET", "/openapi.json", get_openapi, None, {200: dict}),
+    Endpoint("GET", "/metrics", get_metrics, KeyRole.READER, answers(None)),
+    Endpoint("GET", "/healthz", get_health, None, answers(Health)),
+    Endpoint("GET", "/readyz", get_readiness, None, answers(Health, 503)),
+    Endpoint("GET", "/openapi.json", get_openapi, None, answers(dict)),
 )
 
 

@@ -9,8 +9,11 @@ import msgspec
 from starlette.responses import Response
 
 from downriver.errors import DownriverError, InvalidEventError
+from downriver.http.endpoint import Endpoint, answers
+from downriver.http.errors import ErrorBody
 from downriver.http.request import context_of, json_response, read_body
 from downriver.openlineage import parse_event, split_events
+from downriver.store import KeyRole
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -98,3 +101,23 @@ async def _store(events: list[Event], request: Request) -> None:
             raise result
         if isinstance(result, BaseException):
             raise RuntimeError("an event could not be stored") from result
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "POST",
+        "/api/v1/lineage",
+        post_event,
+        KeyRole.WRITER,
+        answers(None, 400, 413, 503, status=201),
+        body=dict,
+    ),
+    Endpoint(
+        "POST",
+        "/api/v1/lineage/batch",
+        post_batch,
+        KeyRole.WRITER,
+        {200: BatchResult, 204: None, 400: ErrorBody, 413: ErrorBody, 503: ErrorBody},
+        body=list,
+    ),
+)

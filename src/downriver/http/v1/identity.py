@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.concurrency import run_in_threadpool
 
+from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.request import context_of, json_response, read_struct, run_read
+from downriver.model.answers import PossibleCuts, SameStatement, SameStatements
+from downriver.store import KeyRole
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -43,3 +46,29 @@ async def get_cuts(request: Request) -> Response:
     return json_response(
         await run_read(request, context_of(request).lineage.identity.possible_cuts)
     )
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "POST",
+        "/v1/same",
+        post_same,
+        KeyRole.WRITER,
+        answers(SameStatement, *NAMED, 413, 503, status=201),
+        body=SameRequest,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/same",
+        get_same,
+        KeyRole.READER,
+        answers(SameStatements),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/cuts",
+        get_cuts,
+        KeyRole.READER,
+        answers(PossibleCuts),
+    ),
+)

@@ -8,8 +8,10 @@ import msgspec
 
 from downriver.errors import InvalidEventError, InvalidRequestError
 from downriver.http.code_requests import answer_code
+from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.request import decode_struct
 from downriver.impact import (
+    Fix,
     UploadedFiles,
     decide,
     parse_changes,
@@ -18,8 +20,16 @@ from downriver.impact import (
     render_markdown,
 )
 from downriver.model.answers import BlindSpot
-from downriver.model.verdicts import Effect, EffectSeverity, ImpactRequest, Outcome, Verdict
+from downriver.model.verdicts import (
+    Effect,
+    EffectSeverity,
+    ImpactAnswer,
+    ImpactRequest,
+    Outcome,
+    Verdict,
+)
 from downriver.openlineage.wire import decode
+from downriver.store import KeyRole
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -200,3 +210,47 @@ def suggest_fix(lineage: Lineage, body: bytes) -> Fix:
     asked = decode_struct(body, FixRequest)
     code = None if asked.files is None else UploadedFiles(asked.files)
     return lineage.impact.suggest_fix(asked, code)
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "POST",
+        "/v1/lineage/impact",
+        post_impact,
+        KeyRole.READER,
+        answers(ImpactReport, *NAMED, 413),
+        body=dict,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/gate",
+        post_gate,
+        KeyRole.WRITER,
+        answers(Verdict, *NAMED, 413),
+        body=dict,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/preview",
+        post_preview,
+        KeyRole.READER,
+        answers(Preview, *NAMED, 413),
+        body=PreviewRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/impact",
+        post_impact_request,
+        KeyRole.READER,
+        answers(ImpactAnswer, *NAMED, 413),
+        body=PolicyImpactRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/fix",
+        post_fix,
+        KeyRole.READER,
+        answers(Fix, *NAMED, 413),
+        body=FixRequest,
+    ),
+)

@@ -1,4 +1,4 @@
-"""Questions about the graph and its governance: traces, entities, KPIs, incidents, findings."""
+"""Questions about the graph: traces, paths, entities, exports, and the status of the store."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.request import (
     MAX_DEPTH,
     context_of,
@@ -15,9 +16,11 @@ from downriver.http.request import (
     query_text,
     run_read,
 )
-from downriver.model.flows import ColumnDerivation
-from downriver.service import DEFAULT_LIMIT
-from downriver.service.limits import DEFAULT_FINDINGS
+from downriver.model.answers import Paths, Trace
+from downriver.model.flows import ColumnDerivation, EntityLineage, ExportAnswer, Popular
+from downriver.model.graph_view import EntityView
+from downriver.service import DEFAULT_LIMIT, Status
+from downriver.store import KeyRole
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -101,17 +104,6 @@ async def get_column_lineage(request: Request) -> Response:
     return json_response(ColumnLineageAnswer(derivations=derivations))
 
 
-async def get_diagnosis(request: Request) -> Response:
-    """Trace a metric that looks wrong back to its sources: `?dataset=&column=`."""
-    answer = await run_read(
-        request,
-        context_of(request).lineage.entities.diagnose,
-        query_text(request, "dataset"),
-        query_text(request, "column"),
-    )
-    return json_response(answer)
-
-
 async def get_export(request: Request) -> Response:
     """Export the graph around `entity`, what `q` selects, or exactly the nodes `ids`."""
     export, query = context_of(request).lineage.export, request.query_params
@@ -148,50 +140,79 @@ async def get_status(request: Request) -> Response:
     return json_response(status)
 
 
-_MOST_FINDINGS = 10_000
-
-
-async def get_kpis(request: Request) -> Response:
-    """Return the KPIs of the whole graph."""
-    return json_response(await run_read(request, context_of(request).lineage.govern.kpis))
-
-
-async def get_incident(request: Request) -> Response:
-    """Report what is wrong with an entity: `?entity=&at=`."""
-    answer = await run_read(
-        request,
-        context_of(request).lineage.govern.incident_report,
-        query_text(request, "entity"),
-        request.query_params.get("at"),
-    )
-    return json_response(answer)
-
-
-async def get_tag(request: Request) -> Response:
-    """Return the columns that a tag reaches: `?tag=`. The default is `pii`."""
-    tag = request.query_params.get("tag", "pii")
-    return json_response(await run_read(request, context_of(request).lineage.govern.tag_reach, tag))
-
-
-async def get_certified(request: Request) -> Response:
-    """Return every certified dataset with the gaps in its upstream lineage."""
-    return json_response(
-        await run_read(request, context_of(request).lineage.govern.certified_paths)
-    )
-
-
-async def get_drift(request: Request) -> Response:
-    """Return the findings of the monitor: `?of=&status=&kind=&severity=&since=&limit=`."""
-    query = request.query_params
-    status = query.get("status", "open")
-    answer = await run_read(
-        request,
-        context_of(request).lineage.govern.findings,
-        status=None if status == "all" else status,
-        entity=query.get("of"),
-        kind=query.get("kind"),
-        severity=query.get("severity"),
-        since=query.get("since"),
-        limit=query_number(request, "limit", DEFAULT_FINDINGS, _MOST_FINDINGS) or 0,
-    )
-    return json_response(answer)
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "GET",
+        "/v1/trace",
+        get_trace,
+        KeyRole.READER,
+        answers(Trace, *NAMED),
+        query=("entity", "direction", "depth", "as_of", "limit", "readers"),
+        of_events=True,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/paths",
+        get_paths,
+        KeyRole.READER,
+        answers(Paths, *NAMED),
+        query=("source", "target", "limit"),
+        of_events=True,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/related",
+        get_related,
+        KeyRole.READER,
+        answers(EntityLineage, *NAMED),
+        query=("entity", "direction", "depth", "as_of", "limit"),
+        of_events=True,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/entity",
+        get_entity,
+        KeyRole.READER,
+        answers(EntityView, *NAMED),
+        query=("entity",),
+        of_events=True,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/popular",
+        get_popular,
+        KeyRole.READER,
+        answers(Popular, 400),
+        query=("limit",),
+        of_events=True,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/column-lineage",
+        get_column_lineage,
+        KeyRole.READER,
+        answers(ColumnLineageAnswer, *NAMED),
+        query=("dataset", "column"),
+        of_events=True,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/export",
+        get_export,
+        KeyRole.READER,
+        answers(ExportAnswer, *NAMED),
+        query=(
+            *("entity", "q", "ids", "format", "direction", "depth", "as_of", "focus", "diff"),
+            "readers",
+        ),
+        optional=("entity", "q"),
+        of_events=True,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/status",
+        get_status,
+        KeyRole.READER,
+        answers(Status),
+    ),
+)

@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from downriver.errors import InvalidAssetError, InvalidEventError
 from downriver.http.code_requests import answer_code
+from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.request import (
     MAX_DEPTH,
     context_of,
@@ -18,8 +19,11 @@ from downriver.http.request import (
     read_struct,
     run_read,
 )
-from downriver.model.flows import Flow, RegisteredFlow
+from downriver.model.assets import AssetTree, RegisteredAsset
+from downriver.model.flows import Flow, RegisteredFlow, RegisteredPipeline
 from downriver.openlineage.wire import decode
+from downriver.service.capture import SqlCapture
+from downriver.store import KeyRole
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -137,3 +141,48 @@ def register_sql(lineage: Lineage, body: bytes) -> SqlCapture:
     return lineage.capture.sql(
         asked.sql, dialect=asked.dialect, description=asked.description, ran=asked.ran
     )
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "POST",
+        "/v1/lineage/trace",
+        post_asset,
+        KeyRole.WRITER,
+        answers(RegisteredAsset, 413, 422, 503, status=201),
+        body=AssetRequest,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/lineage/{id}",
+        get_asset_tree,
+        KeyRole.READER,
+        answers(AssetTree, *NAMED),
+        query=("direction", "depth"),
+        of_events=True,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/flows",
+        post_flows,
+        KeyRole.WRITER,
+        answers(FlowsAnswer, 400, 409, 413, 503, status=201),
+        body=FlowsRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/pipelines",
+        post_pipeline,
+        KeyRole.WRITER,
+        answers(RegisteredPipeline, 400, 409, 413, 503, status=201),
+        body=PipelineRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/sql",
+        post_sql,
+        KeyRole.WRITER,
+        answers(SqlCapture, 400, 413, 503, status=201),
+        body=SqlRequest,
+    ),
+)

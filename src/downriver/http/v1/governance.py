@@ -1,0 +1,124 @@
+"""Trust in the data: KPIs, incidents, tags, certified paths, findings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.http.endpoint import NAMED, Endpoint, answers
+from downriver.http.request import context_of, json_response, query_number, query_text, run_read
+from downriver.model.governance import CertifiedPaths, Diagnosis, Findings, Incident, Kpis, TagReach
+from downriver.service.limits import DEFAULT_FINDINGS
+from downriver.store import KeyRole
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+_MAX_FINDINGS = 10_000
+
+
+async def get_diagnosis(request: Request) -> Response:
+    """Trace a metric that looks wrong back to its sources: `?dataset=&column=`."""
+    answer = await run_read(
+        request,
+        context_of(request).lineage.entities.diagnose,
+        query_text(request, "dataset"),
+        query_text(request, "column"),
+    )
+    return json_response(answer)
+
+
+async def get_kpis(request: Request) -> Response:
+    """Return the KPIs of the whole graph."""
+    return json_response(await run_read(request, context_of(request).lineage.govern.kpis))
+
+
+async def get_incident(request: Request) -> Response:
+    """Report what is wrong with an entity: `?entity=&at=`."""
+    answer = await run_read(
+        request,
+        context_of(request).lineage.govern.incident_report,
+        query_text(request, "entity"),
+        request.query_params.get("at"),
+    )
+    return json_response(answer)
+
+
+async def get_tag(request: Request) -> Response:
+    """Return the columns that a tag reaches: `?tag=`. The default is `pii`."""
+    tag = request.query_params.get("tag", "pii")
+    return json_response(await run_read(request, context_of(request).lineage.govern.tag_reach, tag))
+
+
+async def get_certified(request: Request) -> Response:
+    """Return every certified dataset with the gaps in its upstream lineage."""
+    return json_response(
+        await run_read(request, context_of(request).lineage.govern.certified_paths)
+    )
+
+
+async def get_drift(request: Request) -> Response:
+    """Return the findings of the monitor: `?of=&status=&kind=&severity=&since=&limit=`."""
+    query = request.query_params
+    status = query.get("status", "open")
+    answer = await run_read(
+        request,
+        context_of(request).lineage.govern.findings,
+        status=None if status == "all" else status,
+        entity=query.get("of"),
+        kind=query.get("kind"),
+        severity=query.get("severity"),
+        since=query.get("since"),
+        limit=query_number(request, "limit", DEFAULT_FINDINGS, _MAX_FINDINGS) or 0,
+    )
+    return json_response(answer)
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "GET",
+        "/v1/kpis",
+        get_kpis,
+        KeyRole.READER,
+        answers(Kpis),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/incidents",
+        get_incident,
+        KeyRole.READER,
+        answers(Incident, *NAMED),
+        query=("entity", "at"),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/tags",
+        get_tag,
+        KeyRole.READER,
+        answers(TagReach, 400),
+        query=("tag",),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/certified",
+        get_certified,
+        KeyRole.READER,
+        answers(CertifiedPaths),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/drift",
+        get_drift,
+        KeyRole.READER,
+        answers(Findings, *NAMED),
+        query=("status", "kind", "severity", "since", "of", "limit"),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/diagnosis",
+        get_diagnosis,
+        KeyRole.READER,
+        answers(Diagnosis, *NAMED),
+        query=("dataset", "column"),
+    ),
+)
