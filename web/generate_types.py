@@ -27,8 +27,11 @@ _HEADER = (
 
 
 def document() -> dict[str, Any]:
-    """Return the OpenAPI document without the version of the package, which types do not use."""
-    rendered = render_openapi(ENDPOINTS)
+    """Return the OpenAPI document of the routes that the UI can call, without a version.
+
+    The UI does not use the routes of OpenLineage and Marquez.
+    """
+    rendered = render_openapi(e for e in ENDPOINTS if not e.path.startswith("/api/"))
     return {**rendered, "info": {**rendered["info"], "version": ""}}
 
 

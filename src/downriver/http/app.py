@@ -24,7 +24,7 @@ from downriver.http import errors, marquez, openlineage
 from downriver.http.auth import AccessControl
 from downriver.http.code_requests import answer_in_worker, load_graph, request_payload
 from downriver.http.connections import LimitedHttpProtocol
-from downriver.http.endpoint import Endpoint, answers
+from downriver.http.endpoint import EncodedRoute, Endpoint, answers
 from downriver.http.mcp import McpEndpoint
 from downriver.http.metrics import ServerMetrics, get_metrics
 from downriver.http.openapi import render_openapi
@@ -121,16 +121,7 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
     app = Starlette(
         routes=[
             Route("/mcp", mcp, methods=["GET", "POST", "DELETE"]),
-            *(
-                Route(
-                    # The id of a dataset may contain slashes.
-                    e.path.replace("{id}", "{id:path}"),
-                    _guarded(e, access),
-                    methods=[e.method],
-                    name=e.handler.__name__,
-                )
-                for e in ENDPOINTS
-            ),
+            *(_route(endpoint, access) for endpoint in ENDPOINTS),
         ],
         lifespan=lifespan,
         middleware=[Middleware(ObservedRequests, metrics=metrics), Middleware(SecurityHeaders)],
@@ -154,6 +145,17 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
     )
     app.router.default = WebFiles()
     return app
+
+
+def _route(endpoint: Endpoint, access: AccessControl) -> Route:
+    of_marquez = endpoint.path.startswith("/api/")
+    return (EncodedRoute if of_marquez else Route)(
+        # The id of a dataset may contain slashes.
+        endpoint.path if of_marquez else endpoint.path.replace("{id}", "{id:path}"),
+        _guarded(endpoint, access),
+        methods=[endpoint.method],
+        name=endpoint.handler.__name__,
+    )
 
 
 def _guarded(endpoint: Endpoint, access: AccessControl) -> Callable[[Request], Awaitable[Response]]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
+
+from starlette.routing import Match, Route
 
 from downriver.http.errors import ErrorBody
 
@@ -11,6 +14,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import Scope
 
     from downriver.store import KeyRole
 
@@ -27,6 +31,23 @@ class Endpoint(NamedTuple):
     body: type[Any] | None = None
     optional: tuple[str, ...] = ()  # of the query parameters that other routes require
     of_events: bool = False  # the answer depends only on the events of the store and the URL
+
+
+class EncodedRoute(Route):
+    """A route whose parameters may contain slashes, as in `/namespaces/s3%3A%2F%2Flake/datasets`.
+
+    It matches the path before percent-decoding, so that a slash in a name ends no segment.
+    """
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match the encoded path and decode the parameters."""
+        raw = scope.get("raw_path")
+        if scope["type"] != "http" or raw is None:
+            return super().matches(scope)
+        match, child = super().matches({**scope, "path": raw.decode("ascii", "replace")})
+        if match is not Match.NONE:
+            child["path_params"] = {k: unquote(v) for k, v in child["path_params"].items()}
+        return match, child
 
 
 def answers(kind: type[Any] | None, *errors: int, status: int = 200) -> dict[int, type[Any] | None]:

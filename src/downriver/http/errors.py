@@ -1,6 +1,7 @@
 """The only place where errors become HTTP statuses, and the one shape of error body.
 
-`{"error": "EntityNotFound", "detail": "what is wrong, and what to do", …}`
+`{"error": "EntityNotFound", "detail": "what is wrong, and what to do", …}`. Under `/api/` the body
+also has the keys of Marquez: `{"code": 404, "message": "what is wrong …", "details": …}`.
 """
 
 from __future__ import annotations
@@ -49,6 +50,9 @@ class ErrorBody(msgspec.Struct, omit_defaults=True):
     field: str | None = None
     near: list[str] = []
     candidates: list[str] = []
+    code: int | None = None
+    message: str | None = None
+    details: str | None = None
 
 
 def status_of(kind: type[errors.DownriverError]) -> int:
@@ -71,7 +75,16 @@ async def answer_downriver_error(request: Request, error: Exception) -> Response
     """Return the response for a Downriver error."""
     assert isinstance(error, errors.DownriverError)  # noqa: S101
     body = error_body(error, context_of(request).lineage.admin.store_url)
-    return error_response(msgspec.json.encode(body), status_of(type(error)))
+    status = status_of(type(error))
+    return error_response(msgspec.json.encode(_for_path(request, body, status)), status)
+
+
+def _for_path(request: Request, body: ErrorBody, status: int) -> ErrorBody:
+    """Return a body with the keys of Marquez for a path of its API."""
+    if not request.url.path.startswith("/api/"):
+        return body
+    details = ", ".join(body.near or body.candidates) or body.field or body.error
+    return msgspec.structs.replace(body, code=status, message=body.detail, details=details)
 
 
 def error_response(body: bytes, status: int) -> Response:
@@ -87,7 +100,8 @@ async def answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101
     name = {404: "NotFound", 405: "MethodNotAllowed"}.get(error.status_code, "HttpError")
     detail = f"{request.method} {request.url.path}: {error.detail}"
-    return _json(ErrorBody(name, detail), error.status_code, dict(error.headers or {}))
+    body = _for_path(request, ErrorBody(name, detail), error.status_code)
+    return _json(body, error.status_code, dict(error.headers or {}))
 
 
 async def answer_disconnect(request: Request, error: Exception) -> Response:
@@ -102,7 +116,8 @@ async def answer_disconnect(request: Request, error: Exception) -> Response:
 async def answer_fault(request: Request, error: Exception) -> Response:
     """Return the response for an unexpected error. Only the server's log has the details."""
     body = ErrorBody("InternalError", "unexpected error; see the log of the server")
-    return _json(body, 500, SECURITY_HEADERS)  # this answer does not pass through the middleware
+    # This answer does not pass through the middleware.
+    return _json(_for_path(request, body, 500), 500, SECURITY_HEADERS)
 
 
 def _json(body: Any, status: int, headers: dict[str, str]) -> Response:
