@@ -163,12 +163,24 @@ class DownriverGroup(TyperGroup):
 
 
 def _adjust(param: Any) -> Any:
-    """Show a flag without a type (`--json`, not `--json <bool>`), and convert only if needed."""
-    if getattr(param, "is_flag", False) and param.metavar is None:
-        param.metavar = ""
+    """Show what a value is in words (`PATH`, not `<path>`), and convert only if needed."""
     if "process_value" not in vars(param):
         param.process_value = partial(_process_value, param, param.process_value)
+        param.display_type = partial(_display_type, param, param.display_type)
     return param
+
+
+_VALUE_NAMES = {"str": "TEXT", "int": "NUMBER", "float": "NUMBER", "path": "PATH", "file": "FILE"}
+
+
+def _display_type(param: Any, display_type: Callable[[Any], str], context: Any) -> str:
+    """Return the values of an option. The name of an argument says enough."""
+    shown = display_type(context).strip("<>").removeprefix("list[").removesuffix("]")
+    if getattr(param, "is_flag", False):
+        return ""
+    if param.param_type_name == "argument" and "|" not in shown:
+        return ""
+    return _VALUE_NAMES.get(shown.removesuffix(" range"), shown)
 
 
 def _process_value(param: Any, convert: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:

@@ -89,15 +89,22 @@ def gate(
         Path | None, typer.Option("--ddl", help="Read changes from this SQL migration.")
     ] = None,
     dialect: Annotated[
-        str | None, typer.Option("--dialect", help="The SQL dialect of the migration.")
+        str | None,
+        typer.Option("--dialect", metavar="DIALECT", help="The SQL dialect of the migration."),
     ] = None,
     base: Annotated[
         str | None,
-        typer.Option("--base", help="Compare this commit with --head or the working tree."),
+        typer.Option(
+            "--base", metavar="COMMIT", help="Compare this commit with --head or the working tree."
+        ),
     ] = None,
     head: Annotated[
         str | None,
-        typer.Option("--head", help="The commit with the change. The default is the working tree."),
+        typer.Option(
+            "--head",
+            metavar="COMMIT",
+            help="The commit with the change. The default is the working tree.",
+        ),
     ] = None,
     repo: Annotated[
         Path | None,
@@ -274,7 +281,7 @@ def fix(
     drop: DropOption = False,
     retype: RetypeOption = None,
     type: Annotated[  # noqa: A002
-        str | None, typer.Option("--type", help="Change the type of the column.")
+        str | None, typer.Option("--type", metavar="TYPE", help="Change the type of the column.")
     ] = None,
     root: Annotated[
         Path, typer.Option("--root", help="The folder that the paths of the files are relative to.")

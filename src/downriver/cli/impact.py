@@ -91,7 +91,9 @@ RequiredOption = Annotated[
 TypeOption = Annotated[
     str | None,
     typer.Option(
-        "--type", help="Change the type of the column. With --add: the type of the new column."
+        "--type",
+        metavar="TYPE",
+        help="Change the type of the column. With --add: the type of the new column.",
     ),
 ]
 RetypeOption = Annotated[
@@ -249,7 +251,8 @@ def impact(
     deprecate: DeprecateOption = False,
     logic: LogicOption = False,
     dialect: Annotated[
-        str | None, typer.Option("--dialect", help="The SQL dialect, if ENTITY is DDL.")
+        str | None,
+        typer.Option("--dialect", metavar="DIALECT", help="The SQL dialect, if ENTITY is DDL."),
     ] = None,
     full_names: FullNamesOption = False,
     store: StoreOption = None,
