@@ -75,10 +75,10 @@ def serving(lineage: Lineage, workers: WorkerPool | None = None) -> Iterator[str
 
 def wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:
     """Return once the server answers."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            urllib.request.urlopen(f"{url}/healthz", timeout=1).close()
+            urllib.request.urlopen(f"{url}/healthz", timeout=5).close()
         except (urllib.error.URLError, OSError):
             time.sleep(0.05)
         else:

@@ -105,28 +105,34 @@ class EntityApi:
             total_is_exact=found.all_counted,
         )
 
-    def details(self, entity: str) -> EntityDetails:
-        """Answer with all that is known of one dataset or job."""
+    def details(self, entity: str, *, as_of: str | None = None) -> EntityDetails:
+        """Return what is known about one dataset or job, or was known at a moment."""
+        question = parse_question(Direction.BOTH, 1, as_of, _NEIGHBOURS)
         with self._session.reading() as view:
             found = self._session.resolve(entity, view)
             if isinstance(found.id, ColumnId):
                 raise InvalidRequestError("entity_id", f"{found.id} is a column; name its dataset")
-            near = self._related(found, parse_question(Direction.BOTH, 1, None, _NEIGHBOURS), view)
-            return self._details(found.id, found.node, near, view)
+            near = self._related(found, question, view)
+            return self._details(found.id, found.node, near, view, question.until)
 
     def _details(
-        self, node: NodeId, number: int, near: EntityLineage, view: CatalogSnapshot
+        self,
+        node: NodeId,
+        number: int,
+        near: EntityLineage,
+        view: CatalogSnapshot,
+        until: int | None,
     ) -> EntityDetails:
         identities = view.graph.nodes.identities
         names = identities.group(number)
         display = identities.display_names([number], view.reader)[number]
-        of_names = _facets_by_name(names, display, view)
+        of_names = _facets_by_name(names, display, view, until)
         facets = {name: body for some in reversed(of_names) for name, body in some.items()}
         summary = _summary(node, number, Assets(view.reader, view.graph.nodes))
         tags, _ = parse_tags(facets.get("tags"))
         span = view.reader.nodes.span(number)
         jobs = [node] if isinstance(node, JobId) else writers_of_all(view, names)
-        filled = None if isinstance(node, JobId) else last_filled(view.reader, jobs)
+        filled = None if isinstance(node, JobId) else last_filled(view.reader, jobs, until)
         spots = [spot for spot in near.blind_spots if spot.kind != "depth_limit"]
         return EntityDetails(
             entity_id=summary.entity_id,
@@ -143,9 +149,9 @@ class EntityApi:
             upstream=near.upstream,
             downstream=near.downstream,
             flows=[flow.flow() for flow in parse_flows(facets)],
-            runs=list_last_runs(view.reader, jobs, _RUNS),
+            runs=list_last_runs(view.reader, jobs, _RUNS, until),
             first_seen=render_time(span.first.at),
-            last_seen=render_time(span.last.at),
+            last_seen=render_time(span.last.at if until is None else min(span.last.at, until)),
             last_updated=None if filled is None else render_time(filled),
             complete=is_complete(spots),
             blind_spots=spots,
@@ -200,10 +206,10 @@ class EntityApi:
 
 
 def _facets_by_name(
-    names: list[int], display: DisplayName, view: CatalogSnapshot
+    names: list[int], display: DisplayName, view: CatalogSnapshot, until: int | None
 ) -> list[dict[str, bytes]]:
     """Return the facets of a dataset under each of its names, the one that is shown first."""
-    facets = view.reader.facets.of_each(names)
+    facets = view.reader.facets.of_each(names, until=until)
     known = view.reader.nodes.by_ids(names)
     order = sorted(names, key=lambda name: (known[name] != display.id, str(known[name])))
     return [facets.get(name, {}) for name in order]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from tests.unit.graph import events as e
@@ -112,3 +113,39 @@ def test_the_page_of_an_entity_has_code_checks_runs_and_facets(lineage, client):
     assert [(c["assertion"], c["success"]) for c in table["quality"]] == [("not_null", False)]
     assert table["last_good_run"]["job"] == "job:etl:model"
     assert table["sql"] is None
+
+
+def test_an_entity_as_of_a_time_is_what_was_known_then(lineage, client):
+    def load(at: str, state: str, *columns: str, success: bool = True) -> bytes:
+        checks = {"assertions": [{"assertion": "not_null", "success": success}]}
+        output = e.dataset("sales", schema=e.schema(*columns), dataQualityAssertions=checks)
+        run = {"runId": f"run-{at[:10]}"}
+        job = {"namespace": "etl", "name": "load"}
+        return e.render(
+            {"eventTime": at, "eventType": state, "run": run, "job": job, "outputs": [output]}
+        )
+
+    lineage.ingest(
+        [
+            load("2026-01-01T12:00:00Z", "COMPLETE", "id"),
+            load("2026-01-02T11:00:00Z", "START", "id"),
+            load("2026-01-02T12:00:00Z", "FAIL", "id", "price", success=False),
+        ]
+    )
+
+    def sales(**query: str) -> dict[str, Any]:
+        return client.get("/v1/entity", params={"entity": "sales", **query}).json()
+
+    before = sales(as_of="2026-01-01T13:00:00Z")
+    assert [column["name"] for column in before["columns"]] == ["id"]
+    assert [check["success"] for check in before["quality"]] == [True]
+    assert [run["state"] for run in before["runs"]] == ["COMPLETE"]
+    during = sales(as_of="2026-01-02T11:30:00Z")
+    assert [run["state"] for run in during["runs"]] == ["RUNNING", "COMPLETE"]
+    now = sales()
+    assert [column["name"] for column in now["columns"]] == ["id", "price"]
+    assert [run["state"] for run in now["runs"]] == ["FAIL", "COMPLETE"]
+    unborn = sales(as_of="2025-12-31T00:00:00Z")
+    assert unborn["columns"] == []
+    assert not unborn["complete"]
+    assert [spot["kind"] for spot in unborn["blind_spots"]] == ["not_seen_yet"]

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 _RUNS_LOOKED_AT = 50  # of a job, for one that completed
 
 
-def list_last_runs(reader: CatalogReader, jobs: Iterable[NodeId], limit: int) -> list[LastRun]:
+def list_last_runs(
+    reader: CatalogReader, jobs: Iterable[NodeId], limit: int, until: int | None = None
+) -> list[LastRun]:
     """Return the last runs of jobs, of each job the latest first."""
     numbers = _numbers(reader, jobs)
-    runs = reader.runs.latest_of_each(numbers.values(), limit)
+    runs = reader.runs.latest_of_each(numbers.values(), limit, until)
     return [
         _last_run(reader, number, job, run)
         for job, number in numbers.items()
@@ -38,12 +40,14 @@ def writers_of_all(view: CatalogSnapshot, names: Iterable[int]) -> list[NodeId]:
     return sorted(jobs.values(), key=str)
 
 
-def last_filled(reader: CatalogReader, jobs: Iterable[NodeId]) -> int | None:
+def last_filled(
+    reader: CatalogReader, jobs: Iterable[NodeId], until: int | None = None
+) -> int | None:
     """Return when a run of any of the jobs that write something last completed."""
     numbers = _numbers(reader, jobs).values()
     ends = [
         run.state_at
-        for runs in reader.runs.latest_of_each(numbers, _RUNS_LOOKED_AT).values()
+        for runs in reader.runs.latest_of_each(numbers, _RUNS_LOOKED_AT, until).values()
         for run in runs
         if run.state is RunState.COMPLETE
     ]

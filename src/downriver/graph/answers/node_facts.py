@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
 import numpy as np
 
 from downriver.graph.index.edges import FOREVER
@@ -101,7 +100,7 @@ class NodeFactsReader:
         jobs.update(job for listed in writers.values() for job in listed)
         facets = self._reader.facets.of_each({*names.tolist(), *jobs}, _FACETS, self._until)
         latest = self._reader.runs.latest_of_each(jobs, 1, self._until)
-        runs = {job: self._at_the_moment(listed[0]) for job, listed in latest.items()}
+        runs = {job: listed[0] for job, listed in latest.items()}
         unnamed = [
             name
             for group in groups.values()
@@ -146,7 +145,7 @@ class NodeFactsReader:
     def find_failed(self, jobs: Iterable[int]) -> set[int]:
         """Return the jobs whose last run failed."""
         latest = self._reader.runs.latest_of_each(jobs, 1, self._until)
-        return {job for job, (run,) in latest.items() if self._at_the_moment(run).state in _FAILED}
+        return {job for job, (run,) in latest.items() if run.state in _FAILED}
 
     def _writers(self, nodes: Ints) -> dict[int, list[int]]:
         """Return the jobs that write each dataset under any of its names."""
@@ -190,12 +189,6 @@ class NodeFactsReader:
             last_run=max(last, key=lambda seen: seen.run.first_at, default=None),
             failed=any(seen.run.state in _FAILED for seen in last),
         )
-
-    def _at_the_moment(self, run: Run) -> Run:
-        """Return a run as it was: one that ended later was running."""
-        if run.state_at <= self._as_of:
-            return run
-        return msgspec.structs.replace(run, state=RunState.RUNNING, state_at=self._as_of)
 
 
 def _type_of(node: NodeId, facets: Mapping[str, bytes], jobs: list[JobTypeFacet]) -> str:

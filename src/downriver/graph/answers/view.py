@@ -35,6 +35,11 @@ class Question(NamedTuple):
     stale_days: int = 30
     readers: bool = True  # list jobs that only read, instead of counting them
 
+    @property
+    def until(self) -> int | None:
+        """The moment to answer as of, or None for now."""
+        return None if self.as_of == FOREVER else self.as_of
+
 
 class WalkedEdges(NamedTuple):
     """Edges by number, with their source and target nodes in the direction of the data."""

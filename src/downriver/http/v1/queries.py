@@ -80,9 +80,14 @@ async def get_related(request: Request) -> Response:
 
 
 async def get_entity(request: Request) -> Response:
-    """Return the details of one dataset or job: `?entity=`."""
-    entity = query_text(request, "entity")
-    return json_response(await run_read(request, context_of(request).lineage.entity, entity))
+    """Return the details of one dataset or job: `?entity=&as_of=`."""
+    answer = await run_read(
+        request,
+        context_of(request).lineage.entity,
+        query_text(request, "entity"),
+        as_of=request.query_params.get("as_of"),
+    )
+    return json_response(answer)
 
 
 async def get_popular(request: Request) -> Response:
@@ -174,7 +179,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         get_entity,
         KeyRole.READER,
         answers(EntityView, *NAMED),
-        query=("entity",),
+        query=("entity", "as_of"),
         of_events=True,
     ),
     Endpoint(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from downriver.graph.answers.node_facts import NodeRun
+from downriver.model.answers import Direction
 from downriver.model.facts import EdgeKind, RunState
 from downriver.model.governance import QualityResult
 from downriver.model.graph_view import EntityView
@@ -17,6 +18,7 @@ from downriver.openlineage.facets.dataset import parse_assertions
 from downriver.openlineage.facets.job import SQL, SqlFacet, parse_source_code_location
 from downriver.openlineage.wire import render_time
 from downriver.service.entities import EntityApi
+from downriver.service.trace import parse_question
 from downriver.service.views.graph_view import summarize_run
 
 if TYPE_CHECKING:
@@ -36,22 +38,23 @@ class EntityViewApi:
     def __init__(self, session: StoreSession) -> None:
         self._session = session
 
-    def __call__(self, entity: str) -> EntityView:
-        """Return everything known about a dataset or job."""
+    def __call__(self, entity: str, *, as_of: str | None = None) -> EntityView:
+        """Return everything known about a dataset or job, or known at a moment."""
+        until = parse_question(Direction.BOTH, 1, as_of, 1).until
         with self._session.reading() as view:
-            details = EntityApi(self._session).details(entity)
+            details = EntityApi(self._session).details(entity, as_of=as_of)
             found = self._session.resolve(entity, view)
             names = view.graph.nodes.identities.group(found.node)
             facets: dict[str, bytes] = {}
-            for listed in view.reader.facets.of_each(names).values():
+            for listed in view.reader.facets.of_each(names, until=until).values():
                 facets.update(listed)
             jobs = [found.node] if isinstance(found.id, JobId) else _writers(names, view)
             return EntityView(
                 **{name: getattr(details, name) for name in details.__struct_fields__},
                 sql=parse_facet(facets.get(SQL, b"{}"), SqlFacet).query or None,
                 source=_source(facets),
-                quality=_quality(names, details.id, view),
-                last_good_run=_last_good_run(jobs, view),
+                quality=_quality(names, details.id, view, until),
+                last_good_run=_last_good_run(jobs, view, until),
                 facets={name: _decode(body) for name, body in sorted(facets.items())},
             )
 
@@ -69,11 +72,13 @@ def _source(facets: Mapping[str, bytes]) -> str | None:
     return f"{path}:{code.line}" if code and code.line else path
 
 
-def _quality(names: Iterable[int], dataset: str, view: CatalogSnapshot) -> list[QualityResult]:
+def _quality(
+    names: Iterable[int], dataset: str, view: CatalogSnapshot, until: int | None
+) -> list[QualityResult]:
     """Return the last result of each check."""
     latest: dict[tuple[str, str | None], QualityResult] = {}
     for name in names:
-        for body, at in view.reader.facets.quality(name):
+        for body, at in view.reader.facets.quality(name, until):
             for check in parse_assertions(body):
                 latest[check.assertion, check.column] = QualityResult(
                     dataset=dataset,
@@ -85,8 +90,8 @@ def _quality(names: Iterable[int], dataset: str, view: CatalogSnapshot) -> list[
     return sorted(latest.values(), key=lambda r: (r.success, r.column or "", r.assertion))
 
 
-def _last_good_run(jobs: list[int], view: CatalogSnapshot) -> RunSummary | None:
-    runs = view.reader.runs.latest_of_each(jobs, _RUNS_LOOKED_AT)
+def _last_good_run(jobs: list[int], view: CatalogSnapshot, until: int | None) -> RunSummary | None:
+    runs = view.reader.runs.latest_of_each(jobs, _RUNS_LOOKED_AT, until)
     completed = [
         NodeRun(job, run)
         for job, listed in runs.items()

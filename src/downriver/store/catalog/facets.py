@@ -114,14 +114,17 @@ class FacetQueries:
         body = self.of(dataset).get("schema")
         return schema_columns(body) if body else []
 
-    def quality(self, dataset: int) -> list[tuple[bytes, int]]:
+    def quality(self, dataset: int, until: int | None = None) -> list[tuple[bytes, int]]:
         """Return the results of checks of a dataset as sent, with their times, oldest first."""
+        latest = _FOREVER if until is None else until
         sql = """
-            SELECT b.body, f.last_at FROM facets f JOIN bodies b ON b.digest = f.digest
-            WHERE f.node = ? AND f.name = 'dataQualityAssertions'
-            ORDER BY f.last_at, f.last_event, f.digest
+            SELECT b.body, CASE WHEN f.last_at <= ? THEN f.last_at ELSE f.first_at END AS checked_at
+            FROM facets f JOIN bodies b ON b.digest = f.digest
+            WHERE f.node = ? AND f.name = 'dataQualityAssertions' AND f.first_at <= ?
+            ORDER BY checked_at, f.last_event, f.digest
         """
-        return [(read_body(body), at) for body, at in self._queries.rows(sql, (dataset,))]
+        rows = self._queries.rows(sql, (latest, dataset, latest))
+        return [(read_body(body), at) for body, at in rows]
 
 
 class RunQueries:
@@ -137,7 +140,10 @@ class RunQueries:
     def latest_of_each(
         self, jobs: Iterable[int], limit: int, until: int | None = None
     ) -> dict[int, list[Run]]:
-        """Return the runs of each job that has any, begun until a moment, the latest first."""
+        """Return the runs of each job that has any, begun until a moment, the latest first.
+
+        A run that ended after that moment was running then.
+        """
         latest = _FOREVER if until is None else int(until)
         # The time of the last run to show limits the index scan, however many runs a job has.
         sql = f"""
@@ -152,7 +158,7 @@ class RunQueries:
         """.strip()
         found: dict[int, list[Run]] = {}
         for job, run, state, *times in rows_by_id(self._queries, sql, jobs):
-            found.setdefault(job, []).append(Run(run, RunState(state), *times))
+            found.setdefault(job, []).append(_run_at(Run(run, RunState(state), *times), latest))
         for runs in found.values():
             runs.sort(key=lambda run: (-run.first_at, run.run))
             del runs[limit:]
@@ -192,6 +198,12 @@ class EvidenceQueries:
             self._queries, "SELECT claim, kinds FROM derivations WHERE claim IN", claims
         )
         return {claim: unpack_kinds(bytes(kinds)) for claim, kinds in rows}
+
+
+def _run_at(run: Run, moment: int) -> Run:
+    if run.state_at <= moment:
+        return run
+    return msgspec.structs.replace(run, state=RunState.RUNNING, state_at=moment)
 
 
 def _age_at(row: Row, until: int | None) -> Row:
