@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +23,7 @@ from downriver.service import DEFAULT_LIMIT, Lineage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from downriver.model.answers import Trace, TraceEdge, TraceNode
+    from downriver.model.answers import Paths, Trace, TraceEdge, TraceNode
 
 _LINES_SHOWN = 200
 _SPOTS_SHOWN = 8
@@ -257,12 +258,20 @@ def paths(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the paths that data takes from one dataset, job or column to another, shortest first."""
+    """Show the paths that data takes from one dataset, job or column to another, shortest first.
+
+    The exit code is 1 if there is no path.
+    """
     with Lineage.open(store, create=False) as lineage:
         answer = lineage.trace.paths(source, target, limit=limit)
     if json:
         print_json(answer)
-        return
+    else:
+        _show_paths(answer, full_names=full_names)
+    sys.exit(int(not answer.paths))
+
+
+def _show_paths(answer: Paths, *, full_names: bool) -> None:
     ends = (answer.source.id, answer.target.id)
     ids = [*ends, *(node for path in answer.paths for node in path)]
     texts = (spot.message for spot in answer.blind_spots)

@@ -10,7 +10,7 @@ import numpy as np
 from downriver.graph import FOREVER, Entity, Question, trace
 from downriver.graph.names.resolution import find_entity
 from downriver.model.answers import Direction
-from downriver.model.facts import EdgeKind
+from downriver.model.facts import EdgeKind, RunState
 from downriver.model.governance import Affected, FindingKind, Severity
 from downriver.model.ids import ColumnId, DatasetId
 from downriver.openlineage.facets.description import parse_owners, parse_tags
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from downriver.store import CatalogReader
 
 _SHOWN = 20
+_RUNS = 50
 _OF_A_COLUMN = (
     FindingKind.COLUMN_ADDED,
     FindingKind.COLUMN_DROPPED,
@@ -123,10 +124,30 @@ class EntityContext:
         flow, edges = self._graph.nodes.flow, self._writes(node)
         return sorted(set(flow.ends.source[edges].tolist()))
 
-    def last_written(self, node: int) -> int | None:
-        """Return when a dataset was last seen to be written."""
-        edges = self._writes(node)
-        return int(self._graph.nodes.flow.last_at.of(edges).max()) if len(edges) else None
+    def last_written(self, node: int, now: int) -> int | None:
+        """Return when a dataset was last written: by a run that completed, or that still runs.
+
+        A failed run and code that was only read have not written it.
+        """
+        flow, edges = self._graph.nodes.flow, self._writes(node)
+        jobs, seen = flow.ends.source[edges].tolist(), flow.last_at.of(edges).tolist()
+        moments = [
+            self._last_write(job, min(at, now), now) for job, at in zip(jobs, seen, strict=True)
+        ]
+        return max((at for at in moments if at is not None), default=None)
+
+    def _last_write(self, job: int, last_seen: int, now: int) -> int | None:
+        """Return when a job last wrote what it was last seen to write at `last_seen`.
+
+        The event that names an output may be the START of the run.
+        """
+        runs = [r for r in self._reader.history.runs(job, _RUNS, now) if r.began_at <= last_seen]
+        for run in sorted(runs, key=lambda run: run.began_at, reverse=True):
+            if run.state is RunState.COMPLETE and run.state_at <= now:
+                return run.state_at
+            if run.state is RunState.RUNNING and run.state_at <= last_seen:
+                return last_seen  # a stream
+        return None
 
     def _writes(self, node: int) -> Ints:
         nodes = self._graph.nodes

@@ -43,6 +43,7 @@ _WEIGHTS = {
 }
 _FARTHER = 0.9  # factor for each job between
 _AFTERWARDS = 0.4  # factor if it began after the failure
+_OLD = 0.4  # factor if its last evidence is old
 _BESIDE = 0.6  # factor if it is not a source of the column
 _SLACK = 3_600_000_000  # clocks differ, and a cause may be found after its effect
 
@@ -54,6 +55,7 @@ class IncidentInputs(NamedTuple):
     inspector: Inspector
     around: EntityContext
     now: int
+    old: int  # what was last seen before this moment is an unlikely cause
 
 
 def report_incident(entity: Entity, scene: IncidentInputs) -> Incident:
@@ -177,6 +179,7 @@ def _suspect(
     for finding in sorted(findings, key=lambda f: (-_WEIGHTS[f.kind], f.first_seen, f.id)):
         weight = _WEIGHTS[finding.kind] * _FARTHER**distance * (_BESIDE if beside else 1.0)
         afterwards = _is_after(finding.first_seen, since)
+        weight *= _OLD if _last_seen(finding) < scene.old else 1.0
         innocent *= 1 - weight * (_AFTERWARDS if afterwards else 1.0)
         later = ", after the failure here" if afterwards else ""
         reasons.append(f"{finding.message} (since {finding.first_seen}{later})")
@@ -191,6 +194,11 @@ def _suspect(
         owners=scene.around.owners(number),
         last_success=_last_success([number], scene) if node.kind == "job" else None,
     )
+
+
+def _last_seen(finding: Finding) -> int:
+    moments = [finding.first_seen, *(evidence.at for evidence in finding.evidence)]
+    return max(parse_time(moment, "at") for moment in moments)
 
 
 def _is_after(moment: str, since: str | None) -> bool:
@@ -219,8 +227,8 @@ def _last_success(jobs: Iterable[int], scene: IncidentInputs) -> str | None:
 def _last_written(entity: Entity, scene: IncidentInputs) -> str | None:
     if isinstance(entity.id, JobId):
         return None
-    at = scene.around.last_written(entity.node)
-    return None if at is None else render_time(min(at, scene.now))
+    at = scene.around.last_written(entity.node, scene.now)
+    return None if at is None else render_time(at)
 
 
 def _summary(found: Incident) -> str:

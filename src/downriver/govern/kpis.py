@@ -13,7 +13,7 @@ from downriver.govern.drift.runs import next_due
 from downriver.govern.drift.series import DAY, LatenessLimits
 from downriver.govern.tags import certified_paths, reach_of_tag
 from downriver.graph.answers.cuts import CutDetector
-from downriver.graph.answers.readers import find_readers
+from downriver.graph.answers.readers import find_checks, find_loaders, find_readers
 from downriver.graph.index.edges import FOREVER
 from downriver.model.facts import EdgeKind, RunState
 from downriver.model.governance import (
@@ -60,6 +60,7 @@ class KpiInputs(NamedTuple):
 def measure_kpis(view: KpiInputs) -> Kpis:
     """Return the KPIs of the whole graph."""
     flow = _Flow(view)
+    loaders = find_loaders(view.reader, np.array(sorted(flow.unfed_jobs), np.int32))
     names = _Names(view)
     runs = _Runs(view)
     counts = view.reader.counts()
@@ -74,7 +75,7 @@ def measure_kpis(view: KpiInputs) -> Kpis:
         lineage_coverage=Share.of(
             len(flow.joined & names.all), len(names.datasets) + len(names.jobs)
         ),
-        upstream_coverage=Share.of(len(flow.fed), len(flow.written)),
+        upstream_coverage=Share.of(len(flow.fed | flow.written_by(loaders)), len(flow.written)),
         column_coverage=_column_coverage(view, flow),
         schema_coverage=Share.of(len(names.having("schema")), len(names.datasets)),
         owner_coverage=Share.of(
@@ -87,7 +88,7 @@ def measure_kpis(view: KpiInputs) -> Kpis:
         ),
         orphans=names.listed(names.datasets - flow.joined),
         unknown_downstreams=names.listed(_unknown_downstreams(view, flow) & names.datasets),
-        jobs_without_inputs=names.listed(flow.unfed_jobs & names.jobs),
+        jobs_without_inputs=names.listed((flow.unfed_jobs - loaders) & names.jobs),
         possible_cuts=_some([cut.read for cut in cuts]),
         stale_edges=flow.stale,
         blast_radius=_blast_radius(view, flow, names),
@@ -173,6 +174,11 @@ class _Flow:
         fed = self._of(EdgeKind.WRITES) & ~self.explicit & np.isin(self.source, readers)
         return set(self.target[fed | self._of(EdgeKind.DERIVES)].tolist())
 
+    def written_by(self, jobs: Collection[int]) -> set[int]:
+        """Return the datasets that these jobs write."""
+        writes = self._of(EdgeKind.WRITES) & np.isin(self.source, list(jobs))
+        return set(self.target[writes].tolist())
+
     @property
     def unknown_uses(self) -> tuple[Ints, Ints]:
         """The datasets that jobs without an output read, and those jobs."""
@@ -205,13 +211,17 @@ class _Flow:
 
 
 def _unknown_downstreams(view: KpiInputs, flow: _Flow) -> set[int]:
-    """Return the datasets that are read by a job without an output, other than a reader.
+    """Return the datasets that are read by a job without an output.
 
-    A reader, such as Spark's `collect`, has no downstream that could be unknown.
+    A reader, such as Spark's `collect`, and a check, such as a dbt test, have no downstream that
+    could be unknown.
     """
     datasets, jobs = flow.unknown_uses
-    readers = find_readers(view.graph.nodes, view.reader, np.unique(jobs))
-    return set(datasets[~np.isin(jobs, list(readers))].tolist())
+    distinct = np.unique(jobs).astype(np.int32)
+    ends = find_readers(view.graph.nodes, view.reader, distinct) | find_checks(
+        view.reader, distinct
+    )
+    return set(datasets[~np.isin(jobs, list(ends))].tolist())
 
 
 def _column_coverage(view: KpiInputs, flow: _Flow) -> Share:

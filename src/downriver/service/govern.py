@@ -11,6 +11,7 @@ from downriver.errors import InvalidEventError, InvalidRequestError
 from downriver.govern import incidents, kpi_history, kpis
 from downriver.govern.drift import DriftLimits, Inspector
 from downriver.govern.drift.runs import parse_period
+from downriver.govern.drift.series import DAY
 from downriver.govern.entity_context import EntityContext
 from downriver.govern.tags import certified_paths, reach_of_tag
 from downriver.govern.watch import Monitor
@@ -82,8 +83,11 @@ class GovernApi:
         moment = now() if at is None else parse_moment(at, "at")
         with self._session.reading() as view:
             found = self._session.resolve(entity, view)
-            inspector = Inspector(view.graph, view.reader, limits or DriftLimits(), moment)
-            scene = incidents.IncidentInputs(view.reader, inspector, self._around(view), moment)
+            limits = limits or DriftLimits()
+            inspector = Inspector(view.graph, view.reader, limits, moment, old_failures=True)
+            old = moment - int(limits.lateness.give_up_days * DAY)
+            around = self._around(view)
+            scene = incidents.IncidentInputs(view.reader, inspector, around, moment, old)
             return incidents.report_incident(found, scene)
 
     def tag_reach(self, tag: str) -> TagReach:

@@ -8,6 +8,7 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.openlineage import dataset, run_event
 from tests.unit.cli.command import downriver
 
 if TYPE_CHECKING:
@@ -172,6 +173,18 @@ def test_trace_prints_a_tree_or_json(tmp_path: Path) -> None:
         "reader_count",
     }
     assert answer["root"]["id"] == "dataset:db:mart.revenue"
+
+
+def test_paths_exits_with_1_when_there_is_none(tmp_path: Path) -> None:
+    store = str(tmp_path / "store")
+    write = (tmp_path / "events.jsonl").write_text
+    write(json.dumps(run_event(inputs=[dataset("a")], outputs=[dataset("b")])))
+    downriver("ingest", "events.jsonl", "--store", store, cwd=tmp_path)
+    for extra in ((), ("--json",)):
+        found = downriver("paths", "a", "b", *extra, "--store", store, cwd=tmp_path)
+        none = downriver("paths", "b", "a", *extra, "--store", store, cwd=tmp_path)
+        assert (found.returncode, none.returncode) == (0, 1)
+    assert json.loads(none.stdout)["paths"] == []
 
 
 def test_a_column_trace_counts_indirect_columns_unless_asked(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.openlineage import dataset_event
+from tests.openlineage import dataset, dataset_event, encode, run_event
 from tests.unit.govern.scenario import derives, moment, output, owned_by, rows, run, schema, told
 
 from downriver.errors import EntityNotFoundError, InvalidRequestError
@@ -96,3 +96,72 @@ def test_an_unknown_entity_and_a_bad_time_are_errors(tmp_path: Path) -> None:
             lineage.govern.incident_report("nowhere")
         with pytest.raises(InvalidRequestError, match="at:"):
             lineage.govern.incident_report("mart", "yesterday-ish")
+
+
+def checked(*, success: bool) -> dict:
+    return {"dataQualityAssertions": {"assertions": [{"assertion": "unique", "success": success}]}}
+
+
+def test_a_failed_check_counts_until_a_later_result_however_old_it_is(tmp_path: Path) -> None:
+    events = run("sum", 0, reads=["raw"], writes=[output("mart", checked(success=False))])
+    with told(tmp_path, events) as lineage:
+        found = lineage.govern.incident_report("mart", moment(60))
+        assert found.status == "failing"
+        assert [failure.message for failure in found.failures] == ["the check unique fails"]
+        lineage.ingest(
+            [
+                encode(event)
+                for event in run(
+                    "sum", 1, reads=["raw"], writes=[output("mart", checked(success=True))]
+                )
+            ]
+        )
+        assert lineage.govern.incident_report("mart", moment(60)).status == "healthy"
+
+
+def test_a_failed_run_counts_until_a_later_one_completes(tmp_path: Path) -> None:
+    events = run("sum", 0, reads=["raw"], writes=[output("mart")], state="FAIL", error="no disk")
+    with told(tmp_path, events) as lineage:
+        assert lineage.govern.incident_report("mart", moment(60)).status == "failing"
+
+
+def test_an_old_failure_upstream_ranks_below_a_recent_one(tmp_path: Path) -> None:
+    events = [
+        *run("old", 0, reads=["a"], writes=[output("b")], state="FAIL"),
+        *run("new", 59, reads=["c"], writes=[output("d")], state="FAIL"),
+        *run("sum", 59.5, reads=["b", "d"], writes=[output("mart")], state="FAIL"),
+    ]
+    with told(tmp_path, events) as lineage:
+        found = lineage.govern.incident_report("mart", moment(60))
+    assert [suspect.id for suspect in found.suspects] == ["job:etl:new", "job:etl:old"]
+    assert found.suspects[0].score > found.suspects[1].score
+
+
+def test_a_failed_run_and_code_that_was_read_have_written_nothing(tmp_path: Path) -> None:
+    events = [
+        *run("sum", 0, reads=["raw"], writes=[output("mart")]),
+        *run("sum", 1, reads=["raw"], writes=[output("mart")], state="FAIL"),
+        *run("never", 1, reads=["raw"], writes=[output("empty")], state="ABORT"),
+        {key: value for key, value in run_event("code", outputs=[dataset("planned")]).items()
+         if key not in ("run", "eventType")},
+    ]  # fmt: skip
+    with told(tmp_path, events) as lineage:
+        written = {
+            name: lineage.govern.incident_report(name, moment(2)).last_written
+            for name in ("mart", "empty", "planned")
+        }
+    assert written == {"mart": moment(0, 0.2), "empty": None, "planned": None}
+
+
+def test_the_run_that_names_its_output_when_it_starts_has_written_when_it_ends(
+    tmp_path: Path,
+) -> None:
+    events = [
+        run_event("sum", "r1", "START", moment(0), outputs=[dataset("mart")]),
+        run_event("sum", "r1", "COMPLETE", moment(0, 1)),
+        run_event("stream", "r2", "START", moment(0)),
+        run_event("stream", "r2", "RUNNING", moment(1), outputs=[dataset("topic")]),
+    ]
+    with told(tmp_path, events) as lineage:
+        assert lineage.govern.incident_report("mart", moment(2)).last_written == moment(0, 1)
+        assert lineage.govern.incident_report("topic", moment(2)).last_written == moment(1)

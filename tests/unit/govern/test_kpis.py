@@ -115,3 +115,36 @@ def test_the_blast_radius_is_as_large_as_the_trace(
         for blast in lineage.govern.kpis().blast_radius.top:
             traced = lineage.trace(blast.dataset)
             assert blast.downstream == len(traced.nodes) - 1
+
+
+def typed(integration: str, kind: str) -> dict:
+    return {"jobType": {"integration": integration, "jobType": kind, "processingType": "BATCH"}}
+
+
+def test_a_test_of_a_dataset_is_no_unknown_downstream(tmp_path: Path) -> None:
+    checked = {**dataset("by_suite"), "inputFacets": {
+        "dataQualityAssertions": {"assertions": [{"assertion": "not_null", "success": True}]}
+    }}  # fmt: skip
+    events = [
+        *run("build", 0, reads=["raw"], writes=[output("by_dbt"), output("by_suite")]),
+        *run("not_null_id", 0, reads=["by_dbt"], job_facets=typed("DBT", "TEST")),
+        *run("suite", 0, reads=[checked]),
+        *run("push", 0, reads=["raw"], job_facets=typed("AIRFLOW", "TASK")),
+    ]
+    with told(tmp_path, events) as lineage:
+        found = lineage.govern.kpis().unknown_downstreams
+    assert [o.rpartition(":")[2] for o in found.examples] == ["raw"]
+
+
+def test_a_model_on_a_seed_has_a_complete_path(tmp_path: Path) -> None:
+    events = [
+        *run("seed", 0, writes=[output("codes")], job_facets=typed("DBT", "SEED")),
+        *run("sum", 0, reads=["codes"], writes=[output("mart", tagged("certified"))]),
+    ]
+    with told(tmp_path, events) as lineage:
+        found = lineage.govern.kpis()
+        (path,) = lineage.govern.certified_paths().datasets
+    assert path.intact
+    assert found.certified_path_integrity.percent == 100.0
+    assert (found.upstream_coverage.count, found.upstream_coverage.total) == (2, 2)
+    assert found.jobs_without_inputs.count == 0

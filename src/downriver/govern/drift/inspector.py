@@ -39,6 +39,8 @@ class Inspector:
         limits: DriftLimits,
         now: int,
         schedules: Mapping[str, JobSchedule] | None = None,
+        *,
+        old_failures: bool = False,
     ) -> None:
         self._nodes = graph.nodes
         self._reader = reader
@@ -46,6 +48,7 @@ class Inspector:
         self._now = now
         self._settled_at = now - int(limits.settle_days * DAY)
         self._schedules = schedules or {}
+        self._old_failures = old_failures
         self._job_names: dict[int, str] = {}
         self._due: dict[int, DueTime | None] = {}
 
@@ -78,7 +81,7 @@ class Inspector:
         measures = [m for name in names for m in history.measures(name, _MEASURES, self._now)]
         measures.sort(key=lambda m: (m.at, m.name))
         measured = DatasetMeasures(dataset, measures, self._name_of_job)
-        yield from measured.findings(self._limits, self._now)
+        yield from measured.findings(self._limits, self._now, old_failures=self._old_failures)
 
     def _claims_on(self, names: list[int]) -> dict[int, list[FacetVersion]]:
         """Return what each job has said of the columns of a dataset, under any of its names."""
@@ -106,7 +109,9 @@ class Inspector:
         runs = self._begun(history.runs(node, _RUNS, self._now))
         judged = self._job_history(node, job, runs)
         due = self._due[node] = expect_next(judged, self._limits.lateness)
-        yield from find_run_trouble(judged, due, self._limits.lateness, self._now)
+        yield from find_run_trouble(
+            judged, due, self._limits.lateness, self._now, old_failures=self._old_failures
+        )
         edges = JobEdgeHistory(job, list(self._edges(node)), runs)
         yield from find_edge_drift(edges, self._limits, self._settled_at)
 

@@ -136,8 +136,13 @@ class DatasetMeasures:
         self._measures = measures
         self._names = names
 
-    def findings(self, limits: DriftLimits, now: int) -> Iterator[Finding]:
-        """Yield what is out of the ordinary; what was last measured long ago is no news."""
+    def findings(
+        self, limits: DriftLimits, now: int, *, old_failures: bool = False
+    ) -> Iterator[Finding]:
+        """Yield what is out of the ordinary; what was last measured long ago is no news.
+
+        `old_failures`: a failed check counts until it has a later result, whatever its age.
+        """
         oldest = now - int(limits.lateness.give_up_days * DAY)
         shifts = list(self._shifts(limits, oldest))
         yield from (self._of_rows(key, s) for key, s in shifts if key.metric == "rows")
@@ -148,7 +153,7 @@ class DatasetMeasures:
                 [p for p in others if (p[0].column, p[0].job, p[0].role) == column]
             )
         for check in read_checks(self._measures):
-            if not check.assertion.success and check.at.at >= oldest:
+            if not check.assertion.success and (old_failures or check.at.at >= oldest):
                 yield self._of_check(check)
 
     def _shifts(self, limits: DriftLimits, oldest: int) -> Iterator[tuple[SeriesKey, SeriesShift]]:

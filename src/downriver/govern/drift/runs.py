@@ -212,10 +212,18 @@ class JobHistory(NamedTuple):
 
 
 def find_run_trouble(
-    history: JobHistory, due: DueTime | None, limits: LatenessLimits, now: int
+    history: JobHistory,
+    due: DueTime | None,
+    limits: LatenessLimits,
+    now: int,
+    *,
+    old_failures: bool = False,
 ) -> Iterator[Finding]:
-    """Yield a finding if the last run of a job failed, and one if the next run is late."""
-    oldest = now - int(limits.give_up_days * DAY)
+    """Yield a finding if the last run of a job failed, and one if the next run is late.
+
+    `old_failures`: a failed run counts until a later one completes, whatever its age.
+    """
+    oldest = 0 if old_failures else now - int(limits.give_up_days * DAY)
     for finding in (_failed(history, oldest), _late(history, due, limits, now)):
         if finding is not None:
             yield finding

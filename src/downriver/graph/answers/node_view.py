@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from downriver.graph.answers.cuts import CutDetector
-from downriver.graph.answers.readers import find_readers
+from downriver.graph.answers.readers import find_loaders, find_readers
 from downriver.graph.answers.view import (
     limit_blind_spots,
     render_evidence,
@@ -193,14 +193,17 @@ class NodeView:
         # Jobs have one name each, so the far ends of their edges need no canonical ids.
         without = np.setdiff1d(reached, self._graph.flow.ends.target[walk.edges(reached)])
         names = self._names_of(without.tolist())
+        jobs = [node for node in without.tolist() if isinstance(names[node], JobId)]
+        if not jobs:
+            return []
+        unknown = np.setdiff1d(jobs, list(find_loaders(self._reader, np.array(jobs, np.int32))))
         spots = [
             BlindSpot(
                 kind="job_without_inputs",
                 entity=str(names[node]),
                 message="no event of this job names an input, so its upstreams are unknown",
             )
-            for node in np.setdiff1d(without, self._with_stated_inputs(without)).tolist()
-            if isinstance(names[node], JobId)
+            for node in np.setdiff1d(unknown, self._with_stated_inputs(unknown)).tolist()
         ]
         return limit_blind_spots(sorted(spots, key=lambda spot: spot.entity), len(spots))
 

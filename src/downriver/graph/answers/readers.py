@@ -1,7 +1,11 @@
-"""Readers: jobs that only read a dataset, such as Spark's `collect`, `toPandas` and `count`.
+"""Jobs that by their kind have no output, or no input.
 
-Their events have the job type READ. Events of older versions and of OpenLineage's Spark jar are
-recognised by the name of the job. Answers count readers instead of listing them.
+Readers, such as Spark's `collect`, `toPandas` and `count`, only read a dataset. Their events have
+the job type READ. Events of older versions and of OpenLineage's Spark jar are recognised by the
+name of the job. Answers count readers instead of listing them.
+
+Checks, such as dbt's tests, read a dataset and report a result. Loaders, such as dbt's seeds, load
+a file that is part of their code, so no dataset is missing upstream of them.
 """
 
 from __future__ import annotations
@@ -11,7 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from downriver.model.facts import EdgeKind
-from downriver.openlineage.facets.job import JOB_TYPE, only_reads, parse_job_type
+from downriver.openlineage.facets.job import (
+    JOB_TYPE,
+    loads_own_file,
+    only_checks,
+    only_reads,
+    parse_job_type,
+)
 
 if TYPE_CHECKING:
     from downriver.graph.index.node_graph import NodeGraph
@@ -30,6 +40,20 @@ def find_readers(graph: NodeGraph, reader: CatalogReader, jobs: Ints) -> set[int
     }
     # A job that is named after the dataset it writes may have the name of a reader: `app.count`.
     return {job for job in readers if not len(graph.flow.ends.leaving.of(_one(job)))}
+
+
+def find_checks(reader: CatalogReader, jobs: Ints) -> set[int]:
+    """Return those of the jobs that check data: by their type, or by the results they report."""
+    numbers = jobs.tolist()
+    facets = reader.facets.of_each(numbers, (JOB_TYPE,))
+    by_type = {job for job, of in facets.items() if only_checks(parse_job_type(of.get(JOB_TYPE)))}
+    return by_type | (reader.history.jobs_with_assertions() & set(numbers))
+
+
+def find_loaders(reader: CatalogReader, jobs: Ints) -> set[int]:
+    """Return those of the jobs that load a file which is part of their code."""
+    facets = reader.facets.of_each(jobs.tolist(), (JOB_TYPE,))
+    return {job for job, of in facets.items() if loads_own_file(parse_job_type(of.get(JOB_TYPE)))}
 
 
 def count_readers(graph: NodeGraph) -> list[tuple[int, int]]:

@@ -30,6 +30,8 @@ PARENT = "parent"
 JOB_DEPENDENCIES = "jobDependencies"
 SPARK = "SPARK"  # integration of Spark jobs
 READ_JOB_TYPE = "READ"  # jobType of a job that only reads, such as Spark's `collect`
+_CHECK_JOB_TYPES = frozenset({"TEST", "CHECK", "DATA_QUALITY"})
+_SEED_JOB_TYPE = "SEED"
 _LONGEST_SQL = 200_000
 
 
@@ -60,6 +62,16 @@ def only_reads(job_type: JobTypeFacet, name: str) -> bool:
     if job_type.jobType == READ_JOB_TYPE or re.search(READ_PLANS, name):
         return True
     return job_type.integration.upper() == SPARK and re.search(READ_CALLS, name) is not None
+
+
+def only_checks(job_type: JobTypeFacet) -> bool:
+    """Tell whether the type of a job says that it tests data and writes none."""
+    return job_type.jobType.upper() in _CHECK_JOB_TYPES
+
+
+def loads_own_file(job_type: JobTypeFacet) -> bool:
+    """Tell whether the type of a job says that it loads a file of its own project."""
+    return job_type.jobType.upper() == _SEED_JOB_TYPE
 
 
 class SqlFacet(msgspec.Struct):

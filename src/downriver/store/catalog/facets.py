@@ -380,6 +380,14 @@ class HistoryQueries:
         ):
             yield job, RunState(state), first_at, last_at
 
+    def jobs_with_assertions(self) -> set[int]:
+        """Return the jobs of which a run reported results of checks of what it read."""
+        sql = """
+            SELECT DISTINCT r.job FROM facets f JOIN runs r ON r.id = f.run
+            WHERE f.name = 'dataQualityAssertions' AND f.role = ?
+        """
+        return {row[0] for row in self._queries.rows(sql, (int(FacetRole.INPUT),))}
+
     def nodes_of_kind(self, kind: int) -> list[int]:
         """Return the ids of all datasets (0) or all jobs (1)."""
         return [
