@@ -498,6 +498,11 @@ class TestSeeingEachOther:
             assert reader.counts().events == 0
 
 
+def _last_fold() -> int:
+    """Return the newest migration after which the log is folded again."""
+    return max(m.number for m in list_migrations("sqlite") if "SET projected = 0" in m.sql)
+
+
 class TestRebuilding:
     def test_a_rebuild_ends_in_the_identical_catalog_and_another_generation(self, store):
         store.append(some_events(50))
@@ -508,7 +513,7 @@ class TestRebuilding:
         assert store.state() == StoreState(state.generation + 1, 50)
         assert steps[-1] == (50, 50)
 
-    @pytest.mark.parametrize("version", range(1, len(list_migrations("sqlite"))))
+    @pytest.mark.parametrize("version", range(1, _last_fold()))
     def test_a_store_of_an_older_version_is_folded_again(
         self, version, location, opened, tmp_path, monkeypatch, caplog
     ):

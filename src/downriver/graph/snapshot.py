@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.graph.index.column_graph import ColumnGraph
+from downriver.graph.index.isolated_jobs import IsolatedJobs
 from downriver.graph.index.name_search import NameSearch
 from downriver.graph.index.node_graph import NodeGraph
 from downriver.graph.index.vectors import SMALLEST_FOLD
@@ -33,6 +34,7 @@ class GraphSnapshot:
     state: StoreState
     nodes: NodeGraph
     columns: ColumnGraph
+    isolated_jobs: IsolatedJobs = field(default_factory=IsolatedJobs, compare=False)
 
     @classmethod
     def empty(cls, smallest_fold: int = SMALLEST_FOLD) -> GraphSnapshot:

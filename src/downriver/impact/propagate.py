@@ -425,8 +425,10 @@ class Propagation:
             for key, result in self._affected()
             if result.basis == "table_edges" and result.outcome is not Outcome.DEPRECATED
         ]
-        cuts = self._world.possible_cuts([*self._deltas, *self._targets()])
-        return [*self._proposal.blind_spots, *stated, *unread, *weak, *cuts]
+        touched = [*self._targets(), *self._deltas]
+        cuts = self._world.possible_cuts(touched)
+        jobs_unread = self._world.unread_jobs(touched)
+        return [*self._proposal.blind_spots, *stated, *unread, *weak, *cuts, *jobs_unread]
 
 
 def _outputs(before: ProcessResult | None, result: ProcessResult) -> dict[int, Delta]:

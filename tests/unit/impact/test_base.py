@@ -64,7 +64,24 @@ spark.table(STAGE).select("total").write.saveAsTable("mart.report")
 """,
     "sql/ids.sql": "create table mart.ids as select id from stg.orders;\n",
 }
+EXPORT = """import sys
+import pandas as pd
+from sqlalchemy import create_engine
+
+unit = sys.argv[1]  # cents or euros
+frame = pd.read_sql_table(f"in_{unit}", create_engine(sys.argv[2]))
+frame.to_parquet(sys.argv[3])
+"""
 CHANGES = {
+    "dbt model without consumers removed": Change(
+        DBT, {"models/by_status.sql": None}, "CAUTION", set()
+    ),
+    "dbt model with a new filter, and a job that may read it": Change(
+        {**DBT, "jobs/export.py": EXPORT},
+        {"models/in_cents.sql": DBT["models/in_cents.sql"] + "where total > 0"},
+        "CAUTION",
+        set(),
+    ),
     "dbt rename": Change(
         DBT,
         {"models/stg_orders.sql": DBT["models/stg_orders.sql"].replace("total", "total as amount")},

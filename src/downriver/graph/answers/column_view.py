@@ -23,7 +23,7 @@ from downriver.graph.walk.result import WalkResult
 from downriver.model.answers import BlindSpot, TraceEdge, TraceNode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from downriver.graph.answers.view import Question, WalkedEdges
     from downriver.graph.index.vectors import Ints
@@ -118,6 +118,11 @@ class ColumnView:
         """Return nothing: a trace of columns lists no jobs."""
         del steps
         return set()
+
+    def carriers(self, shown: Collection[int]) -> Ints:
+        """Return the datasets of columns."""
+        columns = np.fromiter(shown, np.int32, len(shown))
+        return self._graph.identities.canonicals(np.unique(self._columns.dataset[columns]))
 
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
         """List possible cuts, and the jobs that read these datasets without column lineage."""

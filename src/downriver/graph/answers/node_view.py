@@ -152,6 +152,10 @@ class NodeView:
         ends = np.setdiff1d(steps.target[reads], steps.source)
         return find_readers(self._graph, self._reader, ends) if len(ends) else set()
 
+    def carriers(self, shown: Collection[int]) -> Ints:
+        """Return the nodes themselves."""
+        return np.fromiter(shown, np.int32, len(shown))
+
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
         """List the blind spots that jobs report, and the jobs whose inputs are unknown."""
         stated = [

@@ -8,6 +8,7 @@ import numpy as np
 
 from downriver.graph.answers.column_view import ColumnView
 from downriver.graph.answers.node_view import NodeView
+from downriver.graph.answers.unread_jobs import unread_job_spots
 from downriver.graph.answers.view import GraphView, Question, WalkedEdges, limit_blind_spots
 from downriver.graph.index.edges import FOREVER
 from downriver.model.answers import BlindSpot, Direction, Paths, Trace
@@ -51,6 +52,13 @@ def trace_numbered(
             for down, reached in found.sides(shown)
             for spot in view.blind_spots(reached, downstream=down)
         ),
+        *unread_job_spots(
+            index,
+            reader,
+            view.carriers(shown),
+            entity=nodes[view.root].id,
+            as_of=question.as_of,
+        ),
     ]
     answer = Trace(
         root=nodes[view.root],
@@ -83,7 +91,16 @@ def paths(
     routes = view.routes(end, question.limit)
     passed = {view.root, end, *(node for path in routes.paths for node in path)}
     nodes = view.nodes(dict.fromkeys(passed, 0))
-    blind_spots = view.blind_spots(routes.reached, downstream=True)
+    blind_spots = [
+        *view.blind_spots(routes.reached, downstream=True),
+        *unread_job_spots(
+            index,
+            reader,
+            view.carriers(passed),
+            entity=nodes[view.root].id,
+            as_of=question.as_of,
+        ),
+    ]
     if routes.cut:
         message = f"there may be more than the {len(routes.paths)} paths shown"
         blind_spots.append(BlindSpot(kind="path_limit", entity=nodes[end].id, message=message))

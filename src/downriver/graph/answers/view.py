@@ -69,6 +69,9 @@ class GraphView(Protocol):
     def readers(self, steps: WalkedEdges) -> set[int]:
         """Return the jobs among the edges' ends that only read."""
 
+    def carriers(self, shown: Collection[int]) -> Ints:
+        """Return the datasets and jobs that nodes of this view are, or are columns of."""
+
     def blind_spots(self, reached: Ints, *, downstream: bool) -> list[BlindSpot]:
         """Return the blind spots of the nodes reached in one direction."""
 

@@ -11,6 +11,7 @@ import msgspec
 
 from downriver.errors import InvalidRequestError
 from downriver.impact.changes.request import read_yaml
+from downriver.model.changes import TableDrop
 from downriver.model.verdicts import Decision, Outcome, Risk
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Policy(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tr
     warnings: Decision = Decision.CAUTION
     deprecation: Decision = Decision.CAUTION
     definitions: Decision = Decision.CAUTION
+    removals: Decision = Decision.CAUTION
     certified: Decision = Decision.BLOCKED
     protected_tags: dict[str, Decision] = msgspec.field(
         default_factory=lambda: {"pii": Decision.CAUTION}
@@ -203,6 +205,13 @@ def edited_definitions(impact: Impact, policy: Policy) -> RuleMatch | None:
     return RuleMatch(policy.definitions, edited, Risk.MEDIUM) if edited else None
 
 
+def removed_datasets(impact: Impact, policy: Policy) -> RuleMatch | None:
+    """The change removes {names}, which tools outside the known lineage may query."""
+    removed = [p.dataset for p in impact.proposed if isinstance(p.change, TableDrop)]
+    removed = list(dict.fromkeys(removed))
+    return RuleMatch(policy.removals, removed, Risk.MEDIUM) if removed else None
+
+
 # Datasets that stand for definitions of dbt's semantic layer.
 _DEFINITIONS = ("metrics/", "semantic_models/", "saved_queries/")
 
@@ -247,6 +256,7 @@ RULES: tuple[Callable[[Impact, Policy], RuleMatch | None], ...] = (
     active_consumers,
     changed_consumers,
     edited_definitions,
+    removed_datasets,
     blast_radius,
     lineage_coverage,
     blind_spots,

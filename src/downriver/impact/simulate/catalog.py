@@ -11,6 +11,8 @@ from typing_extensions import assert_never
 
 from downriver.capture.code.dbt_build import build_settings, inline_config
 from downriver.graph.answers.cuts import CutDetector
+from downriver.graph.answers.unread_jobs import unread_job_spots
+from downriver.graph.index.edges import FOREVER
 from downriver.impact.simulate.bound_script import BoundScript
 from downriver.impact.simulate.column_edges import load_column_edges
 from downriver.impact.simulate.delta import CatalogColumn
@@ -189,6 +191,14 @@ class SimulationCatalog:
         datasets = np.unique(np.array(list(nodes), np.int32))
         cuts = CutDetector(self._graph, self._read)
         return cuts.blind_spots(datasets, downstream=True)
+
+    def unread_jobs(self, nodes: Iterable[int]) -> list[BlindSpot]:
+        """Return a blind spot if jobs of the same project may use these datasets unseen."""
+        datasets = np.unique(np.array(list(nodes), np.int32))
+        if not len(datasets):
+            return []
+        entity = str(self.dataset(int(datasets[0])).id)
+        return unread_job_spots(self._graph, self._read, datasets, entity=entity, as_of=FOREVER)
 
     # Who reads and writes
 

@@ -109,6 +109,13 @@ class FacetQueries:
         )
         return {node: read_body(body) for node, body, *_ in rows}
 
+    def with_blind_spots(self) -> list[int]:
+        """Return the nodes that have, or had, a blind spots facet."""
+        sql = """
+            SELECT DISTINCT node FROM facets WHERE role = 0 AND name = 'downriver_blindSpots'
+        """
+        return [node for (node,) in self._queries.rows(sql)]
+
     def schema(self, dataset: int) -> list[SchemaColumn]:
         """Return the columns of a dataset's current schema facet, in its order."""
         body = self.of(dataset).get("schema")
