@@ -14,10 +14,10 @@ import psycopg
 
 from bench.postgres_copy import Values, copy_rows
 from downriver.model.facts import EdgeKind
+from downriver.model.ids import NodeKind
 from downriver.store import open_store
 from downriver.store.catalog import tables
 from downriver.store.catalog.encoding import pack_fields
-from downriver.store.catalog.projection import DATASET, JOB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -209,11 +209,12 @@ def load_warehouse(url: str, warehouse: Warehouse) -> None:
 
 def _load_nodes(connection: psycopg.Connection, warehouse: Warehouse) -> None:
     numbers = np.arange(1, warehouse.datasets + 1)
-    for kind, first, prefix in ((DATASET, 0, b"table_"), (JOB, warehouse.datasets, b"build_")):
+    kinds = ((NodeKind.DATASET, 0, b"table_"), (NodeKind.JOB, warehouse.datasets, b"build_"))
+    for kind, first, prefix in kinds:
         short = _named(prefix, numbers)
         values: dict[str, Values | int | bytes] = {
             "id": numbers + first,
-            "kind": kind,
+            "kind": int(kind),
             "namespace": NAMESPACE.encode(),
             "name": np.char.add(b"sales.", short),
             "short": short,

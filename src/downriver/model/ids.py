@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from enum import IntEnum
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -51,6 +52,29 @@ class RunId(msgspec.Struct, frozen=True, order=True, gc=False):
 
 NodeId: TypeAlias = DatasetId | JobId
 EntityId: TypeAlias = DatasetId | JobId | ColumnId
+
+# Datasets in these namespaces are no data. They hold what people register without a dataset or job:
+# the owner of a namespace, the URL of a source, the meaning of a tag.
+NAMESPACE_RECORDS = "downriver:namespaces"
+SOURCE_RECORDS = "downriver:sources"
+TAG_RECORDS = "downriver:tags"
+_RECORDS = frozenset({NAMESPACE_RECORDS, SOURCE_RECORDS, TAG_RECORDS})
+
+
+class NodeKind(IntEnum):
+    """What a node is. The numbers are stored: append, never renumber."""
+
+    DATASET = 0
+    JOB = 1
+    RECORD = 2  # no part of the graph
+
+
+def node_kind(node: NodeId) -> NodeKind:
+    """Return the kind of a node."""
+    if isinstance(node, JobId):
+        return NodeKind.JOB
+    return NodeKind.RECORD if node.namespace in _RECORDS else NodeKind.DATASET
+
 
 EVERY_FIELD = "*"
 DEFAULT_NAMESPACE = "default"  # of names that are given without a namespace

@@ -12,6 +12,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from downriver.errors import (
     InvalidEventError,
@@ -262,9 +263,10 @@ class SqlStore(ABC):
             tx.execute(f"DELETE FROM {table.name}")
         self._projection.forget()
         done = last_seq = 0
-        for last_seq, batch in _batches(tx):
-            self._project(tx, batch, last_seq)
-            done += len(batch)
+        for last_seq, events in _batches(tx):
+            tx.merge(tables.RUN_EVENTS, _run_event_rows(events))
+            self._project(tx, [fold(event) for _, event in events], last_seq)
+            done += len(events)
             progress(done, total)
         tx.execute("UPDATE meta SET generation = generation + 1")
         self._generation += 1
@@ -347,6 +349,8 @@ class SqlStore(ABC):
                 new.append(prepared)
             receipts.append(Receipt(known or seq, known is not None))
         tx.merge(tables.LOG, rows)
+        first = seq + 1 - len(new)
+        tx.merge(tables.RUN_EVENTS, _run_event_rows((n, p.event) for n, p in enumerate(new, first)))
         return receipts, new, seq
 
     def _known_seqs(self, tx: SqlTransaction, digests: Sequence[bytes]) -> dict[bytes, int]:
@@ -425,18 +429,27 @@ def _log_progress() -> Callable[[int, int], None]:
     return tell
 
 
-def _batches(tx: SqlTransaction) -> Iterator[tuple[int, list[Facts]]]:
-    """Yield the facts of the whole log, a batch at a time, with the last seq of each."""
+def _run_event_rows(events: Iterable[tuple[int, Event]]) -> list[Row]:
+    """Return the time and state of the events that are about a run."""
+    return [
+        (event.ref.at, seq, int(event.state))
+        for seq, event in events
+        if event.wire.run is not UNSET
+    ]
+
+
+def _batches(tx: SqlTransaction) -> Iterator[tuple[int, list[tuple[int, Event]]]]:
+    """Yield the events of the whole log, a batch at a time, with the last seq of each."""
     after = 0
     sql = "SELECT seq, body FROM log WHERE seq > ? ORDER BY seq LIMIT ?"
     while rows := tx.rows(sql, (after, _REBUILD_BATCH)):
         after = rows[-1][0]
-        yield after, [_fold_entry(seq, bytes(body)) for seq, body in rows]
+        yield after, [(seq, _parse_entry(seq, bytes(body))) for seq, body in rows]
 
 
-def _fold_entry(seq: int, packed: bytes) -> Facts:
+def _parse_entry(seq: int, packed: bytes) -> Event:
     try:
-        return fold(parse_event(decompress(packed) or b""))
+        return parse_event(decompress(packed) or b"")
     except InvalidEventError as exc:
         raise StoreError(
             f"log entry {seq} cannot be read ({exc.message}); run `downriver audit verify`"

@@ -25,7 +25,8 @@ _FLOW = (EdgeKind.READS, EdgeKind.WRITES, EdgeKind.DERIVES)
 def gold_nodes(nodes: DataFrame) -> DataFrame:
     """Return all datasets and jobs."""
     kind = f.when(f.col("kind") == JOB, "job").otherwise("dataset")
-    return schemas.GRAPH_NODES.select(with_seen_times(nodes).withColumn("kind", kind))
+    listed = with_seen_times(nodes.where(f.col("kind") <= JOB))
+    return schemas.GRAPH_NODES.select(listed.withColumn("kind", kind))
 
 
 def gold_edges(edges: DataFrame, stale_days: int) -> DataFrame:

@@ -23,7 +23,7 @@ from downriver.model.facts import (
     Sighting,
     Span,
 )
-from downriver.model.ids import JobId, NodeId, RunId
+from downriver.model.ids import JobId, NodeId, NodeKind, RunId, node_kind
 from downriver.openlineage import fold, parse_event
 from downriver.openlineage.facets.column_lineage import parse_derivations
 from downriver.openlineage.facets.dataset import schema_paths
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-DATASET, JOB = 0, 1
+DATASET, JOB = int(NodeKind.DATASET), int(NodeKind.JOB)
 
 _MAX_FACTS = 50_000
 _MAX_BODY_BYTES = 32 * 2**20
@@ -171,7 +171,7 @@ def _optional(job: JobId | None) -> tuple[str | None, str | None]:
 
 
 def _kind_and_name(node: NodeId) -> tuple[int, str, str]:
-    return (JOB if isinstance(node, JobId) else DATASET, node.namespace, node.name)
+    return (int(node_kind(node)), node.namespace, node.name)
 
 
 def _span(span: Span) -> Row:

@@ -22,6 +22,9 @@ ASSET = "downriver_asset"
 FLOW_PREFIX = "downriver_flow_"
 PIPELINE = "downriver_pipeline"
 WAIVERS = "downriver_waivers"
+DELETED = "downriver_deleted"
+RECORD = "downriver_record"
+RUN_ARGUMENTS = "downriver_runArguments"
 
 
 class CodeReference(msgspec.Struct):
@@ -108,6 +111,47 @@ class FlowFacet(msgspec.Struct, kw_only=True, gc=False):
             metadata=self.metadata,
             pipeline=self.pipeline,
         )
+
+
+class RecordFacet(msgspec.Struct, omit_defaults=True):
+    """What people registered of a namespace, a source, a tag, or a dataset by hand."""
+
+    owner: str = ""
+    description: str = ""
+    type: str = ""
+    url: str = ""
+    physicalName: str = ""  # noqa: N815
+    sourceName: str = ""  # noqa: N815
+
+
+class _RunArguments(msgspec.Struct):
+    arguments: dict[str, Any] = {}
+
+
+def render_deleted() -> msgspec.Raw:
+    """Return the facet that hides a dataset or job until a later event mentions it again."""
+    return render_facet("DownriverDeleted", "1-0-0")
+
+
+def parse_record(body: bytes | None) -> RecordFacet:
+    """Return what people registered."""
+    return parse_facet(body or b"{}", RecordFacet)
+
+
+def render_record(record: RecordFacet) -> msgspec.Raw:
+    """Return the facet with what people registered."""
+    return render_facet("DownriverRecord", "1-0-0", **msgspec.to_builtins(record))
+
+
+def parse_run_arguments(body: bytes | None) -> dict[str, str]:
+    """Return the arguments with which a run was created."""
+    arguments = parse_facet(body or b"{}", _RunArguments).arguments
+    return {name: str(value) for name, value in arguments.items()}
+
+
+def render_run_arguments(arguments: Mapping[str, str]) -> msgspec.Raw:
+    """Return the facet with the arguments with which a run was created."""
+    return render_facet("DownriverRunArguments", "1-0-0", arguments=dict(arguments))
 
 
 def parse_code(facets: Mapping[str, bytes]) -> CodeFacet | None:

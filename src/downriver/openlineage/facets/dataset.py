@@ -168,8 +168,11 @@ def render_lifecycle(change: str, previous: DatasetId | None = None) -> msgspec.
     )
 
 
-class _DataSource(msgspec.Struct):
+class DataSourceFacet(msgspec.Struct):
+    """The system that stores a dataset."""
+
     name: str = ""
+    uri: str = ""
 
 
 def parse_dataset_type(body: bytes | None) -> str:
@@ -184,12 +187,17 @@ def parse_lifecycle(body: bytes | None) -> str:
 
 def parse_data_source_name(body: bytes | None) -> str:
     """Return the name of the system that stores a dataset, "" when it is unknown."""
-    return parse_facet(body or b"{}", _DataSource).name
+    return parse_data_source(body or b"{}").name
 
 
-def render_data_source(uri: str) -> msgspec.Raw:
+def parse_data_source(body: bytes) -> DataSourceFacet:
+    """Return the system that stores a dataset."""
+    return parse_facet(body, DataSourceFacet)
+
+
+def render_data_source(uri: str, name: str = "") -> msgspec.Raw:
     """Return the facet that names the system a dataset is in."""
-    return render_facet("DatasourceDatasetFacet", "1-0-1", name=uri, uri=uri)
+    return render_facet("DatasourceDatasetFacet", "1-0-1", name=name or uri, uri=uri)
 
 
 def render_storage(layer: str, file_format: str) -> msgspec.Raw:

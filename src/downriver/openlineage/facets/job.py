@@ -213,8 +213,11 @@ class _ErrorMessage(msgspec.Struct):
     message: str = ""
 
 
-class _NominalTime(msgspec.Struct):
+class NominalTimeFacet(msgspec.Struct, omit_defaults=True):
+    """The period for which a run was scheduled, as sent."""
+
     nominalStartTime: str = ""  # noqa: N815
+    nominalEndTime: str = ""  # noqa: N815
 
 
 def parse_error_message(body: bytes | None) -> str:
@@ -222,12 +225,22 @@ def parse_error_message(body: bytes | None) -> str:
     return "" if body is None else parse_facet(body, _ErrorMessage).message
 
 
+def parse_nominal_time(body: bytes | None) -> NominalTimeFacet:
+    """Return the period for which a run was scheduled."""
+    return parse_facet(body or b"{}", NominalTimeFacet)
+
+
+def render_nominal_time(period: NominalTimeFacet) -> msgspec.Raw:
+    """Return the facet with the period for which a run is scheduled."""
+    return render_facet("NominalTimeRunFacet", "1-0-1", **msgspec.to_builtins(period))
+
+
 def parse_nominal_start(body: bytes | None) -> int | None:
     """Return the time for which a run was scheduled, in µs since the epoch."""
     if body is None:
         return None
     try:
-        return parse_time(parse_facet(body, _NominalTime).nominalStartTime, "nominalStartTime")
+        return parse_time(parse_nominal_time(body).nominalStartTime, "nominalStartTime")
     except InvalidEventError:
         return None
 

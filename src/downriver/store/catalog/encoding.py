@@ -12,7 +12,7 @@ import msgspec
 import zstandard
 
 from downriver.model.facts import ColumnTransformation, EventRef, Span
-from downriver.model.ids import DatasetId, JobId, NodeId
+from downriver.model.ids import DatasetId, JobId, NodeId, NodeKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -122,7 +122,7 @@ def rows_by_id(queries: SqlQueries, sql: str, ids: Iterable[int]) -> list[Row]:
 
 def read_node(kind: int, namespace: str, name: str) -> NodeId:
     """Return the id in a row of `nodes`."""
-    return JobId(namespace, name) if kind else DatasetId(namespace, name)
+    return (JobId if kind == NodeKind.JOB else DatasetId)(namespace, name)
 
 
 def read_span(row: Sequence[Any]) -> Span:

@@ -8,6 +8,7 @@ import msgspec
 
 from downriver.model.facts import EventRef, FacetRole, RunState, Span
 from downriver.openlineage.facets.dataset import SchemaColumn, schema_columns
+from downriver.openlineage.facets.description import TAG_PREFIX, TAGS, merge_tag_statements
 from downriver.store.catalog.encoding import SPAN, read_body, read_span, rows_by_id, unpack_kinds
 
 if TYPE_CHECKING:
@@ -56,7 +57,10 @@ class FacetQueries:
         if not all(name.isidentifier() for name in names):  # they become part of the query
             raise ValueError(names)
         wanted = ", ".join(f"'{name}'" for name in names)
-        return self._current(nodes, f"AND f.name IN ({wanted})" if names else "", until)
+        condition = f"f.name IN ({wanted})"
+        if TAGS in names:
+            condition += f" OR {_OF_TAGS}"
+        return self._current(nodes, f"AND ({condition})" if names else "", until)
 
     def starting_with(self, nodes: Iterable[int], prefix: str) -> dict[int, dict[str, bytes]]:
         """Return the current facets of each node whose names begin with `prefix`."""
@@ -84,6 +88,8 @@ class FacetQueries:
             body = read_body(latest[node, name][2])
             if not _deleted(body):
                 current.setdefault(node, {})[name] = body
+        for facets in current.values():
+            _merge_tags(facets)
         return current
 
     def named(self, name: str) -> dict[int, bytes]:
@@ -95,7 +101,14 @@ class FacetQueries:
         """
         rows = self._queries.rows(sql, (name, int(FacetRole.NODE)))
         current = {node: read_body(body) for node, body in rows}
-        return {node: body for node, body in current.items() if not _deleted(body)}
+        current = {node: body for node, body in current.items() if not _deleted(body)}
+        return self._with_statements(current) if name == TAGS else current
+
+    def _with_statements(self, tags: dict[int, bytes]) -> dict[int, bytes]:
+        """Return the tags facet of every node that has one, or has tags that people set."""
+        sql = f"SELECT DISTINCT f.node FROM facets f WHERE {_OF_TAGS} AND f.role = 0"
+        stated = [node for (node,) in self._queries.rows(sql)]
+        return tags | {node: of[TAGS] for node, of in self.of_each(stated, (TAGS,)).items()}
 
     def blind_spots(self, nodes: Iterable[int]) -> dict[int, bytes]:
         """Return the current blind spots facet of each node that has one, as sent."""
@@ -211,6 +224,18 @@ def _run_at(run: Run, moment: int) -> Run:
     if run.state_at <= moment:
         return run
     return msgspec.structs.replace(run, state=RunState.RUNNING, state_at=moment)
+
+
+# No other name begins like this: `downriver_tag_` and the hash of a tag.
+_OF_TAGS = f"(f.name >= '{TAG_PREFIX}' AND f.name < '{TAG_PREFIX}~')"
+
+
+def _merge_tags(facets: dict[str, bytes]) -> None:
+    """Put the tags that people set, each a facet of its own, into the tags facet."""
+    names = [name for name in facets if name.startswith(TAG_PREFIX)]
+    if names:
+        statements = [facets.pop(name) for name in names]
+        facets[TAGS] = merge_tag_statements(facets.get(TAGS), statements)
 
 
 def _age_at(row: Row, until: int | None) -> Row:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from downriver.errors import EntityNotFoundError
 from downriver.model.facts import EdgeKind
-from downriver.model.ids import EVERY_FIELD, JobId, NodeId, bounded, short_name
+from downriver.model.ids import EVERY_FIELD, NodeId, bounded, node_kind, short_name
 from downriver.store.catalog.encoding import SPAN, read_node, read_span, rows_by_id, unpack_fields
 from downriver.store.catalog.tables import NODE_KEY
 
@@ -33,10 +33,9 @@ class NodeQueries:
 
     def find(self, node: NodeId) -> int | None:
         """Return the id of exactly this node."""
-        kind = 1 if isinstance(node, JobId) else 0
         rows = self._queries.rows(
             "SELECT id FROM nodes WHERE kind = ? AND namespace = ? AND name = ?",
-            (kind, _as_stored(node.namespace), _as_stored(node.name)),
+            (int(node_kind(node)), _as_stored(node.namespace), _as_stored(node.name)),
         )
         return rows[0][0] if rows else None
 
@@ -50,7 +49,7 @@ class NodeQueries:
     def find_each(self, nodes: Iterable[NodeId]) -> dict[NodeId, int]:
         """Return the ids of those of the nodes that exist, in one query."""
         keys = {
-            (int(isinstance(node, JobId)), _as_stored(node.namespace), _as_stored(node.name)): node
+            (int(node_kind(node)), _as_stored(node.namespace), _as_stored(node.name)): node
             for node in nodes
         }
         found = self._queries.find_ids(NODE_KEY, list(keys)) if keys else {}
@@ -84,7 +83,7 @@ class NodeQueries:
     def named(self, name: str) -> dict[int, NodeId]:
         """Return every node whose name ends in the last part of `name`, whatever the case."""
         rows = self._queries.rows(
-            "SELECT id, kind, namespace, name FROM nodes WHERE short = ?",
+            "SELECT id, kind, namespace, name FROM nodes WHERE short = ? AND kind < 2",
             (short_name(_as_stored(name)),),
         )
         return {row[0]: read_node(*row[1:]) for row in rows}
@@ -108,15 +107,16 @@ class NodeQueries:
         literal = re.sub(r"\[[^\]]*\]", "?", pattern).lower()
         words = [_LIKE.sub(r"!\g<0>", word) for word in re.split(r"[*?]+", literal) if word]
         condition = " AND ".join([f"lower({field}) LIKE ? ESCAPE '!'"] * len(words)) or "1 = 1"
+        sql = "SELECT id, kind, namespace, name FROM nodes WHERE kind < 2"
         rows = self._queries.rows(
-            f"SELECT id, kind, namespace, name FROM nodes WHERE {condition} ORDER BY id",
-            [f"%{word}%" for word in words],
+            f"{sql} AND {condition} ORDER BY id", [f"%{word}%" for word in words]
         )
         return {row[0]: read_node(*row[1:]) for row in rows}
 
     def list_names(self, limit: int) -> list[str]:
         """Return the names of the nodes seen last, for near matches."""
-        rows = self._queries.rows("SELECT name FROM nodes ORDER BY last_at DESC LIMIT ?", (limit,))
+        sql = "SELECT name FROM nodes WHERE kind < 2 ORDER BY last_at DESC LIMIT ?"
+        rows = self._queries.rows(sql, (limit,))
         return [row[0] for row in rows]
 
 

@@ -22,7 +22,7 @@ from downriver.model.facts import (
     RunState,
     Span,
 )
-from downriver.model.ids import EVERY_FIELD, JobId, NodeId, RunId, short_name
+from downriver.model.ids import EVERY_FIELD, NodeId, RunId, node_kind, short_name
 from downriver.openlineage.facets.column_lineage import ColumnEdge, parse_edges
 from downriver.openlineage.facets.dataset import schema_paths
 from downriver.store.catalog import tables
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from downriver.store.port import Row, SqlTransaction
 
-DATASET, JOB = 0, 1
 T = TypeVar("T")
 
 _NUMBERED = ("nodes", "edges", "runs", "claims", "column_sets")
@@ -324,7 +323,7 @@ def _by_kind(facts: Facts) -> _ByKind:
 
 
 def _node_key(node: NodeId) -> Row:
-    return (JOB if isinstance(node, JobId) else DATASET, node.namespace, node.name)
+    return (int(node_kind(node)), node.namespace, node.name)
 
 
 def _run(fact: RunFact) -> Row:

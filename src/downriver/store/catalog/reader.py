@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from downriver.store.catalog.directory import ActivityQueries, DirectoryQueries
 from downriver.store.catalog.encoding import (
     EDGE_BYTES,
     SPAN,
@@ -52,7 +53,7 @@ class ChangeFeed:
 
     def nodes(self, after: int) -> Iterator[Row]:
         """Yield (id, kind, namespace, name) of the nodes whose id is above `after`, by id."""
-        sql = "SELECT id, kind, namespace, name FROM nodes WHERE id > ? ORDER BY id"
+        sql = "SELECT id, kind, namespace, name FROM nodes WHERE id > ? AND kind < 2 ORDER BY id"
         return self._queries.scan(sql, (after,))
 
     def claims(self, changed_after: int) -> Iterator[Row]:
@@ -127,6 +128,14 @@ class LogQueries:
         rows = self._queries.rows("SELECT body FROM log WHERE digest = ?", (digest,))
         return decompress(bytes(rows[0][0])) if rows else None
 
+    def find_events(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return those of the events that are in the log, as they were sent."""
+        if not digests:
+            return {}
+        sql = f"SELECT digest, body FROM log WHERE digest IN ({', '.join('?' * len(digests))})"
+        rows = self._queries.rows(sql, list(digests))
+        return {bytes(digest): decompress(bytes(body)) or b"{}" for digest, body in rows}
+
     def received_at(self, digest: bytes) -> int | None:
         """Return when an event was received."""
         rows = self._queries.rows("SELECT received_at FROM log WHERE digest = ?", (digest,))
@@ -173,6 +182,8 @@ class CatalogReader:
         self.history = HistoryQueries(queries)
         self.facts = FactQueries(queries)
         self.log = LogQueries(queries)
+        self.directory = DirectoryQueries(queries)
+        self.activity = ActivityQueries(queries)
         self.findings = FindingQueries(queries)
         self.keys = KeyQueries(queries)
 
@@ -239,7 +250,7 @@ class CatalogReader:
                 yield names.get(job, ""), bytes(digest), *ends, *kinds[kind]
 
 
-_N = "CASE {0}.kind WHEN 0 THEN 'dataset:' ELSE 'job:' END || {0}.namespace || ':' || {0}.name"
+_N = "CASE {0}.kind WHEN 1 THEN 'job:' ELSE 'dataset:' END || {0}.namespace || ':' || {0}.name"
 _DUMP = {
     "nodes": f"SELECT {_N.format('n')}, n.short, {SPAN} FROM nodes n",
     "edges": f"""

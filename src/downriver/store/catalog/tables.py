@@ -158,7 +158,14 @@ LOG = CatalogTable(
     "",
 )
 
-PROJECTIONS = (NODES, COLUMN_SETS, EDGES, RUNS, BODIES, FACETS, CLAIMS, DERIVATIONS, CHANGES)
+RUN_EVENTS = CatalogTable(
+    "run_events", (("at", "bigint"), ("seq", "bigint"), ("state", "smallint")), ""
+)
+
+PROJECTIONS = (
+    *(NODES, COLUMN_SETS, EDGES, RUNS, BODIES, FACETS, CLAIMS, DERIVATIONS, CHANGES),
+    RUN_EVENTS,
+)
 
 
 class NaturalKey(NamedTuple):
