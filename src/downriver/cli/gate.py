@@ -179,7 +179,7 @@ def gate(
                     if asked
                     else lineage.impact.of_commits(repo or Path.cwd(), base or "", head)
                 )
-            verdict = lineage.impact.gate(found, rules)
+            verdict = lineage.impact.gate(found, rules, by=find_author(repo or Path.cwd()))
             shown = output is VerdictFormat.MARKDOWN or summary is not None
             patch = (
                 lineage.impact.fix(asked, SourceFolder(Path.cwd())).diff if shown and asked else ""

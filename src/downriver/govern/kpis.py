@@ -12,6 +12,7 @@ import numpy.typing as npt
 from downriver.govern.drift.runs import next_due
 from downriver.govern.drift.series import DAY, LatenessLimits
 from downriver.govern.tags import certified_paths, reach_of_tag
+from downriver.govern.verdict_history import measure_change_radius
 from downriver.graph.answers.cuts import CutDetector
 from downriver.graph.answers.readers import find_checks, find_loaders, find_readers
 from downriver.graph.index.edges import FOREVER
@@ -42,6 +43,7 @@ Flags = npt.NDArray[np.bool_]
 CountReached = Callable[[int, Ints, Ints, Ints, Ints], tuple[Ints, Ints]]
 
 DAYS = 30
+VERDICT_DAYS = 90  # changes are rarer than runs
 _SHOWN = 10
 _RUNS_REMEMBERED = 100
 
@@ -92,6 +94,7 @@ def measure_kpis(view: KpiInputs) -> Kpis:
         possible_cuts=_some([cut.read for cut in cuts]),
         stale_edges=flow.stale,
         blast_radius=_blast_radius(view, flow, names),
+        change_radius=measure_change_radius(view.reader, view.now, VERDICT_DAYS),
         certified=_some([path.dataset for path in certified.datasets]),
         certified_path_integrity=certified.integrity,
         pii_columns=_some(pii.tagged),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from downriver.http.endpoint import Endpoint
 
 _QUERY = {
+    "decision": ("Only verdicts with this decision: APPROVED, CAUTION or BLOCKED.", "string"),
     "entity": ("A dataset, job or column: a name or an id.", "string"),
     "nodeId": ("`dataset:NAMESPACE:NAME` or `job:NAMESPACE:NAME`.", "string"),
     "source": ("The entity where paths start.", "string"),

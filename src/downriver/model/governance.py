@@ -10,6 +10,7 @@ import msgspec
 
 from downriver.model.answers import BlindSpot, MappingStruct
 from downriver.model.flows import ColumnDerivation, LastRun
+from downriver.model.verdict_history import ChangeBlastRadius
 
 CERTIFIED_TAGS = ("certified", "canonical", "golden")  # each marks a source of truth
 PII_TAG = "pii"
@@ -258,6 +259,7 @@ class Kpis(MappingStruct, kw_only=True):
     possible_cuts: CountWithExamples  # datasets that may be one with another name
     stale_edges: Share
     blast_radius: BlastRadius
+    change_radius: ChangeBlastRadius  # over the verdicts of the gate
     certified: CountWithExamples
     certified_path_integrity: Share  # of the certified: those with a complete upstream
     pii_columns: CountWithExamples

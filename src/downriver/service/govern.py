@@ -21,10 +21,12 @@ from downriver.lake.storage.files import Folder
 from downriver.lake.storage.tables import read_current_version
 from downriver.model.governance import FindingKind, Severity
 from downriver.model.history import KpiHistory
+from downriver.model.verdicts import Decision
 from downriver.openlineage.wire import parse_time
 from downriver.service.limits import DEFAULT_FINDINGS
 from downriver.service.session import now
 from downriver.store.findings import FindingFilter
+from downriver.store.verdicts import VerdictFilter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from downriver.govern.watch import WatchConfig
     from downriver.graph import CatalogSnapshot
     from downriver.model.governance import CertifiedPaths, Findings, Incident, Kpis, TagReach
+    from downriver.model.verdict_history import RecordedVerdicts
     from downriver.service.session import StoreSession
     from downriver.store.findings import ChannelBacklog
 
@@ -126,6 +129,22 @@ class GovernApi:
                 limit,
             )
             return view.reader.findings.find(wanted)
+
+    def verdicts(
+        self,
+        *,
+        decision: str | None = None,
+        since: str | None = None,
+        limit: int = DEFAULT_FINDINGS,
+    ) -> RecordedVerdicts:
+        """Return the recorded verdicts of the gate, the latest first."""
+        wanted = VerdictFilter(
+            _one_of(decision and decision.upper(), [d.value for d in Decision], "decision"),
+            None if since is None else parse_since(since, now()),
+            limit,
+        )
+        with self._session.store.reader() as reader:
+            return reader.verdicts.find(wanted)
 
     def waiting_alerts(self) -> list[ChannelBacklog]:
         """Return the alerts that are not yet sent."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from downriver.errors import EntityNotFoundError, InvalidRequestError
+from downriver.errors import EntityNotFoundError, InvalidRequestError, StoreError
+from downriver.govern.verdict_history import summarise
 from downriver.impact import (
     NO_CHANGES,
     POLICY_FILE,
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from downriver.service.session import StoreSession
     from downriver.store import StoreState
 
+
+log = logging.getLogger("downriver")
 
 # What a waiver is recorded for when the changed dataset is not known, as for an unread file.
 _UNKNOWN_TARGET = DatasetId("downriver", "gate")
@@ -191,9 +195,13 @@ class ImpactApi:
             return Policy(), None
         return read_policy(repository.root / POLICY_FILE), POLICY_FILE
 
-    def gate(self, impact: Impact, policy: Policy | None = None) -> Verdict:
-        """Decide about changes by policy; a waiver that lets something pass goes into the log."""
+    def gate(self, impact: Impact, policy: Policy | None = None, *, by: str = "") -> Verdict:
+        """Decide about changes by policy, and record the verdict.
+
+        A waiver that lets something pass also goes into the log.
+        """
         verdict = decide(impact, policy)
+        self._record(verdict, by)
         waived = [f for f in verdict.findings if f.waived]
         if waived:
             waivers = [{"rule": f.rule, "waiver": f.waived, "entities": f.entities} for f in waived]
@@ -205,6 +213,13 @@ class ImpactApi:
                 ]
             )
         return verdict
+
+    def _record(self, verdict: Verdict, by: str) -> None:
+        at = now()
+        try:
+            self._session.store.record_verdict(summarise(verdict, at, by), at)
+        except StoreError as exc:  # a store that can only be read still decides
+            log.warning("the verdict was not recorded: %s", exc.message)
 
     def _resolved(self, change: Change, view: CatalogSnapshot) -> tuple[Change, int]:
         entity = self._session.resolve(change.dataset, view)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from downriver.model.facts import Facts
+    from downriver.model.verdict_history import RecordedVerdict
     from downriver.openlineage import Event
     from downriver.store.catalog.reader import CatalogReader
     from downriver.store.catalog.tables import CatalogTable, NaturalKey
@@ -109,6 +110,9 @@ class Store(Protocol):
 
     def ledger(self) -> AbstractContextManager[FindingsTransaction]:
         """Open the write transaction for findings and alerts."""
+
+    def record_verdict(self, verdict: RecordedVerdict, at: int) -> None:
+        """Record a verdict of the gate."""
 
     def close(self) -> None:
         """Release files and connections."""

@@ -31,12 +31,14 @@ from downriver.store.catalog.projection import Projection
 from downriver.store.catalog.reader import CatalogReader
 from downriver.store.findings import FindingsTransaction
 from downriver.store.port import LogEntry, PreparedEvent, Receipt, StepTimes, StoreState
+from downriver.store.verdicts import save_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from downriver.model.verdict_history import RecordedVerdict
     from downriver.openlineage import Event
     from downriver.store.keys import KeyRole
     from downriver.store.port import Row, SqlQueries, SqlTransaction
@@ -297,6 +299,11 @@ class SqlStore(ABC):
         """Revoke an API key."""
         with self._writing() as tx:
             keys.revoke_key(tx, name)
+
+    def record_verdict(self, verdict: RecordedVerdict, at: int) -> None:
+        """Record a verdict of the gate."""
+        with self._writing() as tx:
+            save_verdict(tx, verdict, at)
 
     @contextmanager
     def ledger(self) -> Iterator[FindingsTransaction]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.request import context_of, json_response, query_number, query_text, run_read
 from downriver.model.governance import CertifiedPaths, Diagnosis, Findings, Incident, Kpis, TagReach
+from downriver.model.verdict_history import RecordedVerdicts
 from downriver.service.limits import DEFAULT_FINDINGS
 from downriver.store import KeyRole
 
@@ -57,6 +58,19 @@ async def get_certified(request: Request) -> Response:
     )
 
 
+async def get_verdicts(request: Request) -> Response:
+    """Return the recorded verdicts of the gate: `?decision=&since=&limit=`."""
+    query = request.query_params
+    answer = await run_read(
+        request,
+        context_of(request).lineage.govern.verdicts,
+        decision=query.get("decision"),
+        since=query.get("since"),
+        limit=query_number(request, "limit", DEFAULT_FINDINGS, _MAX_FINDINGS) or 0,
+    )
+    return json_response(answer)
+
+
 async def get_drift(request: Request) -> Response:
     """Return the findings of the monitor: `?of=&status=&kind=&severity=&since=&limit=`."""
     query = request.query_params
@@ -104,6 +118,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         get_certified,
         KeyRole.READER,
         answers(CertifiedPaths),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/verdicts",
+        get_verdicts,
+        KeyRole.READER,
+        answers(RecordedVerdicts, 400),
+        query=("decision", "since", "limit"),
     ),
     Endpoint(
         "GET",

@@ -25,6 +25,7 @@ from downriver.store.catalog.tables import CHANGES_KEPT
 from downriver.store.findings import FindingQueries
 from downriver.store.keys import ApiKey
 from downriver.store.port import LogEntry, Row, StoreState
+from downriver.store.verdicts import VerdictQueries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -186,6 +187,7 @@ class CatalogReader:
         self.activity = ActivityQueries(queries)
         self.findings = FindingQueries(queries)
         self.keys = KeyQueries(queries)
+        self.verdicts = VerdictQueries(queries)
 
     def state(self) -> StoreState:
         """Return the generation of the catalog and the last log entry in it."""

@@ -1,0 +1,1 @@
+"""Commands about trust in the data: KPIs, incidents, tags, verdicts."""

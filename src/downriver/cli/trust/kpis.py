@@ -1,0 +1,103 @@
+"""`downriver kpis`: figures of the whole graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.cli.output import (
+    DisplayNames,
+    FullNamesOption,
+    JsonOption,
+    StoreOption,
+    escape,
+    out,
+    print_json,
+)
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from downriver.model.governance import CountWithExamples, Kpis, Share
+
+_SHARES = (
+    ("lineage coverage", "lineage_coverage", "datasets and jobs with at least one edge"),
+    ("known upstream", "upstream_coverage", "written datasets with a known source"),
+    ("column lineage", "column_coverage", "columns of written datasets with a known source"),
+    ("schema", "schema_coverage", "datasets with known columns"),
+    ("owner", "owner_coverage", "datasets with an owner"),
+    ("documentation", "documentation_coverage", "datasets with a description"),
+    ("certified-path integrity", "certified_path_integrity", "certified, upstream complete"),
+    ("stale edges", "stale_edges", "edges that recent runs did not confirm"),
+    ("failed runs", "failure_rate", "runs that ended in the last {days} days"),
+    ("on time", "on_time", "jobs with a regular schedule"),
+)  # fmt: skip
+_LISTS = (
+    ("orphans", "orphans"),
+    ("unknown downstreams", "unknown_downstreams"),
+    ("jobs without inputs", "jobs_without_inputs"),
+    ("possible cuts", "possible_cuts"),
+    ("failing jobs", "failing_jobs"),
+    ("late jobs", "late_jobs"),
+    ("certified datasets", "certified"),
+    ("PII columns", "pii_columns"),
+    ("columns reached by PII", "pii_reach"),
+)
+_EXAMPLES = 3
+_TOP = 5
+
+
+def kpis(
+    full_names: FullNamesOption = False, store: StoreOption = None, json: JsonOption = False
+) -> None:
+    """Show figures of the whole graph: coverage, blast radius, failures, freshness and tags."""
+    with Lineage.open(store, create=False) as lineage:
+        figures = lineage.govern.kpis()
+    if json:
+        print_json(figures)
+    else:
+        _show_kpis(figures, DisplayNames(_kpi_ids(figures), full=full_names))
+
+
+def _kpi_ids(figures: Kpis) -> Iterator[str]:
+    for _, name in _LISTS:
+        yield from getattr(figures, name).examples[:_EXAMPLES]
+    for blast in figures.blast_radius.top[:_TOP]:
+        yield blast.dataset
+
+
+def _show_kpis(figures: Kpis, names: DisplayNames) -> None:
+    names.print_heading()
+    out.print(f"{figures.datasets:,} datasets, {figures.jobs:,} jobs, {figures.columns:,} columns")
+    for label, name, meaning in _SHARES:
+        share: Share = getattr(figures, name)
+        counted = f"{share.count:,} of {share.total:,}"
+        explanation = meaning.format(days=figures.days)
+        out.print(f"  {label:<26}{_percent(share):>8}  {counted:>13}  [dim]{explanation}[/]")
+    for label, name in _LISTS:
+        listed: CountWithExamples = getattr(figures, name)
+        out.print(f"  {label:<26}{listed.count:>8,}  {_examples(listed, names)}".rstrip())
+    _show_blast_radius(figures, names)
+
+
+def _show_blast_radius(figures: Kpis, names: DisplayNames) -> None:
+    radius = figures.blast_radius
+    out.print(f"blast radius: median {radius.median:g}, largest {radius.largest:,}")
+    for blast in radius.top[:_TOP]:
+        owners = f", owned by {', '.join(blast.owners)}" if blast.owners else ""
+        out.print(f"  {blast.downstream:>5,}  {names[blast.dataset]}{escape(owners)}")
+    changes = figures.change_radius
+    if changes.median is not None:
+        out.print(
+            f"blast radius per change: median {changes.median:g}, largest {changes.largest:,} "
+            f"({changes.changes:,} changes in {changes.days} days, {changes.blocked:,} blocked)"
+        )
+
+
+def _percent(share: Share) -> str:
+    return "–" if share.percent is None else f"{share.percent:g} %"
+
+
+def _examples(listed: CountWithExamples, names: DisplayNames) -> str:
+    shown = ", ".join(names[example] for example in listed.examples[:_EXAMPLES])
+    return f"{shown}, …" if listed.count > _EXAMPLES else shown

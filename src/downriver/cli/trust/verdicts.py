@@ -1,0 +1,60 @@
+"""`downriver verdicts`: the history of the gate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from downriver.model.verdict_history import RecordedVerdicts
+
+_COLOURS = {"APPROVED": "green", "CAUTION": "yellow", "BLOCKED": "bold red"}
+_CHANGES = 5
+
+
+def verdicts(
+    decision: Annotated[
+        str | None,
+        typer.Option(
+            "--decision", metavar="DECISION", help="Only APPROVED, CAUTION or BLOCKED verdicts."
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Only verdicts since a time, or such as 7d."),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, help="Show at most N verdicts.")
+    ] = 20,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List the verdicts of the gate: what was to change, the decision, and how far it reaches."""
+    with Lineage.open(store, create=False) as lineage:
+        found = lineage.govern.verdicts(decision=decision, since=since, limit=limit)
+    if json:
+        print_json(found)
+    else:
+        _show(found)
+
+
+def _show(found: RecordedVerdicts) -> None:
+    for verdict in found.verdicts:
+        colour = _COLOURS[verdict.decision.value]
+        by = f" by {escape(verdict.by)}" if verdict.by else ""
+        commits = f" {verdict.base[:12]}..{verdict.head[:12]}" if verdict.base else ""
+        out.print(
+            f"{verdict.at}  [{colour}]{verdict.decision.value}[/] {verdict.risk.value} risk, "
+            f"{verdict.affected} affected{escape(commits)}{by}"
+        )
+        for change in verdict.changes[:_CHANGES]:
+            out.print(f"  {escape(change)}")
+        if len(verdict.changes) > _CHANGES:
+            out.print(f"  … {len(verdict.changes) - _CHANGES} more changes")
+        for waiver in verdict.waived:
+            out.print(f"  waived: {escape(waiver)}")
+    out.print(f"{len(found.verdicts)} of {found.total} verdicts")

@@ -1,0 +1,8 @@
+-- Verdicts of the gate. Not a projection: the log has no changes that were only proposed.
+CREATE TABLE verdicts (
+    id       TEXT PRIMARY KEY,
+    at       INTEGER NOT NULL,          -- µs since the epoch
+    decision TEXT NOT NULL,
+    body     BLOB NOT NULL              -- the recorded verdict, JSON
+);
+CREATE INDEX verdicts_by_time ON verdicts (at);
