@@ -65,13 +65,17 @@ def new_node(text: str, namespace: str, field: str = "entity_id") -> NodeId:
     if word in JOB_PREFIXES:
         home, colon, rest = name.rpartition(":")
         return JobId(home, rest) if colon and word == "job" else JobId(namespace, name)
-    named = dataset_from(name)
+    named = dataset_at(name) if _is_path(name, word) else dataset_from(name)
     if named is not None:
         return named
     home, colon, rest = name.rpartition(":")
     if word == ANY_DATASET_PREFIX and colon:
         return DatasetId(home, rest)
     return DatasetId(word if word in PREFIXES_AS_NAMESPACE or word == _FILE else namespace, name)
+
+
+def _is_path(name: str, word: str) -> bool:
+    return name.startswith(("/", "./", "../")) and word in (ANY_DATASET_PREFIX, _FILE)
 
 
 def check_name(text: str, field: str) -> tuple[str, str]:

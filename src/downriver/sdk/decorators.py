@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -19,7 +19,7 @@ from downriver.capture.functions import (
     track_function,
 )
 from downriver.capture.functions.events import render_documented
-from downriver.capture.functions.runs import fill_template
+from downriver.capture.functions.runs import as_dataset, fill_template
 from downriver.errors import InvalidRequestError
 from downriver.model.ids import DEFAULT_NAMESPACE, DatasetId, JobId, NodeId
 from downriver.sdk.delivery import open_emitter, shared_emitter
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from downriver.openlineage.wire import Event
 
 F = TypeVar("F", bound=Callable[..., Any])
-DatasetName: TypeAlias = str | Dataset
+# A name, URI or path, a `Dataset`, or a dictionary or object with `namespace` and `name`.
+DatasetName: TypeAlias = Any
 DatasetNames: TypeAlias = DatasetName | Sequence[DatasetName] | None
 NameResolver: TypeAlias = Callable[[str], NodeId]
 
@@ -106,9 +107,10 @@ def track_calls(
     def table(name: str) -> DatasetId:
         return _dataset(name, names)
 
+    read, written = list_datasets(sources), list_datasets(targets)
     tracking = TrackingOptions(
-        sources=lambda values: _filled(sources, values, names),
-        targets=lambda values: _filled(targets, values, names),
+        sources=lambda values: [_end(end, values, names) for end in read],
+        targets=lambda values: [_end(end, values, names) for end in written],
         emit=emit,
         names=table,
         namespace=namespace,
@@ -130,12 +132,15 @@ def resolve_offline(text: str) -> NodeId:
     return new_node(text, DEFAULT_NAMESPACE)
 
 
-def _filled(ends: DatasetNames, values: Mapping[str, Any], names: NameResolver) -> list[DatasetUse]:
-    given = [ends] if isinstance(ends, str | Dataset) else list(ends or ())
-    return [_end(end, values, names) for end in given]
+def list_datasets(ends: DatasetNames) -> list[str | Dataset]:
+    """Return the datasets of a declaration: one, several or none."""
+    if ends is None:
+        return []
+    several = isinstance(ends, Iterable) and not isinstance(ends, str | Mapping)
+    return [as_dataset(end) for end in (ends if several else [ends])]
 
 
-def _end(end: DatasetName, values: Mapping[str, Any], names: NameResolver) -> DatasetUse:
+def _end(end: str | Dataset, values: Mapping[str, Any], names: NameResolver) -> DatasetUse:
     if not isinstance(end, Dataset):
         return DatasetUse(_dataset(fill_template(end, values), names))
     fields = [(str(f.get("name", "")), str(f.get("type", ""))) for f in end.schema_fields]

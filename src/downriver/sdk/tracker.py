@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from downriver import settings
 from downriver.capture.emit import Emitter, Spool
+from downriver.capture.functions.runs import name_dataset
 from downriver.capture.sql import ColumnEdge, parse_sql_lineage
 from downriver.errors import InvalidRequestError
 from downriver.model.answers import MappingStruct
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from downriver.model.ids import NodeId
     from downriver.openlineage.wire import Event
     from downriver.sdk.backend import Backend
-    from downriver.sdk.decorators import DatasetNames, F
+    from downriver.sdk.decorators import DatasetName, DatasetNames, F
     from downriver.service.capture import SqlCapture
 
 
@@ -61,8 +62,9 @@ def make_flow(flow: Flow | Mapping[str, Any]) -> Flow:
     if unknown:
         raise InvalidRequestError("flow", f"unknown fields: {', '.join(sorted(map(str, unknown)))}")
     for name in ("source_id", "target_id"):
-        if not isinstance(given.get(name), str):
+        if given.get(name) is None:
             raise InvalidRequestError(name, "missing; write it like table:orders or api:stripe")
+        given[name] = name_dataset(given[name])
     fields = {name: value for name, value in given.items() if value is not None}
     fields["metadata"] = dict(fields.get("metadata", {}))
     return Flow(**fields)
@@ -158,8 +160,8 @@ class SyncTracker(TrackerQueries):
 
     def register_flow(
         self,
-        source_id: str,
-        target_id: str,
+        source_id: DatasetName,
+        target_id: DatasetName,
         flow_type: str = "batch",
         transformation: str | None = None,
         schedule: str | None = None,
@@ -172,8 +174,8 @@ class SyncTracker(TrackerQueries):
 
     def start_flow(
         self,
-        source_id: str,
-        target_id: str,
+        source_id: DatasetName,
+        target_id: DatasetName,
         flow_type: str = "batch",
         transformation: str | None = None,
         schedule: str | None = None,

@@ -4,16 +4,16 @@ seen in frames.
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
+from collections.abc import Mapping
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from downriver.errors import InvalidRequestError
 from downriver.model.ids import DatasetId, JobId
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @dataclass
@@ -23,6 +23,50 @@ class Dataset:
     namespace: str
     name: str
     schema_fields: list[dict[str, Any]] = field(default_factory=list)
+
+
+def as_dataset(value: Any) -> str | Dataset:
+    """Return a dataset, given by a name, URI or path, a dictionary, or an object of a library.
+
+    A dictionary or object has a `name`, and may have a `namespace` and the fields of its schema,
+    as the datasets of OpenLineage have. An Airflow asset has a `uri`.
+    """
+    if isinstance(value, str | Dataset):
+        return value
+    if isinstance(value, os.PathLike):
+        return str(os.fspath(value))
+
+    def read(key: str) -> Any:
+        return value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
+
+    name, namespace, uri = read("name"), read("namespace"), read("uri")
+    if isinstance(name, str) and name and isinstance(namespace, str) and namespace:
+        return Dataset(namespace, name, read("schema_fields") or _schema_fields(read("facets")))
+    for text in (uri, name):
+        if isinstance(text, str) and text:
+            return text
+    raise InvalidRequestError(
+        "dataset",
+        f"{value!r} names no dataset; write a name, a URI or "
+        '{"namespace": "postgres://warehouse", "name": "public.orders"}',
+    )
+
+
+def name_dataset(value: Any) -> str:
+    """Return the name of a dataset that is given in any way that `as_dataset` takes."""
+    dataset = as_dataset(value)
+    return dataset if isinstance(dataset, str) else f"dataset:{dataset.namespace}:{dataset.name}"
+
+
+def _schema_fields(facets: Any) -> list[dict[str, Any]]:
+    schema = facets.get("schema") if isinstance(facets, Mapping) else None
+    fields = schema.get("fields") if isinstance(schema, Mapping) else getattr(schema, "fields", ())
+    return [
+        dict(field)
+        if isinstance(field, Mapping)
+        else {"name": getattr(field, "name", ""), "type": getattr(field, "type", None) or ""}
+        for field in fields or ()
+    ]
 
 
 @dataclass

@@ -6,11 +6,15 @@ import asyncio
 import inspect
 import json
 import threading
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
 
 import pytest
 
 from downriver import ColumnLineage, Dataset, track_lineage
 from downriver.capture.functions import current_run
+from downriver.errors import InvalidRequestError
 
 
 class Collected:
@@ -58,6 +62,60 @@ def test_a_call_is_a_start_and_a_complete(sent):
     assert output["facets"]["schema"]["fields"] == [{"name": "id", "type": "int"}]
     assert (clean_orders.__name__, clean_orders.__doc__) == ("clean_orders", "Clean.")
     assert list(inspect.signature(clean_orders).parameters) == ["day"]
+
+
+FIELDS = [{"name": "id", "type": "int"}]
+
+
+@dataclass
+class ClientDataset:
+    """As the datasets of OpenLineage's client are."""
+
+    namespace: str
+    name: str
+    facets: dict[str, Any]
+
+
+@dataclass
+class Asset:
+    """As the assets of Airflow are."""
+
+    uri: str
+    name: str
+
+
+@pytest.mark.parametrize(
+    ("given", "namespace", "name"),
+    [
+        ({"namespace": "snowflake", "name": "public.customers"}, "snowflake", "public.customers"),
+        ({"namespace": "s3://lake", "name": "{day}/x"}, "s3://lake", "monday/x"),
+        ({"name": "table:orders"}, "default", "orders"),
+        (ClientDataset("db", "orders", {"schema": {"fields": FIELDS}}), "db", "orders"),
+        (Asset("s3://lake/raw/orders", "orders"), "s3://lake", "raw/orders"),
+        ("s3a://lake/raw/orders/", "s3://lake", "raw/orders"),
+        ("/data/raw/orders/", "file", "/data/raw/orders"),
+        (PurePosixPath("/data/raw/orders"), "file", "/data/raw/orders"),
+        ("orders", "default", "orders"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+@pytest.mark.parametrize("several", [False, True])
+def test_a_dataset_is_declared_in_any_form(sent, given, namespace, name, several):
+    @track_lineage(inputs=[given] if several else given, outputs=[SILVER], emitter=sent)
+    def clean(day):
+        return day
+
+    clean("monday")
+    (read,) = sent.events[-1]["inputs"]
+    assert (read["namespace"], read["name"]) == (namespace, name)
+    fields = read.get("facets", {}).get("schema", {}).get("fields", [])
+    assert fields == (FIELDS if isinstance(given, ClientDataset) else [])
+
+
+@pytest.mark.parametrize("given", [{"namespace": "db"}, 7, {"name": ""}])
+def test_what_names_no_dataset_is_an_error_when_it_is_declared(sent, given):
+    with pytest.raises(InvalidRequestError, match="names no dataset; write"):
+        track_lineage(inputs=[given], emitter=sent)
 
 
 def test_a_failed_call_has_an_error_and_no_lineage(sent):
