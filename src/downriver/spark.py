@@ -22,13 +22,14 @@ _TRACKED = "_downriver"
 def track(
     spark: Any, *, job: str | None = None, namespace: str | None = None, to: str | None = None
 ) -> TrackedSession:
-    """Capture every query of a session until `spark.stop()`.
+    """Capture every query of an application, in all of its sessions, until `spark.stop()`.
 
     `to` is the URL of a server or a store; the default is DOWNRIVER_URL, then DOWNRIVER_STORE, then
-    the nearest `.downriver/`. `job` and `namespace` name the application. A session that is
-    tracked already is returned as it is.
+    the nearest `.downriver/`. `job` and `namespace` name the application. If a session of the
+    application is tracked already, its tracker is returned.
     """
-    known = getattr(spark, _TRACKED, None)
+    context = getattr(spark, "_sc", None)
+    known = getattr(context, _TRACKED, None)
     if isinstance(known, TrackedSession) and known.is_open:
         return known
     session = TrackedSession(
@@ -37,7 +38,7 @@ def track(
         job=job or settings.read_text(settings.JOB) or None,
         namespace=namespace or settings.read_text(settings.NAMESPACE) or None,
     )
-    setattr(spark, _TRACKED, session)
+    setattr(context, _TRACKED, session)
     return session
 
 

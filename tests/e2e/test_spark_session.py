@@ -183,19 +183,55 @@ def test_a_stream_and_what_foreach_batch_writes_lead_back_to_its_source(
     assert states(store, "job:app.out") == ["COMPLETE"]
 
 
-def test_tracking_twice_changes_nothing(tracker: TrackedSession, store: str) -> None:
+def test_tracking_twice_changes_nothing(spark: Any, tracker: TrackedSession, store: str) -> None:
     assert downriver.spark.track(tracker.spark, to=store) is tracker
+    with another_session(spark) as session:
+        assert downriver.spark.track(session, to=store) is tracker
 
 
-def test_a_closed_session_is_restored(
-    spark: Any, store: str, features: str, tracker: TrackedSession, tmp_path: Path
+def test_every_session_of_the_application_is_captured(
+    spark: Any, tracker: TrackedSession, features: str, store: str, tmp_path: Path
 ) -> None:
     with another_session(spark) as session:
-        before = session.createDataFrame
-        downriver.spark.track(session, to=store).close()
-        assert session.createDataFrame == before
-        session.read.parquet(features).write.parquet(str(tmp_path / "unseen"))
+        session.read.parquet(features).write.parquet(str(tmp_path / "second"))
+        third = session.newSession()
+        frame = third.read.parquet(str(tmp_path / "second")).select("logins").toPandas()
+        third.createDataFrame(frame).write.parquet(str(tmp_path / "third"))
+        query = (
+            session.readStream.schema("logins long")
+            .parquet(str(tmp_path / "third"))
+            .writeStream.format("parquet")
+            .option("path", str(tmp_path / "streamed"))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination(60)
     tracker.flush()
+    assert upstream(store, "streamed.logins") == {
+        f"{name}:logins" for name in ("third", "second", "features")
+    }
+
+
+def test_jobs_never_share_a_name(tracker: TrackedSession, store: str, tmp_path: Path) -> None:
+    url, driver = "jdbc:derby:memory:staff;create=true", "org.apache.derby.jdbc.EmbeddedDriver"
+    people = tracker.spark.range(3)
+    people.write.parquet(str(tmp_path / "emp"))
+    staff = tracker.spark.read.parquet(str(tmp_path / "emp"))
+    staff.write.mode("overwrite").jdbc(url, "emp", properties={"driver": driver})
+    staff.write.parquet(str(tmp_path / "other" / "emp"))
+    tracker.flush()
+    for job in ("app.emp", "app.other.emp", "app.derby:memory:staff.emp"):
+        assert states(store, f"job:{job}") == ["COMPLETE"]
+
+
+def test_nothing_is_captured_after_the_tracker_is_closed(
+    tracker: TrackedSession, store: str, features: str, tmp_path: Path
+) -> None:
+    stop = tracker.spark.sparkContext.stop
+    tracker.close()
+    assert tracker.spark.sparkContext.stop != stop
+    tracker.spark.read.parquet(features).write.parquet(str(tmp_path / "unseen"))
     with Lineage.open(store) as lineage:
         assert "unseen" not in str(lineage.trace("features").nodes)
 

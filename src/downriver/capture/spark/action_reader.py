@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-import time
 from typing import TYPE_CHECKING
 
-from downriver.capture.spark.actions import IoStatistics, SparkAction
-from downriver.capture.spark.io.sinks import find_write
+from downriver.capture.spark.actions import IoStatistics, PlanLeaf, SparkAction
+from downriver.capture.spark.io.sinks import WriteCommand, find_write
 from downriver.capture.spark.io.sources import DatasetLocator
 from downriver.capture.spark.java import Java, column_ids, elements, simple_name
 from downriver.capture.spark.plan.details import PlanDetailReader, PlanShortener
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from downriver.capture.spark.executions import Execution
 
 _METRIC = re.compile(r"(\w+) -> SQLMetric\(.*?value: (-?\d+)\)")
 _STAGE = "QueryStageExec"
@@ -69,6 +70,8 @@ def _statistics(plan: Java, *, size: str, files: str) -> IoStatistics:
 
 
 _LONGEST_STACK = 8_000
+# A part of a write of Delta; a frame as an RDD, which is no action yet and has no name in Python.
+_INTERNAL = frozenset({"deltaTransactionalWrite", "rdd", ""})
 _MULTI_INSERT = "multi-commands"  # Spark's name for FROM … INSERT … INSERT …
 
 
@@ -80,64 +83,69 @@ class ActionReader:
         self._shortener = PlanShortener(jvm)
         self._details = PlanDetailReader(jvm)
         self._largest_plan = largest_plan
-        self._last: SparkAction | None = None
 
     def read(
-        self, name: str, execution: Java, duration_ns: int, error: Java | None = None
+        self,
+        execution: Execution,
+        query: Java,
+        error: Java | None = None,
+        *,
+        before: Sequence[SparkAction] = (),
     ) -> list[SparkAction]:
-        """Return the actions of a query: one, or one for each INSERT of a multi-insert."""
-        if error is not None and not _was_analyzed(execution):
+        """Return the actions of an execution: one, or one for each INSERT of a multi-insert.
+
+        `before` are the actions that the same command reported before this one.
+        """
+        analyzed = query.analyzed()
+        if _is_internal(execution, analyzed):
             return []
-        analyzed = execution.analyzed()
-        kind = simple_name(analyzed)
-        if _is_internal(name, analyzed, kind):
-            return []
-        executed = None if error is not None else execution.executedPlan()
-        if name != _MULTI_INSERT:
-            ran = None if error is not None else execution
-            return [self._read_action(name, analyzed, kind, executed, duration_ns, error, ran)]
+        executed = None if error is not None else query.executedPlan()
+        if execution.name != _MULTI_INSERT:
+            command = self._command(execution, analyzed)
+            action = _new_action(execution, command, error)
+            self._fill(action, command, executed, None if error is not None else query, before)
+            return [action]
         parts = list(elements(analyzed.children()))
         runs = [] if executed is None else list(elements(executed.children()))
         if len(runs) != len(parts):  # the executed parts cannot be matched
             runs = [None] * len(parts)
-        return [
-            self._read_action("command", part, simple_name(part), run, duration_ns, error)
-            for part, run in zip(parts, runs, strict=True)
-        ]
+        actions = []
+        for part, run in zip(parts, runs, strict=True):
+            command = find_write(part, simple_name(part), self._locator)
+            actions.append(_new_action(execution, command, error))
+            self._fill(actions[-1], command, run, None, ())
+        return actions
 
-    def _read_action(
+    def _command(self, execution: Execution, plan: Java) -> WriteCommand:
+        """Return what an execution writes, and the plan of its rows."""
+        if execution.is_command:
+            return find_write(plan, execution.plan, self._locator)
+        return WriteCommand(None, plan)
+
+    def _fill(
         self,
-        name: str,
-        analyzed: Java,
-        kind: str,
+        action: SparkAction,
+        command: WriteCommand,
         executed: Java | None,
-        duration_ns: int,
-        error: Java | None,
-        ran: Java | None = None,
-    ) -> SparkAction:
-        write = find_write(analyzed, kind, self._locator)
-        query = analyzed if write is None else write.query
-        reads = () if write is None else write.reads
-        output = [] if query is None else column_ids((reads or (query,))[-1].output())
-        action = SparkAction(
-            name=name,
-            ended_at=time.time_ns() // 1000,
-            duration_ns=duration_ns,
-            columns=output,
-            sink=None if write is None else write.sink,
-            error="" if error is None else _message(error),
-            stack="" if error is None else _stack(error),
-        )
-        # The plan of an outer command is known already, from the inner one.
-        wraps = self._last is not None and action.wraps(self._last)
-        if query is not None and not wraps:
+        ran: Java | None,
+        before: Sequence[SparkAction],
+    ) -> None:
+        """Read the plan and the counts of an action."""
+        query, reads = command.query, command.reads
+        if query is not None:
+            action.columns = column_ids((reads or (query,))[-1].output())
+        if any(action.wraps(inner) for inner in before):
+            return  # the plan and the counts are known already, from the inner command
+        if query is not None:
             self._read_plan(action, query, reads, ran)
-        if action.sink is None and any(leaf.rewriting for leaf in action.leaves):
-            return _empty_action(action)
-        if executed is not None and not wraps:
+        for plan in command.inputs:
+            action.leaves += self._locator.leaves(plan)
+        if command.sources:
+            action.leaves.append(PlanLeaf(-1, list(command.sources)))
+        if not action.writes and any(leaf.rewriting for leaf in action.leaves):
+            action.leaves, action.plan = [], ""  # a part of another action
+        elif executed is not None:
             _count(action, executed)
-        self._last = action
-        return action
 
     def read_plan(self, query: Java) -> SparkAction:
         """Return a plan as an action without a result, for example the plan of a frame."""
@@ -185,24 +193,30 @@ def _count(action: SparkAction, executed: Java) -> None:
         }
 
 
-def _empty_action(action: SparkAction) -> SparkAction:
-    """Return an empty action, for a query that is only a part of another action."""
-    return SparkAction(action.name, action.ended_at, action.duration_ns, [])
+def _new_action(execution: Execution, command: WriteCommand, error: Java | None) -> SparkAction:
+    return SparkAction(
+        name=execution.name,
+        ended_at=execution.ended_ms * 1000,
+        duration_ns=execution.duration_ns,
+        columns=[],
+        sink=command.sink,
+        unknown_write=command.unknown,
+        error="" if error is None else _message(error),
+        stack="" if error is None else _stack(error),
+    )
 
 
-def _was_analyzed(execution: Java) -> bool:
-    """Tell whether a failed query has an analysed plan; reading a missing one raises."""
-    return bool(execution.tracker().phases().contains("analysis"))
-
-
-def _is_internal(name: str, analyzed: Java, kind: str) -> bool:
+def _is_internal(execution: Execution, analyzed: Java) -> bool:
     """Tell whether a query is a part of another action, or Spark's own schema inference."""
-    if name == "deltaTransactionalWrite":
+    if execution.name in _INTERNAL:
         return True
-    if kind != "DeserializeToObject":
+    if execution.plan != "DeserializeToObject":
         return False
     result_type = analyzed.outputObjAttr().dataType()
-    return name == "foreachPartition" or str(result_type.cls().getName()) == "java.lang.String"
+    return (
+        execution.name == "foreachPartition"
+        or str(result_type.cls().getName()) == "java.lang.String"
+    )
 
 
 def _message(error: Java) -> str:

@@ -84,6 +84,12 @@ class SparkAction(msgspec.Struct):
     error: str = ""
     stack: str = ""
     too_large: str = ""
+    unknown_write: str = ""  # what writes, when it is not known where it writes to
+
+    @property
+    def writes(self) -> bool:
+        """Whether the action writes, even if it is not known where."""
+        return self.sink is not None or bool(self.unknown_write)
 
     def wraps(self, before: SparkAction) -> bool:
         """Tell whether this is the outer command of the write that was reported before it."""

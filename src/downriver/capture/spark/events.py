@@ -146,7 +146,7 @@ def _error(action: SparkAction) -> Facets:
 
 
 def _job_facets(action: SparkAction, lineage: PlanLineage, engine: SparkEngine) -> Facets:
-    only_reads = action.sink is None and not engine.streaming
+    only_reads = not action.writes and not engine.streaming
     spots = [BlindSpotEntry(spot.kind, spot.message) for spot in lineage.spots]
     return {
         **_job_type(engine, READ_JOB_TYPE if only_reads else "JOB"),
@@ -156,7 +156,7 @@ def _job_facets(action: SparkAction, lineage: PlanLineage, engine: SparkEngine) 
 
 def _reads(action: SparkAction, lineage: PlanLineage) -> Facets:
     """Return the columns that an action without an output uses: no edge shows them."""
-    if action.sink is not None:
+    if action.writes:
         return {}
     parts = [lineage.rows, *(column.deps for column in lineage.columns)]
     used = {(table, column) for deps in parts for table, column, *_ in deps}

@@ -34,33 +34,36 @@ if TYPE_CHECKING:
 
     from downriver.capture.spark.action_reader import ActionReader
     from downriver.capture.spark.java import Java
-    from downriver.capture.spark.listener import ActionPublisher
     from downriver.capture.spark.plan.lineage import FindOrigins
+    from downriver.capture.spark.publisher import ActionPublisher
     from downriver.model.ids import DatasetId
 
 _BRIDGE = "_downriver_bridge"
 
 
 class PandasBridge:
-    """Follows the frames of one session from Spark to pandas and back."""
+    """Follows the frames of an application from Spark to pandas and back."""
 
     def __init__(
-        self, spark: Any, reader: ActionReader, frames: FrameRegistry, find_origins: FindOrigins
+        self,
+        context: Any,
+        reader: ActionReader,
+        frames: FrameRegistry,
+        find_origins: FindOrigins,
     ) -> None:
         self.frames = frames
         self._find_origins = find_origins
         self._reader = reader
         self._returned: dict[int, Callable[[], Origins]] = {}
-        self._spark = spark
-        self._create = spark.createDataFrame
-        spark.createDataFrame = self._following(self._create)
-        setattr(spark, _BRIDGE, weakref.ref(self))
-        _patch_to_pandas()
+        self._context = context
+        self._before = getattr(context, _BRIDGE, _no_bridge)
+        setattr(context, _BRIDGE, weakref.ref(self))
+        _patch_once(_frame_class(), "toPandas", _marking)
+        _patch_once(_session_class(), "createDataFrame", _following)
 
     def leave(self) -> None:
-        """Stop following the session's frames."""
-        self._spark.createDataFrame = self._create
-        setattr(self._spark, _BRIDGE, _no_bridge)
+        """Stop following the application's frames."""
+        setattr(self._context, _BRIDGE, self._before)
 
     def origins_of(self, first_id: int) -> Origins | None:
         """Return the origins of local data, by the id of its first column in a plan."""
@@ -77,16 +80,10 @@ class PandasBridge:
         found = {column.name: column.deps for column in relation.columns}
         return {**found, ROWS: relation.rows}
 
-    def _following(self, create: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(create)
-        def created(data: Any, *args: Any, **kwargs: Any) -> Any:
-            made = create(data, *args, **kwargs)
-            with guarded("following a pandas frame to Spark"):
-                if self.frames.knows(data):
-                    self._return(data, made)
-            return made
-
-        return created
+    def returned(self, data: Any, made: Any) -> None:
+        """Keep the origins of a Spark frame that was made from a pandas frame."""
+        if self.frames.knows(data):
+            self._return(data, made)
 
     def _return(self, frame: Any, made: Any) -> None:
         names = [str(name) for name in frame.columns]
@@ -106,11 +103,24 @@ def _no_bridge() -> None:
     return None
 
 
-def _patch_to_pandas() -> None:
-    """Patch `toPandas` to mark the frames it returns from tracked sessions."""
-    kind = _frame_class()
-    if not hasattr(kind.toPandas, _BRIDGE):
-        kind.toPandas = _marking(kind.toPandas)
+def _patch_once(kind: Any, method: str, wrap: Callable[[Any], Any]) -> None:
+    """Wrap a method of a PySpark class, for all sessions of the process."""
+    plain = getattr(kind, method)
+    if not hasattr(plain, _BRIDGE):
+        wrapped = wrap(plain)
+        setattr(wrapped, _BRIDGE, True)
+        setattr(kind, method, wrapped)
+
+
+def _bridge_of(session: Any) -> PandasBridge | None:
+    found: PandasBridge | None = getattr(session.sparkContext, _BRIDGE, _no_bridge)()
+    return found
+
+
+def _session_class() -> Any:
+    from pyspark.sql import SparkSession
+
+    return SparkSession
 
 
 def _frame_class() -> Any:
@@ -123,18 +133,30 @@ def _frame_class() -> Any:
     return dataframe.DataFrame
 
 
-def _marking(to_pandas: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _marking(to_pandas: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(to_pandas)
-    def marked(self: Any) -> Any:
-        frame = to_pandas(self)
+    def marked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        frame = to_pandas(self, *args, **kwargs)
         with guarded("following a Spark frame to pandas"):
-            found = getattr(self.sparkSession, _BRIDGE, _no_bridge)()
-            if found is not None:
-                found.left(frame, self)
+            bridge = _bridge_of(self.sparkSession)
+            if bridge is not None:
+                bridge.left(frame, self)
         return frame
 
-    setattr(marked, _BRIDGE, True)
     return marked
+
+
+def _following(create: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(create)
+    def created(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
+        made = create(self, data, *args, **kwargs)
+        with guarded("following a pandas frame to Spark"):
+            bridge = _bridge_of(self)
+            if bridge is not None:
+                bridge.returned(data, made)
+        return made
+
+    return created
 
 
 class ModelRegistration:

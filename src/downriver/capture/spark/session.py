@@ -1,4 +1,4 @@
-"""A tracked Spark session: its listeners, its runs and its models."""
+"""A tracked Spark application: its listener, its runs, its streams and its models."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from downriver.capture.frame_origins import FrameRegistry, Origins
 from downriver.capture.spark.action_reader import ActionReader
 from downriver.capture.spark.context import read_context
 from downriver.capture.spark.events import SparkEngine
-from downriver.capture.spark.listener import ActionPublisher, ListenerRegistration, QueryListener
+from downriver.capture.spark.executions import ExecutionListener
 from downriver.capture.spark.ml import ModelRegistration, PandasBridge
-from downriver.capture.spark.streaming import SessionStreams
+from downriver.capture.spark.publisher import ActionPublisher
+from downriver.capture.spark.streaming import ApplicationStreams
 from downriver.errors import InvalidRequestError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _SECONDS_TO_FLUSH = 30.0
 
 
 class TrackedSession:
-    """A Spark session whose queries are captured until it is stopped or this object is closed."""
+    """A Spark application whose queries are captured until it is stopped or this is closed."""
 
     def __init__(
         self, spark: Any, emitter: Emitter, *, job: str | None, namespace: str | None
@@ -39,13 +40,11 @@ class TrackedSession:
         session = _java_session(spark)
         context = spark.sparkContext
         self.spark = spark
-        self._bus = context._jsc.sc().listenerBus()
-        self._reader = ActionReader(session, context._gateway.jvm, largest_plan=_LARGEST_PLAN)
+        self._context = context
+        self._listener = ExecutionListener(context)
+        reader = self._reader(session)
         self._bridge = PandasBridge(
-            spark,
-            self._reader,
-            FrameRegistry(),
-            lambda first_id: self.capture.origins_of(first_id),
+            context, reader, FrameRegistry(), lambda first_id: self.capture.origins_of(first_id)
         )
         self.capture = ActionPublisher(
             read_context(
@@ -57,17 +56,17 @@ class TrackedSession:
             ),
             SparkEngine(spark.version, context.applicationId),
             emitter,
+            self._listener,
+            self._reader,
             self._origins_of,
         )
         self._application = self.capture.context
         self._learning = ModelRegistration(self._bridge.frames, self.capture)
-        self._streams = SessionStreams(spark, self._reader, self.capture)
-        self._registration = ListenerRegistration(
-            session, context._gateway, QueryListener(self._report)
-        )
+        self._streams = ApplicationStreams(spark, reader, self.capture)
+        self.capture.start()
         self._open = True
-        self._stop = spark.stop
-        spark.stop = self._stop_and_close
+        self._stop = context.stop
+        context.stop = self._stop_and_close
         atexit.register(self._exit)
         self.capture.begin(self._application)
 
@@ -79,6 +78,7 @@ class TrackedSession:
     @contextmanager
     def block(self, job: str) -> Iterator[None]:
         """Capture the queries inside this block under a separate job."""
+        self._drain()
         outer = self.capture.context
         inner = outer.named(job)
         self.capture.begin(inner)
@@ -128,7 +128,7 @@ class TrackedSession:
             return
         self._drain()
         with guarded("unregistering from a Spark session"):
-            self._registration.remove()
+            self._listener.remove()
             self._streams.leave()
         self._end(error)
 
@@ -136,8 +136,10 @@ class TrackedSession:
         self._open = False
         atexit.unregister(self._exit)
         self._bridge.leave()
-        self.spark.stop = self._stop
+        self._context.stop = self._stop
         self._learning.take_logged()
+        with guarded("reading the last queries of Spark"):
+            self.capture.stop(_SECONDS_TO_FLUSH)
         self.capture.end(self._application, error)
         self.capture.flush(_SECONDS_TO_FLUSH)
 
@@ -145,19 +147,19 @@ class TrackedSession:
         """Return the origins of rows that came from pandas or from a stream."""
         return self._bridge.origins_of(first_id) or self._streams.origins_of(first_id)
 
-    def _report(self, action: str, execution: Java, duration_ns: int, error: Java | None) -> None:
-        with guarded("reading a query of Spark"):
-            for finished in self._reader.read(action, execution, duration_ns, error):
-                self.capture.add(finished)
+    def _reader(self, session: Java) -> ActionReader:
+        return ActionReader(session, self._context._gateway.jvm, largest_plan=_LARGEST_PLAN)
 
     def _drain(self) -> None:
-        """Wait until Spark has reported all finished queries."""
+        """Wait until all finished queries are read."""
         with guarded("waiting for Spark's listener bus"):
-            self._bus.waitUntilEmpty(int(_SECONDS_TO_FLUSH * 1000))
+            self._listener.wait(int(_SECONDS_TO_FLUSH * 1000))
+            self.capture.wait(_SECONDS_TO_FLUSH)
 
     def _stop_and_close(self) -> None:
         failure = sys.exc_info()[1]  # spark.stop() may run in a `finally` after an error
-        self._stop()  # also delivers what is still on the listener bus
+        self._drain()  # reads need the catalogs, which end with Spark
+        self._stop()
         if self._open:
             self._end("" if failure is None else _text(failure))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from downriver.capture.emit import guarded
@@ -18,7 +20,6 @@ from downriver.capture.spark.actions import (
 )
 from downriver.capture.spark.context import RunContext
 from downriver.capture.spark.events import render_state
-from downriver.capture.spark.io.paths import short_name
 from downriver.capture.spark.java import Java, column_ids, elements, simple_name
 from downriver.capture.spark.plan.lineage import PlanLineage, read_lineage, read_relation
 from downriver.model.ids import DatasetId, JobId, RunId
@@ -26,9 +27,10 @@ from downriver.openlineage.naming import dataset_at
 
 if TYPE_CHECKING:
     from downriver.capture.spark.action_reader import ActionReader
-    from downriver.capture.spark.listener import ActionPublisher
+    from downriver.capture.spark.publisher import ActionPublisher
 
 _IN_BRACKETS = re.compile(r"\w+\[(.*)\]", re.DOTALL)
+_STREAMS = "_downriver_streams"
 _EMIT_EVERY = 60.0  # seconds
 
 
@@ -45,22 +47,33 @@ class TrackedStream:
         self.emitted_at = 0.0
 
 
-class SessionStreams:
-    """The streaming queries of one session."""
+class ApplicationStreams:
+    """The streaming queries of an application, in the sessions that are followed."""
 
     def __init__(self, spark: Any, reader: ActionReader, capture: ActionPublisher) -> None:
-        self._spark = spark
         self._reader = reader
         self._capture = capture
         self._known: dict[str, TrackedStream] = {}
         self._origins: dict[int, Origins] = {}
         self._lock = threading.Lock()
-        self._listener = _listener(self)
-        spark.streams.addListener(self._listener)
+        self._followed: list[tuple[Any, Any]] = []
+        self._context = spark.sparkContext
+        self._before = getattr(self._context, _STREAMS, _no_streams)
+        setattr(self._context, _STREAMS, weakref.ref(self))
+        _patch_new_session()
+        self.follow(spark)
+
+    def follow(self, session: Any) -> None:
+        """Follow the streams of a session."""
+        listener = _listener(self, session)
+        session.streams.addListener(listener)
+        self._followed.append((session, listener))
 
     def leave(self) -> None:
-        """Stop following the session's streams."""
-        self._spark.streams.removeListener(self._listener)
+        """Stop following streams."""
+        setattr(self._context, _STREAMS, self._before)
+        for session, listener in self._followed:
+            session.streams.removeListener(listener)
 
     def origins_of(self, first_id: int) -> Origins | None:
         """Return the origins of the rows that a stream passes to `foreachBatch`."""
@@ -71,9 +84,9 @@ class SessionStreams:
                 self._read(stream)
         return self._origins.get(first_id)
 
-    def start(self, query_id: str, run: str, name: str) -> None:
+    def start(self, session: Any, query_id: str, run: str, name: str) -> None:
         """Follow a query that started."""
-        found = self._spark.streams.get(query_id)
+        found = session.streams.get(query_id)
         if found is None:
             return
         with self._lock:
@@ -128,14 +141,39 @@ class SessionStreams:
         if action.sink is not None:
             action.written = IoStatistics(rows=stream.rows)
         outer = self._capture.context
-        name = stream.name or _name(action)
+        name = stream.name or self._capture.names.of(action)
         job = JobId(outer.own.job.namespace, f"{outer.own.job.name}.{name}")
         context = RunContext(RunId(job, stream.run), outer.own, outer.root or outer.parent)
         engine = self._capture.engine._replace(streaming=True)
         self._capture.emit(render_state(action, lineage, context, engine, state))
 
 
-def _listener(streams: SessionStreams) -> Any:
+def _no_streams() -> None:
+    return None
+
+
+def _patch_new_session() -> None:
+    """Wrap `newSession`: Spark reports streams to listeners of their own session only."""
+    from pyspark.sql import SparkSession
+
+    plain = SparkSession.newSession
+    if hasattr(plain, _STREAMS):
+        return
+
+    @functools.wraps(plain)
+    def new_session(self: Any) -> Any:
+        made = plain(self)
+        with guarded("following the streams of a new session"):
+            streams = getattr(self.sparkContext, _STREAMS, _no_streams)()
+            if streams is not None:
+                streams.follow(made)
+        return made
+
+    setattr(new_session, _STREAMS, True)
+    setattr(SparkSession, "newSession", new_session)  # noqa: B010
+
+
+def _listener(streams: ApplicationStreams, session: Any) -> Any:
     """Return a listener of a session's streams; its base class needs PySpark."""
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
@@ -144,7 +182,7 @@ def _listener(streams: SessionStreams) -> Any:
 
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802
             with guarded("following a stream that started"):
-                streams.start(str(event.id), str(event.runId), event.name or "")
+                streams.start(session, str(event.id), str(event.runId), event.name or "")
 
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802
             with guarded("following a stream"):
@@ -158,12 +196,6 @@ def _listener(streams: SessionStreams) -> Any:
                 streams.end(str(event.runId), event.exception or "")
 
     return Listener()
-
-
-def _name(action: SparkAction) -> str:
-    if action.sink is None:
-        return "stream"
-    return short_name(action.sink.location.table or action.sink.location.dataset)
 
 
 def _leaf(leaf: Java) -> PlanLeaf:

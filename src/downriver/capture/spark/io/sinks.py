@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.capture.spark.actions import DatasetLocation, Sink
 from downriver.capture.spark.io.paths import name_jdbc
+from downriver.capture.spark.io.sources import NO_DATA, qualified_name
 from downriver.capture.spark.java import (
     Java,
+    class_name,
     decode_uri,
     element_texts,
     elements,
@@ -35,18 +37,27 @@ class WriteCommand(NamedTuple):
     """A command: its target, if it writes, and the plan of the rows it writes.
 
     `reads` are the plans of a command that consists of plans and clauses, such as MERGE. The last
-    one is the table that it changes.
+    one is the table that it changes. `unknown` names what writes when the target is not known;
+    `inputs` are then plans of which only the sources are read.
     """
 
     sink: Sink | None
     query: Java | None
     reads: tuple[Java, ...] = ()
+    unknown: str = ""
+    inputs: tuple[Java, ...] = ()
+    sources: tuple[DatasetLocation, ...] = ()  # datasets that are read without a plan
 
 
-def find_write(plan: Java, kind: str, locator: DatasetLocator) -> WriteCommand | None:
-    """Return what a command writes; None for a plan that only reads."""
+def find_write(command: Java, kind: str, locator: DatasetLocator) -> WriteCommand:
+    """Return what a command writes. A command that is not known may write anywhere."""
     reader = _COMMANDS.get(kind)
-    return None if reader is None else reader(plan, locator)
+    if reader is not None:
+        return reader(command, locator)
+    if kind in _WITHOUT_ROWS or kind.startswith(_WITHOUT_ROWS_PREFIXES):
+        return WriteCommand(None, None)
+    plans = (*elements(command.children()), *elements(command.innerChildren()))
+    return WriteCommand(None, None, unknown=f"the command {kind}", inputs=plans)
 
 
 def _files(command: Java, locator: DatasetLocator) -> WriteCommand:
@@ -90,7 +101,7 @@ def _insert_hive(command: Java, locator: DatasetLocator) -> WriteCommand:
     )
 
 
-def _save(command: Java, locator: DatasetLocator) -> WriteCommand | None:
+def _save(command: Java, locator: DatasetLocator) -> WriteCommand:
     """Return a write to a V1 source that is not a file format: JDBC, or Delta by path."""
     options = command.options()
     url = option_value(options.get("url"))
@@ -106,27 +117,32 @@ def _save(command: Java, locator: DatasetLocator) -> WriteCommand | None:
             dataset_at(str(path)), None, source.removesuffix("DataSource").lower()
         )
         return WriteCommand(Sink(place, None, lifecycle), command.query())
-    return None
+    source = class_name(command.dataSource())
+    return WriteCommand(None, command.query(), unknown=f"the data source {source}")
 
 
-def _insert_relation(command: Java, locator: DatasetLocator) -> WriteCommand | None:
+def _insert_relation(command: Java, locator: DatasetLocator) -> WriteCommand:
     leaf = locator.leaf(command.logicalRelation())
     if not leaf.locations:
-        return None
+        unknown = f"an insert into {leaf.unknown or 'a query'}"
+        return WriteCommand(None, command.query(), unknown=unknown)
     lifecycle = "OVERWRITE" if command.overwrite() else ""
     return WriteCommand(Sink(leaf.locations[0], None, lifecycle), command.query())
 
 
-def _v2_write(command: Java, locator: DatasetLocator) -> WriteCommand | None:
+def _v2_write(command: Java, locator: DatasetLocator) -> WriteCommand:
     target = command.table()
     if simple_name(target) != "DataSourceV2Relation":
-        return None
+        unknown = f"a write to {simple_name(target)}"
+        return WriteCommand(None, command.query(), unknown=unknown)
     lifecycle = "" if simple_name(command) == "AppendData" else "OVERWRITE"
     if "Staged" in simple_name(target.table()):
         return WriteCommand(None, None)  # Spark also reports the CREATE TABLE around it
     place = locator.v2_table(target)
     if place is None:
-        return WriteCommand(None, command.query())
+        table = target.table()
+        unknown = "" if simple_name(table) in NO_DATA else f"the data source {table.name()}"
+        return WriteCommand(None, command.query(), unknown=unknown)
     columns = [text.partition("#")[0] for text in element_texts(target.output())]
     return WriteCommand(Sink(place, columns, lifecycle), command.query())
 
@@ -134,29 +150,42 @@ def _v2_write(command: Java, locator: DatasetLocator) -> WriteCommand | None:
 def _create_resolved(command: Java, locator: DatasetLocator) -> WriteCommand:
     """Return CREATE TABLE AS SELECT through a V2 catalog (the session catalog can be one)."""
     provider = str(option_value(command.tableSpec().provider()) or "")
-    place = locator.catalog_table(command.name().identifier(), provider)
+    place = locator.catalog_table(command.name(), provider)
     lifecycle = "CREATE" if simple_name(command) == "CreateTableAsSelect" else "OVERWRITE"
     return WriteCommand(Sink(place, None, lifecycle), command.query())
 
 
-def _change(command: Java, locator: DatasetLocator) -> WriteCommand | None:
+def _change(command: Java, locator: DatasetLocator) -> WriteCommand:
     """Return Delta's MERGE, UPDATE or DELETE. Their clauses are not plans."""
     target = command.target()
     leaves = locator.leaves(target)
     if not leaves or not leaves[0].locations:
-        return None
+        return WriteCommand(None, None, unknown=f"the command {simple_name(command)}")
     columns = [text.partition("#")[0] for text in element_texts(target.output())]
     reads = (command.source(), target) if simple_name(command) == "MergeIntoCommand" else (target,)
     return WriteCommand(Sink(leaves[0].locations[0], columns), command, reads)
 
 
-def _view(command: Java, locator: DatasetLocator) -> WriteCommand | None:
+def _view(command: Java, locator: DatasetLocator) -> WriteCommand:
     if str(command.viewType().toString()) != "PersistedView":
-        return None
+        return WriteCommand(None, None)
     plan = command.plan()
     columns = [str(pair._1()) for pair in elements(command.userSpecifiedColumns())]
     place = DatasetLocation(locator.table_name(command.name()), None, "view", "spark_catalog")
     return WriteCommand(Sink(place, columns or None, "CREATE"), plan)
+
+
+def _alter_view(command: Java, locator: DatasetLocator) -> WriteCommand:
+    place = DatasetLocation(locator.table_name(command.name()), None, "view", "spark_catalog")
+    return WriteCommand(Sink(place, None, "ALTER"), command.query())
+
+
+def _load(command: Java, locator: DatasetLocator) -> WriteCommand:
+    """Return LOAD DATA: it moves files into a table, so no plan shows their columns."""
+    place = locator.named_table(command.table())
+    lifecycle = "OVERWRITE" if command.isOverwrite() else ""
+    source = DatasetLocation(dataset_at(str(command.path())))
+    return WriteCommand(Sink(place, None, lifecycle), None, sources=(source,))
 
 
 def _drop(command: Java, locator: DatasetLocator) -> WriteCommand:
@@ -167,8 +196,8 @@ def _drop(command: Java, locator: DatasetLocator) -> WriteCommand:
 
 def _drop_resolved(command: Java, locator: DatasetLocator) -> WriteCommand:
     """Return DROP TABLE through a V2 catalog (the session catalog can be one)."""
-    identifier = command.child().identifier()
-    name = ".".join([*map(str, identifier.namespace()), str(identifier.name())])
+    child = command.child()
+    name = qualified_name(child.catalog(), child.identifier())
     return WriteCommand(Sink(DatasetLocation(locator.dataset_named(name)), None, "DROP"), None)
 
 
@@ -187,7 +216,7 @@ def _names(command: Java) -> list[str]:
     return element_texts(command.outputColumnNames())
 
 
-_COMMANDS: dict[str, Callable[[Java, DatasetLocator], WriteCommand | None]] = {
+_COMMANDS: dict[str, Callable[[Java, DatasetLocator], WriteCommand]] = {
     "InsertIntoHadoopFsRelationCommand": _files,
     "InsertIntoDataSourceDirCommand": _directory,
     "InsertIntoHiveDirCommand": _directory,
@@ -206,8 +235,27 @@ _COMMANDS: dict[str, Callable[[Java, DatasetLocator], WriteCommand | None]] = {
     "UpdateCommand": _change,
     "DeleteCommand": _change,
     "CreateViewCommand": _view,
+    "AlterViewAsCommand": _alter_view,
+    "LoadDataCommand": _load,
     "DropTableCommand": _drop,
     "DropTable": _drop_resolved,
     "TruncateTableCommand": _truncate,
     "AlterTableRenameCommand": _rename,
 }
+# Commands that change no rows: they describe, set, cache, or change what a catalog says.
+_WITHOUT_ROWS_PREFIXES = (
+    "AddColumns", "AddFile", "AddJar", "AddArchive", "Alter", "Analyze", "Cache", "Comment",
+    "CreateCatalog", "CreateDatabase", "CreateFunction", "CreateNamespace", "CreateTempView",
+    "CreateUserDefinedFunction", "CreateVariable", "Describe", "DropColumns", "DropDatabase",
+    "DropFunction", "DropNamespace", "DropTempView", "DropVariable", "Explain", "List", "Refresh",
+    "Rename", "Reset", "Set", "Show", "Uncache", "Unset", "Use",
+)  # fmt: skip
+_WITHOUT_ROWS = frozenset(
+    {
+        "ClearCacheCommand", "CreateDataSourceTableCommand", "CreateTable", "CreateTableCommand",
+        "CreateTableLikeCommand", "CreateTempViewUsing", "DescDeltaDetailCommand",
+        "NoopCommand", "OptimizeTableCommand", "RecoverPartitions",
+        "RepairTableCommand", "ReplaceColumns", "ReplaceTable", "StreamingExplainCommand",
+        "VacuumTableCommand",
+    }
+)  # fmt: skip

@@ -35,7 +35,9 @@ _NO_DATASET = frozenset(
 _V2_FILES = frozenset(
     {"ParquetTable", "CSVTable", "JsonTable", "OrcTable", "TextTable", "AvroTable"}
 )
-_V2_WITHOUT_DATA = frozenset({"NoopTable", "PythonTable", "ConsoleTable", "MemoryTable"})
+# Tables that keep nothing, or only for the session.
+NO_DATA = frozenset({"NoopTable", "NoopTable$", "ConsoleTable", "ConsoleTable$", "MemoryTable"})
+SESSION_CATALOG = "spark_catalog"
 _MOST_RDDS = 50
 _MOST_CACHED = 10_000  # relations of one session
 _EMPTY_LEAF = PlanLeaf(-1, [])  # reads no dataset
@@ -74,13 +76,22 @@ class DatasetLocator:
         database = option_value(identifier.database()) or self._catalog.getCurrentDatabase()
         return self.dataset_named(f"{database}.{identifier.table()}")
 
-    def catalog_table(self, identifier: Java, provider: str) -> DatasetLocation:
-        """Return a table of a V2 catalog; of the session catalog, if it is there."""
-        name = ".".join([*map(str, identifier.namespace()), str(identifier.name())])
-        parsed = self._parser.parseTableIdentifier(name)
-        if self._catalog.tableExists(parsed):
-            return self.table(self._catalog.getTableMetadata(parsed))
-        return DatasetLocation(self.dataset_named(name), None, provider)
+    def named_table(self, identifier: Java) -> DatasetLocation:
+        """Return a table of the session catalog by its identifier."""
+        return self.table(self._catalog.getTableMetadata(identifier))
+
+    def catalog_table(self, resolved: Java, provider: str) -> DatasetLocation:
+        """Return a table that a command created in a catalog; by name if the command failed."""
+        catalog, identifier = resolved.catalog(), resolved.identifier()
+        name = qualified_name(catalog, identifier)
+        place = None
+        if str(catalog.name()) == SESSION_CATALOG:
+            parsed = self._parser.parseTableIdentifier(name)
+            if self._catalog.tableExists(parsed):
+                return self.named_table(parsed)
+        elif catalog.tableExists(identifier):
+            place = self._located(catalog.loadTable(identifier), catalog, identifier)
+        return place or DatasetLocation(self.dataset_named(name), None, provider)
 
     def dataset_named(self, name: str) -> DatasetId:
         """Return the dataset of a table of which only the name is known."""
@@ -95,24 +106,27 @@ class DatasetLocator:
             return DatasetLocation(dataset, None, kind.removesuffix("Table").lower())
         if kind == "JDBCTable":
             return jdbc_leaf(table.jdbcOptions().parameters()).locations[0]
-        if kind in _V2_WITHOUT_DATA:
+        if kind in NO_DATA:
             return None
+        catalog, identifier = option_value(relation.catalog()), option_value(relation.identifier())
+        return self._located(table, catalog, identifier)
+
+    def _located(
+        self, table: Java, catalog: Java | None, identifier: Java | None
+    ) -> DatasetLocation | None:
+        """Return a table of a V2 catalog: its location if it has one, else its name."""
         properties = table.properties()
         location = properties.get("location")
         provider = str(properties.get("provider") or "")
-        name = str(table.name())
-        catalog = option_value(relation.catalog())
+        name = None
+        if catalog is not None and identifier is not None:
+            name = self.dataset_named(qualified_name(catalog, identifier))
         if location is None:
-            return (
-                None
-                if catalog is None
-                else DatasetLocation(DatasetId(self._tables, name), None, provider)
-            )
-        symlink = None if catalog is None else DatasetId(self._tables, _unquoted(name))
-        place = dataset_at(str(location))
-        return DatasetLocation(
-            place, symlink, provider, "" if catalog is None else str(catalog.name())
-        )
+            return None if name is None else DatasetLocation(name, None, provider)
+        catalog_name = "" if catalog is None else str(catalog.name())
+        # A table that is addressed by its path has no name.
+        symlink = None if name is None or "/" in name.name else name
+        return DatasetLocation(dataset_at(str(location)), symlink, provider, catalog_name)
 
     def _leaves(self, plan: Java) -> Iterator[PlanLeaf]:
         leaves = plan.collectLeaves()
@@ -230,8 +244,11 @@ def _is_delta_log(place: DatasetLocation) -> bool:
     return "/_delta_log" in place.dataset.name
 
 
-def _unquoted(name: str) -> str:
-    return name.replace("`", "").removeprefix("spark_catalog.")
+def qualified_name(catalog: Java, identifier: Java) -> str:
+    """Return the name of a table in a catalog, with the catalog unless it is the session's."""
+    parts = [*map(str, identifier.namespace()), str(identifier.name())]
+    owner = str(catalog.name())
+    return ".".join(parts if owner == SESSION_CATALOG else [owner, *parts])
 
 
 _READERS: dict[str, Callable[[DatasetLocator, Java], PlanLeaf]] = {

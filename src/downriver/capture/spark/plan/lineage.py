@@ -220,6 +220,14 @@ def read_lineage(action: SparkAction, find_origins: FindOrigins) -> PlanLineage:
         for leaf in action.leaves
         if leaf.unknown
     ]
+    if action.unknown_write:
+        spots.append(
+            PlanBlindSpot(
+                "unknown_write",
+                f"{action.unknown_write} may write, but what it writes is not understood: "
+                "register its outputs by hand",
+            )
+        )
     if action.too_large:
         spots.append(
             PlanBlindSpot(

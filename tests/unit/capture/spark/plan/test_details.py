@@ -7,12 +7,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from downriver.capture.spark.action_reader import ActionReader
+from downriver.capture.spark.executions import Execution
 from downriver.capture.spark.plan.lineage import read_lineage
 
 if TYPE_CHECKING:
     from tests.spark_golden import GoldenSession
 
 WIDTH, STEPS = 120, 12
+COLLECT = Execution(
+    id=1,
+    root=1,
+    name="collect",
+    duration_ns=0,
+    ended_ms=0,
+    session="of the tests",
+    kind="QueryExecution",
+    plan="Project",
+    is_command=False,
+)
 
 
 def chain(spark: Any, start: Any) -> Any:
@@ -51,7 +63,7 @@ def test_the_optimized_plan_has_the_lineage_of_the_analysed_plan(
     jvm = golden.spark.sparkContext._gateway.jvm
     reader = ActionReader(golden.spark._jsparkSession, jvm, largest_plan=1_000_000)
     execution = made(golden.spark)._jdf.queryExecution()
-    [ran] = reader.read("collect", execution, 0)
+    [ran] = reader.read(COLLECT, execution)
     analysed = reader.read_plan(execution.analyzed())
     assert (len(ran.plan) < len(analysed.plan) / 3) == shorter
     found, expected = (read_lineage(action, lambda _: None) for action in (ran, analysed))

@@ -1,0 +1,97 @@
+"""The SQL executions of a Spark application: every session, in the order in which they end."""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from downriver.capture.spark.java import Java
+
+_BREAK = "\x01"
+_CLASS = "ExecutionQueue"
+_STREAM = "IncrementalExecution"
+
+
+class Execution(NamedTuple):
+    """One SQL execution that ended. Executions that a command started have the command as root."""
+
+    id: int
+    root: int
+    name: str  # the action; empty for a frame as an RDD and for a batch of a stream
+    duration_ns: int
+    ended_ms: int
+    session: str  # the id of its session; empty when it has no analysed plan
+    kind: str  # the class of its QueryExecution
+    plan: str  # the class of its analysed plan, without the package
+    is_command: bool
+
+    @property
+    def is_root(self) -> bool:
+        """Whether no other execution started this one."""
+        return self.id == self.root
+
+    @property
+    def is_stream_batch(self) -> bool:
+        """Whether this is a batch of a stream: user code that runs in it is not a part of it."""
+        return self.kind.endswith(_STREAM)
+
+
+class ExecutionListener:
+    """Receives the executions of an application's sessions until `remove` is called."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context._jsc.sc()
+        self._queue = _listener_class(context._gateway).newInstance()
+        self._context.addSparkListener(self._queue)
+
+    def next(self) -> Execution | str:
+        """Wait for the next execution, or for the next text that was added by `mark`."""
+        line = str(self._queue.next())
+        if _BREAK not in line:
+            return line
+        own, root, name, duration, ended, session, kind, plan, command = line.split(_BREAK)
+        return Execution(
+            id=int(own),
+            root=int(root),
+            name=name,
+            duration_ns=int(duration),
+            ended_ms=int(ended),
+            session=session,
+            kind=kind,
+            plan=plan.rpartition(".")[2],
+            is_command=command == "true",
+        )
+
+    def mark(self, text: str) -> None:
+        """Add a text after all executions that Spark has reported."""
+        self._queue.mark(text)
+
+    def query(self, execution: Execution) -> tuple[Java, Java | None]:
+        """Return the QueryExecution and its error."""
+        return self._queue.execution(execution.id), self._queue.error(execution.id)
+
+    def forget(self, execution: Execution) -> None:
+        """Release an execution."""
+        self._queue.forget(execution.id)
+
+    def wait(self, milliseconds: int) -> None:
+        """Wait until Spark has reported all finished executions."""
+        self._context.listenerBus().waitUntilEmpty(milliseconds)
+
+    def remove(self) -> None:
+        """Unregister the listener."""
+        self._context.removeSparkListener(self._queue)
+
+
+@functools.lru_cache(maxsize=4)
+def _listener_class(gateway: Java) -> Java:
+    """Compile the listener in the JVM, with the compiler that Spark uses for its queries."""
+    source = resources.files("downriver.capture.spark").joinpath(f"{_CLASS}.java")
+    jvm = gateway.jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    spark = jvm.org.apache.spark.SparkContext.getOrCreate()
+    compiler.setParentClassLoader(spark.getClass().getClassLoader())
+    compiler.cook(source.read_text("utf-8"))
+    return compiler.getClassLoader().loadClass(f"downriver.{_CLASS}")

@@ -1,0 +1,224 @@
+"""The thread that turns the executions of an application into OpenLineage events."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from downriver.capture.emit import guarded
+from downriver.capture.frame_origins import ROWS, Origins
+from downriver.capture.spark.action_reader import ActionReader
+from downriver.capture.spark.events import render_action, render_application
+from downriver.capture.spark.executions import Execution
+from downriver.capture.spark.io.paths import short_name
+from downriver.capture.spark.plan.lineage import column_key, read_lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from downriver.capture.emit import Emitter
+    from downriver.capture.spark.actions import SparkAction
+    from downriver.capture.spark.context import RunContext
+    from downriver.capture.spark.events import SparkEngine
+    from downriver.capture.spark.executions import ExecutionListener
+    from downriver.capture.spark.java import Java
+    from downriver.capture.spark.plan.lineage import FindOrigins, PlanLineage
+    from downriver.model.ids import DatasetId
+    from downriver.openlineage.wire import Event
+
+    MakeReader = Callable[[Java], ActionReader]
+    Part = tuple[SparkAction, RunContext]
+
+_CHECKPOINTS = frozenset({"checkpoint", "localCheckpoint"})
+_STOP = "stop"
+
+
+class Checkpoints:
+    """The origins of a session's checkpoints.
+
+    A checkpoint has no plan, but its columns keep their ids from the plan that made it.
+    """
+
+    def __init__(self) -> None:
+        self._origins: dict[int, Origins] = {}
+
+    def add(self, action: SparkAction, lineage: PlanLineage) -> None:
+        """Store the origins of an action's columns, if the action made a checkpoint."""
+        if action.name in _CHECKPOINTS and action.columns:
+            columns = zip(action.columns, lineage.columns, strict=False)
+            self._origins[action.columns[0]] = {
+                **{column_key(column_id): column.deps for column_id, column in columns},
+                ROWS: lineage.rows,
+            }
+
+    def origins_of(self, first_id: int) -> Origins | None:
+        """Return the origins of a checkpoint, by the id of its first column."""
+        return self._origins.get(first_id)
+
+
+class ActionPublisher:
+    """Turns the executions of an application into events, in order, on a separate thread."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        engine: SparkEngine,
+        emitter: Emitter,
+        listener: ExecutionListener,
+        make_reader: MakeReader,
+        find_origins: FindOrigins,
+    ) -> None:
+        self.context = context
+        self.engine = engine
+        self._emitter = emitter
+        self._listener = listener
+        self._make_reader = make_reader
+        self._find_origins = find_origins
+        self._readers: dict[str, ActionReader] = {}  # by the id of the session
+        self._checkpoints = Checkpoints()
+        self.names = JobNames()
+        # The finished parts of executions that still run, by the id of the root execution.
+        self._parts: dict[int, list[Part]] = {}
+        self._marks: dict[str, threading.Event] = {}
+        self._thread = threading.Thread(target=self._run, name="downriver-spark", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read executions."""
+        self._thread.start()
+
+    def begin(self, context: RunContext) -> None:
+        """Emit START for an application or a block of it."""
+        self._emit_state(context, "START", "")
+
+    def end(self, context: RunContext, error: str = "") -> None:
+        """Emit COMPLETE, or FAIL with the error."""
+        self._emit_state(context, "FAIL" if error else "COMPLETE", error)
+
+    def emit(self, *events: Event) -> None:
+        """Emit events that another module built."""
+        self._emitter.emit(*events)
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Wait until the events of all finished actions are sent or spooled; False on a timeout."""
+        started = time.monotonic()
+        if not self.wait(timeout):
+            return False
+        return self._emitter.flush(max(0.1, timeout - (time.monotonic() - started)))
+
+    def wait(self, timeout: float) -> bool:
+        """Wait until all executions that Spark has reported are read; False on a timeout."""
+        if not self._thread.is_alive():
+            return True
+        done = threading.Event()
+        mark = f"wait {id(done)}"
+        self._marks[mark] = done
+        self._listener.mark(mark)
+        return done.wait(timeout)
+
+    def stop(self, timeout: float) -> None:
+        """Read what Spark has reported, then end the thread."""
+        if self._thread.is_alive():
+            self._listener.mark(_STOP)
+            self._thread.join(timeout)
+
+    def origins_of(self, first_id: int) -> Origins | None:
+        """Return the origins of rows that a plan shows as local data."""
+        return self._find_origins(first_id) or self._checkpoints.origins_of(first_id)
+
+    def _emit_state(self, context: RunContext, state: str, error: str) -> None:
+        with guarded("emitting the state of an application"):
+            now = time.time_ns() // 1000
+            self._emitter.emit(render_application(context, self.engine, state, now, error))
+
+    def _run(self) -> None:
+        from py4j.protocol import Py4JError
+
+        while True:
+            try:
+                item = self._listener.next()
+            except (Py4JError, OSError):  # the JVM has ended
+                item = _STOP
+            if isinstance(item, Execution):
+                self._take(item)
+            elif item == _STOP:
+                break
+            else:
+                self._marks.pop(item).set()
+        for parts in list(self._parts.values()):
+            self._publish(parts)
+        for mark in self._marks.values():
+            mark.set()
+
+    def _take(self, execution: Execution) -> None:
+        """Read an execution; publish it with its parts when it is the root of them."""
+        parts = self._parts.setdefault(execution.root, [])
+        if execution.session and not execution.is_stream_batch:
+            with guarded("reading a query of Spark"):
+                self._read(execution, parts)
+        with guarded("releasing a query of Spark"):
+            self._listener.forget(execution)
+        if execution.is_root:
+            del self._parts[execution.root]
+            self._publish(parts)
+
+    def _read(self, execution: Execution, parts: list[Part]) -> None:
+        query, error = self._listener.query(execution)
+        reader = self._readers.get(execution.session)
+        if reader is None:
+            reader = self._readers[execution.session] = self._make_reader(query.sparkSession())
+        before = [action for action, _ in parts]
+        if execution.is_root and execution.is_command:
+            # Queries that a command runs for itself are not actions of the user.
+            parts[:] = [part for part in parts if part[0].writes]
+        for action in reader.read(execution, query, error, before=before):
+            for at in reversed(range(len(parts))):
+                inner, context = parts[at]
+                if action.wraps(inner):
+                    parts[at] = (merge_writes(inner, action), context)
+                    break
+            else:
+                parts.append((action, self.context))
+
+    def _publish(self, parts: list[Part]) -> None:
+        for action, context in parts:
+            with guarded("reading a Spark plan"):
+                lineage = read_lineage(action, self.origins_of)
+                self._checkpoints.add(action, lineage)
+                if not (action.writes or lineage.inputs):
+                    continue  # no dataset is read or written
+                part = context.within(self.names.of(action))
+                self._emitter.emit(*render_action(action, lineage, part, self.engine))
+
+
+class JobNames:
+    """The names of an application's actions: each is one dataset's, and the same on every run."""
+
+    def __init__(self) -> None:
+        self._datasets: dict[str, DatasetId] = {}
+
+    def of(self, action: SparkAction) -> str:
+        """Name an action after the dataset it writes."""
+        if action.sink is None:
+            return action.name
+        location = action.sink.location
+        dataset = location.table or location.dataset
+        for segments in range(1, dataset.name.count("/") + 2):
+            name = short_name(dataset, segments)
+            if self._datasets.setdefault(name, dataset) == dataset:
+                return name
+        # A table and a file in the root folder may have the same name.
+        return f"{dataset.namespace}.{dataset.name}"
+
+
+def merge_writes(inner: SparkAction, outer: SparkAction) -> SparkAction:
+    """Return one write: plan and counts of the inner command, target of the outer one."""
+    assert inner.sink is not None  # noqa: S101
+    assert outer.sink is not None  # noqa: S101
+    inner.sink.location = inner.sink.location if inner.sink.location.table else outer.sink.location
+    inner.sink.lifecycle = outer.sink.lifecycle  # inner: OVERWRITE even for a new table
+    inner.error = inner.error or outer.error
+    inner.stack = inner.stack or outer.stack
+    inner.duration_ns = max(inner.duration_ns, outer.duration_ns)
+    inner.ended_at = max(inner.ended_at, outer.ended_at)
+    return inner
