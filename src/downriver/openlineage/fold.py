@@ -71,6 +71,7 @@ class _Folding:
         self.sightings: dict[Sighting, Span] = {}
         self.runs: dict[RunId, RunFact] = {}
         self.bodies: dict[bytes, bytes] = {}
+        self.inputs: set[DatasetId] = set()  # of the event, under all their names
 
     def facts(self) -> Facts:
         wire = self.event.wire
@@ -98,7 +99,9 @@ class _Folding:
         run = self._run(job, event)
         covered = self._job_lineage(job, wire.facets)
         for item in event.inputs or ():
-            self._edge(EdgeKind.READS, self._dataset(item, run), job)
+            dataset = self._dataset(item, run)
+            self._edge(EdgeKind.READS, dataset, job)
+            self.inputs.update((dataset, *_aliases(item.facets)))
         for item in event.outputs or ():
             self._edge(EdgeKind.WRITES, job, self._dataset(item, run, job, covered))
 
@@ -181,8 +184,10 @@ class _Folding:
         elif digest := digests.get(COLUMN_LINEAGE):
             self._see(ClaimSeen(job, dataset, "columnLineage", digest))
             for source in column_sources(digest, self.bodies[digest]):
-                if job is None:
-                    self._edge(EdgeKind.DERIVES, source, dataset)
+                # An event that names its inputs states that the job reads no other dataset. A
+                # column may still derive from one, by way of a view or an earlier step.
+                if job is None or (self.inputs and source not in self.inputs):
+                    self._edge(EdgeKind.DERIVES, source, dataset, job)
                 else:
                     self._edge(EdgeKind.READS, source, job)
 
@@ -223,3 +228,8 @@ class _Folding:
                     self._edge(EdgeKind.READS, dataset, job)
             elif source.type.upper() == "JOB" and source.name:
                 self._edge(EdgeKind.WRITES, job_id(source.namespace or "", source.name), target)
+
+
+def _aliases(facets: RawFacets | None) -> list[DatasetId]:
+    raw = (facets or {}).get(SYMLINKS)
+    return [] if raw is None else parse_symlinks(bytes(raw))

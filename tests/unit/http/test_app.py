@@ -305,46 +305,6 @@ def test_invalid_requests_get_clear_errors(
     assert (answer.status_code, answer.json()["error"]) == (status, error)
 
 
-def test_marquez_clients_get_the_format_they_know(client: TestClient) -> None:
-    facets = {
-        "schema": {"fields": [{"name": "amount", "type": "int"}]},
-        "acme_quality": {"score": 7, "_producer": "p"},
-    }
-    event = run_event("clean", ["raw"], ["orders"])
-    event["outputs"][0]["facets"] = facets
-    client.post("/api/v1/lineage", json=event)
-    answer = client.get("/api/v1/lineage", params={"nodeId": "dataset:db:orders"}).json()
-    ids = [node["id"] for node in answer["graph"]]
-    assert ids == sorted(ids) == ["dataset:db:orders", "dataset:db:raw", "job:etl:clean"]
-    orders, _, clean = answer["graph"]
-    assert orders["type"] == "DATASET"
-    assert orders["inEdges"] == [{"origin": "job:etl:clean", "destination": "dataset:db:orders"}]
-    assert orders["data"]["fields"][0]["name"] == "amount"
-    assert orders["data"]["facets"]["acme_quality"] == facets["acme_quality"]
-    assert clean["data"]["latestRun"]["state"] == "COMPLETED"
-    assert clean["data"]["inputs"] == [{"namespace": "db", "name": "raw"}]
-
-
-def test_marquez_clients_can_see_how_many_nodes_are_omitted(client: TestClient) -> None:
-    client.post("/api/v1/lineage", json=run_event("clean", ["raw"], ["orders"]))
-    client.post("/api/v1/lineage", json=run_event("sum", ["orders"], ["revenue"]))
-    whole = client.get("/api/v1/lineage", params={"nodeId": "dataset:db:raw"})
-    assert set(whole.json()) == {"graph"}
-    assert whole.headers["Downriver-Omitted"] == "0"
-    near = client.get("/api/v1/lineage", params={"nodeId": "dataset:db:raw", "depth": 1})
-    assert (near.json()["truncated"], near.json()["omittedCount"]) == (True, 2)
-    assert near.headers["Downriver-Omitted"] == "2"
-
-
-def test_a_graph_of_more_than_10000_nodes_says_how_many_are_missing(client: TestClient) -> None:
-    client.post(
-        "/api/v1/lineage", json=run_event("split", ["raw"], [f"o{n}" for n in range(10_005)])
-    )
-    answer = client.get("/api/v1/lineage", params={"nodeId": "dataset:db:raw"}).json()
-    assert len(answer["graph"]) == 10_000
-    assert (answer["truncated"], answer["omittedCount"]) == (True, 7)
-
-
 def test_with_the_first_key_every_request_needs_one_and_roles_count(
     client: TestClient, lineage: Lineage
 ) -> None:

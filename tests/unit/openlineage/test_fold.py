@@ -257,6 +257,27 @@ class TestColumnLineage:
         assert EdgeSeen(EdgeKind.READS, table("a"), LOAD) in edges(facts)
         assert table("a") in nodes(facts)
 
+    def test_a_source_beside_the_inputs_that_an_event_names_is_no_input(self):
+        stated = column_lineage({"x": [source("a", "p"), source("b", "q")]})
+        event = run_event(
+            inputs=[dataset("a")], outputs=[dataset("out", {"columnLineage": stated})]
+        )
+        facts = folded(event)
+        assert edges(facts, EdgeKind.READS) == {EdgeSeen(EdgeKind.READS, table("a"), LOAD)}
+        assert edges(facts, EdgeKind.DERIVES) == {
+            EdgeSeen(EdgeKind.DERIVES, table("b"), table("out"), LOAD)
+        }
+        assert derivations(facts) == {derives("out.x", "a.p"), derives("out.x", "b.q")}
+
+    def test_a_source_that_is_an_input_under_another_name_is_read(self):
+        stated = column_lineage({"x": [source("a", "p")]})
+        links = {"symlinks": {"identifiers": [{"namespace": DATABASE, "name": "a"}]}}
+        event = run_event(
+            inputs=[dataset("/path/of/a", links)],
+            outputs=[dataset("out", {"columnLineage": stated})],
+        )
+        assert edges(folded(event), EdgeKind.DERIVES) == set()
+
     def test_transformations(self):
         how = [
             {"type": "DIRECT", "subtype": "AGGREGATION", "description": "sum(p)", "masking": True},

@@ -222,27 +222,35 @@ class Identities:
 
     # The name to show
 
-    def display_names(self, nodes: Iterable[int], reader: CatalogReader) -> dict[int, DisplayName]:
-        """Return the name that answers show for each node."""
+    def display_names(
+        self, nodes: Iterable[int], reader: CatalogReader, *, as_sent: bool = False
+    ) -> dict[int, DisplayName]:
+        """Return the name that answers show for each node.
+
+        With `as_sent` it is the name by which events read and write the dataset, else the name
+        that their symlinks give, which is the logical one.
+        """
         if not self:
             return {
                 node: DisplayName(name, ()) for node, name in reader.nodes.by_ids(nodes).items()
             }
         groups = {node: self.group(node) for node in nodes}
         ids = reader.nodes.by_ids({member for group in groups.values() for member in group})
-        return {node: self._choose(group, ids) for node, group in groups.items()}
+        return {node: self._choose(group, ids, as_sent=as_sent) for node, group in groups.items()}
 
-    def _choose(self, group: list[int], ids: dict[int, NodeId]) -> DisplayName:
+    def _choose(self, group: list[int], ids: dict[int, NodeId], *, as_sent: bool) -> DisplayName:
         if len(group) == 1:
             return DisplayName(ids[group[0]], ())
-        first, *others = sorted(group, key=lambda node: (self._precedence(node), str(ids[node])))
+        first, *others = sorted(
+            group, key=lambda node: (self._precedence(node, as_sent=as_sent), str(ids[node]))
+        )
         return DisplayName(ids[first], tuple(sorted((ids[other] for other in others), key=str)))
 
-    def _precedence(self, node: int) -> tuple[bool, bool, int]:
+    def _precedence(self, node: int, *, as_sent: bool) -> tuple[bool, bool, int]:
         """Return a sort key: the name with the smallest one is shown.
 
-        A name in use comes before one that was renamed, a logical name before a physical one, and
-        the target of the latest rename before others.
+        A name in use comes before one that was renamed, a logical name before a physical one (or
+        after it, `as_sent`), and the target of the latest rename before others.
         """
         names = self._names
         here = np.array([node], np.int32)
@@ -252,7 +260,7 @@ class Identities:
         logical = np.isin(entering, self._joining(sources)) & (
             names.kind[entering] == EdgeKind.ALIAS
         )
-        return (away > back, not logical.any(), -back)
+        return (away > back, bool(logical.any()) is as_sent, -back)
 
     def _last_rename(self, edges: Ints) -> int:
         renames = edges[self._names.kind[edges] == EdgeKind.RENAMED]

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Literal
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from downriver.graph.walk.neighbourhood import find_neighbourhood
 from downriver.http.endpoint import NAMED, Endpoint, answers
+from downriver.http.marquez.graph_facts import GraphFacts, RunFacts
+from downriver.http.marquez.records import (
+    DatasetData,
+    JobData,
+    LineageGraph,
+    MarquezEdge,
+    MarquezField,
+    MarquezName,
+    MarquezNode,
+    MarquezVersion,
+    RunData,
+    RunDatasetVersion,
+)
+from downriver.http.marquez.versions import dataset_version, job_version, node_uuid
 from downriver.http.request import context_of, json_response, query_number, query_text, run_read
-from downriver.model.answers import Direction
-from downriver.model.facts import EdgeKind, RunState
-from downriver.model.ids import ColumnId, DatasetId, JobId
+from downriver.model.facts import FacetRole, RunState
+from downriver.model.ids import JobId
 from downriver.openlineage.facets.dataset import (
     DATA_SOURCE,
     LIFECYCLE,
@@ -20,8 +35,23 @@ from downriver.openlineage.facets.dataset import (
     parse_lifecycle,
     schema_columns,
 )
-from downriver.openlineage.facets.description import DOCUMENTATION, parse_description
-from downriver.openlineage.facets.job import JOB_TYPE, parse_job_type, parse_source_code_location
+from downriver.openlineage.facets.description import (
+    DOCUMENTATION,
+    TAGS,
+    Tags,
+    parse_description,
+    parse_tags,
+)
+from downriver.openlineage.facets.job import (
+    JOB_TYPE,
+    NOMINAL_TIME,
+    PARENT,
+    SOURCE_CODE_LOCATION,
+    parse_job_type,
+    parse_nominal_time,
+    parse_parent_run,
+    parse_source_code_location,
+)
 from downriver.openlineage.wire import render_time
 from downriver.store import KeyRole
 
@@ -31,18 +61,18 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from downriver.graph import CatalogSnapshot
-    from downriver.model.answers import Trace, TraceNode
-    from downriver.model.facts import Span
-    from downriver.model.ids import NodeId
+    from downriver.http.marquez.graph_facts import JobDataset
+    from downriver.openlineage.facets.job import NominalTimeFacet, ParentRun
     from downriver.service import Lineage
     from downriver.store import Run
+    from downriver.store.catalog.run_history import RunFacet
 
 OMITTED = "Downriver-Omitted"  # a response header: how many nodes the answer omits
 _DEFAULT_DEPTH = 20
 _MOST_NODES = 10_000
+NO_TAGS = Tags(frozenset(), {})
 _STATES = {
-    RunState.OTHER: "NEW",
+    RunState.OTHER: "RUNNING",
     RunState.START: "RUNNING",
     RunState.RUNNING: "RUNNING",
     RunState.COMPLETE: "COMPLETED",
@@ -51,230 +81,246 @@ _STATES = {
 }
 
 
-class MarquezEdge(msgspec.Struct):
-    """An edge, by the ids of its ends."""
-
-    origin: str
-    destination: str
-
-
-class MarquezName(msgspec.Struct):
-    """A dataset or job by namespace and name."""
-
-    namespace: str
-    name: str
-
-
-class MarquezField(msgspec.Struct):
-    """A column of a dataset."""
-
-    name: str
-    type: str
-    tags: list[str]
-    description: str | None
-
-
-class DatasetData(msgspec.Struct, rename="camel", tag_field="entity", tag="dataset"):
-    """A dataset, as Marquez describes it."""
-
-    id: MarquezName
-    type: str
-    name: str
-    physical_name: str
-    namespace: str
-    source_name: str
-    created_at: str
-    updated_at: str
-    fields: list[MarquezField]
-    tags: list[str]
-    description: str | None
-    last_lifecycle_state: str | None
-    facets: dict[str, msgspec.Raw]
-
-
-class RunData(msgspec.Struct, rename="camel"):
-    """A run, as Marquez describes it."""
-
-    id: str
-    state: str
-    created_at: str
-    updated_at: str
-    started_at: str | None
-    ended_at: str | None
-    duration_ms: int | None
-
-
-class JobData(msgspec.Struct, rename="camel", tag_field="entity", tag="job"):
-    """A job, as Marquez describes it."""
-
-    id: MarquezName
-    type: str
-    name: str
-    simple_name: str
-    namespace: str
-    created_at: str
-    updated_at: str
-    inputs: list[MarquezName]
-    outputs: list[MarquezName]
-    location: str | None
-    description: str | None
-    latest_run: RunData | None
-    facets: dict[str, msgspec.Raw]
-
-
-class MarquezNode(msgspec.Struct, rename="camel"):
-    """A node of the graph with its edges."""
-
-    id: str
-    type: Literal["DATASET", "JOB"]
-    data: DatasetData | JobData
-    in_edges: list[MarquezEdge]
-    out_edges: list[MarquezEdge]
-
-
-class LineageGraph(msgspec.Struct, rename="camel", omit_defaults=True):
-    """The answer of `GET /api/v1/lineage`.
-
-    `truncated` and `omittedCount` are additions to Marquez. They are present only if nodes are
-    omitted because of the depth or the limit.
-    """
-
-    graph: list[MarquezNode]
-    truncated: bool = False
-    omitted_count: int = 0
-
-
 async def get_lineage(request: Request) -> Response:
-    """Return the graph upstream and downstream of `nodeId`, in the format of Marquez."""
+    """Return the graph around `nodeId`, in the format of Marquez: `?nodeId=&depth=`."""
     node_id = query_text(request, "nodeId")
     depth = query_number(request, "depth", _DEFAULT_DEPTH, 10_000)
     lineage = context_of(request).lineage
-    found = await run_read(request, _lineage_graph, lineage, node_id, depth)
+    found = await run_read(request, lineage_graph, lineage, node_id, depth)
     response = json_response(found)
     response.headers[OMITTED] = str(found.omitted_count)
     return response
 
 
-def _lineage_graph(lineage: Lineage, node_id: str, depth: int | None) -> LineageGraph:
+def lineage_graph(lineage: Lineage, node_id: str, depth: int | None) -> LineageGraph:
+    """Return what is connected with a dataset or job, at most `depth` jobs away."""
     with lineage.session.reading() as view:
-        entity = lineage.session.resolve(node_id, view).id
-        root = entity.dataset if isinstance(entity, ColumnId) else entity
-        trace = lineage.trace(
-            str(root), Direction.BOTH, depth=depth, limit=_MOST_NODES, readers=True
+        root = lineage.session.resolve(node_id, view)
+        found = find_neighbourhood(
+            view.graph.nodes,
+            root.node,
+            _DEFAULT_DEPTH if depth is None else depth,
+            _MOST_NODES,
+            from_job=isinstance(root.id, JobId),
         )
-        facts = _NodeFacts(trace, view)
-        incoming: defaultdict[str, list[MarquezEdge]] = defaultdict(list)
-        outgoing: defaultdict[str, list[MarquezEdge]] = defaultdict(list)
-        for edge in trace.edges:
-            incoming[edge.target].append(MarquezEdge(edge.source, edge.target))
-            outgoing[edge.source].append(MarquezEdge(edge.source, edge.target))
-        nodes = [_node(node, incoming[node.id], outgoing[node.id], facts) for node in trace.nodes]
-    omitted = trace.omitted_count
-    return LineageGraph(sorted(nodes, key=lambda node: node.id), omitted > 0, omitted)
+        facts = GraphFacts(view, found.nodes, root)
+        numbers = found.nodes.tolist()
+        jobs = [number for number in numbers if isinstance(facts.names[number], JobId)]
+        nodes = _GraphNodes(facts, RunFacts(view, jobs))
+        ids = {number: str(facts.names[number]) for number in numbers}
+        incoming: defaultdict[int, set[MarquezEdge]] = defaultdict(set)
+        outgoing: defaultdict[int, set[MarquezEdge]] = defaultdict(set)
+        for source, target in zip(found.sources.tolist(), found.targets.tolist(), strict=True):
+            edge = MarquezEdge(ids[source], ids[target])
+            outgoing[source].add(edge)
+            incoming[target].add(edge)
+        graph = [
+            nodes.node(number, ids[number], sorted(incoming[number]), sorted(outgoing[number]))
+            for number in numbers
+        ]
+    graph.sort(key=lambda node: node.id)
+    return LineageGraph(graph, found.omitted > 0, found.omitted)
 
 
-class _NodeFacts:
-    """What the answer shows of its nodes, read at once."""
+class _GraphNodes:
+    """Renders datasets and jobs whose facts were read together."""
 
-    def __init__(self, trace: Trace, view: CatalogSnapshot) -> None:
-        reader, graph = view.reader, view.graph.nodes
-        ids = {node.id: _identity(node) for node in trace.nodes}
-        found = reader.nodes.find_each(ids.values())
-        self._numbers = {key: found[node] for key, node in ids.items()}
-        jobs = [self._numbers[node.id] for node in trace.nodes if node.kind == "job"]
-        self._inputs = graph.neighbours(jobs, EdgeKind.READS, downstream=False)
-        self._outputs = graph.neighbours(jobs, EdgeKind.WRITES, downstream=True)
-        around = (other for side in (self._inputs, self._outputs) for other in side.values())
-        self._names = reader.nodes.by_ids({number for numbers in around for number in numbers})
-        self._spans = reader.nodes.spans(self._numbers.values())
-        self._facets = reader.facets.of_each(self._numbers.values())
-        self._runs = reader.runs.latest_of_each(jobs, 1)
+    def __init__(self, facts: GraphFacts, runs: RunFacts) -> None:
+        self._facts = facts
+        self._runs = runs
+        self._names = {n: MarquezName(i.namespace, i.name) for n, i in facts.names.items()}
+        self._versions_of: dict[int, MarquezVersion] = {}
 
-    def span(self, node: TraceNode) -> Span:
-        return self._spans[self._numbers[node.id]]
+    def node(
+        self, number: int, node_id: str, incoming: list[MarquezEdge], outgoing: list[MarquezEdge]
+    ) -> MarquezNode:
+        """Return a node with its edges."""
+        if isinstance(self._facts.names[number], JobId):
+            return MarquezNode(node_id, "JOB", self._job(number), incoming, outgoing)
+        return MarquezNode(node_id, "DATASET", self._dataset(number), incoming, outgoing)
 
-    def facets(self, node: TraceNode) -> dict[str, bytes]:
-        return self._facets.get(self._numbers[node.id], {})
+    def _dataset(self, number: int) -> DatasetData:
+        record, facets = self._facts.record(number), self._facts.facets(number)
+        written_at = self._facts.written_at.get(number)
+        tags, column_tags = parse_tags(facets[TAGS]) if TAGS in facets else NO_TAGS
+        fields = _fields(facets[SCHEMA]) if SCHEMA in facets else []
+        if column_tags:
+            fields = [
+                MarquezField(
+                    field.name,
+                    field.type,
+                    sorted(column_tags.get(field.name.casefold(), ())),
+                    field.description,
+                )
+                for field in fields
+            ]
+        return DatasetData(
+            id=self._names[number],
+            type="DB_TABLE",
+            name=record.id.name,
+            physical_name=record.id.name,
+            created_at=render_time(record.first_at),
+            updated_at=render_time(record.last_at),
+            namespace=record.id.namespace,
+            source_name=_source_name(facets.get(DATA_SOURCE)) or record.id.namespace,
+            fields=fields,
+            tags=sorted(tags),
+            last_modified_at=None if written_at is None else render_time(written_at),
+            description=parse_description(facets.get(DOCUMENTATION)) or None,
+            last_lifecycle_state=_lifecycle(facets.get(LIFECYCLE)) or None,
+            facets=_raw(facets),
+        )
 
-    def last_run(self, node: TraceNode) -> Run | None:
-        return next(iter(self._runs.get(self._numbers[node.id], ())), None)
+    def _job(self, number: int) -> JobData:
+        record, facets = self._facts.record(number), self._facts.facets(number)
+        run = self._runs.latest.get(number)
+        run_facets = [] if run is None else self._runs.facets[run.number]
+        own = {facet.name: facet.body for facet in run_facets if facet.role is FacetRole.RUN}
+        parent = _parent(own.get(PARENT) or facets.get(PARENT))
+        inputs = self._datasets(self._facts.inputs.get(number, ()))
+        outputs = self._datasets(self._facts.outputs.get(number, ()))
+        location = ""
+        if SOURCE_CODE_LOCATION in facets:
+            location = parse_source_code_location(facets).url
+        version = MarquezVersion(
+            record.id.namespace,
+            record.id.name,
+            job_version(self._names[number], tuple(inputs), tuple(outputs), location),
+        )
+        name = record.id.name
+        return JobData(
+            id=self._names[number],
+            type="STREAM" if _is_streaming(facets.get(JOB_TYPE)) else "BATCH",
+            name=name,
+            simple_name=name.removeprefix(f"{parent.job.name}.") if parent else name,
+            parent_job_name=parent.job.name if parent else None,
+            parent_job_uuid=node_uuid(parent.job) if parent else None,
+            current_run_uuid=run.run if run else None,
+            created_at=render_time(record.first_at),
+            updated_at=render_time(record.last_at),
+            namespace=record.id.namespace,
+            inputs=inputs,
+            outputs=outputs,
+            location=location or None,
+            description=parse_description(facets.get(DOCUMENTATION)) or None,
+            latest_run=None if run is None else self._run(number, run, run_facets, own, version),
+            facets=_raw(facets),
+        )
 
-    def inputs(self, node: TraceNode) -> list[MarquezName]:
-        return self._named(self._inputs.get(self._numbers[node.id], ()))
+    def _datasets(self, datasets: Iterable[JobDataset]) -> list[MarquezName]:
+        return sorted(self._names[dataset.number] for dataset in datasets)
 
-    def outputs(self, node: TraceNode) -> list[MarquezName]:
-        return self._named(self._outputs.get(self._numbers[node.id], ()))
+    def _run(
+        self,
+        job: int,
+        run: Run,
+        facets: list[RunFacet],
+        own: dict[str, bytes],
+        version: MarquezVersion,
+    ) -> RunData:
+        started, ended = run.started_at, run.ended_at
+        lasted = None if started is None or ended is None else (ended - started) // 1000
+        nominal = _nominal_time(own.get(NOMINAL_TIME))
+        parent = _parent(own.get(PARENT))
+        return RunData(
+            id=run.run,
+            created_at=render_time(run.first_at),
+            updated_at=render_time(run.last_at),
+            nominal_start_time=nominal.nominalStartTime or None,
+            nominal_end_time=nominal.nominalEndTime or None,
+            state=_STATES[run.state],
+            started_at=None if started is None else render_time(started),
+            ended_at=None if ended is None else render_time(ended),
+            duration_ms=lasted,
+            args=_arguments(nominal.nominalStartTime, nominal.nominalEndTime, parent),
+            job_version=version,
+            input_dataset_versions=self._versions(
+                self._facts.inputs.get(job, ()), run, facets, FacetRole.INPUT
+            ),
+            output_dataset_versions=self._versions(
+                self._facts.outputs.get(job, ()), run, facets, FacetRole.OUTPUT
+            ),
+            facets=_raw(own),
+        )
 
-    def _named(self, numbers: Iterable[int]) -> list[MarquezName]:
-        names = sorted((self._names[number] for number in numbers), key=str)
-        return [MarquezName(name.namespace, name.name) for name in names]
+    def _versions(
+        self,
+        datasets: Iterable[JobDataset],
+        run: Run,
+        facets: list[RunFacet],
+        role: FacetRole,
+    ) -> list[RunDatasetVersion]:
+        """Return the datasets that events of a run name, with the facets of that role."""
+        sent: dict[int, dict[str, msgspec.Raw]] = {}
+        for facet in facets:
+            if facet.role is role:
+                of_dataset = sent.setdefault(self._facts.canonical(facet.node), {})
+                of_dataset[facet.name] = msgspec.Raw(facet.body)
+        return [
+            RunDatasetVersion(self._version(listed.number), sent.get(listed.number, {}))
+            for listed in datasets
+            if listed.last_at >= run.first_at
+        ]
+
+    def _version(self, number: int) -> MarquezVersion:
+        known = self._versions_of.get(number)
+        if known is None:
+            name = self._names[number]
+            version = dataset_version(name, self._facts.facets(number).get(SCHEMA))
+            known = self._versions_of[number] = MarquezVersion(name.namespace, name.name, version)
+        return known
 
 
-def _identity(node: TraceNode) -> NodeId:
-    return (JobId if node.kind == "job" else DatasetId)(node.namespace, node.name)
+def _arguments(start: str, end: str, parent: ParentRun | None) -> dict[str, str]:
+    """Return the arguments of a run as Marquez derives them from its facets."""
+    arguments = {"nominal_start_time": start, "nominal_end_time": end}
+    if parent:
+        arguments |= {
+            "run_id": parent.run,
+            "name": parent.job.name,
+            "namespace": parent.job.namespace,
+        }
+    return {name: value for name, value in arguments.items() if value}
 
 
-def _node(
-    node: TraceNode, incoming: list[MarquezEdge], outgoing: list[MarquezEdge], facts: _NodeFacts
-) -> MarquezNode:
-    if node.kind == "job":
-        return MarquezNode(node.id, "JOB", _job(node, facts), incoming, outgoing)
-    return MarquezNode(node.id, "DATASET", _dataset(node, facts), incoming, outgoing)
+def _raw(facets: dict[str, bytes]) -> dict[str, msgspec.Raw]:
+    return {name: msgspec.Raw(body) for name, body in facets.items()}
 
 
-def _dataset(node: TraceNode, facts: _NodeFacts) -> DatasetData:
-    span, facets = facts.span(node), facts.facets(node)
-    return DatasetData(
-        id=MarquezName(node.namespace, node.name),
-        type="DB_TABLE",
-        name=node.name,
-        physical_name=node.name,
-        namespace=node.namespace,
-        source_name=parse_data_source_name(facets.get(DATA_SOURCE)) or node.namespace,
-        created_at=render_time(span.first.at),
-        updated_at=render_time(span.last.at),
-        fields=[
-            MarquezField(column.path, column.type, [], column.description or None)
-            for column in (schema_columns(facets[SCHEMA]) if SCHEMA in facets else ())
-        ],
-        tags=[],
-        description=parse_description(facets.get(DOCUMENTATION)) or None,
-        last_lifecycle_state=parse_lifecycle(facets.get(LIFECYCLE)) or None,
-        facets={name: msgspec.Raw(body) for name, body in facets.items()},
-    )
+# Facets are sent again and again. What they contain is parsed once.
 
 
-def _job(node: TraceNode, facts: _NodeFacts) -> JobData:
-    span, facets, run = facts.span(node), facts.facets(node), facts.last_run(node)
-    return JobData(
-        id=MarquezName(node.namespace, node.name),
-        type=parse_job_type(facets.get(JOB_TYPE)).processingType or "BATCH",
-        name=node.name,
-        simple_name=node.name.rpartition(".")[2],
-        namespace=node.namespace,
-        created_at=render_time(span.first.at),
-        updated_at=render_time(span.last.at),
-        inputs=facts.inputs(node),
-        outputs=facts.outputs(node),
-        location=parse_source_code_location(facets).url or None,
-        description=parse_description(facets.get(DOCUMENTATION)) or None,
-        latest_run=None if run is None else _run(run),
-        facets={name: msgspec.Raw(body) for name, body in facets.items()},
-    )
+@lru_cache(16_384)
+def _fields(schema: bytes) -> list[MarquezField]:
+    return [
+        MarquezField(column.path, column.type, [], column.description or None)
+        for column in schema_columns(schema)
+    ]
 
 
-def _run(run: Run) -> RunData:
-    started, ended = run.started_at, run.ended_at
-    lasted = None if started is None or ended is None else (ended - started) // 1000
-    return RunData(
-        id=run.run,
-        state=_STATES[run.state],
-        created_at=render_time(run.first_at),
-        updated_at=render_time(run.last_at),
-        started_at=None if started is None else render_time(started),
-        ended_at=None if ended is None else render_time(ended),
-        duration_ms=lasted,
-    )
+@lru_cache(4_096)
+def _source_name(body: bytes | None) -> str:
+    return parse_data_source_name(body)
+
+
+@lru_cache(4_096)
+def _lifecycle(body: bytes | None) -> str:
+    return parse_lifecycle(body)
+
+
+@lru_cache(4_096)
+def _is_streaming(body: bytes | None) -> bool:
+    return parse_job_type(body).processingType.upper() in ("STREAM", "STREAMING")
+
+
+@lru_cache(4_096)
+def _nominal_time(body: bytes | None) -> NominalTimeFacet:
+    return parse_nominal_time(body)
+
+
+@lru_cache(16_384)
+def _parent(body: bytes | None) -> ParentRun | None:
+    return parse_parent_run(body)
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (

@@ -314,7 +314,18 @@ class SimulationCatalog:
         found = [
             self.canonical(far) for k, _, far in self._edges(job, leaving=leaving) if k == kind
         ]
+        if not leaving:
+            found += self._column_sources(job)
         return tuple(dict.fromkeys(found))
+
+    def _column_sources(self, job: int) -> list[int]:
+        """Return the datasets from which columns that a job writes derive, inputs or not."""
+        return [
+            self.canonical(far)
+            for written in self._ends(job, leaving=True)
+            for kind, via, far in self._edges(written, leaving=False)
+            if kind == EdgeKind.DERIVES and via == job
+        ]
 
     def shown_id(self, process: Process) -> NodeId:
         """Return the id to show: the dataset's, where a query is its only writer."""

@@ -95,8 +95,13 @@ class _JobReference(msgspec.Struct):
     job: Identifier | None = None
 
 
+class _RunReference(msgspec.Struct):
+    runId: str = ""  # noqa: N815
+
+
 class _Parent(msgspec.Struct):
     job: Identifier | None = None
+    run: _RunReference | None = None
     root: _JobReference | None = None
 
 
@@ -116,6 +121,20 @@ def parse_parents(body: bytes) -> list[JobId]:
     """Return the jobs that a job runs in: the outermost first, its direct parent last."""
     facet = parse_facet(body, _Parent)
     return _jobs([facet.root or _JobReference(), _JobReference(facet.job)])
+
+
+class ParentRun(NamedTuple):
+    """The job that started a run, and the id of its run, "" when that is unknown."""
+
+    job: JobId
+    run: str
+
+
+def parse_parent_run(body: bytes | None) -> ParentRun | None:
+    """Return the direct parent of a run."""
+    facet = parse_facet(body or b"{}", _Parent)
+    jobs = _jobs([_JobReference(facet.job)])
+    return ParentRun(jobs[0], facet.run.runId if facet.run else "") if jobs else None
 
 
 def parse_dependencies(body: bytes) -> JobDependencies:

@@ -115,7 +115,7 @@ class _Records:
         numbers = [run.number for run in runs]
         named = () if every_facet else _SUMMARIZED
         self._facets: defaultdict[int, list[RunFacet]] = defaultdict(list)
-        for facet in view.reader.run_history.facets(numbers, nodes, named):
+        for facet in view.reader.run_history.facets(numbers, named):
             self._facets[facet.run].append(facet)
 
     def record(self, run: JobRun) -> RunRecord:

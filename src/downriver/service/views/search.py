@@ -119,7 +119,8 @@ class _Search:
         self._where = where
         most = _FILTERED if where.of_facts else _COUNTED
         matches = names.search(words, most, 0, MOST_COUNTED)
-        self._found, self._total = self._read(matches.ids), matches.total
+        self._found = self._read(matches.ids, set())
+        self._total = matches.total - (len(matches.ids) - len(self._found))
         self.total_is_exact = matches.all_counted and (
             not where.of_facts or matches.total <= _FILTERED
         )
@@ -136,17 +137,31 @@ class _Search:
         total = len(self.counted) if self._where.of_facts else self._total
         page = list(self.counted)[start : start + limit]
         if len(page) < limit and not self._where.of_facts and start + len(page) < total:
-            more = self._read(self._names.search(self._words, limit, start, 0).ids)
+            shown = set(map(self._canonical, self._found))
+            more = self._read(self._names.search(self._words, limit, start, 0).ids, shown)
             new = {number: node for number, node in more.items() if number not in self._facts}
             self._facts |= NodeFactsReader(self._view.graph, self._view.reader).read(new)
             self._found |= new
             page = list(more)
         return page, total
 
-    def _read(self, numbers: list[int]) -> dict[int, NodeId]:
-        """Return nodes in this order. The index may have some that are newer than the view."""
+    def _read(self, numbers: list[int], shown: set[int]) -> dict[int, NodeId]:
+        """Return nodes in this order, a dataset under the first of its names that matches.
+
+        The index may have some that are newer than the view. `shown` are the canonical numbers of
+        nodes to leave out; those that are returned are added to it.
+        """
         names = self._view.reader.nodes.by_ids(numbers)
-        return {number: names[number] for number in numbers if number in names}
+        found: dict[int, NodeId] = {}
+        for number in numbers:
+            canonical = self._canonical(number)
+            if number in names and canonical not in shown:
+                shown.add(canonical)
+                found[number] = names[number]
+        return found
+
+    def _canonical(self, number: int) -> int:
+        return self._view.graph.nodes.identities.canonical(number)
 
     def summary(self, number: int) -> EntitySummary:
         """Return a dataset or job as a list shows it."""

@@ -9,6 +9,7 @@ import msgspec
 from downriver.model.facts import EventRef, FacetRole, RunState, Span
 from downriver.openlineage.facets.dataset import SchemaColumn, schema_columns
 from downriver.openlineage.facets.description import TAG_PREFIX, TAGS, merge_tag_statements
+from downriver.store.catalog.bodies import read_bodies
 from downriver.store.catalog.encoding import SPAN, read_body, read_span, rows_by_id, unpack_kinds
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _FOREVER = 2**63 - 1
 class Run(msgspec.Struct):
     """A run as the catalog knows it; times in µs since the epoch."""
 
+    number: int
     run: str
     state: RunState
     state_at: int
@@ -73,23 +75,25 @@ class FacetQueries:
     ) -> dict[int, dict[str, bytes]]:
         if until is not None:
             condition += f" AND f.first_at <= {int(until)}"
+        facets = f"f.role = {int(FacetRole.NODE)} AND f.run = 0 {condition} AND f.node IN"
         sql = f"""
-            SELECT f.node, f.name, b.body, f.last_at, f.last_event, f.digest, f.first_at
-            FROM facets f JOIN bodies b ON b.digest = f.digest
-            WHERE f.role = {int(FacetRole.NODE)} AND f.run = 0 {condition} AND f.node IN
+            SELECT f.node, f.name, f.digest, f.last_at, f.last_event, f.first_at FROM facets f
+            WHERE {facets}
         """.strip()
-        latest: dict[Row, Row] = {}
+        latest: dict[tuple[int, str], Row] = {}
         for row in rows_by_id(self._queries, sql, nodes):
             known = latest.setdefault(row[:2], row)
             if known is not row and _age_at(row, until) > _age_at(known, until):
                 latest[row[:2]] = row
+        digests = {bytes(row[2]): row[0] for row in latest.values()}
+        bodies = read_bodies(self._queries, digests, facets)
         current: dict[int, dict[str, bytes]] = {}
         for node, name in sorted(latest):
-            body = read_body(latest[node, name][2])
+            body = bodies[bytes(latest[node, name][2])]
             if not _deleted(body):
                 current.setdefault(node, {})[name] = body
-        for facets in current.values():
-            _merge_tags(facets)
+        for of_node in current.values():
+            _merge_tags(of_node)
         return current
 
     def named(self, name: str) -> dict[int, bytes]:
@@ -167,7 +171,7 @@ class RunQueries:
         latest = _FOREVER if until is None else int(until)
         # The time of the last run to show limits the index scan, however many runs a job has.
         sql = f"""
-            SELECT r.job, r.run, r.state, r.state_at, r.started_at, r.first_at, r.last_at
+            SELECT r.job, r.id, r.run, r.state, r.state_at, r.started_at, r.first_at, r.last_at
             FROM nodes n JOIN runs r ON r.job = n.id AND r.first_at >= (
                 SELECT min(first_at) FROM (
                     SELECT first_at FROM runs WHERE job = n.id AND first_at <= {latest}
@@ -177,8 +181,9 @@ class RunQueries:
             WHERE r.first_at <= {latest} AND n.id IN
         """.strip()
         found: dict[int, list[Run]] = {}
-        for job, run, state, *times in rows_by_id(self._queries, sql, jobs):
-            found.setdefault(job, []).append(_run_at(Run(run, RunState(state), *times), latest))
+        for job, number, run, state, *times in rows_by_id(self._queries, sql, jobs):
+            seen = Run(number, run, RunState(state), *times)
+            found.setdefault(job, []).append(_run_at(seen, latest))
         for runs in found.values():
             runs.sort(key=lambda run: (-run.first_at, run.run))
             del runs[limit:]
@@ -240,14 +245,10 @@ def _merge_tags(facets: dict[str, bytes]) -> None:
 
 def _age_at(row: Row, until: int | None) -> Row:
     """Return the key that orders sightings at a moment: of those that cover it, the newest."""
+    seen = (bytes(row[4]), bytes(row[2]))
     if until is None or row[3] <= until:
-        return row[3], 0, *_age(row)[1:]
-    return until, row[6], *_age(row)[1:]
-
-
-def _age(row: Row) -> tuple[int, bytes, bytes]:
-    """Return the key that orders the sightings of a facet by time."""
-    return row[3], bytes(row[4]), bytes(row[5])
+        return row[3], 0, *seen
+    return until, row[5], *seen
 
 
 class _Deletion(msgspec.Struct):

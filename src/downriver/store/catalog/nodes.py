@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from downriver.errors import EntityNotFoundError
 from downriver.model.facts import EdgeKind
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from downriver.store.port import SqlQueries
 
 
+class NodeRecord(NamedTuple):
+    """A dataset or job, and when events named it first and last, in µs since the epoch."""
+
+    id: NodeId
+    first_at: int
+    last_at: int
+
+
 class NodeQueries:
     """Finds datasets and jobs, by id, by name or by their neighbours."""
 
@@ -30,6 +38,16 @@ class NodeQueries:
             self._queries, "SELECT id, kind, namespace, name FROM nodes WHERE id IN", ids
         )
         return {number: read_node(kind, namespace, name) for number, kind, namespace, name in rows}
+
+    def records(self, ids: Iterable[int]) -> dict[int, NodeRecord]:
+        """Return datasets and jobs by their ids, with the times when they were seen."""
+        sql = "SELECT id, kind, namespace, name, first_at, last_at FROM nodes WHERE id IN"
+        return {
+            number: NodeRecord(read_node(kind, namespace, name), first_at, last_at)
+            for number, kind, namespace, name, first_at, last_at in rows_by_id(
+                self._queries, sql, ids
+            )
+        }
 
     def find(self, node: NodeId) -> int | None:
         """Return the id of exactly this node."""

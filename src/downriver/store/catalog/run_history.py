@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.model.facts import FacetRole
-from downriver.store.catalog.encoding import read_body
+from downriver.store.catalog.bodies import read_bodies
+from downriver.store.catalog.encoding import rows_by_id
 from downriver.store.catalog.facets import RUN_COLUMNS, read_run
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from downriver.model.facts import RunState
     from downriver.store.catalog.facets import JobRun
-    from downriver.store.port import Row, SqlQueries
+    from downriver.store.port import SqlQueries
 
 
 class RunFilter(NamedTuple):
@@ -69,32 +70,25 @@ class RunHistoryQueries:
         sql = f"SELECT {RUN_COLUMNS} FROM runs WHERE run = ? ORDER BY first_at DESC, id DESC"
         return [read_run(row) for row in self._queries.rows(sql, (run,))]
 
-    def facets(
-        self, runs: Sequence[int], nodes: Iterable[int], names: Sequence[str] = ()
-    ) -> list[RunFacet]:
-        """Return the facets of runs on these jobs and datasets, all or by name, oldest first."""
-        listed = sorted(set(nodes))
-        if not runs or not listed:
-            return []
-        named = f"AND f.name IN ({', '.join('?' * len(names))})" if names else ""
+    def facets(self, runs: Iterable[int], names: Sequence[str] = ()) -> list[RunFacet]:
+        """Return the facets of runs, of their jobs and datasets, all or by name, oldest first."""
+        if not all(name.isidentifier() for name in names):  # they become part of the query
+            raise ValueError(names)
+        wanted = ", ".join(f"'{name}'" for name in names)
+        facets = f"f.run <> 0 {f'AND f.name IN ({wanted})' if names else ''} AND f.run IN"
         sql = f"""
-            SELECT f.run, f.node, f.role, f.name, b.body, f.first_event, f.last_event,
-                   f.last_at, f.digest
-            FROM facets f JOIN bodies b ON b.digest = f.digest
-            WHERE f.role IN (1, 2, 3) {named}
-              AND f.run IN ({", ".join("?" * len(runs))}) AND f.node IN
+            SELECT f.run, f.node, f.role, f.name, f.digest, f.first_event, f.last_event, f.last_at
+            FROM facets f WHERE {facets}
         """.strip()
-        found: list[Row] = []
-        for start in range(0, len(listed), _NODES_AT_ONCE):
-            some = listed[start : start + _NODES_AT_ONCE]
-            found += self._queries.rows(
-                f"{sql} ({', '.join('?' * len(some))})", (*names, *runs, *some)
-            )
-        found.sort(key=lambda row: (row[7], bytes(row[6]), bytes(row[8])))
+        rows = rows_by_id(self._queries, sql, runs)
+        bodies = read_bodies(self._queries, {bytes(row[4]): row[0] for row in rows}, facets)
+        rows.sort(key=lambda row: (row[7], bytes(row[6]), bytes(row[4])))
         return [
-            RunFacet(run, node, FacetRole(role), name, read_body(body), bytes(first), bytes(last))
-            for run, node, role, name, body, first, last, *_ in found
+            RunFacet(
+                run, node, _ROLES[role], name, bodies[bytes(digest)], bytes(first), bytes(last)
+            )
+            for run, node, role, name, digest, first, last, _ in rows
         ]
 
 
-_NODES_AT_ONCE = 400
+_ROLES = {int(role): role for role in FacetRole}
