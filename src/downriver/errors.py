@@ -19,8 +19,8 @@ DownriverError
 │   ├── LakeNotFoundError      there is no lake here yet
 │   └── LakeBusyError          another process changed the lake; try again (transient)
 ├── ModelError                 a language model failed or exceeded its limits
-├── UnauthorizedError          no API key, or an unknown or revoked one
-├── ForbiddenError             the role of the API key does not allow this
+├── UnauthorizedError          no API key, or an unknown, expired or revoked one
+├── ForbiddenError             the role or the namespaces of the API key do not allow this
 └── MissingDependencyError     an optional package is not installed
 """
 
@@ -30,6 +30,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from typing_extensions import Self
+
+_LISTED = 10  # names in a message
 
 
 class DownriverError(Exception):
@@ -177,7 +181,7 @@ class ServerUnreachableError(ServerError):
 
 
 class UnauthorizedError(DownriverError):
-    """The request has no API key, or one that is unknown or revoked."""
+    """The request has no API key or token, or one that is unknown, expired or revoked."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
@@ -186,14 +190,38 @@ class UnauthorizedError(DownriverError):
 
 
 class ForbiddenError(DownriverError):
-    """The API key is valid, but its role does not allow this."""
+    """The API key is valid, but its role or its namespaces do not allow this.
 
-    def __init__(self, role: str, needed: str) -> None:
-        super().__init__(
-            f"this request needs an API key with role {needed}; this key has role {role}"
+    `outside` lists the datasets and jobs that are in none of its namespaces.
+    """
+
+    def __init__(self, message: str, outside: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.outside = list(outside)
+
+    @classmethod
+    def of_role(cls, role: str, needed: str) -> Self:
+        """Return the error for a key with another role."""
+        return cls(f"this request needs an API key with role {needed}; this key has role {role}")
+
+    @classmethod
+    def of_namespaces(cls, outside: Sequence[str], patterns: Sequence[str]) -> Self:
+        """Return the error for a write outside the namespaces of a key."""
+        listed = ", ".join(outside[:_LISTED])
+        more = f" and {len(outside) - _LISTED} more" if len(outside) > _LISTED else ""
+        return cls(
+            f"{listed}{more}: outside the namespaces of this API key ({', '.join(patterns)}). "
+            "Nothing of the event was stored; use a key for these namespaces",
+            outside,
         )
-        self.role = role
-        self.needed = needed
+
+    @classmethod
+    def of_whole_store(cls, route: str, patterns: Sequence[str]) -> Self:
+        """Return the error for a route that has no answer for some namespaces only."""
+        return cls(
+            f"{route} is about the whole store, and this API key is limited to the namespaces "
+            f"{', '.join(patterns)}; use a key without namespaces"
+        )
 
 
 class ModelError(DownriverError):

@@ -99,6 +99,43 @@ YAML_VALUES = Setting(
     "1000000",
     "How many values a YAML file may have, with every alias counted as what it stands for.",
 )
+AUDIT_ENTRIES = Setting(
+    "DOWNRIVER_AUDIT_ENTRIES",
+    "100000",
+    "How many entries of the audit log are kept. Equal acts of one minute are one entry.",
+)
+ALLOWED_HOSTS = Setting(
+    "DOWNRIVER_ALLOWED_HOSTS",
+    "",
+    "The host names by which clients may call a server without API keys, separated by commas, such "
+    "as `marquez,host.docker.internal`. Such a server may then also be called from other machines.",
+)
+CORS_ORIGINS = Setting(
+    "DOWNRIVER_CORS_ORIGINS",
+    "",
+    "The origins of web pages that may call the server from a browser, separated by commas, such "
+    "as `https://portal.example.com`. Default: none.",
+)
+OIDC_ISSUER = Setting(
+    "DOWNRIVER_OIDC_ISSUER",
+    "",
+    "The issuer (https://…) of OIDC tokens that the server accepts beside API keys. "
+    "Needs the extra `oidc`.",
+)
+OIDC_AUDIENCE = Setting(
+    "DOWNRIVER_OIDC_AUDIENCE", "", "The audience (`aud`) that a token must have. Required."
+)
+OIDC_ROLE_CLAIM = Setting(
+    "DOWNRIVER_OIDC_ROLE_CLAIM",
+    "downriver_role",
+    "The claim with the role or roles: reader, writer or admin. The highest one counts. Dots name "
+    "a claim inside another, such as `realm_access.roles`.",
+)
+OIDC_NAMESPACE_CLAIM = Setting(
+    "DOWNRIVER_OIDC_NAMESPACE_CLAIM",
+    "downriver_namespaces",
+    "The claim with the namespaces that a token is limited to. A token without it is not limited.",
+)
 STALE_DAYS = Setting(
     "DOWNRIVER_STALE_DAYS",
     "30",
@@ -165,6 +202,13 @@ SETTINGS = (
     YAML_MB,
     YAML_DEPTH,
     YAML_VALUES,
+    AUDIT_ENTRIES,
+    ALLOWED_HOSTS,
+    CORS_ORIGINS,
+    OIDC_ISSUER,
+    OIDC_AUDIENCE,
+    OIDC_ROLE_CLAIM,
+    OIDC_NAMESPACE_CLAIM,
     STALE_DAYS,
     URL,
     API_KEY,
@@ -180,6 +224,11 @@ SETTINGS = (
 def read_text(setting: Setting) -> str:
     """Return the value of a setting."""
     return os.environ.get(setting.name, "") or setting.default
+
+
+def read_list(setting: Setting) -> tuple[str, ...]:
+    """Return the values of a setting that are separated by commas."""
+    return tuple(part.strip() for part in read_text(setting).split(",") if part.strip())
 
 
 def read_number(setting: Setting) -> int:

@@ -29,8 +29,14 @@ _INSTRUCTIONS = (
 )
 
 
-def build_server(context: ToolContext, may_write: Callable[[Any], Awaitable[bool]]) -> Server[Any]:
-    """Return the MCP server; `may_write` decides for a request (None on standard input)."""
+def build_server(
+    context_of: Callable[[Any], ToolContext], may_write: Callable[[Any], Awaitable[bool]]
+) -> Server[Any]:
+    """Return the MCP server.
+
+    `context_of` returns what the tools work on for a request (None on standard input), and
+    `may_write` whether it may write.
+    """
     try:
         from mcp.server.lowlevel import Server
         from mcp_types import ListToolsResult
@@ -48,6 +54,7 @@ def build_server(context: ToolContext, may_write: Callable[[Any], Awaitable[bool
         request_context: ServerRequestContext[Any], params: CallToolRequestParams
     ) -> CallToolResult:
         writes = await may_write(request_context.request)
+        context = context_of(request_context.request)
         return await _called(context, params.name, params.arguments or {}, writes)
 
     return Server(
@@ -67,7 +74,7 @@ async def serve_stdio(context: ToolContext, *, allow_writes: bool) -> None:
         del request
         return allow_writes
 
-    server = build_server(context, may_write)
+    server = build_server(lambda request: context, may_write)
     from mcp.server.stdio import stdio_server
 
     async with stdio_server() as (incoming, outgoing):

@@ -128,8 +128,9 @@ COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry(
         "audit",
         "",
-        "Verify the log and read its events.",
+        "Verify the log, read its events, and show who did what.",
         (
+            CommandEntry("log", "store:audit_log", "Show who wrote, and who was refused."),
             CommandEntry("verify", "store:verify", "Verify the hash chain of the log."),
             CommandEntry("event", "store:event", "Print an event as it was received."),
         ),

@@ -158,6 +158,46 @@ def event(
         sys.stdout.write(content.decode(errors="replace") + "\n")
 
 
+def audit_log(
+    actor: Annotated[
+        str | None,
+        typer.Option("--actor", metavar="NAME", help="Only acts of this key, or of `local`."),
+    ] = None,
+    action: Annotated[
+        str | None,
+        typer.Option(
+            "--action", metavar="ACTION", help="Only this: write, refused, 'create key' …"
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, help="Show this many entries.")
+    ] = 100,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show who wrote events, who was refused, and what administrators did; the newest first.
+
+    Equal acts of one actor within one minute are one entry with a count. `local` is a process that
+    opens the store itself, or a request to a server without keys.
+    """
+    from downriver.store import AuditFilter
+
+    with Lineage.open(store, create=False) as lineage:
+        found = lineage.admin.audit_log(AuditFilter(actor=actor, action=action, limit=limit))
+    if json:
+        print_json(found)
+        return
+    from rich.table import Table
+
+    table = Table("last", "actor", "action", "target", "count", "entries", "detail", box=None)
+    for entry in found:
+        seqs = "" if entry.first_seq is None else f"{entry.first_seq}-{entry.last_seq}"
+        texts = (entry.actor or "unknown", entry.action, entry.target)
+        row = (render_time(entry.last_at), *map(escape, texts), str(entry.count), seqs)
+        table.add_row(*row, escape(entry.detail))
+    out.print(table)
+
+
 class LogFormat(str, Enum):
     """How the server writes its log."""
 
@@ -189,18 +229,32 @@ def serve(
             "--log-format", help="Log warnings as text, or every request as a JSON object."
         ),
     ] = LogFormat.TEXT,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-cert",
+            metavar="FILE",
+            help="Serve HTTPS with this certificate (PEM, with its intermediate certificates).",
+        ),
+    ] = None,
+    tls_key: Annotated[
+        Path | None,
+        typer.Option("--tls-key", metavar="FILE", help="The private key of the certificate (PEM)."),
+    ] = None,
     store: StoreOption = None,
 ) -> None:
     """Start the HTTP server and its web UI. Any OpenLineage client can send events to it.
 
-    Without API keys the server accepts requests from this machine only.
+    Without API keys the server accepts requests from this machine only, or by the host names of
+    DOWNRIVER_ALLOWED_HOSTS.
     """
-    from downriver.http import check_bind
+    from downriver.http import TlsFiles, check_bind
     from downriver.http import serve as run
 
+    tls = TlsFiles.parse(tls_cert, tls_key)
     with Lineage.open(store, repository=repo) as lineage:
         check_bind(host, port, keyed=lineage.admin.has_keys())
-        url = f"http://{host}:{port}"
+        url = f"{'http' if tls is None else 'https'}://{host}:{port}"
         err.print(
             f"[bold]downriver[/] on [cyan]{url}[/] · store {escape(lineage.store.url)}"
             f"\nweb UI:       open {url} in a browser"
@@ -212,6 +266,7 @@ def serve(
             port,
             on_start=partial(_open_page, url) if open_page else None,
             log_format=log_format.value,
+            tls=tls,
         )
 
 
@@ -229,6 +284,23 @@ def create(
     role: Annotated[
         str, typer.Option("--role", metavar="ROLE", help="reader, writer or admin.")
     ] = "writer",
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--namespace",
+            metavar="PATTERN",
+            help="Limit the key to datasets and jobs of this namespace; * stands for any text. "
+            "Repeat it for several.",
+        ),
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            "--expires",
+            metavar="WHEN",
+            help="The key is valid for this long, such as 90d, 12h or 4w, or until this time.",
+        ),
+    ] = None,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -236,17 +308,18 @@ def create(
 
     As soon as a store has a key, every request to its servers needs one.
     """
+    namespaces = namespace or []
     with Lineage.open(store) as lineage:
-        key = lineage.admin.create_key(name, role)
+        key = lineage.admin.create_key(name, role, namespaces=namespaces, expires=expires)
     if json:
-        print_json({"name": name, "role": role, "key": key})
+        print_json({"name": name, "role": role, "namespaces": namespaces, "key": key})
         return
     err.print(f"key for {escape(name)} ({role}); it is shown only now:")
     out.print(key)
 
 
 def list_keys(store: StoreOption = None, json: JsonOption = False) -> None:
-    """List the API keys with their roles, without the keys themselves."""
+    """List the API keys with their roles and limits, without the keys themselves."""
     with Lineage.open(store, create=False) as lineage:
         keys = lineage.admin.list_keys()
     if json:
@@ -257,10 +330,15 @@ def list_keys(store: StoreOption = None, json: JsonOption = False) -> None:
         return
     from rich.table import Table
 
-    table = Table("name", "role", "created", "revoked", box=None, pad_edge=False)
+    columns = ("name", "role", "namespaces", "created", "expires", "revoked")
+    table = Table(*columns, box=None, pad_edge=False)
     for key in keys:
-        revoked = "" if key.revoked_at is None else render_time(key.revoked_at)
-        table.add_row(escape(key.name), key.role, render_time(key.created_at), revoked)
+        times = (
+            "" if moment is None else render_time(moment)
+            for moment in (key.created_at, key.expires_at, key.revoked_at)
+        )
+        namespaces = escape(", ".join(key.namespaces)) or "all"
+        table.add_row(escape(key.name), key.role, namespaces, *times)
     out.print(table)
 
 

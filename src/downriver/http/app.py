@@ -21,17 +21,25 @@ from starlette.routing import Route
 from downriver import settings
 from downriver.errors import DownriverError
 from downriver.http import errors, marquez, openlineage
-from downriver.http.auth import AccessControl
+from downriver.http.access import AccessControl, AllowedHosts
+from downriver.http.access.oidc import TokenVerifier
 from downriver.http.code_requests import answer_in_worker, load_graph, request_payload
 from downriver.http.connections import LimitedHttpProtocol
 from downriver.http.endpoint import EncodedRoute, Endpoint, answers
-from downriver.http.mcp import McpEndpoint
+from downriver.http.mcp import MCP_ENDPOINT, McpEndpoint
 from downriver.http.metrics import ServerMetrics, get_metrics
 from downriver.http.openapi import render_openapi
-from downriver.http.request import AppContext, BodyBudget, ReadPool, context_of, json_response
+from downriver.http.request import (
+    AppContext,
+    BodyBudget,
+    ReadPool,
+    context_of,
+    json_response,
+    limit_context,
+)
 from downriver.http.request_log import ROUTE, ObservedRequests, configure_logging
 from downriver.http.revalidation import answer_revalidated
-from downriver.http.security_headers import SecurityHeaders
+from downriver.http.security_headers import SecurityHeaders, cross_origin_middleware
 from downriver.http.v1 import (
     account,
     ask,
@@ -56,6 +64,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
+    from downriver.http.access import TlsFiles
     from downriver.isolation import WorkerPool
     from downriver.service import Lineage
 
@@ -96,7 +105,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *account.ENDPOINTS,
     *ask.ENDPOINTS,
     *news.ENDPOINTS,
-    Endpoint("GET", "/metrics", get_metrics, KeyRole.READER, answers(None)),
+    Endpoint("GET", "/metrics", get_metrics, KeyRole.READER, answers(None), whole_store=True),
     Endpoint("GET", "/healthz", get_health, None, answers(Health)),
     Endpoint("GET", "/readyz", get_readiness, None, answers(Health, 503)),
     Endpoint("GET", "/openapi.json", get_openapi, None, answers(dict)),
@@ -106,7 +115,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
 def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
     """Return the application that serves one store. Workers read the code that clients send."""
     workers = workers or shared_workers()
-    access = AccessControl(lineage)
+    access = AccessControl(lineage, AllowedHosts.from_settings(), TokenVerifier.from_settings())
     max_body = settings.read_number(settings.MAX_EVENT_MB) * 2**20
     bodies = BodyBudget(settings.read_number(settings.BODIES_MB) * 2**20)
     metrics = ServerMetrics()
@@ -116,15 +125,20 @@ def build_app(lineage: Lineage, workers: WorkerPool | None = None) -> Starlette:
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         async with mcp.lifespan(app):
             yield
+        await run_in_threadpool(access.refusals.write)
         workers.close()
 
     app = Starlette(
         routes=[
-            Route("/mcp", mcp, methods=["GET", "POST", "DELETE"]),
+            Route(MCP_ENDPOINT.path, mcp, methods=["GET", "POST", "DELETE"]),
             *(_route(endpoint, access) for endpoint in ENDPOINTS),
         ],
         lifespan=lifespan,
-        middleware=[Middleware(ObservedRequests, metrics=metrics), Middleware(SecurityHeaders)],
+        middleware=[
+            Middleware(ObservedRequests, metrics=metrics, refusals=access.refusals),
+            Middleware(SecurityHeaders),
+            *cross_origin_middleware(),
+        ],
         exception_handlers={
             DownriverError: errors.answer_downriver_error,
             HTTPException: errors.answer_http_error,
@@ -161,7 +175,9 @@ def _route(endpoint: Endpoint, access: AccessControl) -> Route:
 def _guarded(endpoint: Endpoint, access: AccessControl) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
         request.scope[ROUTE] = endpoint.path
-        await access.admit(request, endpoint.role)  # before the body is read
+        principal = await access.admit(request, endpoint)  # before the body is read
+        if principal is not None:
+            limit_context(request, principal.scope)
         with context_of(request).bodies.reserve() as request.state.body:
             if endpoint.method == "GET" and endpoint.path.startswith("/v1/"):
                 return await answer_revalidated(request, endpoint)
@@ -177,6 +193,7 @@ def serve(
     *,
     on_start: Callable[[], object] | None = None,
     log_format: str = "text",
+    tls: TlsFiles | None = None,
 ) -> None:
     """Serve one store until interrupted. Accepted events are on disk when this returns.
 
@@ -184,7 +201,7 @@ def serve(
     """
     configure_logging(log_format)
     threading.Thread(target=warm_up, args=(lineage,), daemon=True).start()
-    make_server(lineage, host, port, on_start).run()
+    make_server(lineage, host, port, on_start, tls).run()
 
 
 class _Server(uvicorn.Server):
@@ -205,6 +222,7 @@ def make_server(
     host: str = "127.0.0.1",
     port: int = 0,
     on_start: Callable[[], object] | None = None,
+    tls: TlsFiles | None = None,
 ) -> uvicorn.Server:
     """Return a server of one store. Its caller runs it, possibly on sockets of its own."""
     config = uvicorn.Config(
@@ -219,6 +237,8 @@ def make_server(
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=10,
+        ssl_certfile=None if tls is None else tls.certificate,
+        ssl_keyfile=None if tls is None else tls.key,
     )
     return _Server(config, on_start)
 

@@ -13,9 +13,17 @@ from anyio import to_thread
 from starlette.responses import Response
 
 from downriver.errors import DownriverError, StoreBusyError, StoreError
-from downriver.http.errors import answer_fault, error_body, error_response, status_of
+from downriver.http.errors import (
+    REFUSED_BECAUSE,
+    ErrorBody,
+    answer_fault,
+    error_body,
+    error_response,
+    status_of,
+)
 from downriver.http.request import context_of, json_response, read_body
 from downriver.isolation import WorkerFailedError
+from downriver.model.access import ACTOR, Scope
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -42,6 +50,8 @@ class CodeRequest(msgspec.Struct, kw_only=True):
     status: int
     location: str
     repository: str | None
+    actor: str
+    namespaces: tuple[str, ...] | None  # that the key of the request is limited to
 
 
 class CodeAnswer(msgspec.Struct, kw_only=True):
@@ -79,6 +89,8 @@ async def answer_code(request: Request, function: AnswerCode, status: int = 200)
         log.error("a request about code failed in its worker: %s", exc)  # noqa: TRY400
         return await answer_fault(request, exc)
     if answered.status >= FAILED:
+        detail = msgspec.json.decode(answered.body, type=ErrorBody).detail
+        request.scope[REFUSED_BECAUSE] = detail
         return error_response(answered.body, answered.status)
     return Response(answered.body, answered.status, media_type="application/json")
 
@@ -87,7 +99,9 @@ def request_payload(
     lineage: Lineage, function: AnswerCode, body: bytes, status: int = 200
 ) -> bytes | None:
     """Return the request for a worker, or None if no other process can open the store."""
-    if lineage.store.location is None:
+    whole = lineage.session.base or lineage.session
+    scope = lineage.session.scope
+    if whole.store.location is None:
         return None
     repository = lineage.session.repository
     return msgspec.msgpack.encode(
@@ -95,8 +109,10 @@ def request_payload(
             function=f"{function.__module__}:{function.__name__}",
             body=body,
             status=status,
-            location=lineage.store.location,
+            location=whole.store.location,
             repository=str(repository.root) if repository else None,
+            actor=ACTOR.get(),
+            namespaces=None if scope is None else scope.patterns,
         )
     )
 
@@ -115,8 +131,12 @@ def answer_in_worker(payload: bytes) -> bytes:
     request = msgspec.msgpack.decode(payload, type=CodeRequest)
     module, _, name = request.function.partition(":")
     function = getattr(import_module(module), name)
+    ACTOR.set(request.actor)
     try:
-        answer = function(_opened.open(request), request.body)
+        lineage = _opened.open(request)
+        if request.namespaces is not None:
+            lineage = lineage.scoped(Scope(request.namespaces))
+        answer = function(lineage, request.body)
         answered = CodeAnswer(status=request.status, body=msgspec.json.encode(answer))
     except DownriverError as error:
         if isinstance(error, StoreError):

@@ -31,6 +31,7 @@ class Endpoint(NamedTuple):
     body: type[Any] | None = None
     optional: tuple[str, ...] = ()  # of the query parameters that other routes require
     of_events: bool = False  # the answer depends only on the events of the store and the URL
+    whole_store: bool = False  # refused to a key that is limited to namespaces
 
 
 class EncodedRoute(Route):

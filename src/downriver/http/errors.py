@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("downriver")
 
 CLIENT_CLOSED = 499  # nginx's status for a client that left; only metrics and logs show it
+REFUSED_BECAUSE = "downriver.refused_because"  # in the scope of a request: the audit log has it
 CLOSED_BECAUSE = "downriver.closed_because"  # in the state of a request whose connection was closed
 
 _STATUSES: tuple[tuple[type[errors.DownriverError], int], ...] = (
@@ -42,6 +43,9 @@ _STATUSES: tuple[tuple[type[errors.DownriverError], int], ...] = (
 )
 
 
+_MOST_LISTED = 1_000
+
+
 class ErrorBody(msgspec.Struct, omit_defaults=True):
     """The body of every failed request."""
 
@@ -50,6 +54,7 @@ class ErrorBody(msgspec.Struct, omit_defaults=True):
     field: str | None = None
     near: list[str] = []
     candidates: list[str] = []
+    outside: list[str] = []
     code: int | None = None
     message: str | None = None
     details: str | None = None
@@ -68,6 +73,7 @@ def error_body(error: errors.DownriverError, store_url: str) -> ErrorBody:
         field=getattr(error, "field", None) or None,
         near=getattr(error, "near", []),
         candidates=getattr(error, "candidates", []),
+        outside=getattr(error, "outside", [])[:_MOST_LISTED],
     )
 
 
@@ -75,6 +81,7 @@ async def answer_downriver_error(request: Request, error: Exception) -> Response
     """Return the response for a Downriver error."""
     assert isinstance(error, errors.DownriverError)  # noqa: S101
     body = error_body(error, context_of(request).lineage.admin.store_url)
+    request.scope[REFUSED_BECAUSE] = body.detail
     status = status_of(type(error))
     return error_response(msgspec.json.encode(_for_path(request, body, status)), status)
 
@@ -83,7 +90,7 @@ def _for_path(request: Request, body: ErrorBody, status: int) -> ErrorBody:
     """Return a body with the keys of Marquez for a path of its API."""
     if not request.url.path.startswith("/api/"):
         return body
-    details = ", ".join(body.near or body.candidates) or body.field or body.error
+    details = ", ".join(body.near or body.candidates or body.outside) or body.field or body.error
     return msgspec.structs.replace(body, code=status, message=body.detail, details=details)
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import ClientDisconnect, Request
 
 from downriver.errors import DownriverError
+from downriver.http.endpoint import Endpoint
 from downriver.http.errors import answer_downriver_error
-from downriver.http.request import context_of
+from downriver.http.request import context_of, limit_context
 from downriver.http.request_log import ROUTE
 from downriver.store import KeyRole
 
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from starlette.applications import Starlette
+    from starlette.responses import Response
     from starlette.types import Message, Receive, Scope, Send
 
-    from downriver.http.auth import AccessControl
+    from downriver.http.access import AccessControl
     from downriver.isolation import WorkerPool
     from downriver.service import Lineage
 
@@ -45,7 +47,8 @@ class McpEndpoint:
         request = Request(scope, receive)
         scope[ROUTE] = "/mcp"
         try:
-            await self._access.admit(request, KeyRole.READER)
+            principal = await self._access.admit(request, MCP_ENDPOINT)
+            limit_context(request, None if principal is None else principal.scope)
             manager = await self._manager()
         except DownriverError as error:
             response = await answer_downriver_error(request, error)
@@ -103,10 +106,14 @@ class McpEndpoint:
         from downriver.sdk.delivery import open_spool
 
         repository = self._lineage.session.repository
-        backend = IsolatedLineage(self._lineage, self._workers)
-        tracker = Tracker(SyncTracker(backend, open_spool()))
-        context = ToolContext(tracker, None, repository.root if repository else None)
-        server = build_server(context, self._may_write)
+        spool = open_spool()
+
+        def tools_of(request: Any) -> ToolContext:
+            backend = IsolatedLineage(context_of(request).lineage, self._workers)
+            tracker = Tracker(SyncTracker(backend, spool))
+            return ToolContext(tracker, None, repository.root if repository else None)
+
+        server = build_server(tools_of, self._may_write)
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
         # Stateless: any of several servers may answer a request.
@@ -115,4 +122,12 @@ class McpEndpoint:
         )
 
     async def _may_write(self, request: Any) -> bool:
-        return await self._access.allows(request, KeyRole.WRITER)
+        return (await self._access.identify(request)).role >= KeyRole.WRITER
+
+
+async def _answer_mcp(request: Request) -> Response:
+    raise NotImplementedError("McpEndpoint answers")
+
+
+# The row of the table of routes: who may use it. `McpEndpoint` answers it.
+MCP_ENDPOINT = Endpoint("POST", "/mcp", _answer_mcp, KeyRole.READER, {200: None})

@@ -30,6 +30,8 @@ _QUERY = {
     "kind": ("Only this kind: of a finding, or dataset, job, column, tag or owner.", "string"),
     "type": ("Only this asset type.", "string"),
     "namespace": ("Only this namespace; `*` stands for any text.", "string"),
+    "actor": ("Only acts of this key, token or `local`.", "string"),
+    "action": ("Only this: write, refused, create key, revoke key, rebuild, restore.", "string"),
     "owner": ("Only what has this owner.", "string"),
     "group": ("none, namespace or schema.", "string"),
     "severity": ("The lowest severity: info, warning or critical.", "string"),
@@ -117,7 +119,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 
 
 _IN_PATH = {
-    "id": "An id: of a run, or of an asset, dataset or job (an asset also by its name).",
+    "id": "The id of a run, asset, dataset or job, or the name of an asset or key.",
     "digest": "The SHA-256 of an event in hexadecimal, as evidence names it.",
 }
 

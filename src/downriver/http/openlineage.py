@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from starlette.responses import Response
 
-from downriver.errors import DownriverError, InvalidEventError
+from downriver.errors import DownriverError, ForbiddenError, InvalidEventError
 from downriver.http.endpoint import Endpoint, answers
 from downriver.http.errors import ErrorBody
 from downriver.http.request import context_of, json_response, read_body
 from downriver.openlineage import parse_event, split_events
-from downriver.store import KeyRole
+from downriver.store import KeyRole, check_event
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -67,14 +67,20 @@ async def post_batch(request: Request) -> Response:
     if body.lstrip()[:1] != b"[":
         raise InvalidEventError("", "the body is not a JSON array of events")
     raws = split_events(body)
+    scope = context.lineage.session.scope
     events: list[Event] = []
     failed: list[FailedEvent] = []
     for index, raw in enumerate(raws):
         try:
-            events.append(parse_event(raw))
-        except InvalidEventError as exc:
+            event = parse_event(raw)
+            if scope is not None:
+                check_event(event, scope)
+            events.append(event)
+        except (InvalidEventError, ForbiddenError) as exc:
             failed.append(FailedEvent(index, exc.message, False))
             context.metrics.refused += 1
+            if isinstance(exc, ForbiddenError):
+                context.access.refusals.add(request.scope, "/api/v1/lineage/batch", exc.message)
     await _store(events, request)
     if not failed:
         return Response(status_code=204)

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from downriver.http.auth import AccessControl
+    from downriver.http.access import AccessControl
     from downriver.http.metrics import ServerMetrics
     from downriver.http.v1.news import HeadWatch
     from downriver.isolation import WorkerPool
+    from downriver.model.access import Scope
     from downriver.service import Lineage
 
 T = TypeVar("T")
@@ -43,7 +44,7 @@ class ReadPool:
     """A limited number of threads, and a limited number of questions that wait for one.
 
     Events never wait for one of them: the event loop takes an event and the writing thread of the
-    store commits it. API keys are looked up on threads of their own (`http/auth.py`).
+    store commits it. API keys are looked up on threads of their own (`http/access/`).
     """
 
     def __init__(self, threads: int, most_waiting: int) -> None:
@@ -134,10 +135,21 @@ class AppContext(NamedTuple):
     reads: ReadPool
 
 
+_LIMITED = "downriver.context"  # in the scope of a request: the context for its namespaces
+
+
 def context_of(request: Request) -> AppContext:
-    """Return the context of the application."""
+    """Return the context of a request: that of the application, limited to its namespaces."""
+    limited: AppContext | None = request.scope.get(_LIMITED)
     context: AppContext = request.app.state.context
-    return context
+    return limited or context
+
+
+def limit_context(request: Request, scope: Scope | None) -> None:
+    """Limit what a request can read and write to namespaces, whatever its handler does."""
+    if scope is not None:
+        context: AppContext = request.app.state.context
+        request.scope[_LIMITED] = context._replace(lineage=context.lineage.scoped(scope))
 
 
 async def run_read(

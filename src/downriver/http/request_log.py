@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from downriver.http.errors import CLIENT_CLOSED
+from downriver.http.errors import CLIENT_CLOSED, REFUSED_BECAUSE
 from downriver.model.control_characters import escape_json, escape_line, escape_text
 
 if TYPE_CHECKING:
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from downriver.http.access.refusals import RefusalLog
     from downriver.http.metrics import ServerMetrics
 
 log = logging.getLogger("downriver.requests")
 
 ROUTE = "downriver.route"  # in the scope of a request: the path of its endpoint
+_REFUSED = (401, 403)
 _HEADER = b"x-request-id"
 _VALID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -35,9 +37,10 @@ _request_id: ContextVar[str] = ContextVar("request_id", default="")
 class ObservedRequests:
     """Middleware around all others."""
 
-    def __init__(self, app: ASGIApp, metrics: ServerMetrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: ServerMetrics, refusals: RefusalLog) -> None:
         self._app = app
         self._metrics = metrics
+        self._refusals = refusals
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and record how that went."""
@@ -70,6 +73,8 @@ class ObservedRequests:
             route = scope.get(ROUTE, "other")
             self._metrics.in_progress -= 1
             self._metrics.count_request(_method(scope), route, status, seconds)
+            if status in _REFUSED:
+                self._refusals.add(scope, route, scope.get(REFUSED_BECAUSE, ""))
             if log.isEnabledFor(logging.INFO):
                 _log_request(scope, status, seconds)
             _request_id.reset(token)

@@ -52,7 +52,9 @@ async def _tag_of_state(request: Request) -> str:
     state = await context.reads.run_around(context.lineage.store.state)
     url = f"{request.url.path}?{request.url.query}"
     stale_days = settings.read_number(settings.STALE_DAYS)
-    content = f"{__version__} {state.generation} {state.seq} {stale_days} {url}"
+    scope = (await context.access.identify(request)).scope  # two keys may see different answers
+    limits = "" if scope is None else repr(scope.patterns)
+    content = f"{__version__} {state.generation} {state.seq} {stale_days} {limits} {url}"
     return f'W/"{hashlib.sha256(content.encode()).hexdigest()[:32]}"'
 
 

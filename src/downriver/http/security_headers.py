@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from starlette.datastructures import MutableHeaders
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+
+from downriver import settings
+from downriver.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -33,6 +39,34 @@ SECURITY_HEADERS = {
 }
 
 
+_SECONDS_OF_PREFLIGHT = 600
+
+
+def cross_origin_middleware() -> list[Middleware]:
+    """Return the middleware that lets pages of the allowed origins use the server; none if none."""
+    origins = settings.read_list(settings.CORS_ORIGINS)
+    for origin in origins:
+        parts = urlsplit(origin)
+        if parts.scheme not in ("http", "https") or f"{parts.scheme}://{parts.netloc}" != origin:
+            raise InvalidRequestError(
+                settings.CORS_ORIGINS.name,
+                f"{origin!r} is not an origin such as https://example.com",
+            )
+    if not origins:
+        return []
+    # No cookies: a page sends its key in a header, so a browser adds no credentials by itself.
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=list(origins),
+            allow_methods=["GET", "POST", "PUT", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "If-None-Match"],
+            expose_headers=["ETag", "Downriver-Omitted", "X-Request-ID"],
+            max_age=_SECONDS_OF_PREFLIGHT,
+        )
+    ]
+
+
 class SecurityHeaders:
     """Adds the headers to the answers of an application."""
 
@@ -50,6 +84,8 @@ class SecurityHeaders:
                 headers = MutableHeaders(scope=message)
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
+                if scope["scheme"] == "https":
+                    headers.setdefault("Strict-Transport-Security", "max-age=31536000")
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

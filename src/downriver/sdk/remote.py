@@ -61,6 +61,7 @@ class _Failure(msgspec.Struct):
     field: str | None = None
     near: list[str] = []
     candidates: list[str] = []
+    outside: list[str] = []
 
 
 class Connection:
@@ -155,7 +156,7 @@ def error_of_response(url: str, status: int, body: bytes) -> errors.DownriverErr
         case "Unauthorized":
             error = errors.UnauthorizedError("this API key is missing or unknown")
         case "Forbidden":
-            error = errors.ForbiddenError("", "")
+            error = errors.ForbiddenError("", failure.outside)
         case "StoreBusy":
             error = errors.StoreBusyError("the server is overloaded")
         case _:

@@ -1,4 +1,4 @@
-"""Administration of the store: its state, its hash chain, and API keys."""
+"""Administration of the store: its state, its hash chain, API keys and the audit log."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from downriver.openlineage.wire import render_time
+from downriver.service.session import now
 from downriver.store import (
     ApiKey,
     CatalogCounts,
@@ -19,10 +20,11 @@ from downriver.store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from downriver.service.session import StoreSession
+    from downriver.store import AuditAct, AuditEntry, AuditFilter
 
 
 class Status(msgspec.Struct, kw_only=True):
@@ -92,9 +94,21 @@ class AdminApi:
         """Drop the projections and fold the log again, to the identical catalog."""
         return self._session.store.rebuild(progress)
 
-    def create_key(self, name: str, role: str) -> str:
-        """Make an API key and return it: the only time it can be seen."""
-        return self._session.store.add_key(name, parse_role(role))
+    def create_key(
+        self,
+        name: str,
+        role: str,
+        *,
+        namespaces: Sequence[str] = (),
+        expires: str | None = None,
+    ) -> str:
+        """Create an API key and return it: the only time it can be seen.
+
+        `namespaces` limits it to what they match (`*` stands for any text). `expires` is a
+        duration, such as 90d, 12h or 4w, or a time.
+        """
+        expires_at = None if expires is None else parse_expiry(expires, now())
+        return self._session.store.add_key(name, parse_role(role), tuple(namespaces), expires_at)
 
     def revoke_key(self, name: str) -> None:
         """Make an API key worthless from now on."""
@@ -113,3 +127,21 @@ class AdminApi:
         """Return a key by its secret text, or None if it is unknown or revoked."""
         with self._session.store.reader() as reader:
             return reader.keys.find(key_digest(key))
+
+    def record(self, acts: Sequence[AuditAct]) -> None:
+        """Add acts to the audit log."""
+        self._session.store.record(acts)
+
+    def audit_log(self, wanted: AuditFilter) -> list[AuditEntry]:
+        """Return entries of the audit log, the newest first."""
+        with self._session.store.reader() as reader:
+            return reader.audit.find(wanted)
+
+
+def parse_expiry(text: str, at: int) -> int:
+    """Return the moment that is a period such as `90d` after `at`, or that a text names, in µs."""
+    from downriver.govern.drift.runs import parse_period
+    from downriver.service.govern import parse_moment
+
+    period = parse_period(text)
+    return parse_moment(text, "expires") if period is None else at + period

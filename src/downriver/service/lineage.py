@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from downriver.service.session import StoreSession
-from downriver.store import open_store
+from downriver.store import ScopedStore, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from downriver.capture.scan import Repository
+    from downriver.model.access import Scope
     from downriver.openlineage import Event
     from downriver.service.admin import AdminApi
     from downriver.service.capture import CaptureApi
@@ -44,8 +46,14 @@ class Lineage:
     `lineage.impact([change])`, `lineage.impact.gate(…)`. A part is imported when it is first used.
     """
 
-    def __init__(self, store: Store, repository: Repository | None = None) -> None:
-        self.session = StoreSession(store, repository)
+    def __init__(
+        self,
+        store: Store,
+        repository: Repository | None = None,
+        base: StoreSession | None = None,
+    ) -> None:
+        self.session = StoreSession(store, repository, base)
+        self._scopes = _ScopedLineages(self)
 
     @classmethod
     def open(
@@ -80,12 +88,17 @@ class Lineage:
         """Write everything that is queued and release the store."""
         if "flows" in self.__dict__:
             self.flows.close()
+        self._scopes.close()
         self.session.close()
 
     @property
     def store(self) -> Store:
         """The open store."""
         return self.session.store
+
+    def scoped(self, scope: Scope) -> Lineage:
+        """Return this lineage as a key sees it that is limited to namespaces. It is kept."""
+        return self._scopes.get(scope)
 
     def ingest(self, events: Sequence[bytes | Event]) -> list[Receipt]:
         """Store events, all or none; they are on disk when this returns."""
@@ -209,3 +222,34 @@ class Lineage:
         from downriver.service.admin import AdminApi
 
         return AdminApi(self.session)
+
+
+_MOST_SCOPES = 32
+
+
+class _ScopedLineages:
+    """The most recently used views of a lineage that are limited to namespaces."""
+
+    def __init__(self, lineage: Lineage) -> None:
+        self._lineage = lineage
+        self._opened: dict[Scope, tuple[ScopedStore, Lineage]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, scope: Scope) -> Lineage:
+        with self._lock:
+            known = self._opened.pop(scope, None)
+            if known is None or known[0].outdated:
+                session = self._lineage.session
+                store = ScopedStore(session.store, scope)
+                known = store, Lineage(store, session.repository, session)
+            self._opened[scope] = known
+            # Answers in progress may still use the one that is dropped: it is closed when the last
+            # of them ends, by garbage collection.
+            while len(self._opened) > _MOST_SCOPES:
+                del self._opened[next(iter(self._opened))]
+        return known[1]
+
+    def close(self) -> None:
+        with self._lock:
+            while self._opened:
+                self._opened.popitem()[1][1].close()

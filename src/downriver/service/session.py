@@ -16,7 +16,7 @@ from downriver.fork_safety import renew_in_child
 from downriver.model.assets import split_prefix
 from downriver.model.ids import ColumnId, DatasetId
 from downriver.openlineage.wire import parse_event
-from downriver.store import GroupCommit
+from downriver.store import GroupCommit, ScopedStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from downriver.capture.scan import Repository
     from downriver.graph import CatalogSnapshot, Entity, GraphIndex
     from downriver.graph.index.name_search import NameSearch
+    from downriver.model.access import Scope
     from downriver.openlineage import Event
     from downriver.store import Receipt, Store
 
@@ -33,10 +34,20 @@ _BATCH = 2000  # events written at once
 
 
 class StoreSession:
-    """One open store: writes events, and opens views to answer from. Thread-safe."""
+    """One open store: writes events, and opens views to answer from. Thread-safe.
 
-    def __init__(self, store: Store, repository: Repository | None = None) -> None:
+    `base` is the session of the whole store if `store` is limited to namespaces. Events of both are
+    written in the same batches.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        repository: Repository | None = None,
+        base: StoreSession | None = None,
+    ) -> None:
         self.store = store
+        self.base = base
         self.repository = repository  # in which the code of registered assets is found
         self.renew()
         renew_in_child(self)
@@ -46,6 +57,11 @@ class StoreSession:
         self._graph: GraphIndex | None = None
         self._writer: GroupCommit | None = None
         self._starting = threading.Lock()
+
+    @property
+    def scope(self) -> Scope | None:
+        """The namespaces that this session is limited to; None for the whole store."""
+        return self.store.scope if isinstance(self.store, ScopedStore) else None
 
     def close(self) -> None:
         """Write the queued events and release the store."""
@@ -68,11 +84,14 @@ class StoreSession:
 
     def submit(self, events: list[Event]) -> list[Future[Receipt]]:
         """Queue events for the group commit; a future resolves once its event is on disk."""
+        return (self.base or self)._group_commit().submit(events, self.store.prepare)
+
+    def _group_commit(self) -> GroupCommit:
         with self._starting:
             if self._writer is None:
                 capacity = settings.read_number(settings.QUEUE_MB) * 2**20
                 self._writer = GroupCommit(self.store, capacity)
-        return self._writer.submit(events)
+            return self._writer
 
     @property
     def waiting(self) -> int:

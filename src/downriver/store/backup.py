@@ -1,4 +1,4 @@
-"""A store in one file: its log with the hash chain, its API keys, findings and alerts.
+"""A store in one file: its log with the hash chain, its API keys, audit log, findings and alerts.
 
 The catalog is not part of it, because it is folded from the log again. So a backup of a SQLite
 store can be restored to PostgreSQL, and the reverse.
@@ -22,15 +22,35 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from downriver.store.catalog.reader import CatalogReader
+    from downriver.store.hash_chain import Verification
     from downriver.store.port import Row
-    from downriver.store.sql_store import Verification
 
 _FORMAT = "downriver backup 1"
 _LENGTH = struct.Struct(">I")
 _LARGEST_FRAME = 2**30
 # What the log does not contain. The order is the one in which rows are written.
 TABLES: dict[str, tuple[str, ...]] = {
-    "api_keys": ("name", "role", "digest", "created_at", "revoked_at"),
+    "api_keys": (
+        "name",
+        "role",
+        "digest",
+        "created_at",
+        "revoked_at",
+        "namespaces",
+        "expires_at",
+    ),
+    "audit": (
+        "id",
+        "actor",
+        "action",
+        "target",
+        "detail",
+        "count",
+        "first_at",
+        "last_at",
+        "first_seq",
+        "last_seq",
+    ),
     "findings": (
         "id",
         "kind",
@@ -164,9 +184,11 @@ def read_backup(path: Path) -> Iterator[LogEntry | tuple[str, Row] | BackupEnd]:
             case BackupEntry():
                 yield LogEntry(part.seq, part.digest, part.received_at, part.chain, part.body)
             case BackupRow():
-                if len(TABLES.get(part.table, ())) != len(part.values):
+                missing = len(TABLES.get(part.table, ())) - len(part.values)
+                if missing < 0 or (missing and part.table != "api_keys"):
                     raise _damaged(path)
-                yield part.table, tuple(part.values)
+                # Keys of earlier versions have neither namespaces nor an expiry.
+                yield part.table, (*part.values, *[None] * missing)
             case BackupEnd():
                 ended = True
                 yield part

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from downriver.errors import StoreBusyError, StoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from downriver.openlineage import Event
     from downriver.store.port import PreparedEvent, Receipt, Store
 
@@ -43,10 +45,12 @@ class GroupCommit:
         self._thread = threading.Thread(target=self._run, name="downriver-writer", daemon=True)
         self._thread.start()
 
-    def submit(self, events: list[Event]) -> list[Future[Receipt]]:
-        """Queue events, all or none."""
+    def submit(
+        self, events: list[Event], prepare: Callable[[Event], PreparedEvent] | None = None
+    ) -> list[Future[Receipt]]:
+        """Queue events, all or none. `prepare` may refuse an event; the default is the store's."""
         # Callers prepare their events in parallel; the writing thread only writes.
-        prepared = [self._store.prepare(event) for event in events]
+        prepared = [(prepare or self._store.prepare)(event) for event in events]
         size = sum(len(event.raw) for event in events)
         futures: list[Future[Receipt]] = [Future() for _ in events]
         for future in futures:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
+from downriver.model.access import LOCAL_ACTOR
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
@@ -14,11 +16,12 @@ if TYPE_CHECKING:
     from downriver.model.facts import Facts
     from downriver.model.verdict_history import RecordedVerdict
     from downriver.openlineage import Event
+    from downriver.store.audit import AuditAct
     from downriver.store.catalog.reader import CatalogReader
     from downriver.store.catalog.tables import CatalogTable, NaturalKey
     from downriver.store.findings import FindingsTransaction
+    from downriver.store.hash_chain import Verification
     from downriver.store.keys import KeyRole
-    from downriver.store.sql_store import Verification
 
 Row = tuple[Any, ...]
 
@@ -46,6 +49,7 @@ class PreparedEvent(NamedTuple):
     event: Event
     facts: Facts
     body: bytes  # compressed, as the log stores it
+    actor: str = LOCAL_ACTOR
 
 
 class StoreState(msgspec.Struct, frozen=True):
@@ -82,8 +86,11 @@ class Store(Protocol):
     def write(self, events: Sequence[PreparedEvent]) -> list[Receipt]:
         """Append prepared events."""
 
-    def merge(self, facts: Facts) -> None:
-        """Merge facts of another store; a rebuild drops them, since no event has them."""
+    def merge(self, facts: Facts, seq: int | None = None) -> None:
+        """Merge facts of another store; a rebuild drops them, since no event has them.
+
+        `seq` is the last log entry of the other store that they contain, if this one has no log.
+        """
 
     def state(self) -> StoreState:
         """Return the current state, including the writes of other processes."""
@@ -102,11 +109,20 @@ class Store(Protocol):
     ) -> Verification:
         """Fill this empty store from a backup, all or nothing, and fold the log."""
 
-    def add_key(self, name: str, role: KeyRole) -> str:
+    def add_key(
+        self,
+        name: str,
+        role: KeyRole,
+        namespaces: tuple[str, ...] = (),
+        expires_at: int | None = None,
+    ) -> str:
         """Create an API key and return it; it cannot be read again."""
 
     def revoke_key(self, name: str) -> None:
         """Revoke an API key."""
+
+    def record(self, acts: Sequence[AuditAct]) -> None:
+        """Add acts to the audit log."""
 
     def ledger(self) -> AbstractContextManager[FindingsTransaction]:
         """Open the write transaction for findings and alerts."""

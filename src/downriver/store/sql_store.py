@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import threading
 import time
@@ -11,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
 from msgspec import UNSET
 
 from downriver.errors import (
@@ -21,15 +19,24 @@ from downriver.errors import (
     StoreVersionError,
 )
 from downriver.fork_safety import renew_in_child
+from downriver.model.access import ACTOR
 from downriver.model.facts import Facts
 from downriver.openlineage import fold, parse_event
 from downriver.store import keys
+from downriver.store.audit import AuditAct, AuditWriter
 from downriver.store.backup import TABLES, BackupEnd, read_backup
 from downriver.store.catalog import tables
 from downriver.store.catalog.encoding import compress, decompress
 from downriver.store.catalog.projection import Projection
 from downriver.store.catalog.reader import CatalogReader
 from downriver.store.findings import FindingsTransaction
+from downriver.store.hash_chain import (
+    GENESIS,
+    Verification,
+    chain_value,
+    require_whole_log,
+    verify_chain,
+)
 from downriver.store.port import LogEntry, PreparedEvent, Receipt, StepTimes, StoreState
 from downriver.store.verdicts import save_verdict
 
@@ -42,62 +49,6 @@ if TYPE_CHECKING:
     from downriver.openlineage import Event
     from downriver.store.keys import KeyRole
     from downriver.store.port import Row, SqlQueries, SqlTransaction
-
-GENESIS = hashlib.sha256(b"downriver log").digest()
-
-
-class Verification(msgspec.Struct):
-    """Whether the log is intact, and the first entry that was altered."""
-
-    ok: bool
-    entries: int
-    head: str
-    altered_seq: int | None = None
-    reason: str | None = None
-
-
-def chain_value(previous: bytes, seq: int, received_at: int, digest: bytes) -> bytes:
-    """Return the chain value of an entry, which covers all entries before it."""
-    position = seq.to_bytes(8, "big") + received_at.to_bytes(8, "big", signed=True)
-    return hashlib.sha256(previous + position + digest).digest()
-
-
-def verify_chain(
-    entries: Iterable[LogEntry],
-    *,
-    expected: tuple[int, bytes] | None = None,
-    progress: Callable[[int], None] = lambda _: None,
-) -> Verification:
-    """Recompute the chain.
-
-    `expected` is a (seq, chain) that was saved in another place. With it, a log that was truncated
-    or replaced as a whole is also detected.
-    """
-    chain, count = GENESIS, 0
-    for entry in entries:
-        reason = _fault(entry, count + 1, chain)
-        if reason is None and expected is not None and entry.seq == expected[0]:
-            reason = None if entry.chain == expected[1] else "is not the expected entry"
-        if reason is not None:
-            return Verification(False, count, chain.hex(), count + 1, reason)
-        chain, count = entry.chain, count + 1
-        progress(count)
-    if expected is not None and expected[0] > count:
-        return Verification(
-            False, count, chain.hex(), count + 1, "is missing: the log was truncated"
-        )
-    return Verification(True, count, chain.hex())
-
-
-def _fault(entry: LogEntry, seq: int, previous: bytes) -> str | None:
-    if entry.seq != seq:
-        return "is missing"
-    body = decompress(entry.body)
-    if body is None or hashlib.sha256(body).digest() != entry.digest:
-        return "has an altered body"
-    if chain_value(previous, entry.seq, entry.received_at, entry.digest) != entry.chain:
-        return "does not match the entry before it"
-    return None
 
 
 class Migration(NamedTuple):
@@ -148,6 +99,7 @@ class SqlStore(ABC):
     def __init__(self) -> None:
         self.times = StepTimes()
         self._projection = Projection()
+        self._audit = AuditWriter()
         self._generation = self._projected = 0
         self._head = (0, GENESIS)  # of the log, in the current write transaction
         self._newest_known = 0  # the newest log entry that the catalog knows, likewise
@@ -158,6 +110,7 @@ class SqlStore(ABC):
     def renew(self) -> None:
         """Reset in a forked process, which needs its own connections."""
         self._projection = Projection()
+        self._audit = AuditWriter()
         self._generation = self._projected = 0
         self._write_lock = threading.Lock()
         self._per_thread = threading.local()
@@ -196,6 +149,10 @@ class SqlStore(ABC):
             finally:
                 self._per_thread.reader = None
 
+    def is_reading(self) -> bool:
+        """Return whether this thread has a view open."""
+        return getattr(self._per_thread, "reader", None) is not None
+
     def append(self, events: Sequence[Event]) -> list[Receipt]:
         """Write events to the log and fold them in; durable, all or none, when it returns."""
         return self.write([self.prepare(event) for event in events])
@@ -207,7 +164,7 @@ class SqlStore(ABC):
         self.times.fold += clock.lap()
         body = compress(event.raw)
         self.times.pack += clock.lap()
-        return PreparedEvent(event, facts, body)
+        return PreparedEvent(event, facts, body, ACTOR.get())
 
     def write(self, events: Sequence[PreparedEvent]) -> list[Receipt]:
         """Append prepared events."""
@@ -220,6 +177,7 @@ class SqlStore(ABC):
             self.times.append += clock.lap()
             if new:
                 self._project(tx, [prepared.facts for prepared in new], head)
+            self._audit.record(tx, _writes(events, receipts))
             self.times.project += clock.lap()
             state = StoreState(self._generation, head)
         self._committed(state)
@@ -227,16 +185,20 @@ class SqlStore(ABC):
         self.times.events += len(events)
         return receipts
 
-    def merge(self, facts: Facts) -> None:
-        """Merge facts of another store; a rebuild drops them, since no event has them."""
+    def merge(self, facts: Facts, seq: int | None = None) -> None:
+        """Merge facts of another store; a rebuild drops them, since no event has them.
+
+        `seq` is the last log entry of the other store that they contain, if this one has no log.
+        """
         with self._writing() as tx:
-            self._project(tx, [facts], self._head[0])
+            self._project(tx, [facts], self._head[0] if seq is None else seq)
 
     def rebuild(self, progress: Callable[[int, int], None]) -> int:
         """Drop the projections and fold the log again; calls `progress(done, total)`."""
         with self._writing() as tx:
             self._require_whole_log()
             total, state = self._fold_again(tx, progress)
+            self._audit.record(tx, [AuditAct.now("rebuild", "catalog")])
         self._committed(state)
         return total
 
@@ -247,8 +209,11 @@ class SqlStore(ABC):
         with self._writing() as tx:
             if self._head[0] or self._newest_known or tx.rows("SELECT name FROM api_keys LIMIT 1"):
                 raise InvalidRequestError("--store", f"{self.url} is not empty")
+            tx.execute("DELETE FROM audit")  # the backup has its own
+            self._audit.forget()
             verified = _insert_backup(tx, backup)
             _, state = self._fold_again(tx, progress)
+            self._audit.record(tx, [AuditAct.now("restore", "store")])
         self._committed(state)
         return verified
 
@@ -290,15 +255,31 @@ class SqlStore(ABC):
     def _committed(self, state: StoreState) -> None:  # noqa: B027 — not every store listens
         """Note a state that this process has just committed."""
 
-    def add_key(self, name: str, role: KeyRole) -> str:
+    def add_key(
+        self,
+        name: str,
+        role: KeyRole,
+        namespaces: tuple[str, ...] = (),
+        expires_at: int | None = None,
+    ) -> str:
         """Create an API key and return it; it cannot be read again."""
         with self._writing() as tx:
-            return keys.add_key(tx, name, role)
+            key = keys.add_key(tx, name, role, namespaces, expires_at)
+            limits = "".join(f", namespace {pattern}" for pattern in namespaces)
+            detail = f"role {role.name.lower()}{limits}"
+            self._audit.record(tx, [AuditAct.now("create key", name, detail)])
+            return key
 
     def revoke_key(self, name: str) -> None:
         """Revoke an API key."""
         with self._writing() as tx:
             keys.revoke_key(tx, name)
+            self._audit.record(tx, [AuditAct.now("revoke key", name)])
+
+    def record(self, acts: Sequence[AuditAct]) -> None:
+        """Add acts to the audit log."""
+        with self._writing() as tx:
+            self._audit.record(tx, acts)
 
     def record_verdict(self, verdict: RecordedVerdict, at: int) -> None:
         """Record a verdict of the gate."""
@@ -316,6 +297,7 @@ class SqlStore(ABC):
         with self._write_lock, ExitStack() as undo:
             # Before the lock is released: cached ids may have been rolled back.
             undo.callback(self._projection.forget)
+            undo.callback(self._audit.forget)
             with self._transaction(_STATE) as (tx, state):
                 self._keep_up(*state)
                 yield tx
@@ -373,6 +355,15 @@ class SqlStore(ABC):
         self._projected = last_seq
 
 
+def _writes(events: Sequence[PreparedEvent], receipts: Sequence[Receipt]) -> Iterator[AuditAct]:
+    """Yield what each actor of a batch has written."""
+    written: dict[str, list[int]] = {}
+    for prepared, receipt in zip(events, receipts, strict=True):
+        written.setdefault(prepared.actor, []).append(receipt.seq)
+    for actor, seqs in written.items():
+        yield AuditAct(actor, "write", "events", "", len(seqs), (min(seqs), max(seqs)))
+
+
 def _insert_backup(tx: SqlTransaction, backup: Path) -> Verification:
     """Insert what a backup contains. Raise if its log is not intact."""
     batch: list[Row] = []
@@ -402,16 +393,6 @@ def _insert_backup(tx: SqlTransaction, backup: Path) -> Verification:
     if (verified.entries, verified.head) != (ends[0].entries, ends[0].head):
         raise InvalidRequestError("FILE", f"{backup} was altered: entries are missing")
     return verified
-
-
-def require_whole_log(url: str, entries: int, known: int) -> None:
-    """Raise if the catalog knows more entries than the log has: new ones would hide the loss."""
-    if known > entries:
-        raise StoreError(
-            f"{url}: the log ends at entry {entries}, but the catalog was made from {known}: "
-            "entries were removed. Nothing was stored. Restore the store from a backup; "
-            "`downriver audit verify` names the first entry that is missing"
-        )
 
 
 class _Clock:

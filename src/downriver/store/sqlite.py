@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
 import time
 import uuid
 from contextlib import ExitStack, contextmanager
@@ -201,11 +202,12 @@ class SqliteStore(SqlStore):
 
     def _check_ours(self) -> None:
         """Reject a database that is not a Downriver store."""
-        applied = self._writing_connection().execute("PRAGMA user_version").fetchone()[0]
+        # The tables first: another process may be creating both at this moment.
         names = self._writing_connection().execute(
             "SELECT name FROM sqlite_master WHERE type = 'table'"
         )
         tables = {row[0] for row in names}
+        applied = self._writing_connection().execute("PRAGMA user_version").fetchone()[0]
         if tables and (applied == 0 or not {"log", "meta"} <= tables):
             raise StoreError(f"{self.url} is a database, but not a Downriver store")
 
@@ -248,6 +250,25 @@ class MemoryStore(SqliteStore):
     def _open(self) -> sqlite3.Connection:
         found: sqlite3.Connection = sqlite3.connect(str(self._path), uri=True, **_OPTIONS)
         return found
+
+
+class ScratchStore(SqliteStore):
+    """A store in a temporary file, which is removed when it is closed. It is not durable."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="downriver-")
+        super().__init__(Path(self._folder.name) / "scratch.db")
+        self.location = None
+
+    def close(self) -> None:
+        """Close the connections and remove the file."""
+        super().close()
+        self._folder.cleanup()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = super()._connect()
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
 
 
 class _SqliteQueries:

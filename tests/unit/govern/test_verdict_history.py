@@ -14,7 +14,7 @@ from downriver.http import build_app
 from downriver.model.changes import ColumnDrop, ColumnRename
 from downriver.service import Lineage
 from downriver.store.backup import write_backup
-from downriver.store.sql_store import verify_chain
+from downriver.store.hash_chain import verify_chain
 
 if TYPE_CHECKING:
     from pathlib import Path

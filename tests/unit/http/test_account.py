@@ -64,7 +64,7 @@ def test_keys_are_listed_for_admins_without_their_secrets(lineage):
 
 
 def test_the_audit_counts_the_log(client):
-    audit = client.get("/v1/audit").json()
+    audit = client.get("/v1/audit/verification").json()
     assert (audit["ok"], audit["entries"]) == (True, 3)
 
 

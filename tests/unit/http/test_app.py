@@ -20,10 +20,9 @@ from tests.server import free_port
 
 from downriver import errors
 from downriver.http import build_app
-from downriver.http.auth import AccessControl, check_bind
+from downriver.http.access import AccessControl, check_bind
 from downriver.http.errors import status_of
 from downriver.service import Lineage
-from downriver.store import KeyRole
 from downriver.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -388,7 +387,7 @@ def test_concurrent_requests_read_the_keys_once(failure: Exception | None) -> No
 
     async def request(access: AccessControl) -> None:
         scope = {"type": "http", "headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 1)}
-        await access.admit(Request(scope), KeyRole.WRITER)
+        await access.identify(Request(scope))
 
     async def all_requests(access: AccessControl) -> list[BaseException | None]:
         return await asyncio.gather(*(request(access) for _ in range(20)), return_exceptions=True)
@@ -424,7 +423,7 @@ def test_every_error_has_a_status() -> None:
         errors.StoreBusyError("x"): 503,
         errors.EventTooLargeError(1): 413,
         errors.UnauthorizedError("x"): 401,
-        errors.ForbiddenError("a", "b"): 403,
+        errors.ForbiddenError("a"): 403,
         errors.MissingDependencyError("a", "b"): 501,
     }
     assert {error: status_of(type(error)) for error in made} == made

@@ -43,6 +43,7 @@ SAMPLES: dict[str, Any] = {
     "/v1/preview": {"ddl": "drop table orders", "dialect": "postgres"},
     "/v1/column-edges": {"datasets": ["dataset:db:orders"], "as_of": None},
     "/v1/ask": {"question": "what feeds orders?", "history": []},
+    "/v1/keys": {"name": "etl", "role": "writer", "namespaces": ["db*"], "expires": "90d"},
     "/mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
 }
 
@@ -54,6 +55,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         Lineage.open(str(folder)) as lineage,
         TestClient(build_app(lineage), raise_server_exceptions=False) as opened,
     ):
+        # A key from the start: a route creates keys, and the next request then needs one.
+        opened.headers["Authorization"] = f"Bearer {lineage.admin.create_key('fuzz', 'admin')}"
         opened.post("/api/v1/lineage", json=SAMPLES["/api/v1/lineage"])
         yield opened
 

@@ -95,6 +95,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         get_kpis,
         KeyRole.READER,
         answers(Kpis),
+        whole_store=True,
     ),
     Endpoint(
         "GET",
@@ -126,6 +127,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         answers(RecordedVerdicts, 400),
         query=("decision", "since", "limit"),
+        whole_store=True,
     ),
     Endpoint(
         "GET",
@@ -134,6 +136,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         answers(Findings, *NAMED),
         query=("status", "kind", "severity", "since", "of", "limit"),
+        whole_store=True,
     ),
     Endpoint(
         "GET",

@@ -203,5 +203,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         answers(StoredEvent, 400, 404),
         of_events=True,
+        whole_store=True,
     ),
 )

@@ -72,5 +72,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         answers(KpiHistory, 400),
         query=("since", "points"),
+        whole_store=True,
     ),
 )

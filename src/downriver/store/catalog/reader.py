@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from downriver.store.audit import AuditQueries
 from downriver.store.catalog.directory import ActivityQueries, DirectoryQueries
 from downriver.store.catalog.encoding import (
     EDGE_BYTES,
@@ -23,7 +24,7 @@ from downriver.store.catalog.nodes import ColumnQueries, NodeQueries
 from downriver.store.catalog.run_history import RunHistoryQueries
 from downriver.store.catalog.tables import CHANGES_KEPT
 from downriver.store.findings import FindingQueries
-from downriver.store.keys import ApiKey
+from downriver.store.keys import KeyQueries
 from downriver.store.port import LogEntry, Row, StoreState
 from downriver.store.verdicts import VerdictQueries
 
@@ -148,26 +149,6 @@ class LogQueries:
         return rows[0][0] if rows else None
 
 
-class KeyQueries:
-    """Reads API keys."""
-
-    def __init__(self, queries: SqlQueries) -> None:
-        self._queries = queries
-
-    def list_all(self) -> list[ApiKey]:
-        """Return every key, revoked ones too, without the keys themselves."""
-        sql = "SELECT name, role, created_at, revoked_at FROM api_keys ORDER BY created_at"
-        return [ApiKey(*row) for row in self._queries.rows(sql)]
-
-    def find(self, digest: bytes) -> ApiKey | None:
-        """Return the key with this digest, if it is not revoked."""
-        sql = """
-            SELECT name, role, created_at, revoked_at FROM api_keys
-            WHERE digest = ? AND revoked_at IS NULL
-        """
-        return next((ApiKey(*row) for row in self._queries.rows(sql, (digest,))), None)
-
-
 class CatalogReader:
     """One consistent view of a store. Each part answers one kind of question."""
 
@@ -188,6 +169,7 @@ class CatalogReader:
         self.findings = FindingQueries(queries)
         self.keys = KeyQueries(queries)
         self.verdicts = VerdictQueries(queries)
+        self.audit = AuditQueries(queries)
 
     def state(self) -> StoreState:
         """Return the generation of the catalog and the last log entry in it."""

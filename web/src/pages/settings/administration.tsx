@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { useGet } from "../../api/queries";
-import type { Keys, ServerPolicy, Verification } from "../../api/types";
+import type { KeyInfo, Keys, ServerPolicy, Verification } from "../../api/types";
 import { asWords, formatAge, formatCount, formatTime } from "../../design/format";
 import { Loaded, Prose, Table } from "../../design/page";
 import { Badge, Button, Empty, Panel, type Tone } from "../../design/parts";
@@ -39,8 +39,16 @@ export function KeysPanel() {
     <Panel title="Keys" flush label="Keys">
       <Loaded query={keys}>
         {(data) => data.keys.length === 0 ? <Empty title="No key exists">Create one with <code>downriver keys create NAME --role admin</code>. From then on every request needs a key.</Empty> : (
-          <Table label="Keys" head={["Name", "Role", "Created"]}>
-            {data.keys.map((key) => <tr key={key.name}><td>{key.name}</td><td><Badge>{key.role}</Badge></td><td title={formatTime(key.created_at)}>{formatAge(key.created_at)}{key.revoked_at ? <Badge tone="warning">revoked</Badge> : null}</td></tr>)}
+          <Table label="Keys" head={["Name", "Role", "Namespaces", "Created", "Expires"]}>
+            {data.keys.map((key) => (
+              <tr key={key.name}>
+                <td>{key.name}</td>
+                <td><Badge>{key.role}</Badge></td>
+                <td>{key.namespaces.length === 0 ? "all" : key.namespaces.map((pattern) => <code key={pattern}>{pattern} </code>)}</td>
+                <td title={formatTime(key.created_at)}>{formatAge(key.created_at)}</td>
+                <td title={key.expires_at ? formatTime(key.expires_at) : undefined}><KeyExpiry of={key} /></td>
+              </tr>
+            ))}
           </Table>
         )}
       </Loaded>
@@ -48,10 +56,17 @@ export function KeysPanel() {
   );
 }
 
+function KeyExpiry({ of }: { of: KeyInfo }) {
+  if (of.revoked_at) return <Badge tone="warning">revoked</Badge>;
+  if (!of.expires_at) return <>never</>;
+  if (new Date(of.expires_at).getTime() <= Date.now()) return <Badge tone="warning">expired</Badge>;
+  return <>{formatTime(of.expires_at)}</>;
+}
+
 /** The log is a chain of hashes: whether it is whole, and its last link. */
 export function AuditPanel() {
   const [asked, setAsked] = useState(false);
-  const audit = useGet<Verification>("/v1/audit", {}, asked);
+  const audit = useGet<Verification>("/v1/audit/verification", {}, asked);
   const result = audit.data;
   return (
     <Panel
