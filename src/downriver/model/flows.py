@@ -50,7 +50,11 @@ class RegisteredPipeline(MappingStruct, kw_only=True):
 
 
 class Related(MappingStruct, kw_only=True, gc=False):
-    """An entity upstream or downstream. `depth` counts the steps; `via` are the jobs between."""
+    """An entity upstream or downstream. `depth` counts the steps; `via` are the jobs between.
+
+    `parents` are the ids of the entities of the answer that it is directly connected to, on the
+    side of the root.
+    """
 
     entity_id: str
     id: str
@@ -63,6 +67,7 @@ class Related(MappingStruct, kw_only=True, gc=False):
     via: list[str]
     status: str
     confidence: str
+    parents: list[str] = msgspec.field(default_factory=list)
 
 
 class EntityLineage(MappingStruct, kw_only=True):

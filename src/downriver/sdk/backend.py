@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         RegisteredFlow,
         RegisteredPipeline,
     )
-    from downriver.model.governance import Diagnosis, Incident, Kpis
+    from downriver.model.governance import Diagnosis, Incident, Kpis, TagReach
     from downriver.model.ids import NodeId
     from downriver.model.verdicts import ImpactAnswer, ImpactRequest
     from downriver.openlineage.wire import Event
@@ -61,9 +61,15 @@ class Backend(Protocol):
         """Read lineage from SQL and register it."""
 
     def related(
-        self, entity: str, direction: Direction | str, *, depth: int | None, limit: int
+        self,
+        entity: str,
+        direction: Direction | str,
+        *,
+        depth: int | None,
+        limit: int,
+        as_of: str | None = None,
     ) -> EntityLineage:
-        """Return what feeds an entity and what it feeds."""
+        """Return what feeds an entity and what it feeds, now or as of a moment."""
 
     def paths(self, source: str, target: str, *, limit: int) -> Paths:
         """Return the paths from one entity to another."""
@@ -88,6 +94,9 @@ class Backend(Protocol):
 
     def incident_report(self, entity: str, at: str | None) -> Incident:
         """Report what is wrong with an entity, the likely causes, and who is affected."""
+
+    def tag_reach(self, tag: str) -> TagReach:
+        """Return where a tag was set, and the columns that it reaches."""
 
     def export(
         self,
@@ -155,10 +164,18 @@ class LocalLineage:
         return self.lineage.capture.sql(sql, dialect=dialect, description=description, ran=ran)
 
     def related(
-        self, entity: str, direction: Direction | str, *, depth: int | None, limit: int
+        self,
+        entity: str,
+        direction: Direction | str,
+        *,
+        depth: int | None,
+        limit: int,
+        as_of: str | None = None,
     ) -> EntityLineage:
         """Return what feeds an entity and what it feeds."""
-        return self.lineage.entities.related(entity, direction, depth=depth, limit=limit)
+        return self.lineage.entities.related(
+            entity, direction, depth=depth, limit=limit, as_of=as_of
+        )
 
     def paths(self, source: str, target: str, *, limit: int) -> Paths:
         """Return the paths from one entity to another."""
@@ -191,6 +208,10 @@ class LocalLineage:
     def incident_report(self, entity: str, at: str | None) -> Incident:
         """Report what is wrong with an entity, the likely causes, and who is affected."""
         return self.lineage.govern.incident_report(entity, at)
+
+    def tag_reach(self, tag: str) -> TagReach:
+        """Return where a tag was set, and the columns that it reaches."""
+        return self.lineage.govern.tag_reach(tag)
 
     def export(
         self,

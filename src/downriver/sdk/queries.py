@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         ExportAnswer,
         Related,
     )
-    from downriver.model.governance import Diagnosis, Incident, Kpis
+    from downriver.model.governance import Diagnosis, Incident, Kpis, TagReach
     from downriver.model.verdicts import ImpactAnswer
     from downriver.sdk.backend import Backend
 
@@ -47,9 +47,12 @@ class TrackerQueries(ABC):
         max_depth: int | None = None,
         *,
         limit: int = MOST_RELATED,
+        as_of: str | None = None,
     ) -> LineageAnswer:
-        """Return what feeds an entity and what it feeds."""
-        answer = self.backend.related(entity_id, direction, depth=max_depth, limit=limit)
+        """Return what feeds an entity and what it feeds, now or as of a moment."""
+        answer = self.backend.related(
+            entity_id, direction, depth=max_depth, limit=limit, as_of=as_of
+        )
         return LineageAnswer(
             lineage=answer,
             upstream_count=len(answer.upstream),
@@ -157,6 +160,10 @@ class TrackerQueries(ABC):
     def incident_report(self, entity_id: str, at: str | None = None) -> Incident:
         """Report what is wrong with an entity, the likely causes, and who is affected."""
         return self.backend.incident_report(entity_id, at)
+
+    def tag_reach(self, tag: str = "pii") -> TagReach:
+        """Return the columns where a tag was set, and the columns that it reaches."""
+        return self.backend.tag_reach(tag)
 
     def export_lineage(
         self,

@@ -28,7 +28,7 @@ from downriver.model.flows import (
     RegisteredFlow,
     RegisteredPipeline,
 )
-from downriver.model.governance import Diagnosis, Incident, Kpis
+from downriver.model.governance import Diagnosis, Incident, Kpis, TagReach
 from downriver.model.ids import DatasetId
 from downriver.model.verdicts import ImpactAnswer, ImpactRequest
 from downriver.service import DEFAULT_NAMESPACE
@@ -250,10 +250,22 @@ class RemoteLineage:
         self._spool.add(events)
 
     def related(
-        self, entity: str, direction: Direction | str, *, depth: int | None, limit: int
+        self,
+        entity: str,
+        direction: Direction | str,
+        *,
+        depth: int | None,
+        limit: int,
+        as_of: str | None = None,
     ) -> EntityLineage:
         """Return what feeds an entity and what it feeds."""
-        query = {"entity": entity, "direction": direction, "depth": depth, "limit": limit}
+        query = {
+            "entity": entity,
+            "direction": direction,
+            "depth": depth,
+            "limit": limit,
+            "as_of": as_of,
+        }
         return self._server.get("/v1/related", query, EntityLineage)
 
     def paths(self, source: str, target: str, *, limit: int) -> Paths:
@@ -301,6 +313,10 @@ class RemoteLineage:
     def incident_report(self, entity: str, at: str | None) -> Incident:
         """Report what is wrong with an entity, the likely causes, and who is affected."""
         return self._server.get("/v1/incidents", {"entity": entity, "at": at}, Incident)
+
+    def tag_reach(self, tag: str) -> TagReach:
+        """Return where a tag was set, and the columns that it reaches."""
+        return self._server.get("/v1/tags", {"tag": tag}, TagReach)
 
     def export(
         self,

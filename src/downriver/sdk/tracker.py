@@ -290,6 +290,7 @@ class Tracker:
     find_cuts = _async(SyncTracker.find_cuts)
     kpis = _async(SyncTracker.kpis)
     incident_report = _async(SyncTracker.incident_report)
+    tag_reach = _async(SyncTracker.tag_reach)
     export_lineage = _async(SyncTracker.export_lineage)
     search_entities = _async(SyncTracker.search_entities)
     get_entity = _async(SyncTracker.get_entity)

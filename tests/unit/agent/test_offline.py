@@ -101,6 +101,37 @@ def test_upstream_is_traced_to_the_original_sources(agent: Agent) -> None:
     assert agent.calls[-1].tool == "trace_upstream"
 
 
+def test_an_entity_is_drawn_below_its_own_parent(agent: Agent) -> None:
+    told = ask(agent, "a1 -> b1\na1 -> c1\nb1 -> d1\nc1 -> e1\nd1 -> e1", "What depends on a1?")
+    assert told.splitlines()[1:6] == [
+        "  table:b1 — feeds",
+        "    table:d1 — feeds",
+        "  table:c1 — feeds",
+        "    table:e1 — feeds (also under table:d1)",
+        "Final consumers: table:e1.",
+    ]
+    told = ask(agent, "What feeds d1?")
+    assert told.splitlines()[1:3] == ["  table:b1 — feeds", "    table:a1 — feeds"]
+
+
+def test_a_misspelt_word_is_read_and_shown(agent: Agent, tracker) -> None:
+    told = ask(agent, "raw_orders is claened itno orders_clean")
+    assert "Read 'claened' as 'cleaned', 'itno' as 'into'." in told
+    assert "Read 'Waht' as 'what'." in ask(agent, "Waht feeds orders_clean")
+    assert tracker.sync.search_entities("").total == 2
+
+
+def test_a_name_of_the_graph_is_not_corrected(agent: Agent, tracker) -> None:
+    tracker.sync.register_flow("table:waht", "table:raw_orders")
+    assert "table:waht → table:orders_clean" in ask(agent, "waht feeds orders_clean")
+
+
+def test_the_lineage_of_an_earlier_moment(agent: Agent) -> None:
+    ask(agent, "raw_orders -> orders_clean")
+    assert "has no known upstream as of 2" in ask(agent, "What fed orders_clean last week?")
+    assert "only traces" in ask(agent, "Who owns orders_clean as of last week?")
+
+
 def test_a_requested_flow_is_registered(agent: Agent, tracker) -> None:
     ask(
         agent,

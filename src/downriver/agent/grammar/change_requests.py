@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 ChangeJson = dict[str, Any]
 _NAME = r"[`\"']?(?P<{}>[A-Za-z_][\w$]*(?:\.[\w$]+)*)[`\"']?"
 _COLUMN = r"(?:column|field|attribute)"
+_SQL_TYPE = (
+    r"(?:(?:big|small|tiny)?int(?:eger)?\d*|decimal|numeric|number|float\d*|double|real|string|text|"
+    r"(?:n?var)?char|bool(?:ean)?|date(?:time)?|timestamp(?:tz)?|time|json|binary|uuid)\b"
+    r"(?:\s*\([\d,\s]+\))?"
+)
 UNNAMED = "new_column"
 
 
@@ -114,7 +119,9 @@ def add(text: str, _entity: str) -> ProposedChanges | None:
 
 def drop(text: str, entity: str) -> ProposedChanges | None:
     """Drop column email; remove the email field; delete the table."""
-    verb = r"\b(?:drop|remov|delet|eliminat)\w*\s+(?:the\s+|our\s+)?"
+    verb = r"\b(?:(?:drop|remov|delet|eliminat)\w*|get(?:ting)?\s+rid\s+of)\s+(?:the\s+|our\s+)?"
+    if _search(r"\b(?:go|goes|went|gone|going)\s+away\b", text):
+        return ProposedChanges([{"type": "table_drop"}])
     if _search(rf"{verb}(?:whole\s+|entire\s+)?(?:table|dataset|view)\b", text):
         return ProposedChanges([{"type": "table_drop"}])
     found = _search(rf"{verb}{_COLUMN}\s+{_NAME.format('old')}", text) or _search(
@@ -135,6 +142,12 @@ def retype(text: str, entity: str) -> ProposedChanges | None:
         rf"|(?:convert|cast|widen|alter|narrow|chang)\w*\s+(?:the\s+)?(?:{_COLUMN}\s+)?"
         rf"{_NAME.format('old2')}(?:\s+{_COLUMN})?\s+from\s+\w+(?:\([\d,\s]+\))?)"
         rf"(?:\s+{_COLUMN})?(?:\s+from\s+\w+)?\s+(?:to|into)\s+(?:an?\s+)?{kind}",
+        text,
+    )
+    found = found or _search(
+        rf"\b(?:convert|cast|chang|alter|widen|narrow|mak)\w*\s+(?:the\s+)?(?:{_COLUMN}\s+)?"
+        rf"{_NAME.format('old')}(?P<old2>)(?:\s+{_COLUMN})?(?:\s+(?:in|of|on)\s+\S+)?\s+(?:to|into|as)\s+"
+        rf"(?:an?\s+)?(?P<to>{_SQL_TYPE})",
         text,
     )
     if found is None:

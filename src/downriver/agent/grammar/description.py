@@ -12,6 +12,7 @@ import msgspec
 
 from downriver.agent.grammar.mentions import parse_mention
 from downriver.agent.grammar.sentences import ParsedSentence, parse_sentence
+from downriver.agent.grammar.typing_errors import Correction
 from downriver.agent.grammar.vocabulary import (
     TextAndSchedule,
     is_marked,
@@ -59,10 +60,11 @@ class PipelineDraft(msgspec.Struct, kw_only=True):
 
 
 class Description(msgspec.Struct, kw_only=True):
-    """The pipelines of a description, and the role of every line."""
+    """The pipelines of a description, the role of every line, and the corrected words."""
 
     pipelines: list[PipelineDraft]
     lines: list[DescriptionLine]
+    corrections: list[Correction] = []
 
     @property
     def flows(self) -> list[FlowDraft]:
@@ -84,6 +86,10 @@ class _RawLine(NamedTuple):
 _BULLET = re.compile(r"^\s*(?:[-*•–·+>]\s+|\(?(?:\d{1,3}|[a-z])[.)]\s+|\[\s*[xX ]?\s*\]\s+)+")
 _MARKDOWN = re.compile(r"^\s*(?:#{1,6}\s+(?P<hash>.+?)\s*#*|\*\*(?P<bold>[^*]+)\*\*:?)\s*$")
 _SENTENCE_END = re.compile(r"(?<=[\w`\"'):])[.!;]\s+(?=[A-Za-z`\"'(])|(?<=\w)\?\s+(?=\S)")
+# `register a -> b and add c -> d`
+_ANOTHER_FLOW = re.compile(
+    r",?\s+and\s+(?:also\s+)?(?:add|register)\s+(?=[^>→]*(?:[-=]+>|→))", re.IGNORECASE
+)
 _HEADING_NOUN = re.compile(
     r"\b(?:pipelines?|flows?|workflows?|jobs?|dags?|process(?:es)?|etl|feeds?|lineage|steps?)\b",
     re.IGNORECASE,
@@ -107,20 +113,23 @@ _ARROW = re.compile(r"[-=]+>|→|<[-=]+|←")
 _INLINE_HEADING = re.compile(r"^(?P<head>[A-Z][\w /&-]*?(?:\s*\([^()]*\))?)\s*:\s+(?P<rest>\S.*)$")
 
 
-def parse_description(text: str) -> Description:
-    """Parse a text into pipelines."""
-    return _DescriptionParser(text).read()
+def parse_description(text: str, known: frozenset[str] = frozenset()) -> Description:
+    """Parse a text into pipelines; `known` are plain words that are names."""
+    return _DescriptionParser(text, known).read()
 
 
 def split_sentences(text: str) -> list[str]:
     """Return the sentences of a line; a dot inside a name does not end a sentence."""
-    return [part.strip() for part in _SENTENCE_END.split(text) if part.strip(" .")]
+    parts = (part for whole in _SENTENCE_END.split(text) for part in _ANOTHER_FLOW.split(whole))
+    return [part.strip() for part in parts if part.strip(" .")]
 
 
 class _DescriptionParser:
     """A single pass over the lines that keeps the current pipeline and topic."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, known: frozenset[str]) -> None:
+        self._known = known
+        self._corrections: dict[Correction, None] = {}
         self._raws = list(_raw_lines(text))
         self._pipelines = [PipelineDraft()]
         self._lines: list[DescriptionLine] = []
@@ -131,7 +140,7 @@ class _DescriptionParser:
         while at < len(self._raws):
             at += self._read_at(at)
         kept = [p for p in self._pipelines if p.flows]
-        return Description(pipelines=kept, lines=self._lines)
+        return Description(pipelines=kept, lines=self._lines, corrections=list(self._corrections))
 
     def _read_at(self, at: int) -> int:
         """Parse the statement that starts at a line; return its number of lines."""
@@ -168,7 +177,9 @@ class _DescriptionParser:
         """True if every sentence of a text can be parsed."""
         _, rest = _inline_heading(text)
         sentences = split_sentences(rest)
-        parsed = [parse_sentence(s, self._topic) for s in sentences if not _is_instruction(s)]
+        parsed = [
+            parse_sentence(s, self._topic, self._known) for s in sentences if not _is_instruction(s)
+        ]
         return bool(parsed) and all(s.clauses for s in parsed)
 
     def _heading(self, raw: _RawLine) -> bool:
@@ -205,8 +216,9 @@ class _DescriptionParser:
             elif _is_instruction(sentence):
                 continue
             else:
-                parsed = parse_sentence(sentence, self._topic)
+                parsed = parse_sentence(sentence, self._topic, self._known)
                 found = found or bool(parsed.clauses)
+                self._corrections.update(dict.fromkeys(parsed.corrections))
                 self._add(parsed, raw.number)
                 if parsed.problem:
                     problems.append((sentence, parsed.problem))

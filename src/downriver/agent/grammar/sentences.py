@@ -34,11 +34,19 @@ from downriver.agent.grammar.passive_clauses import (
     is_used_by,
     made_into,
 )
+from downriver.agent.grammar.typing_errors import (
+    CLOSED_WORDS,
+    VOCABULARY,
+    Correction,
+    correct,
+    meant_word,
+)
 from downriver.agent.grammar.vocabulary import (
     QUOTE_MARK,
     QUOTED_SPACE,
     is_marked,
     is_participle,
+    plain_names,
     take_schedule,
     unquoted,
 )
@@ -155,12 +163,22 @@ def parse_clause(text: str) -> list[Clause]:
 _BESIDE = re.compile(r"\b(?:on|by|per|over|for|where|using|via|at)\s+\S+", re.IGNORECASE)
 
 
+_JOINED_NAME = re.compile(r"(?:\b(?:with|and|plus|from|to)|,)\s+(?P<name>\S+)", re.IGNORECASE)
+
+
 def _left_out(text: str, clause: Clause) -> list[str]:
     """Return names of the text that the clause lacks: then the pattern misread the text."""
-    used = " ".join((clause.how, *(m.text for m in (*clause.sources, *clause.targets))))
-    via = clause.via.text if clause.via else ""
+    ends = " ".join(m.text for m in (*clause.sources, *clause.targets, *filter(None, [clause.via])))
+    joined = {found["name"].strip(",;.()") for found in _JOINED_NAME.finditer(clause.how)}
     names = [word.strip(",;.()") for word in _BESIDE.sub("", text).split()]
-    return [n for n in names if is_marked(n) and n not in used + via and not _is_actor(n)]
+    return [
+        name
+        for name in names
+        if is_marked(name)
+        and name not in ends
+        and (name in joined or name not in clause.how)
+        and not _is_actor(name)
+    ]
 
 
 def _is_actor(name: str) -> bool:
@@ -169,18 +187,34 @@ def _is_actor(name: str) -> bool:
 
 
 class ParsedSentence(NamedTuple):
-    """The clauses and schedule of a sentence, or the reason why it could not be read."""
+    """The clauses and schedule of a sentence, or the reason why it could not be read.
+
+    `corrections` are the misspelt words that were read as others.
+    """
 
     clauses: list[Clause]
     schedule: str = ""
     problem: str = ""
+    corrections: tuple[Correction, ...] = ()
+
+    @property
+    def edges(self) -> set[tuple[str, str]]:
+        """The ids of the sources and targets."""
+        return {
+            (source.id, target.id)
+            for clause in self.clauses
+            for source in clause.sources
+            for target in clause.targets
+        }
 
 
 _MAX_LENGTH = 400  # the cost of the patterns is cubic
 _QUOTED = re.compile(r"`([^`\n]+)`|\"([\w .$#/:-]+)\"|'([\w.$#/:-]+)'|\*\*([\w.$#/:-]+)\*\*")
 _STEP = re.compile(
     r"^(?:(?:step\s+\d+\s*[:.)-]|first(?:ly)?|second(?:ly)?|third(?:ly)?|then|next|after that|"
-    r"afterwards|finally|lastly|also|additionally|and|in turn|meanwhile|from there)\s*,?\s+)+",
+    r"afterwards|finally|lastly|also|additionally|and|in turn|meanwhile|from there|hey|hi|hello|"
+    r"fyi|btw|so|ok|okay|well|just|for the record|(?:please|pls) note|note)"
+    r"(?:\s+that)?\s*[,:]?\s+)+",
     re.IGNORECASE,
 )
 _FRAME = re.compile(
@@ -203,6 +237,10 @@ _DOUBT = re.compile(
     r"possibly|instead|stop(?:s|ped)?|instead of|or)\b|n't\b|(?<!is )(?<!are )\bused to\b",
     re.IGNORECASE,
 )
+_ADD = re.compile(
+    r",?\s+and\s+(?:also\s+)?(?:add|register|include)\s+(?!that\b|the\b|an?\b)(?=\S+)",
+    re.IGNORECASE,
+)
 _ASIDE = re.compile(r"\s*,\s*(?:in turn|then|finally|later|also|of course)\s*,\s*", re.IGNORECASE)
 _NAME_COLON = re.compile(r"^(?P<name>\S*[\w)]):\s+(?P<rest>(?P<verb>[a-z]+)\b.*)$")
 _PRONOUN = re.compile(
@@ -221,8 +259,34 @@ _ALSO = re.compile(r"\s*;\s*|\s*,?\s+(?:and|while|whereas)\s+|\s*,\s+", re.IGNOR
 _VERB_FIRST = re.compile(r"^(?:is|are|gets?|was|were)\b", re.IGNORECASE)
 
 
-def parse_sentence(text: str, before: tuple[str, ...] = ()) -> ParsedSentence:
-    """Parse a sentence; `before` are the names that `it` refers to."""
+def parse_sentence(
+    text: str, before: tuple[str, ...] = (), known: frozenset[str] = frozenset()
+) -> ParsedSentence:
+    """Parse a sentence; `before` are the names that `it` refers to.
+
+    If a sentence has no flow as written, its misspelt words are corrected, unless they are among
+    the `known` names. If a name in it is close to a word such as `what`, the sentence is not read.
+    """
+    text = _ADD.sub(" and ", plain_names(text))
+    parsed = _parse_as_written(text, before)
+    closed = CLOSED_WORDS if parsed.clauses else VOCABULARY
+    corrected = correct(
+        text, lambda word: word in known or meant_word(word.casefold()) not in closed
+    )
+    if not corrected.corrections:
+        return parsed
+    mended = _parse_as_written(corrected.text, before)
+    if parsed.edges == mended.edges:
+        return parsed
+    if parsed.edges < mended.edges:
+        return mended._replace(corrections=tuple(corrected.corrections))
+    written, meant = corrected.corrections[0]
+    return ParsedSentence(
+        [], parsed.schedule, f"is {written!r} a name, or {meant!r}? Quote it if it is a name"
+    )
+
+
+def _parse_as_written(text: str, before: tuple[str, ...]) -> ParsedSentence:
     if len(text) > _MAX_LENGTH:
         return ParsedSentence(
             [], "", f"longer than {_MAX_LENGTH} characters; split it into several sentences"

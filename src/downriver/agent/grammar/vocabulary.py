@@ -35,6 +35,61 @@ CONTENTS = word_set(
     information info stuff payload payloads webhook webhooks change changes update updates
     snapshot snapshots feed feeds batch batches metric metrics stream streams everything"""
 )
+# Words of questions. They are not names unless they are quoted.
+QUESTION_WORDS = word_set(
+    """
+    a able about affect affected affecting affects after against ago all allowed alright alter
+    altering ancestors and any anybody anyone anything anywhere appear appears approve approved
+    are as ask assess at away back bad basis be been before behind between blast block blocked
+    both bottom break breakage breaking breaks broke broken btw building built but by calculate
+    calculated calculates calculation called can card cards catalog cause causes certified
+    change changed changing check column columns com come comes coming common compute computed
+    computes connected connection consequence consequences constraint consume consumed consumers
+    consumes consuming contain contains converting copies copy could cover coverage creates csv
+    cypher dangerous dashboard dashboards data datahub dataset datasets date dates day days
+    debug decision decommission definition delete deleted deleting depend depended dependencies
+    dependency dependent dependents depending depends deprecate deprecated deprecating derive
+    derived derives descendants describe details diagnose diagram diagrams did direction
+    directions directly do does dot downstream downstreams draw drop dropped dropping during
+    either else end end-to-end ended ends enough ever every everybody everyone everything
+    exactly exists explain export failed fails fed feed feeding feeds feel fetch fetches field
+    fields find fine first fix fixes flow flowchart flows for form formula found fresh freshness
+    from full fully fyi generate generates get gets getting give go goes going golden gone gonna
+    good got graph graphviz happen happened happens harm has have health healthy hello hey hi
+    high hmm hold holds hops how hurt i if immediate immediately impact impacted impacts
+    important in incident include includes incorrect inform input inputs interesting into
+    investigate is it its job jobs join joins json just keep kind know kpis last left level
+    levels like lineage link list live logic long look looking looks lot low made main many
+    matter maybe me mean mermaid month months more most move moved much my named names near need
+    needs new next nice nobody not note nothing notice now null nullable number numbers of off
+    okay old on once one ones only openlineage or origin original originate originates orphan
+    orphaned orphans other our out outage output outputs over own owned owner owners owns
+    parents past patch path paths personal phase picture pii plan planning please pls plz point
+    points populate populated populates possible postmortem powered powers problem problems
+    proceed produce produced produces propose proposed pull pulls put puts query quick radius
+    reach read reads ready really receive receives record refer refers refresh refreshed
+    register registered registering related relies rely remind remove removed removing rename
+    renamed renaming repair report required result retire retiring rid right risk risky root
+    route routes run runs safe safely same schema scorecard search see seem seems select selects
+    sense sensitive serve serves share shared shares sharing she should show showing shows side
+    sides since sit sits sitting some somebody someone something source sourced sources sourcing
+    stale stand steps still stop straight stuff suggest sunset sup sure svg sync synced system
+    systems table tables tag tagged tags take takes talk team tell thank thanks that that's the
+    their them then there they thing things think thinking this those though thoughts time times
+    to today together told too top touch touches touching trace track train training trains
+    trouble troubleshoot true trust trusted try type types ultimately under understand until up
+    update updated updates upstream upstreams us use used uses using usually value values
+    version very via view views visible visualize wait wanna want wants was way ways we week
+    weeks went were what what's whatever whats when where where'd which while who who'd who's
+    whole whos whose why widen will with within without wondering work works worry would write
+    wrong year years yes yesterday yet you your"""
+)
+SCHEDULE_WORDS = word_set(
+    """
+    every each hourly daily nightly weekly monthly quarterly yearly minutes minute hours hour
+    seconds midnight noon morning mornings evening evenings monday tuesday wednesday thursday
+    friday saturday sunday schedule scheduled cadence runs running"""
+)
 # Storage words that are too vague to be names.
 PLACES = word_set(
     "warehouse lake lakehouse storage cloud database db somewhere here management everyone"
@@ -79,14 +134,33 @@ TYPES = (
 )  # fmt: skip
 JOB_TYPES = ("job", "dag", "task", "spark_job", "script", "pipeline", "function")
 
-TYPED = re.compile(rf"(?:{'|'.join((*TYPES, *JOB_TYPES))}):[^\s,;]*[^\s,;.:]", re.IGNORECASE)
-URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s,;]+", re.IGNORECASE)
+TYPED = re.compile(
+    rf"(?:{'|'.join((*TYPES, *JOB_TYPES))}):[^\s,;`\"]*[^\s,;.:?!`\")/]", re.IGNORECASE
+)
+# The last character is part of a name: `s3://lake/raw/?` and `s3://lake/raw` are one.
+URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s,;`\"]*[^\s,;.:?!`\")/]", re.IGNORECASE)
 IDENTIFIER = re.compile(r"[A-Za-z_$#][\w$#]*(?:[./-][\w*$#-]+(?:[./][\w*$#-]+)*)?")
 FILE_ENDINGS = (".csv", ".parquet", ".json", ".jsonl", ".avro", ".orc", ".xlsx", ".txt", ".tsv")
 
 # Placeholder for a space in a quoted name.
 QUOTED_SPACE = "\ue000"
 QUOTE_MARK = "\ue001"  # marks a quoted name
+
+
+_BRACKETED = re.compile(r"\[([\w$# ]+)\](?:\.\[([\w$# ]+)\])?(?:\.\[([\w$# ]+)\])?(?=\W|$)")
+_URL_END = re.compile(rf"({URL.pattern})[/?!]+(?=[\s,;.)]|$)", re.IGNORECASE)
+
+
+def plain_names(text: str) -> str:
+    """Return a text with `[dbo].[Orders]` as `dbo.Orders`, and URLs without a slash at the end."""
+
+    def dotted(found: re.Match[str]) -> str:
+        if found[2] is None:
+            return found[0]  # `-[dedupe]->`, `[x] done`
+        name = ".".join(part for part in found.groups() if part)
+        return f"`{name}`" if " " in name else name
+
+    return _URL_END.sub(r"\1", _BRACKETED.sub(dotted, text))
 
 
 def unquoted(text: str) -> str:

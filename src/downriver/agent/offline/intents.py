@@ -1,4 +1,4 @@
-"""What a question asks for, and the entities that it names."""
+"""What a message asks for."""
 
 from __future__ import annotations
 
@@ -6,21 +6,32 @@ import re
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from downriver.agent.grammar import parse_description
-from downriver.agent.grammar.vocabulary import CONTENTS, KINDS, TYPED, URL, is_marked, word_set
-from downriver.agent.tools.entity_names import NamedEntity, resolve_entity
-from downriver.errors import EntityNotFoundError
+from downriver.agent.offline.time_references import take_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from downriver.agent.tools import ToolContext
+    from collections.abc import Callable
 
 
 def _pattern(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), re.IGNORECASE | re.MULTILINE)
 
 
-_CHANGES = r"(?:chang|drop|renam|remov|delet|deprecat|alter|retir|decommission)\w*"
+_CHANGES = (
+    r"(?:(?:chang|drop|renam|remov|delet|deprecat|alter|retir|decommission|sunset|truncat)\w*|"
+    r"get(?:ting)? rid of|phas\w+ out)"
+)
+_OPENING = (
+    r"(?:(?:hey|hi|hello|ok|okay|so|sup|hmm|pls|please|also|and|btw|well|quick question|question|"
+    r"just|now|then)\b[\s,:!-]*)*"
+)
+QUESTION = _pattern(
+    rf"^\s*{_OPENING}(?:what|who|where|which|when|why|how|is|are|does|do|did|can|could|should|would|"
+    r"will|was|were|has|have|am|any|anyone|anybody|anything|got|whats|whos|show|trace|list|find|"
+    r"search|draw|give|tell|explain|diagnose|export|graph|lineage|upstreams?|downstreams?|"
+    r"consumers?|sources?|paths?|impact|blast|mermaid|diagram|owners?|common|shared|last|origin|"
+    r"remind|look|visuali[sz]e|compare)\b(?!-)(?!\s*(?:is|are|gets?|feeds?|->|→)\b)",
+    r"\?\s*$",
+)
 
 HELP = _pattern(r"^\s*(?:help|\?|what can you do\b.*|how do you work\b.*|commands)\s*[?.!]*\s*$")
 GATE = _pattern(r"^\s*entity\s*:.*\S")
@@ -45,6 +56,7 @@ KPIS = _pattern(
 )
 INCIDENT = _pattern(
     r"\bincident\b",
+    r"\b(?:is|are|looks?|seems?) off with\b",
     r"\boutage\b",
     r"\bpost-?mortem\b",
     r"\bwhat (?:happened to|went wrong)\b",
@@ -57,16 +69,25 @@ DIAGNOSE = _pattern(
     r"\broot cause\b",
     r"\b(?:debug|investigate|troubleshoot)\b",
     r"\b(?:is|are|looks?|seems?) (?:wrong|off|stale|broken|incorrect|too (?:low|high))\b",
+    r"\bis [^?]+ (?:wrong|off|broken|incorrect)\b",
 )
 IMPACT = _pattern(
     r"\bimpact",
     r"\bblast radius\b",
     r"\brisk(?:y|s|ier)?\b",
-    r"\bbreaks?\b",
+    r"\bbreak(?:s|ing|age)?\b",
+    r"\b(?:hurt|harm(?:ed)?|upset|notices?)\b",
+    r"\b(?:ok|okay|alright|all right|fine|good|cool|problem|trouble|issue)\b[^?]*?"
+    rf"\b(?:to|if|with)\b[^?]*?\b(?:{_CHANGES}|go(?:es)? away)",
+    r"\b(?:goes|went|gone|going) away\b",
+    rf"\b(?:thinking|about|planning|considering)\b (?:of |about |to )?{_CHANGES}",
+    rf"\b(?:am|are|is) (?:i|we|it) [^?]*\b{_CHANGES}",
+    rf"\b(?:need|want|would like|have) to {_CHANGES}",
+    rf"\bwould {_CHANGES}",
     r"\bsafe(?:ly)?\b",
     r"\bwhat (?:happens|would happen|will happen) (?:if|when)\b",
     r"\bgo/no-go\b",
-    rf"\bcan (?:i|we) {_CHANGES}",
+    rf"\b(?:can|could|may|should) (?:i|we) (?:\w+ly )?{_CHANGES}",
     rf"\b(?:wants?|plans?|planning|going|propose[sd]?|like) (?:to|on) (?:{_CHANGES}|mak\w*)",
     rf"\bif (?:i|we|someone|they) {_CHANGES}",
     rf"^\s*(?:please\s+)?{_CHANGES}\b[^\n]*\?\s*$",
@@ -86,24 +107,45 @@ COLUMN = _pattern(
     r"\bcolumns?\b.*\b(?:com(?:es?|ing)|derived|computed|calculated|made|built)\b",
     r"\bhow (?:is|are|was) .+? (?:computed|calculated|derived|made|produced|populated)\b",
     r"\bwhich columns? (?:feeds?|makes?|goes? into)\b",
+    r"\bhow (?:do|did) (?:we|you|they) (?:compute|calculate|derive|make|get|produce)\b",
+)
+TAG = _pattern(r"\bpii\b", r"\b(?:personal|sensitive) (?:data|columns?|information)\b", r"\bgdpr\b")
+SHARED = _pattern(
+    r"\bshar(?:es?|ed|ing)\b",
+    r"\bin common\b",
+    r"\bcommon (?:\w+ )?(?:(?:down|up)streams?|sources?|ancestors?|parents?|inputs?|consumers?)\b",
+)
+FRESHNESS = _pattern(
+    r"\blast (?:time )?(?:update\w*|refresh\w*|load\w*|written|ran|modif\w*|chang\w*|built|run)\b",
+    r"\blast time\b",
+    r"\bwhen (?:was|did|is|has) [^?]*\b(?:update\w*|refresh\w*|load\w*|written|built|run|ran)\b",
+    r"\bhow (?:fresh|old|recent|stale|current|up[\s-]to[\s-]date)\b",
+    r"\bfreshness\b",
+    r"\bup[\s-]to[\s-]date\b",
+)
+CERTIFIED = _pattern(r"\bcertifi\w+\b", r"\bcanonical\b", r"\btrustworthy\b")
+OWNER = _pattern(
+    r"\bwho(?:se| owns|\'?s the owner)\b", r"\bown(?:er|ers|ed|s)\b", r"\bresponsible for\b"
+)
+COLUMNS = _pattern(
+    r"\b(?:what|which|list|show)\b[^?]*\bcolumns?\b[^?]*\b(?:have|has|of|in|are)\b",
+    r"\bschema of\b",
+    r"\bcolumns (?:of|in|does)\b",
+    r"\bfields (?:of|in|does)\b",
 )
 SEARCH = _pattern(
     r"^\s*(?:please )?(?:find|search|list|look up|show (?:me )?all)\b",
     r"\bwhich (?:tables|datasets|jobs|models) (?:have|are called|match|contain|mention)\b",
     r"\bdo we have\b",
+    r"\bgot any(?:thing)?\b",
     r"\bis there an?\b",
     r"\bwhat (?:tables|datasets) (?:do|are)\b",
 )
 ENTITY = _pattern(
-    r"\bwhat(?: i|')s\b",
+    r"\bwhat(?: i|'| )?s\b",
     r"\btell me (?:more )?about\b",
     r"\bdescribe\b",
-    r"\bwho owns\b",
-    r"\bowners? of\b",
-    r"\bcolumns (?:of|in|does)\b",
     r"\bdetails (?:of|on|about)\b",
-    r"\bschema of\b",
-    r"\blast run\b",
 )
 REGISTER = _pattern(
     r"^\s*(?:please\s+|can you\s+|could you\s+)?(?:register|record|declare|track)\b",
@@ -111,32 +153,54 @@ REGISTER = _pattern(
     r"\bregister (?:that|this|the|these|it|them|our)\b",
     r"\bnew (?:flow|pipeline)s?\s*:",
 )
+_WHO = r"\bwh(?:o|at|ich|os|ats)\b(?:'s|'d)?"
+_TAKES = (
+    r"(?:depend\w*|rel(?:y|ies|ied)|reads?|reading|us(?:es?|ed|ing)|consum\w+|quer(?:y|ies)\w*|needs?|"
+    r"pulls?|draws?|joins?)"
+)
+_GIVES = (
+    r"(?:feeds?|fed|feeding|populat\w+|power(?:s|ed)?|produc\w+|writ\w+|builds?|built|loads?|goes|go|"
+    r"flows?|lands?|driv\w+|updat\w+|fills?|makes?|ends? up)"
+)
+# `does orders feed`: the entity is the subject, and not `anyone` or `we`.
+_SUBJECT = (
+    r"\b(?:do|does|did)\s+(?:the\s+|our\s+|table\s+|data\s+in\s+)*"
+    r"(?!(?:any|some|every)\w*\b|we\b|you\b|they\b|i\b|people\b|it\s+ok)\S+"
+    r"(?:\s+(?:table|view|model|dashboard|topic))?\s+(?:still\s+|currently\s+|\w+ly\s+)*"
+)
+SUBJECT_TAKES = _pattern(
+    rf"{_SUBJECT}(?:{_TAKES}\b|(?:com\w+|derive|get\b[^?]*)\b)",
+    r"\b(?:is|are|was)\s+\S+(?:\s+table)?\s+(?:fed|populated|loaded|built|produced|derived|made|sourced|written)\b",
+    r"\bhow (?:does|do|did) [^?]+ gets? (?:its|their|the|all|any) data\b",
+)
+SUBJECT_GIVES = _pattern(
+    rf"{_WHO}[^?]*\b(?:fed|powered|populated|driven|built|produced|loaded) (?:by|from|on|off)\b",
+    rf"{_SUBJECT}{_GIVES}\b",
+    r"\b(?:is|are|was)\s+\S+(?:\s+table)?\s+(?:still\s+)?(?:used|read|consumed|queried|needed)\b",
+)
 UPSTREAM = _pattern(
-    r"\bupstream\b",
+    r"\bupstreams?\b",
     r"\bc[oa]mes? from\b",
     r"\bcoming from\b",
     r"\borigin",
-    r"\bsources? of\b",
+    r"\bsources? (?:of|behind|for)\b",
     r"\bsourced from\b",
-    r"\bwhat (?:feeds|populates|produces|builds|makes|loads|goes into)\b",
+    rf"{_WHO}[^?.]*?\b{_GIVES}\b(?! (?:from|on top of|off)\b)",
     r"\bback to\b",
-    r"\bhow (?:does|do|did) [^?]+ gets? (?:its|their|the|all|any) data\b",
-    r"\b(?:derived?|built) from\b",
+    r"\b(?:derived?) from\b",
     r"\b(?:parents?|ancestors?|provenance|behind)\b",
-    r"\binputs? (?:of|to)\b",
-    r"\bwhere [^?]+ from\b",
-    r"\b(?:does|do|is) [^?]+ (?:depend(?:ent|s)? on|rely on|reads? from)\b",
+    r"\binputs? (?:of|to|for)\b",
+    r"\bwhere(?:'d)? [^?]+ from\b",
 )
 DOWNSTREAM = _pattern(
-    r"\bdownstream\b",
-    r"\bwh(?:at|o|ich)\b(?! does\b| do\b| is\b)[^?.]*?\b(?:depends?|relies|rely) on\b",
-    r"\bconsum(?:es|ers?|ed)\b",
+    r"\bdownstreams?\b",
+    rf"(?:{_WHO}|\bany(?:one|body|thing)\b|\beveryone\b|\bevery(?:body|thing)\b)[^?.]*?\b{_TAKES}\b",
+    rf"{_WHO}[^?.]*?\b(?:built|made|derived|build|make) (?:from|on|off|out of|with)\b",
+    r"\b(?:consumers?|consumed|users?|readers?)\b",
     r"\b(?:dependents?|descendants?|children)\b",
-    r"\bwh(?:o|at|ich)\b[^?.]*?\b(?:uses?|reads?|queries|consumes?)\b",
     r"\b(?:used|read|fed|powered) by\b",
-    r"\bused in\b",
-    r"\bwhere does [^?]+ (?:go|flow|end up|land)\b",
-    r"\bwhat does [^?]+ feed\b",
+    r"\b(?:used|use) (?:in|anywhere|of)\b",
+    r"\bwhere (?:is|are) [^?]+ used\b",
     r"\bgoes to\b",
 )
 BOTH = _pattern(
@@ -167,7 +231,8 @@ DECIDE = _pattern(
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d{1,3}[.)])\s", re.MULTILINE)
 Kind = Literal[
     "help", "gate", "sql", "register", "diagram", "kpis", "incident", "fix", "diagnose", "impact",
-    "paths", "column", "trace", "search", "entity", "unknown",
+    "paths", "column", "trace", "search", "entity", "freshness", "certified", "owner", "columns",
+    "shared", "tag", "unknown",
 ]  # fmt: skip
 
 
@@ -181,28 +246,47 @@ class Intent(NamedTuple):
     direction: str = "both"
     depth: int | None = None
     decide: bool = False
+    moment: str | None = None
 
 
-def read_intent(text: str) -> Intent:
-    """Return the intent of a message."""
-    for kind, is_meant in INTENTS:
+def read_intent(text: str, corrected: str = "", known: frozenset[str] = frozenset()) -> Intent:
+    """Return the intent of a message; `corrected` is the message without typing errors.
+
+    `known` are plain words that are names.
+    """
+    for kind, is_meant in COMMANDS:
         if is_meant(text):
-            decide = bool(DECIDE.search(text))
-            return Intent(kind, direction_of(text), depth_of(text), decide)
+            return Intent(kind)
+    question = corrected or text
+    if REGISTER.search(question) or (
+        not QUESTION.search(question) and _describes_flows(text, known)
+    ):
+        return Intent("register")
+    timed = take_moment(question)
+    for kind, is_meant in INTENTS:
+        if is_meant(timed.text):
+            return Intent(
+                kind,
+                direction_of(timed.text),
+                depth_of(timed.text),
+                bool(DECIDE.search(timed.text)),
+                timed.moment,
+            )
     return Intent("unknown")
 
 
 def direction_of(text: str) -> str:
     """Return the direction of a question; both if it states none or both."""
-    stated = {word.lower() for word in re.findall(r"\b(?:up|down)stream\b", text, re.IGNORECASE)}
+    stated = {word.lower() for word in re.findall(r"\b(up|down)streams?\b", text, re.IGNORECASE)}
     if BOTH.search(text) or len(stated) > 1:
         return "both"
     if stated:
-        return "upstream" if "upstream" in stated else "downstream"
-    up, down = UPSTREAM.search(text), DOWNSTREAM.search(text)
-    if bool(up) == bool(down):
-        return "both"
-    return "upstream" if up else "downstream"
+        return "upstream" if "up" in stated else "downstream"
+    for up_pattern, down_pattern in ((SUBJECT_TAKES, SUBJECT_GIVES), (UPSTREAM, DOWNSTREAM)):
+        up, down = up_pattern.search(text), down_pattern.search(text)
+        if bool(up) != bool(down):
+            return "upstream" if up else "downstream"
+    return "both"
 
 
 def depth_of(text: str) -> int | None:
@@ -213,12 +297,10 @@ def depth_of(text: str) -> int | None:
     return 1 if DIRECT.search(text) else None
 
 
-def _is_registration(text: str) -> bool:
-    if REGISTER.search(text):
-        return True
+def _describes_flows(text: str, known: frozenset[str]) -> bool:
     if "?" in text:
         return False
-    found = parse_description(text)
+    found = parse_description(text, known)
     # A message with mostly flows, or a list with at least one, describes a pipeline.
     listed = len(_ITEM.findall(text)) > 1
     return bool(found.flows) and (listed or len(found.flows) >= len(found.not_understood))
@@ -226,6 +308,8 @@ def _is_registration(text: str) -> bool:
 
 def _is_trace(text: str) -> bool:
     patterns = (
+        SUBJECT_TAKES,
+        SUBJECT_GIVES,
         UPSTREAM,
         DOWNSTREAM,
         BOTH,
@@ -238,107 +322,27 @@ def _has(pattern: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda text: pattern.search(text) is not None
 
 
-INTENTS: tuple[tuple[Kind, Callable[[str], bool]], ...] = (
+COMMANDS: tuple[tuple[Kind, Callable[[str], bool]], ...] = (
     ("help", _has(HELP)),
     ("gate", _has(GATE)),
     ("sql", _has(SQL)),
-    ("register", _is_registration),
+)
+INTENTS: tuple[tuple[Kind, Callable[[str], bool]], ...] = (
     ("diagram", _has(DIAGRAM)),
     ("kpis", _has(KPIS)),
     ("incident", _has(INCIDENT)),
     ("fix", _has(FIX)),
     ("impact", _has(IMPACT)),
     ("diagnose", _has(DIAGNOSE)),
+    ("tag", _has(TAG)),
+    ("shared", _has(SHARED)),
+    ("freshness", _has(FRESHNESS)),
+    ("certified", _has(CERTIFIED)),
     ("column", _has(COLUMN)),
     ("paths", _has(PATHS)),
+    ("owner", _has(OWNER)),
     ("trace", _is_trace),
+    ("columns", _has(COLUMNS)),
     ("search", _has(SEARCH)),
     ("entity", _has(ENTITY)),
 )
-
-
-# Words of questions that are not names unless they are quoted.
-_QUESTION_WORDS = word_set(
-    """
-    a about affected after against all and any are as ask assess at back be been before behind
-    between blast both break breaks but by calculated can change changed changing column columns
-    com come comes coming computed connected connection consumers could data dataset datasets
-    debug delete depend dependencies dependent depends deprecate deprecated derived describe
-    diagnose diagram did direction directions directly do does downstream draw drop dropped
-    dropping end every everything export feed feeds field find fix flow flows for from full
-    generate get give go goes happen happens has have high hops how i if impact in incident into
-    investigate is it its job jobs last level levels lineage link list look low made many me
-    mermaid most much my new of off on only or origin original our out outage owner owners owns
-    path paths picture please populated proceed produced radius reach read reads relies rely
-    remove removing rename renamed report required risk risky root route routes run runs safe
-    safely schema search she should show showing source sources stale steps suggest system
-    systems table tables team tell that the their them then there they this to trace true
-    ultimately up upstream us use used uses using visualize want wants was way we were what when
-    where which who whose why will with within would write wrong you your
-    """
-)
-_TOKEN = re.compile(
-    rf"`([^`]+)`|\"([^\"]+)\"|({TYPED.pattern})|({URL.pattern})"
-    r"|([A-Za-z_$#][\w$#]*(?:[./-][\w$#]+)*)",
-    re.IGNORECASE,
-)
-_LONGEST_PHRASE = 3
-
-
-class _Candidate(NamedTuple):
-    text: str
-    sure: bool
-
-
-async def find_names(text: str, context: ToolContext, most: int = 1) -> list[NamedEntity]:
-    """Return the entities that a question names, in order.
-
-    A word that can only be a name but is unknown raises an error with similar names.
-    """
-    found: list[NamedEntity] = []
-    missing: EntityNotFoundError | None = None
-    for candidate in _candidates(text):
-        try:
-            named = await resolve_entity(candidate.text, context)
-        except EntityNotFoundError as error:
-            missing = missing or (error if candidate.sure else None)
-            continue
-        if named not in found:
-            found.append(named)
-        if len(found) == most:
-            return found
-    if missing is not None and len(found) < most:
-        raise missing
-    return found
-
-
-def plain_words(text: str) -> list[str]:
-    """Return the words of a question that may be part of a name."""
-    tokens = [_token(found) for found in _TOKEN.finditer(text)]
-    return [
-        t.text for t in tokens if t.text.casefold() not in _QUESTION_WORDS | set(KINDS) | CONTENTS
-    ]
-
-
-def _candidates(text: str) -> Iterator[_Candidate]:
-    """Yield possible names: first those that can only be names, then words and phrases."""
-    tokens = [_token(found) for found in _TOKEN.finditer(text)]
-    yield from (token for token in tokens if token.sure)
-    plain = [t.text for t in tokens if not t.sure]
-    for size in range(_LONGEST_PHRASE, 0, -1):
-        for at in range(len(plain) - size + 1):
-            words = plain[at : at + size]
-            if not any(word.casefold() in _QUESTION_WORDS for word in (words[0], words[-1])):
-                yield _Candidate("_".join(words).lower(), False)
-    kinds = ("api", "model", "dashboard", "topic", "report")
-    for kind in kinds:
-        for word in plain:
-            if word.casefold() not in _QUESTION_WORDS:
-                yield _Candidate(f"{kind}:{word.lower()}", False)
-
-
-def _token(found: re.Match[str]) -> _Candidate:
-    quoted = found[1] or found[2]
-    if quoted or found[3] or found[4]:
-        return _Candidate(quoted or found[3] or found[4], True)
-    return _Candidate(found[5], is_marked(found[5]))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
-from downriver.agent.grammar import parse_description
+from downriver.agent.grammar.typing_errors import correct
 from downriver.agent.offline import replies
-from downriver.agent.offline.intents import SQL, Intent, find_names, plain_words, read_intent
-from downriver.agent.tools.entity_names import resolve_entity
+from downriver.agent.offline.intents import SQL, Intent, read_intent
+from downriver.agent.offline.named_entities import find_names, plain_words
+from downriver.agent.offline.time_references import AS_OF
+from downriver.agent.tools.entity_names import known_names, resolve_entity
 from downriver.errors import DownriverError, EntityNotFoundError, InvalidRequestError
+from downriver.model.governance import PII_TAG
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -52,14 +55,17 @@ HELP = """\
 Without a model, I understand:
   pipeline descriptions      raw_orders is cleaned into orders_clean; a -> b -> c
   SQL statements             INSERT INTO orders_clean SELECT … FROM raw_orders
-  upstream, downstream       What feeds revenue_daily? What depends on raw_orders?
+  upstream, downstream       What feeds revenue_daily? Who uses orders_clean.amount_usd?
+  an earlier moment          What fed revenue_daily as of last week?
   paths                      How does raw_orders reach executive_kpis?
+  two entities               What do revenue_daily and churn_scores share?
   columns                    How is orders_clean.amount_usd computed?
   changes                    What breaks if we rename orders_clean.customer_id to cust_id?
   gate requests              Entity: … / Change type: … / Proposed change: …
   incidents                  Why is revenue_daily wrong?
   diagrams                   Draw a Mermaid diagram of customer_360, upstream
-  search                     Find tables with customer; What is customer_360?"""
+  tags                       Where does PII go?
+  search, details            Find tables with customer; When was customer_360 last updated?"""
 
 
 class OfflinePlanner:
@@ -76,22 +82,34 @@ class OfflinePlanner:
 
     async def answer(self, text: str, toolbox: Toolbox) -> str:
         """Return the answer to a message. Errors become part of the answer."""
-        intent = read_intent(text)
+        corrected = correct(text)
+        known = await known_names((c.written for c in corrected.corrections), toolbox.context)
+        corrected = correct(text, known.__contains__)
+        intent = read_intent(text, corrected.text, known)
+        as_written = intent.kind in ("help", "gate", "sql", "register")
+        message = text if as_written else corrected.text
         try:
-            return await _Question(text, intent, toolbox, self).answer()
+            reply = await _Question(message, intent, toolbox, self).answer()
         except DownriverError as error:
             if intent.kind == "gate" or (self._gate and intent.kind == "impact"):
                 return replies.render_undecided(error.message)
-            return _error_reply(error)
+            reply = _error_reply(error)
+        return reply if as_written else replies.with_corrections(reply, corrected.corrections)
 
     @property
     def decides(self) -> bool:
         """Whether questions about changes are answered with a decision."""
         return self._gate
 
-    async def topic(self, text: str, toolbox: Toolbox, most: int = 1) -> list[NamedEntity]:
-        """Return the entities of a question, or the entity of the last one."""
-        found = await find_names(text, toolbox.context, most)
+    async def topic(self, text: str, toolbox: Toolbox, *, strict: bool = True) -> list[NamedEntity]:
+        """Return the entities of a question, or the entity of the last one.
+
+        `strict`: an explicit name that no entity has is an error.
+        """
+        names = await find_names(text, toolbox.context)
+        if names.unknown and (strict or not names.entities):
+            raise names.unknown[0]
+        found = names.entities
         if not found and self._topic is not None and re.search(r"\b(?:it|its|that|this)\b", text):
             found = [self._topic]
         if not found:
@@ -130,33 +148,60 @@ class _Question:
         self._planner = planner
 
     async def answer(self) -> str:
+        if self._intent.moment is None and AS_OF.search(self._text):
+            raise InvalidRequestError("as of", "write the moment as 2026-01-31 or as last week")
+        if AS_OF.search(self._text) and self._intent.kind not in ("trace", "diagram"):
+            raise InvalidRequestError("as of", "only traces and diagrams show an earlier moment")
         return await _HANDLERS[self._intent.kind](self)
 
     async def _use(self, tool: str, **arguments: Any) -> Any:
         given = {name: value for name, value in arguments.items() if value is not None}
         return await self._toolbox.call(tool, given)
 
-    async def _entity(self) -> NamedEntity:
-        return (await self._planner.topic(self._text, self._toolbox))[0]
+    async def _entity(self, *, strict: bool = True) -> NamedEntity:
+        """Return the one entity of the question."""
+        found = await self._planner.topic(self._text, self._toolbox, strict=strict)
+        if len(found) > 1 and strict:
+            names = " or ".join(str(entity) for entity in found)
+            raise InvalidRequestError("entity", f"which one do you mean: {names}?")
+        return found[0]
 
     async def help(self) -> str:
         return HELP
 
     async def unknown(self) -> str:
         message = " ".join(self._text.split())
-        return f"I did not understand: {message}\n{HELP}"
+        names = await find_names(self._text, self._toolbox.context)
+        ask = "Write `help` for examples."
+        if names.entities:
+            ask = (
+                f"Do you want the upstream, the downstream or the details of {names.entities[0]}, "
+                "or the impact of a change?"
+            )
+        return f"I did not understand: {message}\n{ask}"
 
     async def trace(self) -> str:
-        named = await self._entity()
-        if named.column and self._intent.direction == "upstream":
-            return await self.column()
-        entity = named.full_id
-        sides = ["upstream", "downstream"]
-        if self._intent.direction != "both":
-            sides = [self._intent.direction]
+        entities = await self._planner.topic(self._text, self._toolbox)
+        if len(entities) == 2 and _YES_NO.search(self._text):
+            source, target = entities
+            if self._intent.direction == "upstream":
+                source, target = target, source
+            return await self._paths(source, target)
+        return "\n\n".join([await self._trace(entity) for entity in entities])
+
+    async def _trace(self, named: NamedEntity) -> str:
+        intent = self._intent
+        if named.column and intent.direction == "upstream" and intent.moment is None:
+            return await self._column(named.entity_id, named.column)
+        sides = ["upstream", "downstream"] if intent.direction == "both" else [intent.direction]
         traces = [
             replies.render_trace(
-                await self._use(f"trace_{side}", entity_id=entity, max_depth=self._intent.depth)
+                await self._use(
+                    f"trace_{side}",
+                    entity_id=named.full_id,
+                    max_depth=intent.depth,
+                    as_of=intent.moment,
+                )
             )
             for side in sides
         ]
@@ -170,11 +215,12 @@ class _Question:
             format=_format_in(self._text),
             direction=self._intent.direction,
             max_depth=self._intent.depth,
+            as_of=self._intent.moment,
         )
         return replies.render_export(answer)
 
     async def impact(self) -> str:
-        entity = await self._entity()
+        entity = await self._entity(strict=False)  # the new name of a column is unknown
         decide = self._intent.decide or self._planner.decides
         arguments = {"entity_id": str(entity), "description": self._text}
         if decide:
@@ -194,7 +240,7 @@ class _Question:
         return replies.render_gate(answer)
 
     async def fix(self) -> str:
-        entity = await self._entity()
+        entity = await self._entity(strict=False)
         answer = await self._use("suggest_fix", entity_id=str(entity), description=self._text)
         return replies.render_fix(answer)
 
@@ -208,28 +254,43 @@ class _Question:
     async def diagnose(self) -> str:
         """Diagnose a column; for a whole dataset, report the incident."""
         entity = await self._entity()
-        column = entity.column or _column_in(self._text, entity)
-        if column is None:
+        if entity.column is None:
             return await self.incident()
-        answer = await self._use("diagnose_metric", dataset=entity.entity_id, column=column)
+        answer = await self._use("diagnose_metric", dataset=entity.entity_id, column=entity.column)
         return replies.render_diagnosis(answer)
 
     async def paths(self) -> str:
-        entities = await self._planner.topic(self._text, self._toolbox, most=2)
-        if len(entities) < 2:
-            raise InvalidRequestError("target", f"name the target too, not only {entities[0]}")
+        entities = await self._planner.topic(self._text, self._toolbox)
+        if len(entities) != 2:
+            raise InvalidRequestError("paths", "name two entities: from which, and to which?")
         source, target = entities
         if re.search(r"\bfrom\b.*\bto\b", self._text) is None and _is_backwards(self._text):
             source, target = target, source
+        return await self._paths(source, target)
+
+    async def _paths(self, source: NamedEntity, target: NamedEntity) -> str:
         answer = await self._use("find_paths", source_id=str(source), target_id=str(target))
         return replies.render_paths(answer)
 
+    async def shared(self) -> str:
+        entities = await self._planner.topic(self._text, self._toolbox)
+        if len(entities) != 2:
+            raise InvalidRequestError("shared lineage", "which two entities do you mean?")
+        one, other = entities
+        answer = await self._use("shared_lineage", entity_id=one.full_id, other_id=other.full_id)
+        return replies.render_shared(answer)
+
+    async def tag(self) -> str:
+        return replies.render_tag(await self._use("tag_reach", tag=PII_TAG))
+
     async def column(self) -> str:
         entity = await self._entity()
-        column = entity.column or _column_in(self._text, entity)
-        if column is None:
+        if entity.column is None:
             return await self.trace()
-        answer = await self._use("get_column_lineage", dataset=entity.entity_id, column=column)
+        return await self._column(entity.entity_id, entity.column)
+
+    async def _column(self, dataset: str, column: str) -> str:
+        answer = await self._use("get_column_lineage", dataset=dataset, column=column)
         return replies.render_columns(answer)
 
     async def search(self) -> str:
@@ -237,21 +298,37 @@ class _Question:
         return replies.render_search(await self._use("search_entities", text=wanted), wanted)
 
     async def entity(self) -> str:
+        return await self._details("")
+
+    async def freshness(self) -> str:
+        return await self._details("last updated")
+
+    async def certified(self) -> str:
+        return await self._details("certified")
+
+    async def owner(self) -> str:
+        return await self._details("owners")
+
+    async def columns(self) -> str:
+        return await self._details("columns")
+
+    async def _details(self, fact: str) -> str:
         entity = await self._entity()
-        return replies.render_entity(await self._use("get_entity", entity_id=entity.entity_id))
+        answer = await self._use("get_entity", entity_id=entity.entity_id)
+        return replies.render_entity(answer, fact)
 
     async def sql(self) -> str:
         statement = _statement_in(self._text)
         return replies.render_sql(await self._use("capture_sql_lineage", sql=statement))
 
     async def register(self) -> str:
-        found = parse_description(self._text)
-        if not found.flows and not found.not_understood:
-            raise InvalidRequestError("description", "it contains no flow")
         arguments: dict[str, Any] = {"text": self._text}
         if not self._toolbox.allow_writes:
             arguments["dry_run"] = True
-        reply = replies.render_description(await self._use("describe_pipeline", **arguments))
+        answer = await self._use("describe_pipeline", **arguments)
+        if not answer.flow_count and not answer.not_understood and not answer.refused:
+            raise InvalidRequestError("description", "it contains no flow")
+        reply = replies.render_description(answer)
         if self._toolbox.allow_writes:
             return reply
         return f"{reply}\nNothing was written: set allow_writes=True or --allow-writes."
@@ -272,6 +349,12 @@ _HANDLERS = cast(
         "diagnose": _Question.diagnose,
         "paths": _Question.paths,
         "column": _Question.column,
+        "shared": _Question.shared,
+        "tag": _Question.tag,
+        "freshness": _Question.freshness,
+        "certified": _Question.certified,
+        "owner": _Question.owner,
+        "columns": _Question.columns,
         "search": _Question.search,
         "entity": _Question.entity,
         "sql": _Question.sql,
@@ -289,18 +372,7 @@ def _format_in(text: str) -> str:
     return "dot" if re.search(r"\bgraphviz\b", text, re.IGNORECASE) else "mermaid"
 
 
-def _column_in(text: str, entity: NamedEntity) -> str | None:
-    """Return the column of a question: `the column c of t`, `c in t`."""
-    found = re.search(
-        r"\b(?:column|field)\s+[`\"']?(\w+)|[`\"']?(\w+)[`\"']?\s+(?:column|field)\b",
-        text,
-        re.IGNORECASE,
-    )
-    if found:
-        return found[1] or found[2]
-    short = re.escape(re.split(r"[:./]", entity.entity_id)[-1])
-    placed = re.search(rf"(\w+)\s+(?:in|of|on)\s+(?:the\s+)?\S*{short}\b", text, re.IGNORECASE)
-    return placed[1] if placed and placed[1] in plain_words(placed[1]) else None
+_YES_NO = re.compile(r"^\W*(?:\w+,\s*)?(?:do|does|did|is|are|was)\b", re.IGNORECASE)
 
 
 def _is_backwards(text: str) -> bool:
@@ -310,7 +382,7 @@ def _is_backwards(text: str) -> bool:
 _SEARCH_NOISE = re.compile(
     r"\b(?:please|find|search|for|list|look up|show|me|all|the|tables?|datasets?|jobs?|models?|any|"
     r"with|named|called|containing|that|contain|mention|match|about|in|their|names?|which|have|is|"
-    r"there|an?|do|we|are|what|related|to|of)\b|[?.!,\"'`]",
+    r"there|an?|do|we|are|what|related|to|of|got|anything|has|having|whose|name|word)\b|[?.!,\"'`]",
     re.IGNORECASE,
 )
 

@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from downriver.agent.grammar.typing_errors import Correction
     from downriver.agent.model_loop import PolicyDecision
     from downriver.agent.tools.change_impact import ChangeImpactAnswer, FixAnswer, GateAnswer
-    from downriver.agent.tools.diagnostics import DiagnoseAnswer, IncidentAnswer, KpisAnswer
+    from downriver.agent.tools.diagnostics import (
+        DiagnoseAnswer,
+        IncidentAnswer,
+        KpisAnswer,
+        TagAnswer,
+    )
     from downriver.agent.tools.queries import (
         ColumnAnswer,
         DiagramAnswer,
         EntityAnswer,
         RoutesAnswer,
         SearchAnswer,
+        SharedAnswer,
         TraceAnswer,
     )
     from downriver.agent.tools.registration import DescriptionAnswer, SqlAnswer
@@ -28,20 +35,41 @@ _NAMES_SHOWN = 12
 
 
 def render_trace(answer: TraceAnswer) -> str:
-    """Render the upstream or downstream of an entity, indented by distance."""
+    """Render the upstream or downstream of an entity as a tree."""
     up = answer.direction == "upstream"
+    when = f" as of {answer.as_of}" if answer.as_of else ""
     if not answer.total:
         side = "upstream" if up else "downstream"
-        return _lines(f"{answer.entity_id} has no known {side}.", *_completeness(answer))
+        return _lines(f"{answer.entity_id} has no known {side}{when}.", *_completeness(answer))
     kinds = _counted(answer)
-    lines = [f"{'Upstream' if up else 'Downstream'} of {answer.entity_id}: {kinds}."]
-    lines += [f"  {'  ' * (min(e.depth, 8) - 1)}{_related(e)}" for e in answer.entities]
+    lines = [f"{'Upstream' if up else 'Downstream'} of {answer.entity_id}{when}: {kinds}."]
+    lines += _tree(answer.entities)
     if answer.next_cursor:
         lines.append(f"  … {answer.total - len(answer.entities)} more")
     if answer.ends:
         label = "Original sources" if up else "Final consumers"
         lines.append(f"{label}: {_listed(answer.ends, answer.end_count)}.")
     return _lines(*lines, *_completeness(answer))
+
+
+def _tree(entities: Sequence[Related]) -> list[str]:
+    """Return a line for each entity, below its parent; the other parents are named in brackets."""
+    names = {entity.id: entity.entity_id for entity in entities}
+    depths = {entity.id: entity.depth for entity in entities}
+    children: dict[str, list[Related]] = {}
+    others: dict[str, list[str]] = {}
+    for entity in entities:
+        near = [p for p in entity.parents if depths.get(p, entity.depth) < entity.depth]
+        children.setdefault(near[0] if near else "", []).append(entity)
+        others[entity.id] = [names[p] for p in entity.parents if p in names and p not in near[:1]]
+    lines: list[str] = []
+    waiting = [(entity, 1) for entity in reversed(children.get("", []))]
+    while waiting:
+        entity, level = waiting.pop()
+        also = f" (also under {', '.join(others[entity.id])})" if others[entity.id] else ""
+        lines.append(f"{'  ' * min(level, 8)}{_related(entity)}{also}")
+        waiting += [(child, level + 1) for child in reversed(children.get(entity.id, []))]
+    return lines
 
 
 def _related(entity: Related) -> str:
@@ -220,6 +248,30 @@ def render_paths(answer: RoutesAnswer) -> str:
     return _lines(*lines, *_completeness(answer))
 
 
+def render_shared(answer: SharedAnswer) -> str:
+    """Render what two entities share."""
+    lines = [f"Shared by {answer.entity_id} and {answer.other_id}:"]
+    sides = (
+        ("upstream of both", answer.upstream, answer.upstream_count),
+        ("downstream of both", answer.downstream, answer.downstream_count),
+    )
+    for label, names, count in sides:
+        lines.append(f"  {label}: {_listed(names, count) if count else 'none known'}")
+    return _lines(*lines, *_completeness(answer))
+
+
+def render_tag(answer: TagAnswer) -> str:
+    """Render where a tag is set, and the columns that it reaches."""
+    if not answer.tagged_count:
+        return _lines(f"Nothing has the tag {answer.tag!r}.", *_completeness(answer))
+    lines = [f"{answer.tag} is set on {_listed(answer.tagged, answer.tagged_count)}."]
+    reached = _listed(answer.reached, answer.reached_count) if answer.reached_count else "no column"
+    lines.append(f"It reaches {reached}.")
+    if answer.masked_count:
+        lines.append(f"It is masked before {_listed(answer.masked, answer.masked_count)}.")
+    return _lines(*lines, *_completeness(answer))
+
+
 def render_columns(answer: ColumnAnswer) -> str:
     """Render the derivations of a column."""
     place = f"{answer.dataset}.{answer.column}"
@@ -249,22 +301,39 @@ def render_search(answer: SearchAnswer, text: str) -> str:
     return _lines(*lines)
 
 
-def render_entity(answer: EntityAnswer) -> str:
-    """Render the details of an entity."""
-    lines = [f"{answer.entity_id} is a {answer.type} in {answer.namespace}."]
-    if answer.description:
-        lines.append(f"  {answer.description}")
-    facts = (
+def render_entity(answer: EntityAnswer, fact: str = "") -> str:
+    """Render the details of an entity, or one `fact` of them."""
+    header = f"{answer.entity_id} is a {answer.type} in {answer.namespace}."
+    facts = dict(_facts(answer))
+    if fact:
+        return _lines(header, f"  {fact}: {facts.get(fact, 'unknown')}", *_completeness(answer))
+    lines = [header, *([f"  {answer.description}"] if answer.description else ())]
+    lines += [f"  {label}: {value}" for label, value in facts.items()]
+    lines += [f"  last run of {r.job}: {r.state} {r.ended_at or ''}" for r in answer.last_runs[:3]]
+    lines.append(f"  seen from {answer.first_seen} to {answer.last_seen}")
+    return _lines(*lines, *_completeness(answer))
+
+
+def _facts(answer: EntityAnswer) -> Iterator[tuple[str, str]]:
+    lists = (
         ("owners", answer.owners, len(answer.owners)),
         ("tags", answer.tags, len(answer.tags)),
         ("columns", [c.name for c in answer.columns], answer.column_count),
         ("fed by", [e.entity_id for e in answer.upstream], answer.upstream_count),
         ("feeds", [e.entity_id for e in answer.downstream], answer.downstream_count),
     )
-    lines += [f"  {label}: {_listed(names, count)}" for label, names, count in facts if names]
-    lines += [f"  last run of {r.job}: {r.state} {r.ended_at or ''}" for r in answer.last_runs[:3]]
-    lines.append(f"  seen from {answer.first_seen} to {answer.last_seen}")
-    return _lines(*lines, *_completeness(answer))
+    yield from ((label, _listed(names, count)) for label, names, count in lists if names)
+    if answer.kind == "dataset":
+        yield "certified", "yes" if answer.certified else "no"
+        yield "last updated", answer.last_updated or "unknown, because no known run writes it"
+
+
+def with_corrections(reply: str, corrections: Sequence[Correction]) -> str:
+    """Add the words that were read as others."""
+    if not corrections:
+        return reply
+    read = ", ".join(f"{c.written!r} as {c.meant!r}" for c in dict.fromkeys(corrections))
+    return _lines(reply, f"Read {read}.")
 
 
 def render_description(answer: DescriptionAnswer) -> str:
@@ -288,7 +357,7 @@ def render_description(answer: DescriptionAnswer) -> str:
     if answer.not_understood:
         lines += ["Not understood; please rephrase:"]
         lines += [f"  line {x.number}: {x.text} — {x.problem}" for x in answer.not_understood]
-    return _lines(*lines)
+    return with_corrections(_lines(*lines), answer.corrections)
 
 
 def render_sql(answer: SqlAnswer) -> str:

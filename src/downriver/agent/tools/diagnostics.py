@@ -1,4 +1,4 @@
-"""Tools about health: KPIs, incident reports, and the diagnosis of wrong metrics."""
+"""Tools about health: KPIs, tags, incident reports, and the diagnosis of wrong metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from downriver.agent.tools.tool import ToolAnswer, ToolContext, first_blind_spots, page
 from downriver.model.flows import LastRun
-from downriver.model.governance import Kpis, MetricSuspect, QualityResult, SourceFreshness
+from downriver.model.governance import PII_TAG, Kpis, MetricSuspect, QualityResult, SourceFreshness
 
 
 class KpisArgs(msgspec.Struct, kw_only=True):
@@ -19,6 +19,24 @@ class KpisAnswer(msgspec.Struct, kw_only=True):
     """The health of the whole graph; lists are examples with total counts."""
 
     kpis: Kpis
+
+
+class TagArgs(msgspec.Struct, kw_only=True):
+    """The tag."""
+
+    tag: Annotated[str, msgspec.Meta(description="A tag of columns, as in pii.")] = PII_TAG
+
+
+class TagAnswer(ToolAnswer, kw_only=True):
+    """Where a tag was set, the columns that it reaches, and where masking stops it."""
+
+    tag: str
+    tagged: list[str]
+    tagged_count: int
+    reached: list[str]
+    reached_count: int
+    masked: list[str]
+    masked_count: int
 
 
 class IncidentArgs(msgspec.Struct, kw_only=True):
@@ -109,6 +127,26 @@ async def kpis(context: ToolContext, args: KpisArgs) -> KpisAnswer:
     """Report the health of the lineage: coverage, blast radius, failures, orphans, PII reach."""
     del args
     return KpisAnswer(kpis=await context.tracker.kpis())
+
+
+async def tag_reach(context: ToolContext, args: TagArgs) -> TagAnswer:
+    """Find where a tag such as pii is set, and the columns that the data with it reaches."""
+    found = await context.tracker.tag_reach(args.tag)
+    tagged = [*found.datasets, *found.tagged]
+    reached = [column.column for column in found.reached]
+    masked = [column.column for column in found.stopped]
+    return TagAnswer(
+        tag=found.tag,
+        tagged=page(tagged, None, 50).items,
+        tagged_count=len(tagged),
+        reached=page(reached, None, 50).items,
+        reached_count=len(reached),
+        masked=page(masked, None, 50).items,
+        masked_count=len(masked),
+        complete=found.complete,
+        blind_spots=first_blind_spots(found.blind_spots),
+        blind_spot_count=len(found.blind_spots),
+    )
 
 
 async def incident_report(context: ToolContext, args: IncidentArgs) -> IncidentAnswer:

@@ -7,6 +7,7 @@ import difflib
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from downriver.agent.grammar.typing_errors import distance
 from downriver.errors import (
     AmbiguousNameError,
     DownriverError,
@@ -18,6 +19,8 @@ from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId
 from downriver.sdk.backend import LocalLineage
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from downriver.agent.grammar import FlowDraft, PipelineDraft
     from downriver.agent.tools.tool import ToolContext
     from downriver.graph import CatalogSnapshot
@@ -55,10 +58,25 @@ async def resolve_entity(name: str, context: ToolContext) -> NamedEntity:
             owner = await context.tracker.get_entity(dataset)
         except DownriverError:
             raise error from None
-        return NamedEntity(owner.entity_id, _known_column(owner, column))
+        return NamedEntity(owner.entity_id, known_column(owner, column))
 
 
-def _known_column(owner: EntityDetails, column: str) -> str:
+async def known_names(words: Iterable[str], context: ToolContext) -> frozenset[str]:
+    """Return the words that are the name of an entity."""
+    return frozenset([word for word in dict.fromkeys(words) if await _is_name(word, context)])
+
+
+async def _is_name(word: str, context: ToolContext) -> bool:
+    try:
+        await resolve_entity(word, context)
+    except EntityNotFoundError:
+        return False
+    except DownriverError:
+        return True  # ambiguous, so it is the name of several
+    return True
+
+
+def known_column(owner: EntityDetails, column: str) -> str:
     """Return a column as its schema spells it, or unchanged if the schema is unknown."""
     known = {field.name.casefold(): field.name for field in owner.columns}
     if not known or column.casefold() in known:
@@ -162,22 +180,9 @@ def is_near(written: str, known: str) -> bool:
         return True
     if re.findall(r"\d+", a) != re.findall(r"\d+", b) or min(len(a), len(b)) < 5:
         return False
-    return _distance_is_at_most(a, b, 1 if len(a) < 10 else 2)
+    return distance(a, b) <= (1 if len(a) < 10 else 2)
 
 
 def _letters(name: str) -> str:
     short = name.partition(":")[2] or name
     return re.sub(r"[^a-z0-9]", "", short.casefold()).removesuffix("s")
-
-
-def _distance_is_at_most(a: str, b: str, most: int) -> bool:
-    if abs(len(a) - len(b)) > most:
-        return False
-    row = list(range(len(b) + 1))
-    for i, letter in enumerate(a, 1):
-        following = [i]
-        for j, other in enumerate(b, 1):
-            change = row[j - 1] + (letter != other)
-            following.append(min(change, row[j] + 1, following[-1] + 1))
-        row = following
-    return row[-1] <= most

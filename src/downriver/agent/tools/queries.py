@@ -16,7 +16,6 @@ from downriver.agent.tools.tool import (
     page_text,
     parse_cursor,
 )
-from downriver.model.answers import Trace
 from downriver.model.flows import (
     ColumnDerivation,
     ColumnInfo,
@@ -24,6 +23,7 @@ from downriver.model.flows import (
     LastRun,
     Related,
 )
+from downriver.model.governance import CERTIFIED_TAGS
 
 _EntityId = Annotated[
     str,
@@ -36,8 +36,10 @@ _Depth = Annotated[
     Annotated[int, msgspec.Meta(ge=1, le=1000)] | None,
     msgspec.Meta(description="Maximum number of steps; all if absent."),
 ]
+_AsOf = Annotated[
+    str | None, msgspec.Meta(description="A time in ISO 8601: the lineage as known then.")
+]
 _TRACE_LIMIT = 100_000
-_MAX_END_CANDIDATES = 2_000
 
 
 class SearchArgs(msgspec.Struct, kw_only=True):
@@ -84,6 +86,8 @@ class EntityAnswer(ToolAnswer, kw_only=True):
     downstream: list[Related]
     downstream_count: int
     last_runs: list[LastRun]
+    last_updated: str | None
+    certified: bool
     first_seen: str
     last_seen: str
 
@@ -93,6 +97,7 @@ class TraceArgs(msgspec.Struct, kw_only=True):
 
     entity_id: _EntityId
     max_depth: _Depth = None
+    as_of: _AsOf = None
     limit: Limit = 50
     cursor: Cursor = None
 
@@ -106,12 +111,31 @@ class TraceAnswer(ToolAnswer, kw_only=True):
 
     entity_id: str
     direction: str
+    as_of: str | None
     entities: list[Related]
     total: int
     deepest: int
     ends: list[str]
     end_count: int
     next_cursor: str | None
+
+
+class SharedArgs(msgspec.Struct, kw_only=True):
+    """The two entities."""
+
+    entity_id: _EntityId
+    other_id: _EntityId
+
+
+class SharedAnswer(ToolAnswer, kw_only=True):
+    """What two entities share: the first entities upstream and downstream of both."""
+
+    entity_id: str
+    other_id: str
+    upstream: list[str]
+    upstream_count: int
+    downstream: list[str]
+    downstream_count: int
 
 
 class ColumnArgs(msgspec.Struct, kw_only=True):
@@ -161,6 +185,7 @@ class ExportArgs(msgspec.Struct, kw_only=True):
     ] = "mermaid"
     direction: Literal["upstream", "downstream", "both"] = "both"
     max_depth: _Depth = None
+    as_of: _AsOf = None
     cursor: Cursor = None
 
 
@@ -206,6 +231,8 @@ async def get_entity(context: ToolContext, args: EntityArgs) -> EntityAnswer:
         downstream=page(found.downstream, None, 20).items,
         downstream_count=len(found.downstream),
         last_runs=found.runs,
+        last_updated=found.last_updated,
+        certified=any(tag in CERTIFIED_TAGS for tag in found.tags),
         first_seen=found.first_seen,
         last_seen=found.last_seen,
         complete=found.complete,
@@ -226,15 +253,16 @@ async def trace_downstream(context: ToolContext, args: TraceArgs) -> TraceAnswer
 
 async def _trace(context: ToolContext, args: TraceArgs, direction: str) -> TraceAnswer:
     answer = await context.tracker.trace_lineage(
-        args.entity_id, direction, args.max_depth, limit=_TRACE_LIMIT
+        args.entity_id, direction, args.max_depth, limit=_TRACE_LIMIT, as_of=args.as_of
     )
     found = answer.lineage
     side = found.upstream if direction == "upstream" else found.downstream
     shown = page(side, args.cursor, args.limit)
-    ends = await _ends(context, side, args, direction)
+    ends = [] if args.max_depth is not None else _ends(side)
     return TraceAnswer(
         entity_id=found.entity_id,
         direction=direction,
+        as_of=args.as_of,
         entities=shown.items,
         total=len(side) + answer.omitted_count,
         deepest=max((entity.depth for entity in side), default=0),
@@ -247,18 +275,36 @@ async def _trace(context: ToolContext, args: TraceArgs, direction: str) -> Trace
     )
 
 
-async def _ends(
-    context: ToolContext, side: list[Related], args: TraceArgs, direction: str
-) -> list[str]:
-    """Return the datasets where the trace ends; none if the trace is too large to check."""
-    names = {entity.id: entity.entity_id for entity in side if entity.kind == "dataset"}
-    if args.max_depth is not None or not names or len(names) > _MAX_END_CANDIDATES:
-        return []
-    exported = await context.tracker.export_lineage(args.entity_id, "json", direction)
-    edges = msgspec.json.decode(exported.diagram, type=Trace).edges
-    upstream = direction == "upstream"
-    inner = {edge.target if upstream else edge.source for edge in edges}
-    return [name for full, name in names.items() if full not in inner]
+def _ends(side: list[Related]) -> list[str]:
+    """Return the datasets where the trace ends."""
+    inner = {parent for entity in side if entity.kind != "job" for parent in entity.parents}
+    return [e.entity_id for e in side if e.kind == "dataset" and e.id not in inner]
+
+
+async def shared_lineage(context: ToolContext, args: SharedArgs) -> SharedAnswer:
+    """Find what two entities share: the entities that feed both, and those that both feed."""
+    tracker = context.tracker
+    one = await tracker.trace_lineage(args.entity_id, "both", limit=_TRACE_LIMIT)
+    other = await tracker.trace_lineage(args.other_id, "both", limit=_TRACE_LIMIT)
+    upstream = _shared(one.lineage.upstream, other.lineage.upstream)
+    downstream = _shared(one.lineage.downstream, other.lineage.downstream)
+    spots = [*one.blind_spots, *(s for s in other.blind_spots if s not in one.blind_spots)]
+    return SharedAnswer(
+        entity_id=one.lineage.entity_id,
+        other_id=other.lineage.entity_id,
+        upstream=page(upstream, None, 50).items,
+        upstream_count=len(upstream),
+        downstream=page(downstream, None, 50).items,
+        downstream_count=len(downstream),
+        complete=one.complete and other.complete,
+        blind_spots=first_blind_spots(spots),
+        blind_spot_count=len(spots),
+    )
+
+
+def _shared(one: list[Related], other: list[Related]) -> list[str]:
+    ids = {entity.id for entity in other}
+    return [entity.entity_id for entity in one if entity.id in ids]
 
 
 async def get_column_lineage(context: ToolContext, args: ColumnArgs) -> ColumnAnswer:
@@ -293,7 +339,7 @@ async def find_paths(context: ToolContext, args: PathsArgs) -> RoutesAnswer:
 async def export_lineage(context: ToolContext, args: ExportArgs) -> DiagramAnswer:
     """Export the graph around an entity as Mermaid, DOT, SVG or JSON. Show the text unchanged."""
     found = await context.tracker.export_lineage(
-        args.entity_id, args.format, args.direction, args.max_depth
+        args.entity_id, args.format, args.direction, args.max_depth, as_of=args.as_of
     )
     text, following = page_text(found.diagram, args.cursor)
     return DiagramAnswer(

@@ -13,7 +13,8 @@ from downriver.agent.grammar import (
     PipelineDraft,
     parse_description,
 )
-from downriver.agent.tools.entity_names import match_flows
+from downriver.agent.grammar.typing_errors import Correction, correct
+from downriver.agent.tools.entity_names import known_names, match_flows
 from downriver.agent.tools.tool import ToolContext, page
 from downriver.model.flows import RegisteredFlow
 from downriver.sdk.tracker import make_flow
@@ -89,13 +90,15 @@ class DescribeArgs(msgspec.Struct, kw_only=True):
 class DescriptionAnswer(msgspec.Struct, kw_only=True):
     """The flows of a description, and the lines that were not understood.
 
-    `refused` are flows that were not registered because a name is ambiguous.
+    `refused` are flows that were not registered because a name is ambiguous. `corrections` are
+    misspelt words, and the words that they were read as.
     """
 
     pipelines: list[PipelineDraft]
     flow_count: int
     not_understood: list[DescriptionLine]
     refused: list[str]
+    corrections: list[Correction]
     registered: bool
     omitted_flow_count: int
 
@@ -153,7 +156,8 @@ async def describe_pipeline(context: ToolContext, args: DescribeArgs) -> Descrip
 
     Lines that cannot be read are returned in not_understood: rephrase them.
     """
-    result = parse_description(args.text)
+    known = await known_names((c.written for c in correct(args.text).corrections), context)
+    result = parse_description(args.text, known)
     refused = await match_flows(result.pipelines, context)
     if not args.dry_run:
         for pipeline in result.pipelines:
@@ -194,6 +198,7 @@ def _description_answer(
         flow_count=len(result.flows),
         not_understood=result.not_understood[:_SHOWN],
         refused=refused,
+        corrections=result.corrections,
         registered=registered,
         omitted_flow_count=max(0, len(result.flows) - _SHOWN),
     )

@@ -130,7 +130,21 @@ class _StepFacts:
             via=[job for job in way.jobs if job != node.id],
             status=_status(edges),
             confidence=edges[0].confidence if edges else "",
+            parents=self._parents(node, edges),
         )
+
+    def _parents(self, node: TraceNode, edges: list[TraceEdge]) -> list[str]:
+        """Return the entities on the side of the root; behind a job, those that it connects."""
+        end = "target" if node.depth < 0 else "source"
+        steps = self._out_of if node.depth < 0 else self._into
+        parents: dict[str, None] = {}
+        for edge in edges:
+            near = getattr(edge, end)
+            if edge.kind == "writes" if node.depth >= 0 else edge.kind == "reads":
+                parents.update(dict.fromkeys(getattr(step, end) for step in steps.get(near, ())))
+            else:
+                parents[near] = None
+        return [parent for parent in parents if parent != node.id]
 
     def _step(self, edge: TraceEdge) -> _Step:
         if edge.kind in ("reads", "writes"):
