@@ -18,6 +18,7 @@ DELTA = (
     "io.delta:delta-kernel-defaults:4.4.0",
     "io.delta:delta-kernel-unitycatalog:4.4.0",
 )
+ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
 
 class JarUnavailableError(Exception):

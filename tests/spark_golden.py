@@ -1,9 +1,9 @@
 """The golden cases of `tests/golden/spark`: Spark jobs, and the lineage they have.
 
 A file is a topic and the kind of session its cases run in. A case is code that is run with `spark`,
-`F`, `Window`, `path` (a place of its own), `source` (the place of a prepared dataset) and every
-prepared dataset as a DataFrame and a view. It lists every input, output, edge and blind spot there
-is; what it does not list must not be there.
+`F`, `Window`, `path` (a place of its own), `place` (that of an Iceberg table), `source` (the place
+of a prepared dataset) and every prepared dataset as a DataFrame and a view. It lists every input,
+output, edge and blind spot there is; what it does not list must not be there.
 
     edges:   one a line, `source.column -> target.column: SUBTYPE [masked] [inferred|ambiguous]`
     rows:    the same for edges that concern whole rows: `orders.day -> report.*: FILTER`
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent / "golden" / "spark"
 _BEGUN = ("START", "RUNNING")
-PLAIN, DELTA, HIVE = "plain", "delta", "hive"
+PLAIN, DELTA, HIVE, ICEBERG = "plain", "delta", "hive", "iceberg"
 
 
 class Case(msgspec.Struct, forbid_unknown_fields=True):
@@ -135,6 +135,7 @@ class GoldenSession:
             "tracked": self.tracked,
             "F": functions,
             "Window": Window,
+            "place": lambda *parts: str(self.folder.joinpath("iceberg", *parts)),
             "path": lambda *parts: str(own.joinpath(*parts)),
             "source": lambda *parts: str(self.folder.joinpath("sources", *parts)),
         }
@@ -144,6 +145,7 @@ class GoldenSession:
         catalog = self.spark._jsparkSession.sessionState().catalog()
         for table in _each(catalog.listTables("default", "*", False)):
             catalog.dropTable(table, True, False)
+        shutil.rmtree(self.folder / "iceberg", ignore_errors=True)
         for view in _each(catalog.listLocalTempViews("*")):
             if view.table() not in self._sources:
                 catalog.dropTempView(view.table())
@@ -296,7 +298,9 @@ def _numbers(version: str) -> tuple[int, ...]:
 def run_all(session: str, folder: Path, only: str = "", jars: str = "") -> dict[str, Any]:
     """Run every case of one kind of session and return what was expected and what was found."""
     cases = {name: case for name, case in load_cases(session).items() if only in name}
-    settings = _SETTINGS.get(session, {})
+    settings = {
+        key: value.format(folder=folder) for key, value in _SETTINGS.get(session, {}).items()
+    }
     if jars:
         settings = {**settings, "spark.jars": jars}
     found: dict[str, Any] = {}
@@ -317,6 +321,15 @@ _SETTINGS = {
     DELTA: {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    },
+    ICEBERG: {
+        "spark.sql.extensions": (
+            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+        ),
+        "spark.sql.catalog.local": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.local.type": "hadoop",
+        "spark.sql.catalog.local.warehouse": "{folder}/iceberg",
+        "spark.sql.catalog.local.cache-enabled": "false",
     },
 }
 
@@ -339,7 +352,7 @@ def show_difference(name: str, both: dict[str, Any]) -> str:
 def main() -> int:
     """Run the cases and print, as JSON or as text, what came out."""
     parser = argparse.ArgumentParser(description=textwrap.dedent(__doc__ or ""))
-    parser.add_argument("--session", default=PLAIN, choices=[PLAIN, DELTA, HIVE])
+    parser.add_argument("--session", default=PLAIN, choices=[PLAIN, DELTA, HIVE, ICEBERG])
     parser.add_argument("--only", default="", help="run only cases whose name contains this")
     parser.add_argument("--jars", default="", help="jars that the session needs, with commas")
     parser.add_argument("--json", action="store_true")

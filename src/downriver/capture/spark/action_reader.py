@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from downriver.capture.spark.actions import IoStatistics, PlanLeaf, SparkAction
 from downriver.capture.spark.io.sinks import WriteCommand, find_write
 from downriver.capture.spark.io.sources import DatasetLocator
-from downriver.capture.spark.java import Java, column_ids, elements, simple_name
+from downriver.capture.spark.java import Java, column_ids, elements, operators_in, simple_name
 from downriver.capture.spark.plan.details import PlanDetailReader, PlanShortener
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def _statistics(plan: Java, *, size: str, files: str) -> IoStatistics:
 _LONGEST_STACK = 8_000
 # A part of a write of Delta; a frame as an RDD, which is no action yet and has no name in Python.
 _INTERNAL = frozenset({"deltaTransactionalWrite", "rdd", ""})
+_DISTINCT = frozenset({"Aggregate", "Deduplicate", "Distinct"})
 _MULTI_INSERT = "multi-commands"  # Spark's name for FROM … INSERT … INSERT …
 
 
@@ -142,6 +143,7 @@ class ActionReader:
             action.leaves += self._locator.leaves(plan)
         if command.sources:
             action.leaves.append(PlanLeaf(-1, list(command.sources)))
+            action.without_columns = True
         if not action.writes and any(leaf.rewriting for leaf in action.leaves):
             action.leaves, action.plan = [], ""  # a part of another action
         elif executed is not None:
@@ -167,6 +169,7 @@ class ActionReader:
             self._shortener.shorten(query, len(action.columns), None if stored else ran)
         ]
         action.leaves = [leaf for plan in plans for leaf in self._locator.leaves(plan)]
+        action.tables = self._locator.tables
         action.schema = str((reads or (query,))[-1].schema().json())
         # Cheap for wide plans too: the text of an operator shows at most 25 columns.
         trees = [str(plan.numberedTreeString()) for plan in plans]
@@ -206,9 +209,17 @@ def _new_action(execution: Execution, command: WriteCommand, error: Java | None)
     )
 
 
+def _is_pivot(execution: Execution, analyzed: Java) -> bool:
+    """Tell whether a query collects the values of a pivot: sorted, distinct, limited."""
+    if execution.name != "collect" or execution.plan != "Sort":
+        return False
+    kinds = [kind for _, kind in operators_in(str(analyzed.numberedTreeString()))]
+    return kinds[:3] == ["Sort", "GlobalLimit", "LocalLimit"] and kinds[3] in _DISTINCT
+
+
 def _is_internal(execution: Execution, analyzed: Java) -> bool:
     """Tell whether a query is a part of another action, or Spark's own schema inference."""
-    if execution.name in _INTERNAL:
+    if execution.name in _INTERNAL or _is_pivot(execution, analyzed):
         return True
     if execution.plan != "DeserializeToObject":
         return False

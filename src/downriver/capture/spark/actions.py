@@ -32,7 +32,7 @@ class PlanLeaf(msgspec.Struct):
     columns: list[int] = []
     rdd: int | None = None
     scanned: dict[DatasetLocation, list[str]] = {}
-    rewriting: bool = False  # files that a Delta command rewrites
+    rewriting: bool = False  # read by Spark or Delta for themselves, not for the user
 
 
 class Sink(msgspec.Struct):
@@ -84,6 +84,8 @@ class SparkAction(msgspec.Struct):
     error: str = ""
     stack: str = ""
     too_large: str = ""
+    without_columns: bool = False  # rows are copied without a plan, so no columns are known
+    tables: str = ""  # the namespace of the names of tables and views
     unknown_write: str = ""  # what writes, when it is not known where it writes to
 
     @property

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from bench.maven import DELTA as DELTA_JARS
+from bench.maven import ICEBERG as ICEBERG_JAR
 from bench.maven import JarUnavailableError, fetch_jar
 from tests.spark import SparkUnavailableError, check_java
-from tests.spark_golden import DELTA, HIVE, PLAIN, load_cases, show_difference
+from tests.spark_golden import DELTA, HIVE, ICEBERG, PLAIN, load_cases, show_difference
 
 ROOT = Path(__file__).parents[4]
 VENVS = ROOT / ".venv"
@@ -40,6 +41,18 @@ def test_delta() -> None:
         _missing(str(exc))
     found = _run(sys.executable, DELTA, "--jars", ",".join(map(str, jars)))
     assert len(found["cases"]) == len(load_cases(DELTA))
+    _check(found)
+
+
+@pytest.mark.slow
+def test_iceberg() -> None:
+    _needs_java()
+    try:
+        jar = fetch_jar(ICEBERG_JAR)
+    except JarUnavailableError as exc:
+        _missing(str(exc))
+    found = _run(sys.executable, ICEBERG, "--jars", str(jar))
+    assert len(found["cases"]) == len(load_cases(ICEBERG))
     _check(found)
 
 

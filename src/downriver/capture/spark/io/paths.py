@@ -52,6 +52,30 @@ def name_paths(uris: Sequence[str], asked_for: str = "") -> list[DatasetId]:
     return found if len(found) <= _MANY_PATHS else _common(found)
 
 
+def is_glob(path: str) -> bool:
+    """Tell whether a path is a pattern."""
+    return bool(_GLOB.search(path))
+
+
+def name_glob(pattern: str, matches: Sequence[str], folders: Sequence[str]) -> list[DatasetId]:
+    """Return the datasets of a glob: the folders that it matches, and one for its files.
+
+    `folders` are those that contain files. A folder that the glob matches, such as
+    `raw/*_sales.csv` written by Spark, is a dataset of its own. Single files belong to the dataset
+    above them.
+    """
+    below = {folder.rstrip("/") for folder in folders}
+    written = [
+        match
+        for match in matches
+        if any(folder == match or folder.startswith(f"{match}/") for folder in below)
+    ]
+    found = list(dict.fromkeys(map(dataset_at, written)))
+    if len(written) < len(matches) or not 0 < len(found) <= _MANY_PATHS:
+        return list(dict.fromkeys([*found[:_MANY_PATHS], dataset_at(pattern)]))
+    return found
+
+
 def name_jdbc(url: str) -> JdbcName:
     """Return the database behind a JDBC URL, without credentials."""
     scheme, _, rest = url.removeprefix("jdbc:").partition(":")

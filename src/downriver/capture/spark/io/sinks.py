@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from downriver.capture.spark.io.sources import DatasetLocator
 
 
+_ICEBERG_MAINTENANCE = "default_rewrite_catalog"
 # How each save mode changes a table.
 _LIFECYCLES = {
     "Append": "",
@@ -138,6 +139,9 @@ def _v2_write(command: Java, locator: DatasetLocator) -> WriteCommand:
     lifecycle = "" if simple_name(command) == "AppendData" else "OVERWRITE"
     if "Staged" in simple_name(target.table()):
         return WriteCommand(None, None)  # Spark also reports the CREATE TABLE around it
+    catalog = option_value(target.catalog())
+    if catalog is not None and str(catalog.name()) == _ICEBERG_MAINTENANCE:
+        return WriteCommand(None, None)  # files are rewritten, rows do not change
     place = locator.v2_table(target)
     if place is None:
         table = target.table()
@@ -164,6 +168,43 @@ def _change(command: Java, locator: DatasetLocator) -> WriteCommand:
     columns = [text.partition("#")[0] for text in element_texts(target.output())]
     reads = (command.source(), target) if simple_name(command) == "MergeIntoCommand" else (target,)
     return WriteCommand(Sink(leaves[0].locations[0], columns), command, reads)
+
+
+def _row_changes(command: Java, locator: DatasetLocator) -> WriteCommand:
+    """Return MERGE, UPDATE or DELETE of a V2 table, which replace files or write changed rows."""
+    target = command.originalTable()
+    place = locator.v2_table(target) if simple_name(target) == "DataSourceV2Relation" else None
+    if place is None:
+        unknown = f"the command {simple_name(command)}"
+        return WriteCommand(None, None, unknown=unknown, inputs=(command.query(),))
+    columns = [text.partition("#")[0] for text in element_texts(target.output())]
+    return WriteCommand(Sink(place, columns), command, (command.query(), target))
+
+
+def _delete(command: Java, locator: DatasetLocator) -> WriteCommand:
+    """Return DELETE of a V2 table that deletes by a condition."""
+    target = command.table()
+    leaves = locator.leaves(target)
+    if not leaves or not leaves[0].locations:
+        return WriteCommand(None, None, unknown="the command DeleteFromTable")
+    columns = [text.partition("#")[0] for text in element_texts(target.output())]
+    return WriteCommand(Sink(leaves[0].locations[0], columns), command, (target,))
+
+
+def _create_delta(command: Java, locator: DatasetLocator) -> WriteCommand:
+    """Return Delta's CREATE TABLE, of which only CLONE has rows that no other command reports."""
+    query = option_value(command.query())
+    if query is None or simple_name(query) != "CloneTableCommand":
+        return WriteCommand(None, None)
+    place = locator.table(command.table())
+    source = query.sourceTable()
+    table = option_value(source.catalogTable())
+    read = (
+        DatasetLocation(dataset_at(str(source.dataPath().toString())), None, "delta")
+        if table is None
+        else locator.table(table)
+    )
+    return WriteCommand(Sink(place, None, "CREATE"), None, sources=(read,))
 
 
 def _view(command: Java, locator: DatasetLocator) -> WriteCommand:
@@ -234,6 +275,10 @@ _COMMANDS: dict[str, Callable[[Java, DatasetLocator], WriteCommand]] = {
     "MergeIntoCommand": _change,
     "UpdateCommand": _change,
     "DeleteCommand": _change,
+    "ReplaceData": _row_changes,
+    "WriteDelta": _row_changes,
+    "DeleteFromTable": _delete,
+    "CreateDeltaTableCommand": _create_delta,
     "CreateViewCommand": _view,
     "AlterViewAsCommand": _alter_view,
     "LoadDataCommand": _load,

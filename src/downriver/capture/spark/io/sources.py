@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from downriver.capture.spark.actions import DatasetLocation, PlanLeaf
-from downriver.capture.spark.io.paths import name_jdbc, name_paths
+from downriver.capture.spark.io.paths import is_glob, name_glob, name_jdbc, name_paths
 from downriver.capture.spark.java import (
     Java,
     class_name,
@@ -38,7 +38,10 @@ _V2_FILES = frozenset(
 # Tables that keep nothing, or only for the session.
 NO_DATA = frozenset({"NoopTable", "NoopTable$", "ConsoleTable", "ConsoleTable$", "MemoryTable"})
 SESSION_CATALOG = "spark_catalog"
-_MOST_RDDS = 50
+_INFERENCE_OPTION = "__globPaths__"
+_MOST_RDDS = 100
+_FILE_RDDS = frozenset({"BinaryFileRDD", "HadoopRDD", "NewHadoopRDD", "WholeTextFileRDD"})
+_LOCAL_RDDS = frozenset({"EmptyRDD", "ParallelCollectionRDD"})
 _MOST_CACHED = 10_000  # relations of one session
 _EMPTY_LEAF = PlanLeaf(-1, [])  # reads no dataset
 
@@ -52,7 +55,7 @@ class DatasetLocator:
         self._parser = session.sessionState().sqlParser()
         self._warehouse = str(session.conf().get("spark.sql.warehouse.dir", ""))
         metastore = str(session.conf().get("spark.hadoop.hive.metastore.uris", ""))
-        self._tables = metastore.partition(",")[0].replace("thrift:", "hive:") or self._warehouse
+        self.tables = metastore.partition(",")[0].replace("thrift:", "hive:") or self._warehouse
 
     def leaves(self, plan: Java) -> list[PlanLeaf]:
         """Return the leaves of a plan and of its subqueries."""
@@ -95,7 +98,7 @@ class DatasetLocator:
 
     def dataset_named(self, name: str) -> DatasetId:
         """Return the dataset of a table of which only the name is known."""
-        return DatasetId(self._tables, name)
+        return DatasetId(self.tables, name)
 
     def v2_table(self, relation: Java) -> DatasetLocation | None:
         """Return the table of a V2 relation; None for a source without a dataset."""
@@ -108,6 +111,8 @@ class DatasetLocator:
             return jdbc_leaf(table.jdbcOptions().parameters()).locations[0]
         if kind in NO_DATA:
             return None
+        if kind == "RowLevelOperationTable":  # MERGE, UPDATE and DELETE read the table through it
+            table = table.table()
         catalog, identifier = option_value(relation.catalog()), option_value(relation.identifier())
         return self._located(table, catalog, identifier)
 
@@ -164,8 +169,10 @@ class DatasetLocator:
         kind = simple_name(relation)
         if kind == "HadoopFsRelation":
             rewriting = simple_name(relation.location()) == "TahoeBatchFileIndex"
+            # Spark reads the head of CSV and JSON files as text, to infer their schema.
+            inferring = table is None and bool(relation.options().contains(_INFERENCE_OPTION))
             places = _files(relation) if table is None else [self.table(table)]
-            return PlanLeaf(-1, places, rewriting=rewriting)
+            return PlanLeaf(-1, places, rewriting=rewriting or inferring)
         if table is not None:
             return PlanLeaf(-1, [self.table(table)])
         if kind == "JDBCRelation":
@@ -185,11 +192,10 @@ class DatasetLocator:
     def _rdd(self, leaf: Java) -> PlanLeaf:
         """Return an RDD, such as a checkpoint, with the files that the RDDs before it read."""
         rdd = leaf.rdd()
-        scanned: dict[DatasetLocation, list[str]] = {}
-        for place, fields in _rdd_files(rdd):
-            known = scanned.setdefault(place, [])
-            known += [field for field in fields if field not in known]
-        return PlanLeaf(-1, list(scanned), rdd=int(rdd.id()), scanned=scanned)
+        found = RddFiles()
+        found.read(rdd)
+        places = list(found.scanned)
+        return PlanLeaf(-1, places, rdd=int(rdd.id()), scanned=found.scanned, unknown=found.unknown)
 
 
 def jdbc_leaf(parameters: Java) -> PlanLeaf:
@@ -209,27 +215,55 @@ def _files(relation: Java) -> list[DatasetLocation]:
     asked_for = str(option_value(relation.options().get("path")) or "")
     form = simple_name(relation.fileFormat()).removesuffix("FileFormat").lower()
     form = "delta" if form == "deltaparquet" else form
-    return [DatasetLocation(dataset, None, form) for dataset in name_paths(paths, asked_for)]
+    if is_glob(asked_for):
+        folders = element_texts(relation.location().leafDirToChildrenFiles().keySet())
+        found = name_glob(asked_for, paths, folders)
+    else:
+        found = name_paths(paths)
+    return [DatasetLocation(dataset, None, form) for dataset in found]
 
 
-def _rdd_files(rdd: Java) -> Iterator[tuple[DatasetLocation, list[str]]]:
-    """Yield the files that an RDD and those before it read, with the columns they read."""
-    waiting, seen = [rdd], 0
-    while waiting and seen < _MOST_RDDS:
-        current = waiting.pop()
-        seen += 1
-        kind = simple_name(current)
+class RddFiles:
+    """The files that an RDD and those before it read, each with the columns that were read.
+
+    `unknown` names an RDD that reads from a place that is not known.
+    """
+
+    def __init__(self) -> None:
+        self.scanned: dict[DatasetLocation, list[str]] = {}
+        self.unknown = ""
+
+    def read(self, rdd: Java) -> None:
+        """Read an RDD and those before it."""
+        waiting, seen = [(rdd, "")], 0
+        while waiting:
+            current, name = waiting.pop()
+            seen += 1
+            if seen > _MOST_RDDS:
+                self.unknown = f"more than {_MOST_RDDS} RDDs"
+                return
+            name = str(current.name() or name)
+            before = [(each.rdd(), name) for each in elements(current.dependencies())]
+            if before:
+                waiting += before
+            else:
+                self._read_first(current, simple_name(current), name)
+
+    def _read_first(self, rdd: Java, kind: str, name: str) -> None:
         if kind == "FileScanRDD":
-            fields = [str(name) for name in current.readSchema().fieldNames()]
-            for place in map(DatasetLocation, _scanned_files(current)):
-                if not _is_delta_log(place):
-                    yield place, fields
-        elif kind in {"HadoopRDD", "NewHadoopRDD"} and current.name():
-            yield from (
-                (DatasetLocation(dataset), []) for dataset in name_paths([], str(current.name()))
-            )
-        else:
-            waiting.extend(dependency.rdd() for dependency in elements(current.dependencies()))
+            fields = [str(field) for field in rdd.readSchema().fieldNames()]
+            for dataset in _scanned_files(rdd):
+                self._add(DatasetLocation(dataset), fields)
+        elif kind in _FILE_RDDS and name:
+            for dataset in name_paths([], name):
+                self._add(DatasetLocation(dataset), [])
+        elif kind not in _LOCAL_RDDS:
+            self.unknown = f"an RDD of the class {kind}"
+
+    def _add(self, place: DatasetLocation, fields: list[str]) -> None:
+        if not _is_delta_log(place):
+            known = self.scanned.setdefault(place, [])
+            known += [field for field in fields if field not in known]
 
 
 def _scanned_files(scan: Java) -> list[DatasetId]:

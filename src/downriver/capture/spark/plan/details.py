@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WIDE = 100  # columns; narrower plans are short
 # The optimizer may merge or remove these without changing any dependency.
-_FOLDED = frozenset({"Project", "SubqueryAlias", "View", "WriteFiles"})
+_FOLDED = frozenset({"Project", "SubqueryAlias", "WriteFiles"})
 # The optimizer may compute these at once, and the origins are lost.
 _COMPUTED = frozenset({"LocalRelation", "OneRowRelation"})
 

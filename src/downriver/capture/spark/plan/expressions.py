@@ -125,6 +125,9 @@ class PlanExpressions:
             case "GetStructField":
                 return self._field(node, inputs, scope)
             case "If":
+                _, value, otherwise = node.children
+                if value.id >= 0 and value.id == otherwise.id:
+                    return inputs[1]  # UPDATE of a table keeps its other columns like this
                 return choose(inputs[:1], inputs[1:])
             case "CaseWhen":
                 paired = len(inputs) // 2 * 2

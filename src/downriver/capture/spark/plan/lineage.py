@@ -65,6 +65,7 @@ class LeafRelations:
         self.locations: dict[DatasetLocation, None] = {}
         self.spots: list[SqlBlindSpot] = []
         self.opaque: dict[str, None] = {}
+        self.unknown: dict[str, None] = {}
         self.schemas: dict[DatasetId, list[PlanNode]] = {}
 
     def relation(self, node: PlanNode) -> Relation:
@@ -120,6 +121,8 @@ class LeafRelations:
         used = direct(scanned, DependencyKind.TRANSFORMATION)
         if used:
             self.opaque["an RDD"] = None
+        if leaf.unknown:
+            self.unknown[leaf.unknown] = None
         return Relation([Column(each.name, used, number=each.id) for each in output])
 
     def _queried(self, output: Sequence[PlanNode], query: str, database: JdbcName) -> Relation:
@@ -130,11 +133,13 @@ class LeafRelations:
         )
         self.spots += found.blind_spots
         for table in found.inputs:
-            self.locations[DatasetLocation(database.table(table), None, "jdbc")] = None
+            spelled = _as_written(table, query)
+            self.locations[DatasetLocation(database.table(spelled), None, "jdbc")] = None
         columns: dict[str, Deps] = {}
         for edge in found.column_edges:
-            columns.setdefault(edge.target.column.casefold(), {}).update(_deps(edge, database))
-        rows = merge_all(_deps(edge, database) for edge in found.dataset_edges)
+            deps = _deps(edge, database, query)
+            columns.setdefault(edge.target.column.casefold(), {}).update(deps)
+        rows = merge_all(_deps(edge, database, query) for edge in found.dataset_edges)
         return Relation(
             [
                 Column(each.name, columns.get(each.name.casefold(), NOTHING), number=each.id)
@@ -162,11 +167,20 @@ def _is_file_metadata(attribute: PlanNode) -> bool:
     return False
 
 
-def _deps(edge: ColumnEdge, database: JdbcName) -> Deps:
-    dataset = database.table(edge.source.table)
+def _as_written(name: str, query: str) -> str:
+    """Return a name in the letter case of the query: a table read by its name keeps its case."""
+    parts = []
+    for part in name.split("."):
+        found = re.search(rf"(?<!\w){re.escape(part)}(?!\w)", query, re.IGNORECASE)
+        parts.append(found[0] if found else part)
+    return ".".join(parts)
+
+
+def _deps(edge: ColumnEdge, database: JdbcName, query: str) -> Deps:
+    dataset = database.table(_as_written(edge.source.table, query))
     key = (
         (dataset.namespace, dataset.name),
-        edge.source.column,
+        _as_written(edge.source.column, query),
         DependencyKind[edge.subtype],
         edge.masking,
     )
@@ -214,11 +228,7 @@ def read_lineage(action: SparkAction, find_origins: FindOrigins) -> PlanLineage:
     """Return the lineage of an action; of a plan that is too large, only its inputs."""
     inputs = {location: None for leaf in action.leaves for location in leaf.locations}
     spots = [
-        PlanBlindSpot(
-            "unknown_source", f"reads from {leaf.unknown}, which is not a supported source"
-        )
-        for leaf in action.leaves
-        if leaf.unknown
+        _unknown_source(leaf.unknown) for leaf in action.leaves if leaf.unknown and leaf.rdd is None
     ]
     if action.unknown_write:
         spots.append(
@@ -226,6 +236,12 @@ def read_lineage(action: SparkAction, find_origins: FindOrigins) -> PlanLineage:
                 "unknown_write",
                 f"{action.unknown_write} may write, but what it writes is not understood: "
                 "register its outputs by hand",
+            )
+        )
+    if action.without_columns:
+        spots.append(
+            PlanBlindSpot(
+                "unknown_columns", "rows are copied without a plan, so no columns are known"
             )
         )
     if action.too_large:
@@ -237,9 +253,21 @@ def read_lineage(action: SparkAction, find_origins: FindOrigins) -> PlanLineage:
     if not action.plan:
         return PlanLineage(list(inputs), spots=spots)
     sources = LeafRelations(action.leaves, find_origins)
-    walker = PlanWalker(sources.relation, action.details)
+    walker = PlanWalker(sources.relation, action.details, action.tables)
     relation = walker.relation(parse_tree(msgspec.json.decode(action.plan)))
+    for namespace, name in walker.views:
+        view = DatasetLocation(DatasetId(namespace, name), None, "view", "spark_catalog")
+        sources.locations[view] = None
+    spots += [
+        PlanBlindSpot(
+            "unknown_operator",
+            f"the operator {kind} of the plan is not known: "
+            "each output column may use every input column",
+        )
+        for kind in walker.unknown
+    ]
     spots += [PlanBlindSpot(spot.kind, spot.message) for spot in sources.spots]
+    spots += map(_unknown_source, sources.unknown)
     spots += [
         PlanBlindSpot(
             "opaque_function", f"{name} is user code: each output column may use every input column"
@@ -259,11 +287,16 @@ def read_lineage(action: SparkAction, find_origins: FindOrigins) -> PlanLineage:
     )
 
 
+def _unknown_source(name: str) -> PlanBlindSpot:
+    return PlanBlindSpot("unknown_source", f"reads from {name}, which is not a supported source")
+
+
 def read_relation(action: SparkAction, find_origins: FindOrigins) -> Relation:
     """Return the output of an action's plan; empty when the plan is too large."""
     if not action.plan:
         return Relation([])
-    walker = PlanWalker(LeafRelations(action.leaves, find_origins).relation, action.details)
+    leaves = LeafRelations(action.leaves, find_origins)
+    walker = PlanWalker(leaves.relation, action.details, action.tables)
     return walker.relation(parse_tree(msgspec.json.decode(action.plan)))
 
 

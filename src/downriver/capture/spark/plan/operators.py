@@ -45,9 +45,10 @@ if TYPE_CHECKING:
 _PASSING = frozenset(
     {
         "CollectMetrics", "EventTimeWatermark", "GlobalLimit", "LocalLimit", "Offset",
-        "RebalancePartitions", "Repartition", "RepartitionByExpression", "ResolvedHint",
-        "ReturnAnswer", "Sample", "SubqueryAlias", "Tail", "UpdateEventTimeWatermarkColumn",
-        "View", "WithWindowDefinition",
+        "PipeOperator", "RebalancePartitions", "Repartition", "RepartitionByExpression",
+        "ResolvedHint", "ReturnAnswer", "Sample", "SubqueryAlias", "Tail",
+        "UpdateEventTimeWatermarkColumn",
+        "WithWindowDefinition",
     }
 )  # fmt: skip
 _LEFT_ONLY = ("LeftSemi", "LeftAnti")
@@ -59,8 +60,11 @@ class PlanWalker:
     `opaque` collects the names of user code, which Downriver cannot analyse.
     """
 
-    def __init__(self, read_leaf: LeafReader, details: PlanDetails) -> None:
+    def __init__(self, read_leaf: LeafReader, details: PlanDetails, tables: str = "") -> None:
         self._read_leaf = read_leaf
+        self.tables = tables  # the namespace of the names of views
+        self.views: dict[TableName, None] = {}
+        self.unknown: dict[str, None] = {}
         self.expanded = details.expanded
         self.opaque: dict[str, None] = {}
         self.expressions = PlanExpressions(self.relation, self.add_opaque, details.own_casts)
@@ -133,7 +137,7 @@ def _named(attributes: Sequence[PlanNode]) -> list[Column]:
 
 
 def _unknown(operation: PlanOperation) -> Relation:
-    operation.walker.add_opaque(operation.node.kind)
+    operation.walker.unknown[operation.node.kind] = None
     output = operation.node.trees("output")
     return opaque(operation.inputs, _named(output)) if output else join(operation.inputs)
 
@@ -278,6 +282,22 @@ def _code(operation: PlanOperation) -> Relation:
     return distinct(opaque(inputs, _named(node.trees("output"))), keys)
 
 
+def _view(operation: PlanOperation) -> Relation:
+    """Return a view. Columns of a persisted view depend on it, and on the tables below it."""
+    relation, node = operation.inputs[0], operation.node
+    match node.fields:
+        case {"isTempView": False, "desc": {"identifier": {"table": str(name), **rest}}}:
+            view = (operation.walker.tables, f"{rest.get('database') or 'default'}.{name}")
+        case _:
+            return relation
+    operation.walker.views[view] = None
+    columns = [
+        column.with_deps(merge_all([column.deps, source(view, column.name)]))
+        for column in relation.columns
+    ]
+    return Relation(columns, relation.rows)
+
+
 def _with(operation: PlanOperation) -> Relation:
     return operation.inputs[-1]
 
@@ -378,6 +398,11 @@ _OPERATORS: dict[str, Callable[[PlanOperation], Relation]] = {
     "CTERelationRef": _read_cte,
     "UnionLoop": _loop,
     "UnionLoopRef": _read_loop,
+    "View": _view,
+    "MergeRows": table_changes.merged_rows,
+    "ReplaceData": table_changes.changed_rows,
+    "WriteDelta": table_changes.changed_rows,
+    "DeleteFromTable": table_changes.deleted_rows,
     "MergeIntoCommand": table_changes.merge,
     "UpdateCommand": table_changes.update,
     "DeleteCommand": table_changes.delete,

@@ -1,4 +1,8 @@
-"""MERGE, UPDATE and DELETE of Delta: which columns get new values, and from what."""
+"""MERGE, UPDATE and DELETE of tables: which columns get new values, and from what.
+
+Delta's commands have clauses. Spark rewrites the commands of other V2 tables, such as Iceberg's, to
+a query of the rows that replace a file (copy on write) or that are added to it (merge on read).
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from downriver.capture.spark.plan.operators import PlanOperation
     from downriver.capture.spark.plan.tree import PlanNode
 
+_INSTRUCTIONS = ("matchedInstructions", "notMatchedInstructions", "notMatchedBySourceInstructions")
 _CLAUSES = ("matchedClauses", "notMatchedClauses", "notMatchedBySourceClauses")
 
 
@@ -71,6 +76,56 @@ def delete(operation: PlanOperation) -> Relation:
     target = _plan(operation, "target")
     scope = PlanScope([target], operation.outer)
     return filter_rows(Relation(_empty(target)), _condition(operation, scope))
+
+
+def merged_rows(operation: PlanOperation) -> Relation:
+    """Return the rows of a rewritten MERGE: each instruction has a condition and a row or two."""
+    output = operation.node.trees("output")
+    expressions, scope = operation.walker.expressions, operation.scope
+    values: list[list[Deps]] = [[] for _ in output]
+    conditions: list[Deps] = []
+    for field in _INSTRUCTIONS:
+        for instruction in operation.node.trees(field):
+            conditions.append(expressions.of(instruction.children[0], scope))
+            for at, value in enumerate(instruction.children[1:]):
+                values[at % len(output)].append(expressions.of(value, scope))
+    columns = [
+        Column(each.name, merge_all(deps), number=each.id)
+        for each, deps in zip(output, values, strict=True)
+    ]
+    return filter_rows(Relation(columns, operation.inputs[0].rows), merge_all(conditions))
+
+
+def changed_rows(operation: PlanOperation) -> Relation:
+    """Return the columns that a rewritten MERGE, UPDATE or DELETE gives new values."""
+    target = _plan(operation, "originalTable")
+    query = operation.inputs[0]
+    new = {column.name: column.deps for column in query.columns}
+    relation = Relation(
+        [
+            column.with_deps(_new_value(new.get(column.name, NOTHING), column.deps))
+            for column in target.columns
+        ],
+        query.rows,
+    )
+    if operation.node.children[0].kind == "MergeRows":
+        return relation  # its condition is that of the join below it
+    return filter_rows(relation, _condition(operation, PlanScope([target], operation.outer)))
+
+
+def deleted_rows(operation: PlanOperation) -> Relation:
+    """Return DELETE by a condition: no column gets a value."""
+    target = operation.inputs[0]
+    return filter_rows(
+        Relation(_empty(target)), _condition(operation, PlanScope([target], operation.outer))
+    )
+
+
+def _new_value(deps: Deps, own: Deps) -> Deps:
+    """Return what a new value depends on; nothing if the column only keeps its value."""
+    changed = {key: certainty for key, certainty in deps.items() if key not in own}
+    is_set = any(kind < DependencyKind.JOIN for _, _, kind, _ in changed)
+    return changed if is_set else NOTHING
 
 
 def _empty(target: Relation) -> list[Column]:
