@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 _QUERY = {
     "decision": ("Only verdicts with this decision: APPROVED, CAUTION or BLOCKED.", "string"),
     "entity": ("A dataset, job or column: a name or an id.", "string"),
-    "nodeId": ("`dataset:NAMESPACE:NAME` or `job:NAMESPACE:NAME`.", "string"),
+    "nodeId": (
+        "`dataset:NAMESPACE:NAME`, `job:NAMESPACE:NAME` or, for columns, "
+        "`datasetField:NAMESPACE:NAME:FIELD`.",
+        "string",
+    ),
+    "withDownstream": ("Also return the columns that derive from these.", "boolean"),
+    "runId": ("The id of a run.", "string"),
     "source": ("The entity where paths start.", "string"),
     "target": ("The entity where paths end.", "string"),
     "direction": ("upstream, downstream or both.", "string"),
@@ -64,7 +70,7 @@ _QUERY = {
     "points": ("The number of moments, at most 200.", "integer"),
     "readers": ("List jobs that only read instead of counting them.", "boolean"),
 }
-_REQUIRED = ("entity", "q", "nodeId", "source", "target", "dataset", "column")
+_REQUIRED = ("entity", "q", "nodeId", "runId", "source", "target", "dataset", "column")
 _MEANINGS = {
     200: "OK", 201: "Stored", 204: "All events stored", 400: "The request is invalid",
     404: "No entity has this name", 409: "The name is ambiguous",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from downriver.http.marquez.records import MarquezName
 from downriver.model.facts import EdgeKind
 from downriver.model.ids import ColumnId
 from downriver.store.catalog.nodes import NodeRecord
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
 
 class JobDataset(NamedTuple):
-    """A dataset that a job reads or writes, and when events last said so."""
+    """A dataset that a job reads or writes, and when events said so first and last."""
 
     number: int
+    first_at: int
     last_at: int
 
 
@@ -50,6 +52,11 @@ class GraphFacts:
         self._records = reader.nodes.records(members.tolist())
         self._facets = reader.facets.of_each(members.tolist())
         self.written_at = _last_written(view, every)
+
+    def dataset_names(self, datasets: Iterable[JobDataset]) -> tuple[MarquezName, ...]:
+        """Return the names of datasets, sorted."""
+        nodes = (self.names[dataset.number] for dataset in datasets)
+        return tuple(sorted(MarquezName(node.namespace, node.name) for node in nodes))
 
     def canonical(self, number: int) -> int:
         """Return the number under which a dataset is listed, given that of any of its names."""
@@ -103,14 +110,20 @@ def _datasets_of(view: CatalogSnapshot, nodes: Ints, kind: EdgeKind) -> dict[int
     chosen = graph.flow.kind[edges] == kind
     edges, places = edges[chosen], places[chosen]
     far = graph.identities.canonicals((ends.target if writes else ends.source)[edges])
-    found: dict[int, dict[int, int]] = {}
-    times = graph.flow.last_at.of(edges)
-    for job, dataset, at in zip(nodes[places].tolist(), far.tolist(), times.tolist(), strict=True):
+    found: dict[int, dict[int, JobDataset]] = {}
+    for job, dataset, first_at, last_at in zip(
+        nodes[places].tolist(),
+        far.tolist(),
+        graph.flow.first_at.of(edges).tolist(),
+        graph.flow.last_at.of(edges).tolist(),
+        strict=True,
+    ):
         listed = found.setdefault(job, {})
-        listed[dataset] = max(at, listed.get(dataset, 0))
-    return {
-        job: [JobDataset(*pair) for pair in sorted(each.items())] for job, each in found.items()
-    }
+        known = listed.get(dataset)
+        if known is not None:
+            first_at, last_at = min(first_at, known.first_at), max(last_at, known.last_at)
+        listed[dataset] = JobDataset(dataset, first_at, last_at)
+    return {job: [listed[dataset] for dataset in sorted(listed)] for job, listed in found.items()}
 
 
 def _last_written(view: CatalogSnapshot, nodes: Ints) -> dict[int, int]:

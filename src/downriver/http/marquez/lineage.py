@@ -71,7 +71,7 @@ OMITTED = "Downriver-Omitted"  # a response header: how many nodes the answer om
 _DEFAULT_DEPTH = 20
 _MOST_NODES = 10_000
 NO_TAGS = Tags(frozenset(), {})
-_STATES = {
+RUN_STATES = {
     RunState.OTHER: "RUNNING",
     RunState.START: "RUNNING",
     RunState.RUNNING: "RUNNING",
@@ -177,15 +177,15 @@ class _GraphNodes:
         run_facets = [] if run is None else self._runs.facets[run.number]
         own = {facet.name: facet.body for facet in run_facets if facet.role is FacetRole.RUN}
         parent = _parent(own.get(PARENT) or facets.get(PARENT))
-        inputs = self._datasets(self._facts.inputs.get(number, ()))
-        outputs = self._datasets(self._facts.outputs.get(number, ()))
+        inputs = self._facts.dataset_names(self._facts.inputs.get(number, ()))
+        outputs = self._facts.dataset_names(self._facts.outputs.get(number, ()))
         location = ""
         if SOURCE_CODE_LOCATION in facets:
             location = parse_source_code_location(facets).url
         version = MarquezVersion(
             record.id.namespace,
             record.id.name,
-            job_version(self._names[number], tuple(inputs), tuple(outputs), location),
+            job_version(self._names[number], inputs, outputs, location),
         )
         name = record.id.name
         return JobData(
@@ -199,16 +199,13 @@ class _GraphNodes:
             created_at=render_time(record.first_at),
             updated_at=render_time(record.last_at),
             namespace=record.id.namespace,
-            inputs=inputs,
-            outputs=outputs,
+            inputs=list(inputs),
+            outputs=list(outputs),
             location=location or None,
             description=parse_description(facets.get(DOCUMENTATION)) or None,
             latest_run=None if run is None else self._run(number, run, run_facets, own, version),
             facets=_raw(facets),
         )
-
-    def _datasets(self, datasets: Iterable[JobDataset]) -> list[MarquezName]:
-        return sorted(self._names[dataset.number] for dataset in datasets)
 
     def _run(
         self,
@@ -228,7 +225,7 @@ class _GraphNodes:
             updated_at=render_time(run.last_at),
             nominal_start_time=nominal.nominalStartTime or None,
             nominal_end_time=nominal.nominalEndTime or None,
-            state=_STATES[run.state],
+            state=RUN_STATES[run.state],
             started_at=None if started is None else render_time(started),
             ended_at=None if ended is None else render_time(ended),
             duration_ms=lasted,
