@@ -55,7 +55,7 @@ ONLY_IN = {
     "uvicorn": ("http",),
     "sqlite3": ("store",),
     "neo4j": ("cli",),
-    "psycopg": ("store",),
+    "psycopg": ("store", "capture/inventory"),
     "psycopg_pool": ("store",),
     "typer": ("cli",),
     "click": ("cli",),

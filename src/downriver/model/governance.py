@@ -240,6 +240,20 @@ class JobFailures(msgspec.Struct, kw_only=True, frozen=True):
     percent: float
 
 
+class InventoryCoverage(msgspec.Struct, kw_only=True, frozen=True):
+    """How many of the tables that a source lists have lineage.
+
+    No event names a table of `missing`. `not_listed` are datasets with lineage that the source
+    does not list.
+    """
+
+    source: str
+    coverage: Share
+    missing: list[str]
+    without_edges: list[str]
+    not_listed: list[str]
+
+
 class Kpis(MappingStruct, kw_only=True):
     """KPIs of the graph."""
 
@@ -270,6 +284,7 @@ class Kpis(MappingStruct, kw_only=True):
     on_time: Share  # of the jobs with a rhythm: those whose next run is not late
     late_jobs: CountWithExamples
     days: int
+    inventories: list[InventoryCoverage] = msgspec.field(default_factory=list)
 
 
 class IncidentSuspect(msgspec.Struct, kw_only=True, omit_defaults=True):

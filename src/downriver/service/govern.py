@@ -13,6 +13,7 @@ from downriver.govern.drift import DriftLimits, Inspector
 from downriver.govern.drift.runs import parse_period
 from downriver.govern.drift.series import DAY
 from downriver.govern.entity_context import EntityContext
+from downriver.govern.inventory import measure_inventory
 from downriver.govern.tags import certified_paths, reach_of_tag
 from downriver.govern.watch import Monitor
 from downriver.lake.bronze.store_log import publish
@@ -34,7 +35,14 @@ if TYPE_CHECKING:
     from downriver.govern.kpis import Ints
     from downriver.govern.watch import WatchConfig
     from downriver.graph import CatalogSnapshot
-    from downriver.model.governance import CertifiedPaths, Findings, Incident, Kpis, TagReach
+    from downriver.model.governance import (
+        CertifiedPaths,
+        Findings,
+        Incident,
+        InventoryCoverage,
+        Kpis,
+        TagReach,
+    )
     from downriver.model.verdict_history import RecordedVerdicts
     from downriver.service.session import StoreSession
     from downriver.store.findings import ChannelBacklog
@@ -57,6 +65,13 @@ class GovernApi:
                 view.graph, view.reader, around, _count_reached, around.stale_days, now()
             )
             return kpis.measure_kpis(inputs)
+
+    def inventory_coverage(self, source: str, tables: Sequence[str]) -> InventoryCoverage:
+        """Return how many of the tables that exist, as a source lists them, have lineage."""
+        if not tables:
+            raise InvalidRequestError("tables", "lists no table")
+        with self._session.reading() as view:
+            return measure_inventory(view.graph, view.reader, source, tables)
 
     def kpi_history(self, *, since: str | None = None, points: int = 30) -> KpiHistory:
         """Return KPIs at evenly spaced moments since a time, or since the first event."""

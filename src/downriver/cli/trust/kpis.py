@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from downriver.capture.inventory import TableInventory, read_inventory
 from downriver.cli.output import (
     DisplayNames,
     FullNamesOption,
     JsonOption,
     StoreOption,
+    err,
     escape,
     out,
     print_json,
 )
+from downriver.govern.kpi_limits import check_limits, parse_limits, render_badge
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from downriver.model.governance import CountWithExamples, Kpis, Share
+    from downriver.model.governance import CountWithExamples, InventoryCoverage, Kpis, Share
 
 _SHARES = (
     ("lineage coverage", "lineage_coverage", "datasets and jobs with at least one edge"),
@@ -45,18 +52,76 @@ _LISTS = (
 )
 _EXAMPLES = 3
 _TOP = 5
+_TABLES = 10
+
+
+InventoryOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--inventory",
+        metavar="SOURCE",
+        help="Measure coverage against the tables that exist: a file with names, dbt's "
+        "catalog.json, a database URL, or `spark`. Repeatable.",
+    ),
+]
+FailUnderOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-under",
+        metavar="KPI=NUMBER",
+        help="Exit with 1 if a KPI is below a number: coverage=95. Repeatable.",
+    ),
+]
+FailOverOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-over",
+        metavar="KPI=NUMBER",
+        help="Exit with 1 if a KPI is above a number: orphans=0. Repeatable.",
+    ),
+]
 
 
 def kpis(
-    full_names: FullNamesOption = False, store: StoreOption = None, json: JsonOption = False
+    inventory: InventoryOption = None,
+    fail_under: FailUnderOption = None,
+    fail_over: FailOverOption = None,
+    badge: Annotated[
+        Path | None,
+        typer.Option("--badge", metavar="FILE", help="Write lineage coverage as an SVG badge."),
+    ] = None,
+    full_names: FullNamesOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
 ) -> None:
-    """Show figures of the whole graph: coverage, blast radius, failures, freshness and tags."""
+    """Show figures of the whole graph: coverage, blast radius, failures, freshness and tags.
+
+    The exit code is 1 if a figure is beyond --fail-under or --fail-over.
+    """
+    limits = parse_limits(fail_under or (), fail_over or ())
+    inventories = [_read_inventory(place) for place in inventory or ()]
     with Lineage.open(store, create=False) as lineage:
         figures = lineage.govern.kpis()
+        for listed in inventories:
+            figures.inventories.append(lineage.govern.inventory_coverage(*listed))
+    failures = check_limits(figures, limits)
     if json:
         print_json(figures)
     else:
         _show_kpis(figures, DisplayNames(_kpi_ids(figures), full=full_names))
+    if badge is not None:
+        badge.write_text(render_badge(figures), "utf-8")
+    for failure in failures:
+        err.print(f"[bold red]failed[/] {escape(failure)}")
+    sys.exit(int(bool(failures)))
+
+
+def _read_inventory(place: str) -> TableInventory:
+    if place == "spark":
+        from downriver.capture.spark.catalog_tables import list_catalog_tables
+
+        return TableInventory("Spark catalog", list_catalog_tables())
+    return read_inventory(place)
 
 
 def _kpi_ids(figures: Kpis) -> Iterator[str]:
@@ -78,6 +143,25 @@ def _show_kpis(figures: Kpis, names: DisplayNames) -> None:
         listed: CountWithExamples = getattr(figures, name)
         out.print(f"  {label:<26}{listed.count:>8,}  {_examples(listed, names)}".rstrip())
     _show_blast_radius(figures, names)
+    for inventory in figures.inventories:
+        _show_inventory(inventory)
+
+
+def _show_inventory(found: InventoryCoverage) -> None:
+    share = found.coverage
+    out.print(
+        f"inventory coverage {_percent(share)}: {share.count:,} of {share.total:,} tables of "
+        f"{escape(found.source)} have lineage"
+    )
+    for label, tables in (
+        ("no event names", found.missing),
+        ("without an edge", found.without_edges),
+    ):
+        if tables:
+            more = f", … {len(tables) - _TABLES:,} more" if len(tables) > _TABLES else ""
+            out.print(f"  {label}: {escape(', '.join(tables[:_TABLES]))}{more}")
+    if found.not_listed:
+        out.print(f"  {len(found.not_listed):,} datasets with lineage are not in the inventory")
 
 
 def _show_blast_radius(figures: Kpis, names: DisplayNames) -> None:

@@ -4,18 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+from starlette.responses import Response
+
+from downriver.govern.kpi_limits import render_badge, render_prometheus
 from downriver.http.endpoint import NAMED, Endpoint, answers
-from downriver.http.request import context_of, json_response, query_number, query_text, run_read
-from downriver.model.governance import CertifiedPaths, Diagnosis, Findings, Incident, Kpis, TagReach
+from downriver.http.request import (
+    context_of,
+    json_response,
+    query_number,
+    query_text,
+    read_struct,
+    run_read,
+)
+from downriver.model.governance import (
+    CertifiedPaths,
+    Diagnosis,
+    Findings,
+    Incident,
+    InventoryCoverage,
+    Kpis,
+    TagReach,
+)
 from downriver.model.verdict_history import RecordedVerdicts
 from downriver.service.limits import DEFAULT_FINDINGS
 from downriver.store import KeyRole
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.responses import Response
 
 _MAX_FINDINGS = 10_000
+
+
+class InventoryRequest(msgspec.Struct, kw_only=True):
+    """The names of the tables that exist, and where the list is from."""
+
+    tables: list[str]
+    source: str = ""
 
 
 async def get_diagnosis(request: Request) -> Response:
@@ -32,6 +57,18 @@ async def get_diagnosis(request: Request) -> Response:
 async def get_kpis(request: Request) -> Response:
     """Return the KPIs of the whole graph."""
     return json_response(await run_read(request, context_of(request).lineage.govern.kpis))
+
+
+async def get_kpi_badge(request: Request) -> Response:
+    """Return lineage coverage as an SVG badge."""
+    figures = await run_read(request, context_of(request).lineage.govern.kpis)
+    return Response(render_badge(figures), media_type="image/svg+xml")
+
+
+async def get_kpi_metrics(request: Request) -> Response:
+    """Return the KPIs in the text format of Prometheus."""
+    figures = await run_read(request, context_of(request).lineage.govern.kpis)
+    return Response(render_prometheus(figures), media_type="text/plain; version=0.0.4")
 
 
 async def get_incident(request: Request) -> Response:
@@ -56,6 +93,13 @@ async def get_certified(request: Request) -> Response:
     return json_response(
         await run_read(request, context_of(request).lineage.govern.certified_paths)
     )
+
+
+async def post_inventory(request: Request) -> Response:
+    """Measure coverage against a list of tables: `{"source": …, "tables": […]}`."""
+    asked = await read_struct(request, InventoryRequest)
+    measure = context_of(request).lineage.govern.inventory_coverage
+    return json_response(await run_read(request, measure, asked.source, asked.tables))
 
 
 async def get_verdicts(request: Request) -> Response:
@@ -119,6 +163,16 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         get_certified,
         KeyRole.READER,
         answers(CertifiedPaths),
+    ),
+    Endpoint("GET", "/v1/kpis/badge", get_kpi_badge, KeyRole.READER, answers(None)),
+    Endpoint("GET", "/v1/kpis/metrics", get_kpi_metrics, KeyRole.READER, answers(None)),
+    Endpoint(
+        "POST",
+        "/v1/inventory",
+        post_inventory,
+        KeyRole.READER,
+        answers(InventoryCoverage, 400, 413, 503),
+        body=InventoryRequest,
     ),
     Endpoint(
         "GET",

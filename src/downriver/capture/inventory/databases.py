@@ -1,0 +1,102 @@
+"""The tables and views of a database, by its SQLAlchemy URL.
+
+PostgreSQL and DuckDB are read with their own drivers, every other database with SQLAlchemy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from downriver.errors import InvalidRequestError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Partitions are parts of a table, not tables of their own.
+_POSTGRES = r"""
+    SELECT current_database(), n.nspname, c.relname
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
+      AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\_%'
+"""
+_DUCKDB = """
+    SELECT table_catalog, table_schema, table_name FROM information_schema.tables
+    WHERE table_schema NOT IN ('information_schema', 'pg_catalog')
+"""
+_SYSTEM_SCHEMAS = frozenset(
+    {"information_schema", "pg_catalog", "sys", "mysql", "performance_schema"}
+)
+_FIELD = "--inventory"
+
+
+def list_tables(url: str) -> Iterator[str]:
+    """Yield the tables and views of a database as `database.schema.table`."""
+    scheme = url.partition("://")[0].partition("+")[0]
+    match scheme:
+        case "postgresql" | "postgres":
+            rows = _read_postgres(url)
+        case "duckdb":
+            rows = _read_duckdb(url)
+        case _:
+            rows = _read_with_sqlalchemy(url)
+    return (".".join(part for part in row if part) for row in rows)
+
+
+def without_password(url: str) -> str:
+    """Return a URL that can be shown."""
+    return re.sub(r"(://[^/@:]*):[^@]*@", r"\1@", url).partition("?")[0]
+
+
+def _read_postgres(url: str) -> list[tuple[str, ...]]:
+    psycopg = _load("psycopg", "postgres")
+    address = re.sub(r"^postgres(?:ql)?(?:\+\w+)?://", "postgresql://", url)
+    try:
+        with psycopg.connect(address) as connection:
+            return list(connection.execute(_POSTGRES).fetchall())
+    except psycopg.Error as exc:
+        raise _unreadable(url, exc) from exc
+
+
+def _read_duckdb(url: str) -> list[tuple[str, ...]]:
+    duckdb = _load("duckdb", "inventory")
+    path = unquote(url.partition("://")[2].partition("?")[0].removeprefix("/"))
+    try:
+        with duckdb.connect(path, read_only=True) as connection:
+            return list(connection.execute(_DUCKDB).fetchall())
+    except duckdb.Error as exc:
+        raise _unreadable(url, exc) from exc
+
+
+def _read_with_sqlalchemy(url: str) -> list[tuple[str, ...]]:
+    sqlalchemy = _load("sqlalchemy", "inventory")
+    try:
+        engine = sqlalchemy.create_engine(url)
+        inspector = sqlalchemy.inspect(engine)
+        found = [
+            (engine.url.database or "", schema or "", name)
+            for schema in inspector.get_schema_names()
+            if schema.casefold() not in _SYSTEM_SCHEMAS
+            for name in (*inspector.get_table_names(schema), *inspector.get_view_names(schema))
+        ]
+        engine.dispose()
+    except (sqlalchemy.exc.SQLAlchemyError, ImportError) as exc:
+        raise _unreadable(url, exc) from exc
+    # SQLite's only schema and database are not part of a name.
+    return [
+        (name,) if engine.dialect.name == "sqlite" else row for row in found for name in row[2:]
+    ]
+
+
+def _load(library: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(library)
+    except ImportError as exc:
+        raise MissingDependencyError(library, extra) from exc
+
+
+def _unreadable(url: str, error: Exception) -> InvalidRequestError:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return InvalidRequestError(_FIELD, f"{without_password(url)}: {lines[0]}")

@@ -1,0 +1,35 @@
+"""The tables of a Spark catalog, as an inventory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def list_catalog_tables(spark: SparkSession | None = None) -> list[str]:
+    """Return the tables and views of the current catalog, without temporary views.
+
+    Without a session, the active one is used, or one with Spark's own configuration is started.
+    """
+    if spark is None:
+        spark = _open_session()
+    catalog = spark.catalog.currentCatalog()
+    prefix = "" if catalog == "spark_catalog" else f"{catalog}."
+    return sorted(
+        f"{prefix}{database.name}.{table.name}"
+        for database in spark.catalog.listDatabases()
+        for table in spark.catalog.listTables(database.name)
+        if not table.isTemporary
+    )
+
+
+def _open_session() -> SparkSession:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as exc:
+        raise MissingDependencyError("pyspark", "spark") from exc
+    return SparkSession.builder.getOrCreate()

@@ -1,0 +1,113 @@
+"""KPIs as gates: limits such as `coverage=95`, the badge, and metrics for Prometheus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from downriver.errors import InvalidRequestError
+from downriver.model.governance import BlastRadius, CountWithExamples, Kpis, Share
+from downriver.model.verdict_history import ChangeBlastRadius
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+COVERAGE = "coverage"  # against the inventories if any is given, else `lineage_coverage`
+_ALIASES = {"integrity": "certified_path_integrity"}
+
+
+class KpiLimit(NamedTuple):
+    """A bound of a KPI: percent of a share, or a number."""
+
+    name: str
+    number: float
+    is_lowest: bool
+
+
+def parse_limits(fail_under: Iterable[str], fail_over: Iterable[str]) -> list[KpiLimit]:
+    """Return the limits that texts such as `coverage=95` mean."""
+    return [
+        *(_parse_limit(text, "--fail-under", is_lowest=True) for text in fail_under),
+        *(_parse_limit(text, "--fail-over", is_lowest=False) for text in fail_over),
+    ]
+
+
+def _parse_limit(text: str, option: str, *, is_lowest: bool) -> KpiLimit:
+    name, _, number = text.partition("=")
+    name = name.strip().lower().replace("-", "_")
+    name = _ALIASES.get(name, name)
+    if name not in KPI_NAMES:
+        raise InvalidRequestError(option, f"{name!r} is not one of {', '.join(KPI_NAMES)}")
+    try:
+        return KpiLimit(name, float(number.strip().removesuffix("%")), is_lowest)
+    except ValueError as exc:
+        raise InvalidRequestError(option, f"{text!r} is not KPI=NUMBER") from exc
+
+
+def check_limits(figures: Kpis, limits: Sequence[KpiLimit]) -> list[str]:
+    """Return a sentence for each KPI beyond its limit. A KPI without a value is beyond it."""
+    violations = []
+    for limit in limits:
+        value = find_value(figures, limit.name)
+        if value is None:
+            violations.append(f"{limit.name} has no value: there is nothing to count")
+        elif limit.is_lowest and value < limit.number:
+            violations.append(f"{limit.name} is {value:g}, below {limit.number:g}")
+        elif not limit.is_lowest and value > limit.number:
+            violations.append(f"{limit.name} is {value:g}, above {limit.number:g}")
+    return violations
+
+
+def find_value(figures: Kpis, name: str) -> float | None:
+    """Return a KPI as a number: the percent of a share, a count, or a median."""
+    if name == COVERAGE:
+        shares = [found.coverage for found in figures.inventories] or [figures.lineage_coverage]
+        return min((s.percent for s in shares if s.percent is not None), default=None)
+    match getattr(figures, name):
+        case Share(percent=percent):
+            return percent
+        case CountWithExamples(count=count):
+            return count
+        case BlastRadius(median=median) | ChangeBlastRadius(median=median):
+            return median
+        case number:
+            return float(number)
+
+
+KPI_NAMES = (
+    COVERAGE,
+    *(
+        field
+        for field, kind in Kpis.__annotations__.items()
+        if kind in ("Share", "CountWithExamples", "BlastRadius", "ChangeBlastRadius", "int")
+    ),
+)
+
+_CHAR_WIDTH = 7
+_COLOURS = ((95.0, "#3a7d34"), (80.0, "#8a6d00"), (0.0, "#b3261e"))
+
+
+def render_badge(figures: Kpis) -> str:
+    """Return lineage coverage as an SVG badge."""
+    value = find_value(figures, COVERAGE)
+    label, text = "lineage", "unknown" if value is None else f"{value:g}%"
+    colour = next((c for least, c in _COLOURS if value is not None and value >= least), "#5f6368")
+    left, right = (len(part) * _CHAR_WIDTH + 12 for part in (label, text))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
+        f'aria-label="{label}: {text}"><title>{label}: {text}</title>'
+        f'<rect width="{left}" height="20" fill="#444"/>'
+        f'<rect x="{left}" width="{right}" height="20" fill="{colour}"/>'
+        '<g fill="#fff" text-anchor="middle" font-family="Verdana,sans-serif" font-size="11">'
+        f'<text x="{left / 2:g}" y="14">{label}</text>'
+        f'<text x="{left + right / 2:g}" y="14">{text}</text></g></svg>\n'
+    )
+
+
+def render_prometheus(figures: Kpis) -> str:
+    """Return the KPIs in the text format of Prometheus. A KPI without a value is left out."""
+    lines = ["# HELP downriver_kpi KPIs: percent, count or median.", "# TYPE downriver_kpi gauge"]
+    for name in KPI_NAMES:
+        value = find_value(figures, name)
+        if value is not None:
+            lines.append(f'downriver_kpi{{name="{name}"}} {value:g}')
+    return "".join(f"{line}\n" for line in lines)
