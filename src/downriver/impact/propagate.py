@@ -420,7 +420,10 @@ class Propagation:
             BlindSpot(
                 kind="no_column_lineage",
                 entity=str(self._world.process(key).id),
-                message="reads an affected dataset; the columns that it uses are unknown",
+                message=(
+                    "reads an affected dataset; the columns that it uses are unknown: "
+                    "capture its code or its column lineage"
+                ),
             )
             for key, result in self._affected()
             if result.basis == "table_edges" and result.outcome is not Outcome.DEPRECATED

@@ -78,7 +78,8 @@ class Effect(msgspec.Struct, kw_only=True):
 
     `hops` counts the jobs from the change to this one; `path` leads through the columns.
     `because_of` are the consumers that fail, of one that is only not rebuilt. `reason_parts` and
-    `path_ids` have the entities that `reason` and `path` name.
+    `path_ids` have the entities that `reason` and `path` name. `possible` is true where only the
+    edges between tables are known: the effect is assumed, not shown.
     """
 
     consumer: str
@@ -101,6 +102,10 @@ class Effect(msgspec.Struct, kw_only=True):
     certified: bool = False
     last_run: str | None = None
     because_of: list[str] = []
+    possible: bool = False
+
+    def __post_init__(self) -> None:
+        self.possible = self.outcome is Outcome.MAY_FAIL
 
 
 StoredCommit = Literal["none", "base", "head", "older", "newer", "unrelated"]

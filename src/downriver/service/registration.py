@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from downriver.store import CatalogReader
 
 
-_UNREAD = CodeBlindSpot("code_not_read", "code not available: the columns that it uses are unknown")
+_UNREAD = CodeBlindSpot(
+    "code_not_read", "code not available: the columns that it uses are unknown; send it as `source`"
+)
 
 
 class RegistrationEvents(NamedTuple):

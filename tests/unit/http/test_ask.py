@@ -149,3 +149,10 @@ def test_an_entity_as_of_a_time_is_what_was_known_then(lineage, client):
     assert unborn["columns"] == []
     assert not unborn["complete"]
     assert [spot["kind"] for spot in unborn["blind_spots"]] == ["not_seen_yet"]
+
+
+def test_an_unknown_field_of_an_asset_is_an_error_that_names_it(client):
+    asset = {"asset_type": "table", "name": "orders", "upstream": ["raw"]}
+    refused = client.post("/v1/lineage/trace", json=asset)
+    assert refused.status_code == 422
+    assert "upstream" in refused.json()["detail"]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _DEFAULT_TREE_DEPTH = 10
 
 
-class AssetRequest(msgspec.Struct, kw_only=True):
+class AssetRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """An asset to register. `source` is its code, for a server without access to the repository."""
 
     asset_type: str

@@ -207,9 +207,14 @@ def edited_definitions(impact: Impact, policy: Policy) -> RuleMatch | None:
 
 def removed_datasets(impact: Impact, policy: Policy) -> RuleMatch | None:
     """The change removes {names}, which tools outside the known lineage may query."""
-    removed = [p.dataset for p in impact.proposed if isinstance(p.change, TableDrop)]
-    removed = list(dict.fromkeys(removed))
+    dropped = (p.dataset for p in impact.proposed if isinstance(p.change, TableDrop))
+    removed = list(dict.fromkeys(name for name in dropped if not _is_exposure(name)))
     return RuleMatch(policy.removals, removed, Risk.MEDIUM) if removed else None
+
+
+def _is_exposure(dataset: str) -> bool:
+    """Return whether a dataset stands for a use of data outside the project: nothing reads it."""
+    return dataset.rpartition(":")[2].startswith("exposures/")
 
 
 # Datasets that stand for definitions of dbt's semantic layer.
