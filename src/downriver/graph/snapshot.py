@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.graph.index.column_graph import ColumnGraph
 from downriver.graph.index.isolated_jobs import IsolatedJobs
-from downriver.graph.index.name_search import NameSearch
 from downriver.graph.index.node_graph import NodeGraph
+from downriver.graph.index.search_index import SearchIndex
 from downriver.graph.index.vectors import SMALLEST_FOLD
 from downriver.store import StoreState
 
@@ -65,8 +65,8 @@ class GraphIndex:
         self._empty = GraphSnapshot.empty(smallest_fold)
         self._current = self._empty
         self._loading = threading.Lock()
-        self._names: tuple[int, NameSearch] = (0, NameSearch())  # generation, and its names
-        self._loading_names = threading.Lock()
+        self._search = SearchIndex()
+        self._loading_search = threading.Lock()
         self._per_thread = threading.local()
 
     @contextmanager
@@ -81,16 +81,11 @@ class GraphIndex:
             stack.callback(setattr, self._per_thread, "view", None)
             yield view
 
-    def names(self, view: CatalogSnapshot) -> NameSearch:
-        """Return the index to search names in; it may also have names newer than the view."""
-        state = view.graph.state
-        with self._loading_names:
-            generation, names = self._names
-            if generation != state.generation:
-                names = NameSearch()
-            names = names.loaded(view.reader)
-            self._names = state.generation, names
-        return names
+    def search_index(self, view: CatalogSnapshot) -> SearchIndex:
+        """Return the index for searches, with everything of a snapshot."""
+        with self._loading_search:
+            self._search = index = self._search.loaded(view)
+        return index
 
     def _open(self, stack: ExitStack) -> CatalogSnapshot:
         reader = stack.enter_context(self._store.reader())

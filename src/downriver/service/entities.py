@@ -88,12 +88,13 @@ class EntityApi:
             raise InvalidRequestError("limit", f"{limit} is below one")
         start = parse_cursor(cursor)
         with self._session.reading() as view:
-            found = self._session.names(view).search(text.split(), limit, start, MOST_COUNTED)
-            names = view.reader.nodes.by_ids(found.ids)
+            names = self._session.search_index(view).names
+            found = names.search(text.split(), limit, start, MOST_COUNTED)
+            nodes = view.reader.nodes.by_ids(found.ids)
             assets = Assets(view.reader, view.graph.nodes)
-            assets.load(names)
+            assets.load(nodes)
             entities = [
-                _summary(names[number], number, assets) for number in found.ids if number in names
+                _summary(nodes[number], number, assets) for number in found.ids if number in nodes
             ]
         after = start + len(found.ids)
         complete = found.all_counted and after >= found.total

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from downriver.capture.scan import Repository
     from downriver.graph import CatalogSnapshot, Entity, GraphIndex
-    from downriver.graph.index.name_search import NameSearch
+    from downriver.graph.index.search_index import SearchIndex
     from downriver.model.access import Scope
     from downriver.openlineage import Event
     from downriver.store import Receipt, Store
@@ -109,18 +109,18 @@ class StoreSession:
                 self._graph = GraphIndex(self.store)
         return self._graph.reading()
 
-    def names(self, view: CatalogSnapshot) -> NameSearch:
-        """Return the index to search names in. It is loaded by the first search, then kept."""
+    def search_index(self, view: CatalogSnapshot) -> SearchIndex:
+        """Return the index to search in. It is loaded by the first search, then kept."""
         if self._graph is None:
             raise RuntimeError("a view of another session")
-        return self._graph.names(view)
+        return self._graph.search_index(view)
 
     def prepare(self) -> None:
         """Load the graph, and compiled walks if numba is installed, before the first question."""
         from downriver.graph.walk import compilation
 
         with self.reading() as view:
-            self.names(view)
+            self.search_index(view)
         compilation.load()  # after, so that the memory that loading takes is free again
 
     def find(self, entity: str, view: CatalogSnapshot) -> list[Entity]:

@@ -2,7 +2,7 @@
 
 from downriver.store.audit import AuditAct, AuditEntry, AuditFilter
 from downriver.store.backup import write_backup
-from downriver.store.catalog.facets import Run
+from downriver.store.catalog.facets import LABEL_FACETS, Run
 from downriver.store.catalog.reader import CatalogCounts, CatalogReader
 from downriver.store.group_commit import GroupCommit
 from downriver.store.hash_chain import Verification, verify_chain
@@ -13,6 +13,7 @@ from downriver.store.scoped_store import ScopedStore, check_event
 from downriver.store.sqlite import MEMORY
 
 __all__ = [
+    "LABEL_FACETS",
     "MEMORY",
     "ApiKey",
     "AuditAct",

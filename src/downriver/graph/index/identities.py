@@ -100,19 +100,17 @@ class Identities:
         places = np.arange(len(nodes))
         if not self:
             return nodes, places
-        more = [
-            (other, at)
-            for at in np.flatnonzero(self.joined(nodes)).tolist()
-            for other in self._rings.members(int(nodes[at]))
-            if other != nodes[at]
-        ]
-        if not more:
-            return nodes, places
-        others, at = zip(*more, strict=True)
-        return (
-            np.concatenate([nodes, np.array(others, np.int32)]),
-            np.concatenate([places, np.array(at)]),
-        )
+        at = np.flatnonzero(self.joined(nodes))
+        names, of_nodes, here = [nodes], [places], nodes[at]
+        # All rings at once, a step each time: few nodes have more than two names.
+        following = self._rings.next[here]
+        while len(at):
+            other = following != here
+            at, here, following = at[other], here[other], following[other]
+            names.append(following)
+            of_nodes.append(at)
+            following = self._rings.next[following]
+        return np.concatenate(names), np.concatenate(of_nodes)
 
     def loaded(self, table: Table) -> Identities:
         """Return identities with new and changed alias and rename edges."""
@@ -234,37 +232,46 @@ class Identities:
             return {
                 node: DisplayName(name, ()) for node, name in reader.nodes.by_ids(nodes).items()
             }
-        groups = {node: self.group(node) for node in nodes}
-        ids = reader.nodes.by_ids({member for group in groups.values() for member in group})
-        return {node: self._choose(group, ids, as_sent=as_sent) for node, group in groups.items()}
+        wanted = np.fromiter(nodes, np.int32)
+        members, at = self.every_name(wanted)
+        ids = reader.nodes.by_ids(members.tolist())
+        several = np.flatnonzero(self.joined(members))
+        precedence = self._precedence(members[several], as_sent=as_sent)
+        groups: dict[int, list[tuple[tuple[bool, bool, int], str, NodeId]]] = {}
+        for place, rank in zip(several.tolist(), precedence, strict=True):
+            name = ids[int(members[place])]
+            groups.setdefault(int(wanted[at[place]]), []).append((rank, str(name), name))
+        names = {node: DisplayName(ids[node], ()) for node in wanted.tolist() if node not in groups}
+        for node, group in groups.items():
+            (*_, first), *others = sorted(group, key=lambda named: named[:2])
+            listed = sorted((other for *_, other in others), key=str)
+            names[node] = DisplayName(first, tuple(listed))
+        return names
 
-    def _choose(self, group: list[int], ids: dict[int, NodeId], *, as_sent: bool) -> DisplayName:
-        if len(group) == 1:
-            return DisplayName(ids[group[0]], ())
-        first, *others = sorted(
-            group, key=lambda node: (self._precedence(node, as_sent=as_sent), str(ids[node]))
-        )
-        return DisplayName(ids[first], tuple(sorted((ids[other] for other in others), key=str)))
-
-    def _precedence(self, node: int, *, as_sent: bool) -> tuple[bool, bool, int]:
-        """Return a sort key: the name with the smallest one is shown.
+    def _precedence(self, nodes: Ints, *, as_sent: bool) -> list[tuple[bool, bool, int]]:
+        """Return a sort key for each name: of a node, the name with the smallest one is shown.
 
         A name in use comes before one that was renamed, a logical name before a physical one (or
         after it, `as_sent`), and the target of the latest rename before others.
         """
         names = self._names
-        here = np.array([node], np.int32)
-        leaving, entering = names.ends.leaving.of(here), names.ends.entering.of(here)
-        away, back = self._last_rename(leaving), self._last_rename(entering)
-        sources = names.ends.source[entering]
-        logical = np.isin(entering, self._joining(sources)) & (
-            names.kind[entering] == EdgeKind.ALIAS
-        )
-        return (away > back, bool(logical.any()) is as_sent, -back)
+        leaving, at_source = names.ends.leaving.of_each(nodes)
+        entering, at_target = names.ends.entering.of_each(nodes)
+        away = self._last_renames(leaving, at_source, len(nodes))
+        back = self._last_renames(entering, at_target, len(nodes))
+        sources = np.unique(names.ends.source[entering])
+        current = np.isin(entering, self._joining(sources))
+        logical = np.zeros(len(nodes), np.bool_)
+        logical[at_target[current & (names.kind[entering] == EdgeKind.ALIAS)]] = True
+        late = logical == as_sent
+        return list(zip((away > back).tolist(), late.tolist(), (-back).tolist(), strict=True))
 
-    def _last_rename(self, edges: Ints) -> int:
-        renames = edges[self._names.kind[edges] == EdgeKind.RENAMED]
-        return int(self._names.last_at.of(renames).max(initial=0))
+    def _last_renames(self, edges: Ints, at: Longs, count: int) -> Longs:
+        """Return for each of several nodes when the last of these edges renamed it, or 0."""
+        latest = np.zeros(count, np.int64)
+        renames = self._names.kind[edges] == EdgeKind.RENAMED
+        np.maximum.at(latest, at[renames], self._names.last_at.of(edges[renames]))
+        return latest
 
 
 class _Rings:

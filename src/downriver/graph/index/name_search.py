@@ -4,7 +4,7 @@ Names are lines of one text in the order of answers: datasets before jobs, short
 ones, then by name. A search reads the text from the start until it has enough, so a frequent word
 costs no more than its answer. For a rare one, signatures tell which blocks of lines cannot have it:
 for each of 2,048 hashes of three bytes, a bit for every block. A name takes its own length and
-15 bytes.
+19 bytes.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from downriver.graph.index.vectors import Ints
+    from downriver.graph.index.vectors import Flags, Ints
     from downriver.store import CatalogReader
 
 _BLOCK = 32  # names
 _HASH_BITS = 11
 _HASHES = 1 << _HASH_BITS
 _BLOCKS_AT_ONCE = 512
+_SPARSE = 4  # if more than one of so many blocks may have a word, all are read
 _SAMPLES, _SAMPLE = 16, 8192  # how many, and bytes of each
 _MERGE_WHEN = 4  # a segment is merged with a new one unless it is this many times larger
 
@@ -45,6 +46,19 @@ class NameMatches(NamedTuple):
     all_counted: bool
 
 
+class NameSet(NamedTuple):
+    """Matches in no order. `is_whole`: there are no others."""
+
+    ids: Ints
+    kinds: npt.NDArray[np.uint8]
+    namespaces: Ints  # their numbers
+    is_whole: bool
+
+    def where(self, flags: Flags) -> NameSet:
+        """Return the matches with a flag."""
+        return NameSet(self.ids[flags], self.kinds[flags], self.namespaces[flags], self.is_whole)
+
+
 @dataclass(frozen=True)
 class NameSearch:
     """The names of all nodes up to an id. Immutable: loading more returns a new object."""
@@ -55,9 +69,13 @@ class NameSearch:
 
     def loaded(self, reader: CatalogReader) -> NameSearch:
         """Return an index with the nodes that are new in the catalog."""
+        return self.extended(reader.changes.nodes(self.last_id))
+
+    def extended(self, rows: Iterable[tuple[int, int, str, str]]) -> NameSearch:
+        """Return an index with more names, each with a higher id: (id, kind, namespace, name)."""
         new = _NewNames(self.namespaces)
         last = self.last_id
-        for last, kind, namespace, name in reader.changes.nodes(self.last_id):
+        for last, kind, namespace, name in rows:
             new.add(last, kind, namespace, name)
         if last == self.last_id:
             return self
@@ -77,6 +95,44 @@ class NameSearch:
         total = max(min(counted, most), offset + len(ids) if ids else 0)
         return NameMatches(ids, total, counted <= most)
 
+    def match(self, words: Sequence[str], most: int) -> NameSet:
+        """Return the nodes whose names contain all words: all of them, or more than `most`.
+
+        Of more, the first `most` in the order of answers are among them.
+        """
+        wanted = [word.lower().encode("utf-8", "surrogatepass") for word in words if word]
+        parts = [(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.int32))]
+        for segment in self.segments:
+            lines = segment.lines(wanted, most + 1)
+            parts.append((segment.ids[lines], segment.kinds[lines], segment.namespaces[lines]))
+        ids, kinds, namespaces = (np.concatenate(listed) for listed in zip(*parts, strict=True))
+        return NameSet(ids, kinds, namespaces, len(ids) <= most)
+
+    def in_namespaces(self, wanted: Flags, size: int) -> Flags:
+        """Return for each id below `size` whether the number of its namespace has a flag."""
+        flags = np.zeros(max(size, self.last_id + 1), np.bool_)
+        for segment in self.segments:
+            flags[segment.ids] = wanted[segment.namespaces]
+        return flags[:size]
+
+    def first(self, wanted: Flags, count: int) -> list[int]:
+        """Return the first nodes of those with a flag, by id, in the order of answers."""
+        spellings = list(self.namespaces)
+        parts = []
+        for segment in self.segments:
+            ids = segment.ids
+            known = ids if ids.max(initial=0) < len(wanted) else np.where(ids < len(wanted), ids, 0)
+            lines = np.flatnonzero(wanted[known])[:count]
+            parts.append([segment.key(line, spellings) for line in lines.tolist()])
+        return [key[-1] for key in islice(heapq.merge(*parts), count)]
+
+    def first_spelled(self, words: Sequence[str], count: int) -> list[tuple[int, str]]:
+        """Return the first matches in order: ids, and what was given as namespaces."""
+        wanted = [word.lower().encode("utf-8", "surrogatepass") for word in words if word]
+        spellings = list(self.namespaces)
+        found = (segment.find_keys(wanted, spellings) for segment in self.segments)
+        return [(key[-1], key[-2]) for key in islice(heapq.merge(*found), count)]
+
     def _ordered(self, words: list[bytes]) -> Iterator[int]:
         """Yield the ids of matches in order."""
         if len(self.segments) == 1:
@@ -89,10 +145,10 @@ class NameSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """Names in order. `block_starts` are places in `text`, one more than there are blocks."""
+    """Names in order. `starts` are their places in `text`, and its length."""
 
     text: bytes  # each name in lower case, after a line feed
-    block_starts: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.uint32]
     signatures: npt.NDArray[np.uint8]  # by hash: a bit for each block
     ids: Ints
     kinds: npt.NDArray[np.uint8]
@@ -112,6 +168,31 @@ class _Segment:
         for first, end in self._candidates(words):
             yield from self._find_in(first, end, rarest, others)
 
+    def lines(self, words: list[bytes], most: int) -> npt.NDArray[np.int64]:
+        """Return the lines of the first `most` names that contain all words."""
+        if not words:
+            return np.arange(min(len(self), most))
+        if len(words) > 1:
+            found = (line for line, _ in islice(self.find(words), most))
+            return np.fromiter(found, np.int64)
+        lines = np.empty(0, np.int64)
+        for first, end in self._candidates(words):
+            lines = np.concatenate([lines, self._lines_in(first, end, words[0])])
+            if len(lines) >= most:
+                break
+        return lines[:most]
+
+    def _lines_in(self, first: int, end: int, word: bytes) -> npt.NDArray[np.int64]:
+        """Return the lines with a word in the blocks from `first` to before `end`."""
+        start = self._block_start(first)
+        *before, _ = self.text[start : self._block_start(end)].split(word)
+        sizes = np.fromiter(map(len, before), np.int64, len(before)) + len(word)
+        places = (start + np.cumsum(sizes) - len(word)).astype(np.uint32)
+        return np.unique(np.searchsorted(self.starts, places, "right") - 1)
+
+    def _block_start(self, block: int) -> int:
+        return int(self.starts[min(block * _BLOCK, len(self))])
+
     def count(self, words: list[bytes], most: int) -> int:
         """Count the names that contain all words, up to `most`."""
         if not words:
@@ -120,7 +201,7 @@ class _Segment:
             return sum(1 for _ in islice(self.find(words), most))
         ((word,), text, count) = (words, self.text, 0)
         for first, end in self._candidates(words):
-            read, stop = int(self.block_starts[first]), int(self.block_starts[end])
+            read, stop = self._block_start(first), self._block_start(end)
             while count < most and (at := text.find(word, read, stop)) >= 0:
                 count += 1
                 read = text.find(b"\n", at, stop)
@@ -129,11 +210,8 @@ class _Segment:
         return count
 
     def _all(self) -> Iterator[tuple[int, bytes]]:
-        line = 0
-        for start, stop in pairwise(self.block_starts.tolist()):
-            for name in self.text[start:stop].split(b"\n")[1:]:
-                yield line, name
-                line += 1
+        for line, (start, stop) in enumerate(pairwise(self.starts.tolist())):
+            yield line, self.text[start + 1 : stop]
 
     def _estimate(self, word: bytes) -> int:
         """Count a word in samples from all parts of the text."""
@@ -146,7 +224,7 @@ class _Segment:
     ) -> Iterator[tuple[int, bytes]]:
         """Yield the matching names in the blocks from `first` to before `end`."""
         text, line = self.text, first * _BLOCK - 1
-        read, stop = int(self.block_starts[first]), int(self.block_starts[end])
+        read, stop = self._block_start(first), self._block_start(end)
         while (at := text.find(rarest, read, stop)) >= 0:
             line += text.count(b"\n", read, at)
             after = text.find(b"\n", at, stop)
@@ -158,25 +236,31 @@ class _Segment:
 
     def find_keys(self, words: list[bytes], spellings: list[str]) -> Iterator[_SortKey]:
         """Yield what orders the matches among those of other segments; the id is last."""
-        for line, name in self.find(words):
-            yield (
-                int(self.kinds[line]),
-                int(self.lengths[line]),
-                name,
-                spellings[self.namespaces[line]],
-                int(self.ids[line]),
-            )
+        return (self.key(line, spellings) for line, _ in self.find(words))
+
+    def key(self, line: int, spellings: list[str]) -> _SortKey:
+        """Return what orders a name among those of other segments; the id is last."""
+        return (
+            int(self.kinds[line]),
+            int(self.lengths[line]),
+            self.text[int(self.starts[line]) + 1 : int(self.starts[line + 1])],
+            spellings[self.namespaces[line]],
+            int(self.ids[line]),
+        )
 
     def _candidates(self, words: list[bytes]) -> Iterator[tuple[int, int]]:
         """Yield ranges of blocks that may have a name with all words."""
         hashes = np.unique(np.concatenate([_hashes(word) for word in words]))
-        blocks = len(self.block_starts) - 1
+        blocks = -(-len(self) // _BLOCK)
         if not len(hashes):
             yield 0, blocks
             return
         bits = np.bitwise_and.reduce(self.signatures[hashes], axis=0)
         candidates = np.flatnonzero(np.unpackbits(bits, count=blocks))
         if not len(candidates):
+            return
+        if len(candidates) > blocks // _SPARSE:
+            yield int(candidates[0]), int(candidates[-1]) + 1
             return
         ends = np.flatnonzero(np.diff(candidates) > 1)
         firsts = candidates[np.concatenate([[0], ends + 1])].tolist()
@@ -233,12 +317,11 @@ class _NewNames:
         places = np.array(order, np.int64)
         sizes = np.array([len(names[at]) + 1 for at in order], np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        block_starts = np.append(starts[:-1:_BLOCK], starts[-1])
         text = b"".join(b"\n" + names[at] for at in order)
         return _Segment(
             text,
-            block_starts,
-            _signatures(text, block_starts),
+            starts.astype(np.uint32),
+            _signatures(text, np.append(starts[:-1:_BLOCK], starts[-1])),
             np.array(self._ids, np.int32)[places],
             np.array(self._kinds, np.uint8)[places],
             np.array(self._lengths, np.uint16)[places],

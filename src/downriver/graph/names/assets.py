@@ -144,9 +144,8 @@ def dataset_type(
     """Return the asset type of a dataset: by its datasetType facet, its writers, or its name."""
     if any(maker.integration.upper() == "DBT" for maker in makers):
         return "dbt_model"
-    stated = parse_dataset_type(declared) if declared else ""
-    if stated.rpartition("_")[2] in DATASET_TYPES:  # such as MATERIALIZED_VIEW
-        return stated.rpartition("_")[2]
+    if stated := declared_type(declared):
+        return stated
     if node.namespace in PREFIXES_AS_NAMESPACE:
         return node.namespace
     if node.namespace.startswith(_FILES):
@@ -156,6 +155,12 @@ def dataset_type(
     if node.name.startswith("dashboards/"):
         return "dashboard"
     return "model" if node.namespace.startswith("mlflow") else "table"
+
+
+def declared_type(facet: bytes | None) -> str:
+    """Return the asset type in a datasetType facet, "" for another type or none."""
+    stated = parse_dataset_type(facet).rpartition("_")[2]  # such as MATERIALIZED_VIEW
+    return stated if stated in DATASET_TYPES else ""
 
 
 def _short(name: str) -> str:

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from downriver.errors import InvalidRequestError
-from downriver.graph.answers.node_facts import NodeFactsReader
+from downriver.graph.index.labels import NodeLabels, label_pattern
 from downriver.graph.names.entity_ids import entity_id
 from downriver.graph.names.short_names import ShortNames
 from downriver.model.flows import EntitySummary
 from downriver.model.ids import DEFAULT_NAMESPACE, ColumnId, DatasetId, JobId
 from downriver.model.search import SearchFacets, SearchHit, SearchPage
-from downriver.openlineage.facets.description import OWNERSHIP, TAGS, parse_owners, parse_tags
 from downriver.service.entities import parse_cursor
-from downriver.service.limits import MOST_COUNTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterator
 
     from downriver.graph import CatalogSnapshot
-    from downriver.graph.answers.node_facts import NodeFacts
-    from downriver.graph.index.name_search import NameSearch
+    from downriver.graph.index.column_graph import ColumnGraph
+    from downriver.graph.index.name_search import NameSet
+    from downriver.graph.index.search_index import SearchIndex
+    from downriver.graph.index.vectors import Flags, Ints
     from downriver.model.ids import NodeId
     from downriver.service.session import StoreSession
 
-_COUNTED = 500  # datasets and jobs whose facets are counted
-_FILTERED = 5_000  # datasets and jobs that are looked at when there are filters
+_COUNTED = 50_000  # datasets and jobs that are counted and filtered
+_FIELDS = 10_000  # names of columns that are looked at
+_FIELDS_AT_ONCE = 32
 _COLUMNS = 20
 _LABELS = 10
 KINDS = ("dataset", "job", "column", "tag", "owner")
@@ -42,22 +46,6 @@ class SearchFilter(NamedTuple):
     namespace: str | None = None
     tag: str | None = None
     owner: str | None = None
-
-    @property
-    def of_facts(self) -> bool:
-        """Whether facts of a dataset or job decide, and not its name alone."""
-        return any(value is not None for value in self)
-
-    def allows(self, node: NodeId, facts: NodeFacts) -> bool:
-        """Return whether a dataset or job satisfies the conditions."""
-        kind = "job" if isinstance(node, JobId) else "dataset"
-        return (
-            _fits(self.kind, [kind])
-            and _fits(self.type, [facts.type])
-            and _fits(self.namespace, [node.namespace])
-            and _fits(self.tag, _all_tags(facts))
-            and _fits(self.owner, facts.owners)
-        )
 
 
 NO_FILTER = SearchFilter()
@@ -84,109 +72,139 @@ class SearchApi:
             raise InvalidRequestError("kind", f"{where.kind!r} is not one of {', '.join(KINDS)}")
         start, words = parse_cursor(cursor), text.split()
         with self._session.reading() as view:
-            search = _Search(view, self._session.names(view), words, where)
-            page, total = search.nodes(limit, start)
-            counted = search.counted
+            search = _Search(view, self._session.search_index(view), words, where)
+            page = search.page(limit, start)
             hits = [search.node_hit(number) for number in page]
             if start == 0:
                 hits += [*search.columns(), *search.labels()]
             entities = [search.summary(number) for number in page]
-        after = start + len(page)
-        complete = search.total_is_exact and after >= total
+            facets = search.facets()
+        after, found = start + len(page), search.found
+        complete = found.is_whole and after >= len(found.ids)
         following = None if complete or not page else str(after)
         return SearchPage(
             entities=entities,
             hits=hits,
-            total=total,
+            total=max(len(found.ids), after if page else 0),
             cursor=following,
             next_cursor=following,
             complete=complete,
-            total_is_exact=search.total_is_exact,
-            facets=search.facets(),
-            facets_of=len(counted),
+            total_is_exact=found.is_whole,
+            facets=facets,
+            facets_of=len(found.ids),
         )
+
+
+class _Column(NamedTuple):
+    """A column that a search found, and its tags."""
+
+    dataset: int
+    field: str
+    tags: frozenset[str]
 
 
 class _Search:
-    """One search in one state of the store."""
+    """One search in one state of the store. It reads only the names of what it shows."""
 
     def __init__(
-        self, view: CatalogSnapshot, names: NameSearch, words: list[str], where: SearchFilter
+        self, view: CatalogSnapshot, index: SearchIndex, words: list[str], where: SearchFilter
     ) -> None:
         self._view = view
-        self._names = names
+        self._graph = view.graph.nodes
+        self._index = index
         self._words = words
         self._where = where
-        most = _FILTERED if where.of_facts else _COUNTED
-        matches = names.search(words, most, 0, MOST_COUNTED)
-        self._found = self._read(matches.ids, set())
-        self._total = matches.total - (len(matches.ids) - len(self._found))
-        self.total_is_exact = matches.all_counted and (
-            not where.of_facts or matches.total <= _FILTERED
+        self._nodes: dict[int, NodeId] = {}
+        self._labels: dict[int, NodeLabels] = {}
+        self.found = self._filtered(index.names.match(words, _COUNTED))
+
+    def _filtered(self, found: NameSet) -> NameSet:
+        where = self._where
+        if where.kind is not None:
+            number = {"dataset": 0, "job": 1}.get(where.kind, -1)
+            found = found.where(found.kinds == number)
+        if where.namespace is not None:
+            found = found.where(self._fitting_namespaces(where.namespace)[found.namespaces])
+        if (where.type, where.tag, where.owner) != (None, None, None):
+            found = found.where(
+                self._index.labels.fitting(
+                    found.ids,
+                    self._graph,
+                    type_pattern=where.type,
+                    tag=where.tag,
+                    owner=where.owner,
+                )
+            )
+        return self._distinct(found)
+
+    def _distinct(self, found: NameSet) -> NameSet:
+        """Return each dataset once, under the first of its names that was found."""
+        identities, names = self._graph.identities, self._index.names
+        places = np.flatnonzero(identities.joined(found.ids))
+        canonical = identities.canonicals(found.ids[places])
+        _, inverse, counts = np.unique(canonical, return_inverse=True, return_counts=True)
+        repeated = places[counts[inverse] > 1]
+        if not len(repeated):
+            return found
+        order = names.first(self._flags(found.ids[repeated]), len(repeated))
+        firsts: dict[int, int] = {}
+        for number in order:
+            firsts.setdefault(identities.canonical(number), number)
+        keep = np.ones(len(found.ids), np.bool_)
+        keep[repeated] = np.isin(found.ids[repeated], [*firsts.values()])
+        return found.where(keep)
+
+    def _flags(self, nodes: Ints) -> Flags:
+        flags = np.zeros(self._index.names.last_id + 1, np.bool_)
+        flags[nodes] = True
+        return flags
+
+    def _fitting_namespaces(self, pattern: str) -> Flags:
+        """Return for each number of a namespace whether it matches."""
+        return np.array(
+            [*map(label_pattern(pattern), list(self._index.names.namespaces))], np.bool_
         )
-        self._facts = NodeFactsReader(view.graph, view.reader).read(self._found)
-        self.counted: dict[int, NodeId] = {
-            number: node
-            for number, node in self._found.items()
-            if not where.of_facts or where.allows(node, self._facts[number])
-        }
-        self._labels = ShortNames({str(node): node for node in self.counted.values()})
 
-    def nodes(self, limit: int, start: int) -> tuple[list[int], int]:
-        """Return a page of datasets and jobs, and how many there are."""
-        total = len(self.counted) if self._where.of_facts else self._total
-        page = list(self.counted)[start : start + limit]
-        if len(page) < limit and not self._where.of_facts and start + len(page) < total:
-            shown = set(map(self._canonical, self._found))
-            more = self._read(self._names.search(self._words, limit, start, 0).ids, shown)
-            new = {number: node for number, node in more.items() if number not in self._facts}
-            self._facts |= NodeFactsReader(self._view.graph, self._view.reader).read(new)
-            self._found |= new
-            page = list(more)
-        return page, total
-
-    def _read(self, numbers: list[int], shown: set[int]) -> dict[int, NodeId]:
-        """Return nodes in this order, a dataset under the first of its names that matches.
-
-        The index may have some that are newer than the view. `shown` are the canonical numbers of
-        nodes to leave out; those that are returned are added to it.
-        """
-        names = self._view.reader.nodes.by_ids(numbers)
-        found: dict[int, NodeId] = {}
-        for number in numbers:
-            canonical = self._canonical(number)
-            if number in names and canonical not in shown:
-                shown.add(canonical)
-                found[number] = names[number]
-        return found
-
-    def _canonical(self, number: int) -> int:
-        return self._view.graph.nodes.identities.canonical(number)
+    def page(self, limit: int, start: int) -> list[int]:
+        """Return a page of datasets and jobs in order."""
+        names = self._index.names
+        if start + limit > _COUNTED and self._where == NO_FILTER:
+            # Past what is counted, a dataset may come again under another name.
+            numbers = names.search(self._words, limit, start, 0).ids
+        else:
+            numbers = names.first(self._flags(self.found.ids), start + limit)[start:]
+        # The index may have some that are newer than the view.
+        self._nodes = self._view.reader.nodes.by_ids(numbers)
+        page = [number for number in numbers if number in self._nodes]
+        labels = self._index.labels.of(np.array(page, np.int32), self._graph)
+        self._labels = dict(zip(page, labels, strict=True))
+        self._short_names = ShortNames({str(node): node for node in self._nodes.values()})
+        return page
 
     def summary(self, number: int) -> EntitySummary:
         """Return a dataset or job as a list shows it."""
-        node = self._found[number]
+        node = self._nodes[number]
         return EntitySummary(
             entity_id=entity_id(node, DEFAULT_NAMESPACE),
             id=str(node),
             name=node.name,
             kind="job" if isinstance(node, JobId) else "dataset",
-            type=self._facts[number].type,
+            type=self._labels[number].type,
             namespace=node.namespace,
         )
 
     def node_hit(self, number: int) -> SearchHit:
         """Return a dataset or job as a hit."""
-        node, facts = self._found[number], self._facts[number]
+        node, labels = self._nodes[number], self._labels[number]
         return SearchHit(
             id=str(node),
             kind="job" if isinstance(node, JobId) else "dataset",
             name=node.name,
-            label=self._labels[str(node)],
+            label=self._short_names[str(node)],
             namespace=node.namespace,
-            tags=sorted(facts.tags.whole),
+            tags=sorted(labels.tags.whole),
             match=_places(node.name, self._words),
-            type=facts.type,
+            type=labels.type,
         )
 
     def columns(self) -> list[SearchHit]:
@@ -194,55 +212,60 @@ class _Search:
         where = self._where
         if not self._words or where.kind not in (None, "column") or where.owner or where.type:
             return []
-        found = self._view.reader.columns.search(self._words, _COLUMNS * 5)
-        names = self._view.graph.nodes.identities.display_names(
-            {dataset for dataset, _ in found}, self._view.reader
+        # Twice as many: a dataset with several names has its columns under each.
+        found = list(islice(self._matching_columns(), 2 * _COLUMNS))
+        names = self._graph.identities.display_names(
+            {column.dataset for column in found}, self._view.reader
         )
-        tags = self._view.reader.facets.of_each({dataset for dataset, _ in found}, (TAGS,))
-        hits = []
-        for dataset, field in found:
-            owner = names[dataset].id
-            by_column = parse_tags(tags.get(dataset, {}).get(TAGS)).by_column
-            listed = sorted(by_column.get(field.casefold(), ()))
-            if not _fits(where.namespace, [owner.namespace]) or not _fits(where.tag, listed):
-                continue
-            column = ColumnId(DatasetId(owner.namespace, owner.name), field)
-            hits.append(
-                SearchHit(
-                    id=str(column),
-                    kind="column",
-                    name=field,
-                    label=f"{owner.name.rpartition('.')[2]}.{field}",
-                    namespace=owner.namespace,
-                    tags=listed,
-                    match=_places(field, self._words),
-                    dataset=str(owner),
-                )
-            )
-        return hits[:_COLUMNS]
+        hits: dict[str, SearchHit] = {}
+        for column in found:
+            hit = self._column_hit(column, names[column.dataset].id)
+            hits.setdefault(hit.id, hit)
+        return list(hits.values())[:_COLUMNS]
+
+    def _matching_columns(self) -> Iterator[_Column]:
+        """Yield columns in order: by the name of the column, then by that of the dataset."""
+        where, names, labels = self._where, self._index.names, self._index.labels
+        columns = self._view.graph.columns
+        allowed = np.ones(names.last_id + 1, np.bool_)
+        fields = self._index.fields.first_spelled(self._words, _FIELDS)
+        if where.namespace is not None:
+            allowed &= names.in_namespaces(self._fitting_namespaces(where.namespace), len(allowed))
+        if where.tag is not None:
+            datasets, tagged = labels.tagged_columns(where.tag)
+            allowed[: len(datasets)] &= datasets[: len(allowed)]
+            allowed[len(datasets) :] = False
+            fields = [(first, name) for first, name in fields if name.casefold() in tagged]
+        matches = label_pattern(where.tag or "*")
+        for field, datasets in _datasets_of_fields(columns, fields, allowed):
+            for dataset in names.first(datasets, 2 * _COLUMNS):
+                tags = labels.tags_of(dataset).of(field)
+                if where.tag is None or any(map(matches, tags)):
+                    yield _Column(dataset, field, tags)
+
+    def _column_hit(self, column: _Column, owner: NodeId) -> SearchHit:
+        return SearchHit(
+            id=str(ColumnId(DatasetId(owner.namespace, owner.name), column.field)),
+            kind="column",
+            name=column.field,
+            label=f"{owner.name.rpartition('.')[2]}.{column.field}",
+            namespace=owner.namespace,
+            tags=sorted(column.tags),
+            match=_places(column.field, self._words),
+            dataset=str(owner),
+        )
 
     def labels(self) -> list[SearchHit]:
         """Return tags and owners whose names contain all words, the most used first."""
-        where = self._where
+        where, labels = self._where, self._index.labels
         if not self._words or any((where.type, where.namespace, where.tag, where.owner)):
             return []
         hits = []
         if where.kind in (None, "tag"):
-            hits += self._label_hits("tag", self._count_tags())
+            hits += self._label_hits("tag", labels.tag_counts)
         if where.kind in (None, "owner"):
-            hits += self._label_hits("owner", self._count_owners())
+            hits += self._label_hits("owner", labels.owner_counts)
         return hits
-
-    def _count_tags(self) -> Counter[str]:
-        counts: Counter[str] = Counter()
-        for body in self._view.reader.facets.named(TAGS).values():
-            tags = parse_tags(body)
-            counts.update({*tags.whole}.union(*tags.by_column.values()))
-        return counts
-
-    def _count_owners(self) -> Counter[str]:
-        facets = self._view.reader.facets.named(OWNERSHIP).values()
-        return Counter(owner for body in facets for owner in parse_owners(body))
 
     def _label_hits(self, kind: str, counts: Counter[str]) -> list[SearchHit]:
         matching = [(name, n) for name, n in counts.items() if _contains(name, self._words)]
@@ -263,29 +286,46 @@ class _Search:
 
     def facets(self) -> SearchFacets:
         """Count the values of the datasets and jobs that were found."""
-        nodes, facts = self.counted, self._facts
+        found, namespaces = self.found, list(self._index.names.namespaces)
+        labels = self._index.labels.counts(found.ids, self._graph)
         return SearchFacets(
-            kind=_counts("job" if isinstance(n, JobId) else "dataset" for n in nodes.values()),
-            type=_counts(facts[number].type for number in nodes),
-            namespace=_counts(node.namespace for node in nodes.values()),
-            tag=_counts(tag for number in nodes for tag in _all_tags(facts[number])),
-            owner=_counts(owner for number in nodes for owner in facts[number].owners),
+            kind=_counts(_tally(found.kinds, ("dataset", "job").__getitem__)),
+            type=_counts(labels.types),
+            namespace=_counts(_tally(found.namespaces, namespaces.__getitem__)),
+            tag=_counts(labels.tags),
+            owner=_counts(labels.owners),
         )
 
 
-def _all_tags(facts: NodeFacts) -> list[str]:
-    return sorted({*facts.tags.whole}.union(*facts.tags.by_column.values()))
+def _datasets_of_fields(
+    columns: ColumnGraph, fields: list[tuple[int, str]], allowed: Flags
+) -> Iterator[tuple[str, Flags]]:
+    """Yield the fields that datasets with a flag have, in order, with flags for these datasets.
+
+    A field is given by a column that has it, which may be newer than the graph.
+    """
+    known = [(int(columns.field[first]), name) for first, name in fields if first < columns.size]
+    for start in range(0, len(known), _FIELDS_AT_ONCE):
+        some = dict(known[start : start + _FIELDS_AT_ONCE])
+        wanted = np.zeros(columns.field_numbers.size, np.bool_)
+        wanted[[*some]] = True
+        found = np.flatnonzero(wanted[columns.field.values])
+        numbers, owners = columns.field[found], columns.dataset[found]
+        for number, name in some.items():
+            flags = np.zeros(len(allowed), np.bool_)
+            flags[owners[numbers == number]] = True
+            yield name, flags & allowed
 
 
-def _counts(values: Iterable[str]) -> dict[str, int]:
-    return dict(Counter(values).most_common())
+def _tally(numbers: npt.NDArray[Any], value: Callable[[int], str]) -> Counter[str]:
+    distinct, counts = np.unique(numbers, return_counts=True)
+    pairs = zip(distinct.tolist(), counts.tolist(), strict=True)
+    return Counter({value(number): count for number, count in pairs})
 
 
-def _fits(pattern: str | None, values: Iterable[str]) -> bool:
-    if pattern is None:
-        return True
-    wanted = pattern.casefold()
-    return any(fnmatch.fnmatchcase(value.casefold(), wanted) for value in values)
+def _counts(values: Counter[str]) -> dict[str, int]:
+    """Return the most frequent first, and of equals the first by name."""
+    return dict(sorted(values.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _contains(name: str, words: list[str]) -> bool:

@@ -33,6 +33,7 @@ from downriver.store.catalog.encoding import (
     pack_ids,
     unpack_fields,
 )
+from downriver.store.catalog.facets import has_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -97,8 +98,17 @@ class Projection:
         self._write_facets(tx, seen.facets, runs)
         self._write_derivations(tx, {id_: claim for id_, claim in stated.items() if claim.edges})
         touched = [pack_ids([row[0] for row in rows.values()]) for rows in (edges, claims)]
-        tx.merge(tables.CHANGES, [(changed, *touched)])
+        labelled = pack_ids(sorted(self._labelled(seen.facets)))
+        tx.merge(tables.CHANGES, [(changed, *touched, labelled)])
         self._forget_changes(tx, changed)
+
+    def _labelled(self, facets: Iterable[FacetSeen]) -> set[int]:
+        """Return the nodes that have a facet with labels in this batch."""
+        return {
+            self._nodes[facet.node]
+            for facet in facets
+            if facet.role is FacetRole.NODE and has_labels(facet.name)
+        }
 
     def _forget_changes(self, tx: SqlTransaction, changed: int) -> None:
         """Delete changes from time to time that are older than any reader needs."""

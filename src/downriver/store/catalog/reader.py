@@ -70,6 +70,10 @@ class ChangeFeed:
             return self._queries.scan(f"{sql} ORDER BY id")
         return iter(sorted(rows_by_id(self._queries, f"{sql} WHERE id IN", ids)))
 
+    def labelled(self, after: int) -> set[int] | None:
+        """Return the nodes whose labels may have changed after a log entry. None: any of them."""
+        return self._touched_ids("labelled", after)
+
     def _touched_ids(self, kind: str, after: int) -> set[int] | None:
         if not after:
             return None

@@ -143,7 +143,11 @@ DERIVATIONS = CatalogTable(
     "derivations", (("claim", "int"), ("edges", "bytea"), ("kinds", "bytea")), ""
 )
 
-CHANGES = CatalogTable("changes", (("seq", "bigint"), ("edges", "bytea"), ("claims", "bytea")), "")
+CHANGES = CatalogTable(
+    "changes",
+    (("seq", "bigint"), ("edges", "bytea"), ("claims", "bytea"), ("labelled", "bytea")),
+    "",
+)
 CHANGES_KEPT = 1_000_000  # log entries; a reader that is further behind reads all rows
 
 LOG = CatalogTable(
