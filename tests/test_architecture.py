@@ -55,7 +55,7 @@ ONLY_IN = {
     "uvicorn": ("http",),
     "sqlite3": ("store",),
     "neo4j": ("cli",),
-    "psycopg": ("store", "capture/inventory"),
+    "psycopg": ("store", "capture/inventory", "capture/marquez"),
     "psycopg_pool": ("store",),
     "typer": ("cli",),
     "click": ("cli",),

@@ -41,6 +41,12 @@ COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry("demo", "demo:demo", "Run a sample pipeline on Spark and show its lineage."),
     CommandEntry("serve", "store:serve", "Start the HTTP server."),
     CommandEntry("ingest", "events:ingest", "Store OpenLineage events from files."),
+    CommandEntry(
+        "import",
+        "",
+        "Store the events of another server.",
+        (CommandEntry("marquez", "import_events:marquez", "Store the events of Marquez."),),
+    ),
     CommandEntry("trace", "trace:trace", "Show what an entity feeds, or what feeds it."),
     CommandEntry("paths", "trace:paths", "Show the paths from one entity to another."),
     CommandEntry("graph", "graph:graph", "Draw or export the graph around an entity."),
