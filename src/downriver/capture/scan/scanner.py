@@ -45,8 +45,10 @@ from downriver.capture.scan.repository import REPLACEMENT, SQL_SUFFIXES, Reposit
 from downriver.capture.scan.sql_files import SqlFiles, sort_models
 from downriver.capture.scan.sqlmesh import (
     SqlMeshFiles,
+    SqlMeshProject,
     find_default_dialect,
-    find_models,
+    find_sqlmesh_project,
+    is_external_models,
     is_sqlmesh,
 )
 from downriver.model.ids import DatasetId, JobId
@@ -145,8 +147,10 @@ class _Scan:
             self._projects = find_projects(repository, files, names.dialect)
         self._relations = _relations_by_name(self._projects)
         self._sql = SqlFiles(names.namespace, self._dataset_for, names.columns_of, names.dialect)
-        meshed = find_models(repository, files) if repository is not None else {}
-        self._relations.update({name.casefold(): name for name in meshed})
+        meshed = SqlMeshProject({}, {})
+        if repository is not None:
+            meshed = find_sqlmesh_project(repository, files)
+        self._relations.update({name.casefold(): name for name in meshed.headers})
         self._sqlmesh = SqlMeshFiles(names.namespace, self._dataset_for, meshed)
         self._feast = self._feast_project(files)
         self._files = frozenset(files)
@@ -331,20 +335,27 @@ class _Scan:
 
     def _read_sql(self, path: str, text: str, result: ScanResult) -> None:
         project, kind = self._dbt_kind(path)
-        if kind == "macro":
+        if kind == "macro" or self._sqlmesh.is_macro(path):
             return
+        if is_sqlmesh(text) and (project is None or kind is None):
+            jobs = self._sqlmesh.read_sql(path, text, self._sqlmesh_dialect(path))
+        else:
+            jobs = [self._read_one_query(path, text, project, kind)]
+        for job in jobs:
+            if job.inputs or job.outputs or job.spots:
+                result.jobs.append(job)
+                result.notes += self._inferred_notes(job)
+
+    def _read_one_query(
+        self, path: str, text: str, project: DbtProject | None, kind: str | None
+    ) -> CodeJob:
         if project is not None and kind is not None:
             job = self._sql.read_dbt(path, text, project, kind, self._lookups[project.root])
             job.id = self._names.job_at(path, job.id.name) or job.id
-        elif is_sqlmesh(text):
-            job = self._sqlmesh.read_sql(path, text, self._sqlmesh_dialect(path))
-        elif self._as_models or ("{{" in text and ("ref(" in text or "source(" in text)):
-            job = self._sql.read_dbt(path, text, _NO_PROJECT, "model", self._dataset_for)
-        else:
-            job = self._sql.read_script(path, text)
-        if job.inputs or job.outputs or job.spots:
-            result.jobs.append(job)
-            result.notes += self._inferred_notes(job)
+            return job
+        if self._as_models or ("{{" in text and ("ref(" in text or "source(" in text)):
+            return self._sql.read_dbt(path, text, _NO_PROJECT, "model", self._dataset_for)
+        return self._sql.read_script(path, text)
 
     def _sqlmesh_dialect(self, path: str) -> str:
         if self._names.dialect is not None or self._repository is None:
@@ -372,6 +383,9 @@ class _Scan:
 
     def _read_yaml(self, path: str, text: str, result: ScanResult) -> None:
         project, kind = self._dbt_kind(path)
+        if is_external_models(path) and project is None:
+            result.notes += self._sqlmesh.read_external_models(text)
+            return
         is_settings = PurePosixPath(path).name in ("dbt_project.yml", "feature_store.yaml")
         if not is_settings and (project is None or kind is None):
             return  # YAML of other tools

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.capture.code import (
     CodeBlindSpot,
     CodeJob,
     ColumnReference,
+    DatasetNote,
+    DocumentedColumn,
     TableNames,
     add_sql,
     find_references,
     set_query,
 )
+from downriver.capture.code.dbt_resources import entries
 from downriver.capture.scan.dbt.model_config import line_of_word
+from downriver.capture.scan.located_text import load_yaml
 from downriver.capture.sql import Template, read_rendered, render_sql
 from downriver.model.ids import DatasetId, JobId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from downriver.capture.scan.repository import Repository
 
-_HEADER = re.compile(r"\A(?:\s|--[^\n]*\n|/\*.*?\*/)*(MODEL|AUDIT)\s*\(", re.DOTALL | re.IGNORECASE)
+_HEADER = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|;)*(MODEL|AUDIT)\s*\(", re.DOTALL | re.IGNORECASE)
 _NAME = re.compile(r"\bname\s+([\w.\"`@{}-]+)", re.IGNORECASE)
 _DIALECT = re.compile(r"\bdialect\s+['\"]?(\w+)", re.IGNORECASE)
 _DEFAULT_DIALECT = re.compile(
@@ -38,12 +42,19 @@ _VARIABLE = re.compile(r"@\{?(\w+)\}?")
 _JINJA = re.compile(r"\bJINJA_(?:QUERY_BEGIN|STATEMENT_BEGIN|END)\s*;", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _THIS_MODEL = re.compile(r"@this_model\b", re.IGNORECASE)
+_JINJA_MACRO = re.compile(r"\{%-?\s*macro\b")
 _SETTINGS = ("config.yaml", "config.yml", "config.py")
 
 
 def is_sqlmesh(text: str) -> bool:
     """Return whether a SQL file is a model or an audit of SQLMesh."""
     return _HEADER.match(text) is not None
+
+
+def is_external_models(path: str) -> bool:
+    """Return whether a file lists tables that a SQLMesh project reads and others fill."""
+    file = PurePosixPath(path)
+    return file.stem == "external_models" or file.parent.name == "external_models"
 
 
 def find_default_dialect(repository: Repository, files: list[str], path: str) -> str:
@@ -60,35 +71,79 @@ def find_default_dialect(repository: Repository, files: list[str], path: str) ->
     return ""
 
 
-def find_models(repository: Repository, files: list[str]) -> dict[str, str]:
-    """Return the header of each SQL model of the SQLMesh projects in a repository, by its name."""
-    settings = [path for path in files if PurePosixPath(path).name in _SETTINGS]
-    if not any(_DEFAULT_DIALECT.search(repository.read(path) or "") for path in settings):
-        return {}
-    headers: dict[str, str] = {}
-    for path in files:
+class SqlMeshProject(NamedTuple):
+    """What files of a repository's SQLMesh projects share.
+
+    `headers` are those of the models, by name; `macros` the texts of Jinja macros, by path.
+    """
+
+    headers: dict[str, str]
+    macros: dict[str, str]
+
+
+def find_sqlmesh_project(repository: Repository, files: list[str]) -> SqlMeshProject:
+    """Return the models and macros of the SQLMesh projects in a repository."""
+    project = SqlMeshProject({}, {})
+    roots = [
+        PurePosixPath(path).parent
+        for path in files
+        if PurePosixPath(path).name in _SETTINGS
+        and _DEFAULT_DIALECT.search(repository.read(path) or "")
+    ]
+    for path in files if roots else ():
         text = (repository.read(path) or "") if path.endswith(".sql") else ""
-        if is_sqlmesh(text):
-            header = _split(text)[0]
-            named = _NAME.search(header)
-            if named is not None and header[:5].upper() == "MODEL":
-                headers[named[1].strip('"`')] = header
-    return headers
+        if any(PurePosixPath(path).is_relative_to(root / "macros") for root in roots):
+            if _JINJA_MACRO.search(text):
+                project.macros[path] = text
+        elif is_sqlmesh(text):
+            project.headers.update(_model_headers(text))
+    return project
+
+
+def _model_headers(text: str) -> Iterator[tuple[str, str]]:
+    for header, _ in _blocks(text):
+        named = _NAME.search(header)
+        if named is not None and header[:5].upper() == "MODEL":
+            yield named[1].strip('"`'), header
 
 
 class SqlMeshFiles:
-    """Reads the files of SQLMesh projects. `headers` are those of its models, by name."""
+    """Reads the files of SQLMesh projects."""
 
     def __init__(
-        self, namespace: str, dataset_for: Callable[[str], DatasetId], headers: dict[str, str]
+        self, namespace: str, dataset_for: Callable[[str], DatasetId], project: SqlMeshProject
     ) -> None:
         self._namespace = namespace
         self._dataset_for = dataset_for
-        self._headers = headers
+        self._headers = project.headers
+        self._macro_paths = project.macros.keys()
+        self._macros = tuple(project.macros.values())
 
-    def read_sql(self, path: str, text: str, dialect: str) -> CodeJob:
-        """Return the job of a model or audit."""
-        header, body = _split(text)
+    def is_macro(self, path: str) -> bool:
+        """Tell whether a file has the Jinja macros of a project."""
+        return path in self._macro_paths
+
+    def read_sql(self, path: str, text: str, dialect: str) -> list[CodeJob]:
+        """Return the jobs of the models and audits in a file."""
+        inline = [name for name, _ in _model_headers(text)]
+        return [self._read_block(path, text, block, dialect, inline) for block in _blocks(text)]
+
+    def read_external_models(self, text: str) -> Iterator[DatasetNote]:
+        """Yield the tables that others fill, with the columns that a project declares of them."""
+        for entry in entries(load_yaml(text)):
+            columns = entry.get("columns")
+            if isinstance(entry.get("name"), str) and isinstance(columns, dict):
+                yield DatasetNote(
+                    id=self._dataset_for(entry["name"].replace('"', "").replace("`", "")),
+                    columns=[DocumentedColumn(str(c), str(t), "") for c, t in columns.items()],
+                    description=str(entry.get("description") or ""),
+                )
+
+    def _read_block(
+        self, path: str, text: str, block: tuple[str, str], dialect: str, inline: list[str]
+    ) -> CodeJob:
+        """Return the job of a block; an audit in the file of a model is one of that model."""
+        header, body = block
         named = _NAME.search(header)
         name = named[1].strip('"`') if named is not None else PurePosixPath(path).stem
         own = _DIALECT.search(header)
@@ -104,7 +159,7 @@ class SqlMeshFiles:
             self._read_query(job, _THIS_MODEL.sub(name, body), dialect, self._dataset_for(name))
             _add_header_columns(job, header, text, self._dataset_for(name))
             return job
-        audited = self._audited(name) if _THIS_MODEL.search(body) else [""]
+        audited = (self._audited(name) or inline) if _THIS_MODEL.search(body) else [""]
         for model in audited:
             self._read_query(job, _THIS_MODEL.sub(model, body), dialect, None)
         if not audited:
@@ -119,7 +174,7 @@ class SqlMeshFiles:
 
     def _read_query(self, job: CodeJob, body: str, dialect: str, target: DatasetId | None) -> None:
         query = _without_macros(body, job)
-        rendered = render_sql(query, Template(this=job.id.name))
+        rendered = render_sql(query, Template(this=job.id.name, macros=self._macros))
         lineage = read_rendered(rendered, dialect=dialect)
         job.dialect = lineage.dialect
         set_query(job, query, rendered)
@@ -131,17 +186,25 @@ class SqlMeshFiles:
         job.add_references(find_references(query, lineage, names))
 
 
-def _split(text: str) -> tuple[str, str]:
-    """Return the header of a file, and its text with the header as blank lines."""
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each header of a file, with the text up to the next one after as many blank lines."""
     found = _HEADER.match(text)
-    assert found is not None  # noqa: S101
-    depth, at = 1, found.end()
-    while at < len(text) and depth:
-        depth += (text[at] == "(") - (text[at] == ")")
-        at += 1
-    end = text.find(";", at)
-    end = at if end < 0 or text[at:end].strip() else end + 1
-    return text[found.start(1) : end], "\n" * text.count("\n", 0, end) + text[end:]
+    while found is not None:
+        depth, at = 1, found.end()
+        while at < len(text) and depth:
+            depth += (text[at] == "(") - (text[at] == ")")
+            at += 1
+        end = text.find(";", at)
+        end = at if end < 0 or text[at:end].strip() else end + 1
+        header = text[found.start(1) : end]
+        statement_end = text.find(";", end)
+        found = None
+        while statement_end >= 0 and found is None:
+            found = _HEADER.match(text, statement_end)
+            after = text.find(";", statement_end + 1)
+            statement_end = statement_end if found is not None else after
+        body = text[end:] if found is None else text[end : found.start()]
+        yield header, "\n" * text.count("\n", 0, end) + body
 
 
 def _without_macros(body: str, job: CodeJob) -> str:

@@ -110,7 +110,7 @@ TIMESTAMP = ColumnType("timestamp")
 
 _NUMERIC_ONLY = (
     exp.Sum, exp.Avg, exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt, exp.Ln, exp.Stddev,
-    exp.Variance, exp.StddevPop, exp.StddevSamp,
+    exp.Variance, exp.StddevPop, exp.StddevSamp, exp.Neg, exp.Exp, exp.Pow, exp.Sign,
 )  # fmt: skip
 _ARITHMETIC = (exp.Mul, exp.Div, exp.Mod, exp.IntDiv)
 _SUMS = (exp.Add, exp.Sub)
@@ -301,6 +301,18 @@ def _check_boolean(node: exp.Expression, type_of: TypeOf) -> str:
     return f"{type(node).__name__.lower()} of a {kind}" if wrong else ""
 
 
+def _check_condition(node: exp.Expression, type_of: TypeOf) -> str:
+    """A date is never a condition; engines differ on numbers and texts."""
+    operands = [node.this] if isinstance(node, exp.Not) else [node.left, node.right]
+    return _complain_of_dates(operands, type_of)
+
+
+def _complain_of_dates(conditions: Sequence[exp.Expression], type_of: TypeOf) -> str:
+    families = [type_of(condition).family for condition in conditions]
+    wrong = next((family for family in families if family in _TEMPORAL), "")
+    return f"a {wrong} as a condition" if wrong else ""
+
+
 def _check_order(node: exp.Expression, type_of: TypeOf) -> str:
     return check_pair(type_of(node.left), type_of(node.right), _NOT_COMPARED)
 
@@ -323,9 +335,15 @@ def _check_in(node: exp.Expression, type_of: TypeOf) -> str:
 
 def _check_mixed(node: exp.Expression, type_of: TypeOf) -> str:
     """COALESCE, CASE and the like give one value of several: they must be of one kind."""
+    if isinstance(node, exp.Case) and node.this is None:
+        found = _complain_of_dates([branch.this for branch in node.args.get("ifs") or ()], type_of)
+        if found:
+            return found
     families = [type_of(part).family for part in _alternatives(node)]
     known = {family for family in families if family != "unknown"}
-    clash = "text" in known and len(known) > 1
+    clash = ("text" in known and len(known) > 1) or (
+        "number" in known and not _TEMPORAL.isdisjoint(known)
+    )
     return f"{type(node).__name__.lower()} of a {' and a '.join(sorted(known))}" if clash else ""
 
 
@@ -343,6 +361,7 @@ _CHECKS: tuple[tuple[tuple[type, ...], Callable[[exp.Expression, TypeOf], str]],
     (_TEXT_ONLY, _check_text),
     (_TEMPORAL_ONLY, _check_temporal),
     ((exp.LogicalAnd, exp.LogicalOr), _check_boolean),
+    ((exp.Not, exp.And, exp.Or), _check_condition),
     ((exp.GT, exp.GTE, exp.LT, exp.LTE), _check_order),
     ((exp.Between,), _check_between),
     ((exp.In,), _check_in),

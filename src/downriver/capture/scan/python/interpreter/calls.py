@@ -226,11 +226,24 @@ _SAME_TEXT = frozenset({
 })  # fmt: skip
 
 
+def _resolved_model(run: Interpreter, name: str, args: Arguments) -> Value | None:
+    """Return the table of a SQLMesh model, `context.resolve_table("shop.orders")`, by its name."""
+    model = args.get("model_name", 0) if name == "resolve_table" else None
+    if not isinstance(model, LocatedText):
+        return None
+    run.recorder.understand()
+    return model
+
+
 def _call_unknown(
     run: Interpreter, name: str, args: Arguments, node: ast.Call, base: Value = UNKNOWN
 ) -> Value:
     """Follow a method of an unknown object that reads or writes data, or runs SQL."""
-    for follow in (library_io.method(run, base, name, args), glue.context_method(run, name, args)):
+    for follow in (
+        library_io.method(run, base, name, args),
+        glue.context_method(run, name, args),
+        _resolved_model(run, name, args),
+    ):
         if follow is not None:
             return follow
     if name in pandas.SINKS:
