@@ -47,6 +47,10 @@ _RULES: dict[str, tuple[str, str]] = {
         "definitions",
         "A metric or semantic model changes, which tools outside the repository may query.",
     ),
+    "removed_datasets": (
+        "removals",
+        "A dataset is removed, which tools outside the known lineage may query.",
+    ),
     "blast_radius": (
         "over_max_affected",
         "More than `max_affected` consumers are affected: {max_affected}.",
