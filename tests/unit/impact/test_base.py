@@ -72,7 +72,41 @@ unit = sys.argv[1]  # cents or euros
 frame = pd.read_sql_table(f"in_{unit}", create_engine(sys.argv[2]))
 frame.to_parquet(sys.argv[3])
 """
+DATAFORM = {
+    "dataform.json": '{"defaultSchema": "stage", "defaultDatabase": "acme"}',
+    "definitions/raw.sqlx": 'config { type: "declaration", schema: "raw", name: "orders" }\n',
+    "definitions/stg.sqlx": 'config { type: "table" }\nselect id, total from ${ref("orders")}\n',
+    "definitions/sums.sqlx": 'config { type: "view" }\nselect sum(total) as t from ${ref("stg")}\n',
+}
+SCALA = 'object Job { spark.table("stg").write.saveAsTable("copy") }\n'
 CHANGES = {
+    "Dataform column": Change(
+        DATAFORM,
+        {"definitions/stg.sqlx": DATAFORM["definitions/stg.sqlx"].replace(", total", "")},
+        "BLOCKED",
+        {"sums"},
+    ),
+    "Dataform column that SQL elsewhere reads": Change(
+        {**DATAFORM, "jobs/ids.hql": "insert into ids select id from stage.stg;\n"},
+        {"definitions/stg.sqlx": DATAFORM["definitions/stg.sqlx"].replace("id, ", "")},
+        "BLOCKED",
+        {"ids"},
+    ),
+    "SQL that a file with another suffix reads": Change(
+        {**SQL, "jobs/late.hql": "insert into late select status from stg;\n"},
+        {"jobs/stg.sql": SQL["jobs/stg.sql"].replace(", status", "")},
+        "BLOCKED",
+        {"late"},
+    ),
+    "code in a language that is not read": Change(
+        {**SQL, "Job.scala": SCALA}, {"Job.scala": SCALA.replace("copy", "clone")}, "CAUTION", set()
+    ),
+    "SQL that may be used in a language that is not read": Change(
+        {"jobs/stg.sql": SQL["jobs/stg.sql"], "Job.scala": SCALA},
+        {"jobs/stg.sql": SQL["jobs/stg.sql"].replace("total,", "total * 2 as total,")},
+        "CAUTION",
+        set(),
+    ),
     "dbt model without consumers removed": Change(
         DBT, {"models/by_status.sql": None}, "CAUTION", set()
     ),

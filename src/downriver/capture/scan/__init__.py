@@ -1,6 +1,7 @@
 """Reads a repository without running it: SQL, Python, notebooks, dbt and Feast files."""
 
 from downriver.capture.scan.dbt import find_projects, project_of
+from downriver.capture.scan.languages import LANGUAGE_SUFFIXES, find_unread_language
 from downriver.capture.scan.registration import (
     AssetRegistration,
     can_be_at,
@@ -8,7 +9,7 @@ from downriver.capture.scan.registration import (
     make_asset_job,
     read_asset_code,
 )
-from downriver.capture.scan.repository import Repository
+from downriver.capture.scan.repository import SQL_SUFFIXES, SUFFIXES, Repository
 from downriver.capture.scan.scanner import (
     ScanCatalog,
     ScanResult,
@@ -17,6 +18,9 @@ from downriver.capture.scan.scanner import (
 )
 
 __all__ = [
+    "LANGUAGE_SUFFIXES",
+    "SQL_SUFFIXES",
+    "SUFFIXES",
     "AssetRegistration",
     "Repository",
     "ScanCatalog",
@@ -24,6 +28,7 @@ __all__ = [
     "can_be_at",
     "candidate_names",
     "find_projects",
+    "find_unread_language",
     "make_asset_job",
     "project_of",
     "read_asset_code",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SPARK = r"\bspark\w*\.(?:sql|table|read|readStream)\b|\.(?:saveAsTable|insertInto)\("
 _JDBC = r"\b(?:executeQuery|executeUpdate|prepareStatement)\("
 _LANGUAGES = {
-    ".sqlx": ("Dataform", r"\bconfig\s*\{|\$\{\s*ref\("),
+    ".js": ("Dataform", r"\b(?:publish|operate|assert)\(\s*[\"'`](?=(?s:.)*\.(?:query|queries)\()"),
     ".lkml": ("LookML", r"\bsql_table_name\s*:|\bderived_table\s*:"),
     ".dtsx": ("SSIS", r"<DTS:Executable\b"),
     ".ktr": ("Pentaho", r"<transformation\b"),
@@ -30,15 +30,25 @@ _LANGUAGES = {
 }
 
 
+LANGUAGE_SUFFIXES = frozenset(_LANGUAGES)
+
+
 def find_unread_languages(repository: Repository) -> Iterator[Unread]:
     """Yield the files whose language is not read, at the first line that reads or writes data."""
     if repository.root.is_file():
         return
-    for path in repository.files(_LANGUAGES):
-        language, pattern = _LANGUAGES[PurePosixPath(path).suffix.lower()]
-        text = repository.read(path) or ""
-        match = re.search(pattern, text)
-        if match is not None:
-            line = text.count("\n", 0, match.start()) + 1
-            detail = f"{language} files are not read"
-            yield Unread(path=path, line=line, reason=UnreadReason.FILE_TYPE, detail=detail)
+    for path in repository.files(LANGUAGE_SUFFIXES):
+        unread = find_unread_language(path, repository.read(path) or "")
+        if unread is not None:
+            yield unread
+
+
+def find_unread_language(path: str, text: str) -> Unread | None:
+    """Return that a file is not read, if it reads or writes data in a language that is not."""
+    language, pattern = _LANGUAGES[PurePosixPath(path).suffix.lower()]
+    match = re.search(pattern, text)
+    if match is None:
+        return None
+    line = text.count("\n", 0, match.start()) + 1
+    detail = f"{language} files are not read"
+    return Unread(path=path, line=line, reason=UnreadReason.FILE_TYPE, detail=detail)

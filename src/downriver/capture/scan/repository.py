@@ -26,7 +26,7 @@ SQL_SUFFIXES = frozenset({
     ".sql", ".ddl", ".dml", ".hql", ".psql", ".tsql", ".plsql", ".pls", ".pks", ".pkb", ".pkg",
     ".prc", ".fnc", ".trg", ".bteq",
 })  # fmt: skip
-SUFFIXES = SQL_SUFFIXES | {".py", ".ipynb", ".yml", ".yaml"}
+SUFFIXES = SQL_SUFFIXES | {".py", ".ipynb", ".yml", ".yaml", ".sqlx"}
 _SKIPPED = frozenset({
     ".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", "__pycache__",
     ".mypy_cache", ".pytest_cache", ".ruff_cache", "dbt_packages", "dbt_modules", "site-packages",

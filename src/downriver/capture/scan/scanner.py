@@ -20,6 +20,12 @@ from downriver.capture.code import (
 )
 from downriver.capture.code.time_limit import OutOfTimeError, processor_time
 from downriver.capture.code.yaml_documents import YamlError, load_values
+from downriver.capture.scan.dataform import (
+    SQLX,
+    DataformFiles,
+    DataformProject,
+    find_dataform_project,
+)
 from downriver.capture.scan.dbt import (
     DbtProject,
     PropertyFile,
@@ -152,6 +158,12 @@ class _Scan:
             meshed = find_sqlmesh_project(repository, files)
         self._relations.update({name.casefold(): name for name in meshed.headers})
         self._sqlmesh = SqlMeshFiles(names.namespace, self._dataset_for, meshed)
+        dataform = DataformProject({})
+        if repository is not None:
+            dataform = find_dataform_project(repository, files)
+        qualified = {name: table for name, table in dataform.names.items() if "." in name}
+        self._relations.update({name.casefold(): table for name, table in qualified.items()})
+        self._dataform = DataformFiles(names.namespace, self._dataset_for, dataform)
         self._feast = self._feast_project(files)
         self._files = frozenset(files)
         self._python = PythonFiles()
@@ -272,6 +284,10 @@ class _Scan:
         try:
             if suffix in SQL_SUFFIXES:
                 self._read_sql(path, text, result)
+            elif suffix == SQLX:
+                jobs, notes = self._dataform.read(path, text)
+                result.jobs += jobs
+                result.notes += notes
             elif suffix == ".py" and self._dbt_kind(path)[1] == "model":
                 self._read_python_model(path, text, result)
             elif suffix == ".py":

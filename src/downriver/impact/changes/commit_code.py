@@ -7,25 +7,35 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from downriver.capture.code.dbt_resources import list_refs
 from downriver.capture.scan import (
+    LANGUAGE_SUFFIXES,
+    SQL_SUFFIXES,
     Repository,
     ScanCatalog,
     ScanResult,
     find_projects,
+    find_unread_language,
     project_of,
     scan_repository,
 )
 from downriver.impact.changes.dbt_settings import list_edited_sources, list_edited_variables
 from downriver.model.ids import short_name
+from downriver.model.unread import UnreadReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from downriver.impact.changes.commits import FilePair
+    from downriver.model.unread import Unread
 
-SCANNED = (".py", ".ipynb", ".yml", ".yaml")  # compared by what the scanner reads in them
+# Compared by what the scanner reads in them.
+OTHER_LANGUAGES = tuple(LANGUAGE_SUFFIXES)
+SCANNED = (".py", ".ipynb", ".yml", ".yaml", ".sqlx", *OTHER_LANGUAGES)
 _PYTHON = (".py", ".ipynb")
+_SQL = (*SQL_SUFFIXES, ".sqlx")
 _STORED = ("model", "snapshot")
 _MACRO = re.compile(r"\{%-?\s*(?:macro|test|materialization)\s+(\w+)")
 _WORD = re.compile(r"\w+")
@@ -41,13 +51,22 @@ _WRITTEN = re.compile(
 )
 
 
+def check_language(path: str, text: str) -> list[Unread]:
+    """Return that a file may use tables, if its language is not read.
+
+    Migrations in such a file are found by their words.
+    """
+    unread = find_unread_language(path, text)
+    return [replace(unread, reason=UnreadReason.DYNAMIC_CODE)] if unread is not None else []
+
+
 class CommitCode:
     """The files of one commit, read as far as they are needed."""
 
     def __init__(self, repository: Repository, names: ScanCatalog) -> None:
         self._repository = repository
         self._names = names
-        self.files = list(repository.files())
+        self.files = [*repository.files(), *repository.files(LANGUAGE_SUFFIXES)]
         self._known = frozenset(self.files)
         self._texts: dict[str, str] = {}
         self._words: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
@@ -78,10 +97,15 @@ class CommitCode:
 
     def scan(self, paths: Iterable[str]) -> ScanResult:
         """Read some files; those of them that are not there are left out."""
-        only = sorted(self._known.intersection(paths))
-        if not only:
-            return ScanResult(files=0)
-        return scan_repository(self._repository, self._names, only=only)
+        wanted = sorted(self._known.intersection(paths))
+        other = [path for path in wanted if path.lower().endswith(OTHER_LANGUAGES)]
+        only = [path for path in wanted if path not in other]
+        result = ScanResult(files=0)
+        if only:
+            result = scan_repository(self._repository, self._names, only=only)
+        for path in other:
+            result.unread += check_language(path, self.text(path))
+        return result
 
     def _kind(self, path: str) -> str | None:
         if path not in self._kinds:
@@ -140,7 +164,7 @@ class CommitCode:
         """Return the short names of the tables that a file fills, case-folded."""
         if self._kind(path) in _STORED and path.endswith(".sql"):
             return {name.casefold() for name in self._model_names(path)}
-        if path in self.macro_files or not path.endswith((".sql", *_PYTHON)):
+        if path in self.macro_files or not path.endswith((*_SQL, *_PYTHON)):
             return set()
         return {short_name(d.name) for job in self.scan([path]).jobs for d in job.outputs}
 
@@ -222,7 +246,7 @@ class CommitCode:
     def _writers_for(self, path: str) -> set[str]:
         text = self.text(path)
         names = {name.casefold() for name in list_refs(text)}
-        if self._kind(path) is None and path.endswith((".sql", *_PYTHON)):
+        if self._kind(path) is None and path.endswith((*_SQL, *_PYTHON)):
             names |= self._words_of(path)[0] & self._written.keys()
         return {origin for name in names for origin in self._written.get(name, ())} - {path}
 
@@ -231,9 +255,11 @@ class CommitCode:
         """The files that seem to fill a table, by its case-folded short name."""
         found: dict[str, list[str]] = {}
         for path in self.files:
-            if not path.endswith(".sql"):
+            if not path.endswith(_SQL):
                 continue
-            if self._kind(path) in _STORED:
+            if path.endswith(".sqlx"):
+                names = {PurePosixPath(path).stem}
+            elif self._kind(path) in _STORED:
                 names = self._model_names(path)
             elif self._kind(path) is None:
                 names = {

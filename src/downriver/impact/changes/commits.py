@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.capture.code import SourceRevision, find_revision
+from downriver.capture.scan import LANGUAGE_SUFFIXES, SUFFIXES
 from downriver.errors import InvalidRequestError
 from downriver.impact.changes.build_output import (
     DBT_PROJECT,
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
     from downriver.model.verdicts import StoredCommit
 
-READ = (".sql", ".py", ".ipynb", ".yml", ".yaml")  # the files whose meaning can be compared
+READ = tuple(SUFFIXES)  # the files whose meaning can be compared
 _SEED = ".csv"
+# What a copy of a commit has: also code in languages that are not read, which may use a table.
+_COPIED = (*READ, *LANGUAGE_SUFFIXES, _SEED, "dataform.json")
 _LARGEST = 2 * 2**20  # characters of code that is compared
 _SYMLINK, _SUBMODULE, _ABSENT = "120000", "160000", "000000"
 # Prose, pictures, archives and data: nothing in them is run.
@@ -253,7 +256,7 @@ def _files_of(root: Path, commit: str) -> dict[str, bytes]:
     for line in filter(None, _git(root, "ls-tree", "-r", "-z", commit).split("\0")):
         described, _, path = line.partition("\t")
         mode, _, blob = described.split()
-        if mode not in _NO_TEXT and path.lower().endswith((*READ, _SEED)):
+        if mode not in _NO_TEXT and path.lower().endswith(_COPIED):
             code[path] = blob
     blobs = _read_blobs(root, {blob for path, blob in code.items() if not _is_seed(path)})
     return {
@@ -272,7 +275,7 @@ def _working_files(root: Path) -> dict[str, bytes]:
     texts = {
         path: b"" if _is_seed(path) else _working(root / path)
         for path in dict.fromkeys(filter(None, listed.split("\0")))
-        if path.lower().endswith((*READ, _SEED))
+        if path.lower().endswith(_COPIED)
         and (root / path).is_file()
         and not (root / path).is_symlink()
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from downriver.capture.code.dbt_build import strip_config_calls
 from downriver.capture.scan import ScanCatalog, ScanResult, scan_text
 from downriver.impact.changes.code_diff import is_same_layout
-from downriver.impact.changes.commit_code import SCANNED
+from downriver.impact.changes.commit_code import OTHER_LANGUAGES, SCANNED, check_language
 from downriver.impact.changes.commits import FilePair
 from downriver.impact.changes.dbt_files import compare_dbt_files
 from downriver.impact.changes.dbt_names import find_broken_references
@@ -61,7 +61,9 @@ def read_edited_files(pairs: Sequence[FilePair], names: ScanCatalog) -> EditedCo
     for pair in pairs:
         if pair.is_type(*SCANNED):
             for text, side in ((pair.base, base), (pair.head, head)):
-                if text is not None:
+                if text is not None and pair.is_type(*OTHER_LANGUAGES):
+                    side.unread += check_language(pair.path, text)
+                elif text is not None:
                     _add(side, scan_text(pair.path, text, names))
     return EditedCode(_queries(pairs), [], base, head, [])
 

@@ -116,7 +116,7 @@ def test_sql_is_read_from_files_with_other_suffixes(tmp_path: Path, name: str) -
 @pytest.mark.parametrize(
     ("name", "text", "line"),
     [
-        ("m.sqlx", '-- a model\nconfig { type: "table" }\nselect * from ${ref("b")}', 2),
+        ("m.js", '// a model\npublish("m", {type: "table"}).query(ctx => "select 1")', 2),
         ("Job.scala", 'object Job {\n  spark.table("b").write.saveAsTable("a")\n}', 2),
         ("Dao.java", "class Dao {}\n//\nstatement.executeQuery(sql);", 3),
         ("load.R", 'dbGetQuery(con, "select * from b")', 1),
