@@ -136,6 +136,12 @@ OIDC_NAMESPACE_CLAIM = Setting(
     "downriver_namespaces",
     "The claim with the namespaces that a token is limited to. A token without it is not limited.",
 )
+SQL_FACETS = Setting(
+    "DOWNRIVER_SQL_FACETS",
+    "on",
+    "Whether to read inputs and outputs from the sql facet of an event that names no dataset: "
+    "on or off.",
+)
 STALE_DAYS = Setting(
     "DOWNRIVER_STALE_DAYS",
     "30",
@@ -209,6 +215,7 @@ SETTINGS = (
     OIDC_AUDIENCE,
     OIDC_ROLE_CLAIM,
     OIDC_NAMESPACE_CLAIM,
+    SQL_FACETS,
     STALE_DAYS,
     URL,
     API_KEY,

@@ -17,6 +17,7 @@ from downriver.errors import InvalidRequestError
 from downriver.openlineage.files import EventRecord, list_event_files, read_event_file, read_events
 from downriver.sdk.delivery import open_sender, open_spool
 from downriver.service import Lineage
+from downriver.service.sql_facets import infer_datasets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -66,6 +67,7 @@ def ingest(
     with Lineage.open(store) as lineage, progress_bar("bytes") as bar:
         for batch in _batches(_events(paths, "-" in files, bar, summary)):
             receipts = lineage.ingest(batch)
+            infer_datasets(lineage.session, batch)
             repeated = sum(receipt.duplicate for receipt in receipts)
             summary.duplicates += repeated
             summary.stored += len(receipts) - repeated

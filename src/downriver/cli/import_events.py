@@ -14,6 +14,7 @@ from downriver.errors import InvalidEventError
 from downriver.openlineage import parse_event
 from downriver.openlineage.wire import render_time
 from downriver.service import Lineage
+from downriver.service.sql_facets import infer_datasets
 
 if TYPE_CHECKING:
     from downriver.capture.marquez import MarquezPage
@@ -72,6 +73,7 @@ def marquez(
             for page in origin.pages(since):
                 events = _readable(page, summary)
                 receipts = lineage.ingest(events)
+                infer_datasets(lineage.session, events)
                 repeated = sum(receipt.duplicate for receipt in receipts)
                 summary.duplicates += repeated
                 summary.stored += len(receipts) - repeated

@@ -95,6 +95,26 @@ async def answer_code(request: Request, function: AnswerCode, status: int = 200)
     return Response(answered.body, answered.status, media_type="application/json")
 
 
+async def ask_about_code(request: Request, function: AnswerCode, body: bytes) -> None:
+    """Run `function` for a request that succeeds also without it; log why it failed."""
+    context = context_of(request)
+    payload = request_payload(context.lineage, function, body)
+    limiter = context.simulation_threads
+    try:
+        if payload is None:
+            await to_thread.run_sync(function, context.lineage, body, limiter=limiter)
+            return
+        answered = await to_thread.run_sync(
+            ask_worker, context.workers, payload, limiter=limiter, abandon_on_cancel=True
+        )
+    except (DownriverError, WorkerFailedError) as exc:
+        log.warning("the SQL of an event could not be read: %s", exc)
+        return
+    if answered.status >= FAILED:
+        detail = msgspec.json.decode(answered.body, type=ErrorBody).detail
+        log.warning("the SQL of an event could not be read: %s", detail)
+
+
 def request_payload(
     lineage: Lineage, function: AnswerCode, body: bytes, status: int = 200
 ) -> bytes | None:

@@ -9,16 +9,19 @@ import msgspec
 from starlette.responses import Response
 
 from downriver.errors import DownriverError, ForbiddenError, InvalidEventError
+from downriver.http.code_requests import ask_about_code
 from downriver.http.endpoint import Endpoint, answers
 from downriver.http.errors import ErrorBody
 from downriver.http.request import context_of, json_response, read_body
 from downriver.openlineage import parse_event, split_events
+from downriver.service.sql_facets import has_only_sql, infer_datasets
 from downriver.store import KeyRole, check_event
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from downriver.openlineage import Event
+    from downriver.service import Lineage
 
 
 class FailedEvent(msgspec.Struct):
@@ -107,6 +110,20 @@ async def _store(events: list[Event], request: Request) -> None:
             raise result
         if isinstance(result, BaseException):
             raise RuntimeError("an event could not be stored") from result
+    await _infer_datasets(events, request)
+
+
+async def _infer_datasets(events: list[Event], request: Request) -> None:
+    """Read the SQL of events without datasets in a worker. The events themselves are on disk."""
+    with_sql = [event for event in events if has_only_sql(event)]
+    if with_sql:
+        raws = [msgspec.Raw(event.raw) for event in with_sql]
+        await ask_about_code(request, infer_from_events, msgspec.json.encode(raws))
+
+
+def infer_from_events(lineage: Lineage, body: bytes) -> int:
+    """Store what the SQL of the events in a JSON array says about their jobs."""
+    return infer_datasets(lineage.session, map(parse_event, split_events(body)))
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (

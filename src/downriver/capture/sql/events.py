@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from downriver.model.facts import ColumnTransformation
 from downriver.openlineage.events import dataset, job_event, run_event
 from downriver.openlineage.facets.column_lineage import (
@@ -69,6 +72,47 @@ def render_sql_event(
     if run is None:
         return job_event(about.job, at, inputs=inputs, outputs=outputs, facets=facets)
     return run_event(about.job, run, "COMPLETE", at, inputs=inputs, outputs=outputs, facets=facets)
+
+
+def render_inferred_event(lineage: SqlLineage, about: SqlJob, at: int, name_of: NameOf) -> Event:
+    """Return the event with what SQL in an event of another producer says; it is inferred.
+
+    The job keeps the facets that its producer has sent.
+    """
+    event = render_sql_event(_inferred(lineage), about, at, name_of)
+    if event.wire.job is UNSET:
+        return event
+    facets = event.wire.job.facets or {}
+    kept = {name: facets[name] for name in (BLIND_SPOTS, LINEAGE) if name in facets}
+    return job_event(
+        about.job,
+        at,
+        inputs=event.wire.inputs or (),
+        outputs=event.wire.outputs or (),
+        facets=kept,
+    )
+
+
+def _inferred(lineage: SqlLineage) -> SqlLineage:
+    """Return lineage in which no column edge is more certain than inferred."""
+
+    def lowered(edges: list[ColumnEdge]) -> list[ColumnEdge]:
+        return [
+            replace(edge, resolution="inferred") if edge.resolution == "exact" else edge
+            for edge in edges
+        ]
+
+    return replace(
+        lineage,
+        statements=[
+            replace(
+                statement,
+                column_edges=lowered(statement.column_edges),
+                dataset_edges=lowered(statement.dataset_edges),
+            )
+            for statement in lineage.statements
+        ],
+    )
 
 
 def _job_facets(lineage: SqlLineage, about: SqlJob) -> Facets:
