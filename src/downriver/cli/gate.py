@@ -143,7 +143,7 @@ def gate(
         bool,
         typer.Option(
             "--emit-selector",
-            help="Print only the dbt selector of what must be rebuilt; the rest on standard error.",
+            help="Print only the selector of the models to rebuild; the rest on standard error.",
         ),
     ] = False,
     full_names: FullNamesOption = False,

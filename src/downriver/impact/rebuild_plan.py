@@ -1,4 +1,4 @@
-"""What must be built again after a change, as dbt selects it."""
+"""What must be built again after a change, as dbt, SQLMesh and Dataform select it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def plan_rebuild(changed: Iterable[Process]) -> RebuildPlan:
-    """Return the dbt models to build, those to build in full, and the tests to run.
+    """Return the models to build, those to build in full, and the tests to run.
 
     `changed` are the processes whose results change, in the order of the data flow.
     """
     jobs = [process for process in changed if isinstance(process, Job)]
-    models = [job for job in jobs if job.type == "dbt_model"]
+    models = [job for job in jobs if job.type in ("dbt_model", "model")]
     incremental = [job for job in models if job.build.materialized == "incremental"]
     return RebuildPlan(
         models=list(dict.fromkeys(map(_model_name, models))),
@@ -30,5 +30,7 @@ def plan_rebuild(changed: Iterable[Process]) -> RebuildPlan:
 
 
 def _model_name(job: Job) -> str:
-    """Return the name of a dbt model as `ref` and selectors use it: that of its file."""
+    """Return the name of a model in selectors: of dbt that of its file, else the whole name."""
+    if job.type != "dbt_model":
+        return job.id.name
     return PurePosixPath(job.path).stem if job.path else job.id.name.rpartition(".")[2]

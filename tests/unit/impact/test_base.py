@@ -407,6 +407,24 @@ def test_the_selector_names_the_models_to_rebuild_and_to_backfill(tmp_path: Path
     assert "backfill: revenue" in done.stderr
 
 
+def test_the_selector_names_models_of_sqlmesh_and_dataform(tmp_path: Path) -> None:
+    files = {
+        "config.yaml": "model_defaults:\n  dialect: duckdb\n",
+        "models/orders.sql": "MODEL (name shop.orders);\nSELECT id, total FROM raw.orders;\n",
+        "models/sums.sql": "MODEL (name shop.sums);\nSELECT sum(total) AS t FROM shop.orders;\n",
+        **DATAFORM,
+    }
+    folder = checkout(tmp_path / "repo", files)
+    doubled = {
+        path: files[path].replace("total", "total * 2 as total", 1)
+        for path in ("models/orders.sql", "definitions/stg.sqlx")
+    }
+    write(folder, doubled)
+    assert set(gate(folder)["impact"]["rebuild"]["models"]) == {
+        "shop.orders", "shop.sums", "acme.stage.stg", "acme.stage.sums",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("path", "base", "head"),
     [
