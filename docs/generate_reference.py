@@ -227,6 +227,7 @@ _PART_MODULES = {
     "GovernApi": "govern",
     "IdentityApi": "identity",
     "ImpactApi": "impact",
+    "RetentionApi": "retention",
     "TraceApi": "trace",
 }
 

@@ -127,6 +127,8 @@ COMMANDS: tuple[CommandEntry, ...] = (
             CommandEntry("clean", "lake_versions:clean", "Remove old versions and unused files."),
         ),
     ),
+    CommandEntry("forget", "trust.retention:forget", "Remove a dataset or job from answers."),
+    CommandEntry("prune", "trust.retention:prune", "Remove what was not mentioned for long."),
     CommandEntry("status", "store:status", "Show what the store holds."),
     CommandEntry("rebuild", "store:rebuild", "Rebuild the catalog from the log."),
     CommandEntry("backup", "store:backup", "Write the store to one file."),

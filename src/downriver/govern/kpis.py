@@ -119,8 +119,11 @@ class _Names:
         self._view = view
         identities = view.graph.nodes.identities
         history = view.reader.history
-        self.datasets = {identities.canonical(node) for node in history.nodes_of_kind(0)}
-        self.jobs = set(history.nodes_of_kind(1))
+        retired = view.graph.retired
+        self.datasets = {
+            identities.canonical(node) for node in history.nodes_of_kind(0) if node not in retired
+        }
+        self.jobs = set(history.nodes_of_kind(1)) - retired
         self.all = self.datasets | self.jobs
 
     def having(self, facet: str, speaks: Callable[[bytes], bool] = lambda body: True) -> set[int]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from downriver.graph.index.column_graph import ColumnGraph
+from downriver.graph.index.edges import FOREVER
 from downriver.graph.index.isolated_jobs import IsolatedJobs
 from downriver.graph.index.node_graph import NodeGraph
 from downriver.graph.index.search_index import SearchIndex
@@ -35,6 +36,7 @@ class GraphSnapshot:
     nodes: NodeGraph
     columns: ColumnGraph
     isolated_jobs: IsolatedJobs = field(default_factory=IsolatedJobs, compare=False)
+    retired: frozenset[int] = frozenset()  # nodes without edges here
 
     @classmethod
     def empty(cls, smallest_fold: int = SMALLEST_FOLD) -> GraphSnapshot:
@@ -42,11 +44,17 @@ class GraphSnapshot:
         nodes, columns = NodeGraph.empty(smallest_fold), ColumnGraph.empty(smallest_fold)
         return cls(StoreState(0, 0), nodes, columns)
 
-    def loaded(self, reader: CatalogReader) -> GraphSnapshot:
-        """Return the graph at the state of `reader`, which must not be older than this one."""
+    def loaded(self, reader: CatalogReader, retired: frozenset[int] = frozenset()) -> GraphSnapshot:
+        """Return the graph at the state of `reader`, which must not be older than this one.
+
+        Nodes in `retired` have no edges; they must be those of this graph if it has any edges.
+        """
         after = self.state.seq
         return GraphSnapshot(
-            reader.state(), self.nodes.loaded(reader, after), self.columns.loaded(reader, after)
+            reader.state(),
+            self.nodes.loaded(reader, after, retired),
+            self.columns.loaded(reader, after, retired),
+            retired=retired,
         )
 
 
@@ -64,20 +72,25 @@ class GraphIndex:
         self._store = store
         self._empty = GraphSnapshot.empty(smallest_fold)
         self._current = self._empty
+        self._of_past = self._empty  # the last one that a question about the past needed
         self._loading = threading.Lock()
         self._search = SearchIndex()
         self._loading_search = threading.Lock()
         self._per_thread = threading.local()
 
     @contextmanager
-    def reading(self) -> Iterator[CatalogSnapshot]:
-        """Open a view of everything written so far; inside another one of this thread, the same."""
+    def reading(self, as_of: int = FOREVER) -> Iterator[CatalogSnapshot]:
+        """Open a view of everything written so far; inside another one of this thread, the same.
+
+        Nodes that were retired after `as_of` have their edges in it.
+        """
         outer: CatalogSnapshot | None = getattr(self._per_thread, "view", None)
         if outer is not None:
             yield outer
             return
         with ExitStack() as stack:
-            self._per_thread.view = view = self._open(stack)
+            view = self._past(self._open(stack), as_of)
+            self._per_thread.view = view
             stack.callback(setattr, self._per_thread, "view", None)
             yield view
 
@@ -86,6 +99,18 @@ class GraphIndex:
         with self._loading_search:
             self._search = index = self._search.loaded(view)
         return index
+
+    def _past(self, view: CatalogSnapshot, as_of: int) -> CatalogSnapshot:
+        """Return a view with the nodes that were not yet retired at a time."""
+        if as_of == FOREVER or not view.graph.retired:
+            return view
+        retired = frozenset(n for n, at in view.reader.retirement.retired().items() if at <= as_of)
+        if retired == view.graph.retired:
+            return view
+        with self._loading:
+            if (self._of_past.state, self._of_past.retired) != (view.graph.state, retired):
+                self._of_past = self._empty.loaded(view.reader, retired)
+            return CatalogSnapshot(self._of_past, view.reader)
 
     def _open(self, stack: ExitStack) -> CatalogSnapshot:
         reader = stack.enter_context(self._store.reader())
@@ -105,5 +130,8 @@ class GraphIndex:
         # Older only if the store was restored, or this thread opened its reader long ago.
         if state.generation != current.state.generation or state.seq < current.state.seq:
             current = self._empty
-        self._current = current.loaded(reader)
+        retired = frozenset(reader.retirement.retired())
+        if retired != current.retired:
+            current = self._empty
+        self._current = current.loaded(reader, retired)
         return self._current

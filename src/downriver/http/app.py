@@ -51,6 +51,7 @@ from downriver.http.v1 import (
     news,
     queries,
     registration,
+    retention,
     search,
 )
 from downriver.http.v1.news import HeadWatch
@@ -99,6 +100,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *impact.ENDPOINTS,
     *identity.ENDPOINTS,
     *governance.ENDPOINTS,
+    *retention.ENDPOINTS,
     *graph.ENDPOINTS,
     *history.ENDPOINTS,
     *search.ENDPOINTS,

@@ -360,3 +360,33 @@ class CertifiedPaths(msgspec.Struct, kw_only=True):
 
     integrity: Share
     datasets: list[CertifiedPath]
+
+
+class RetiredEntity(msgspec.Struct, kw_only=True, frozen=True):
+    """A dataset or job that is removed from answers, when it was last seen, and why."""
+
+    id: str
+    kind: str
+    last_seen: str
+    reason: str
+
+
+class Forgotten(MappingStruct, kw_only=True):
+    """What `forget` removed from answers, or showed again with `restored`."""
+
+    entities: list[RetiredEntity]
+    restored: bool
+    done: bool
+
+
+class Pruned(MappingStruct, kw_only=True):
+    """What `prune` removed from answers; without `done`, what it would remove.
+
+    `protected` are old datasets and jobs that stay, with the reason.
+    """
+
+    before: str
+    retired: list[RetiredEntity]
+    protected: list[RetiredEntity]
+    resolved_findings: int
+    done: bool

@@ -68,7 +68,7 @@ class EntityApi:
     ) -> EntityLineage:
         """Return the upstream and downstream entities of one, nearest first."""
         question = parse_question(direction, depth, as_of, limit)
-        with self._session.reading() as view:
+        with self._session.reading(question.as_of) as view:
             return self._related(self._session.resolve(entity, view), question, view)
 
     def _related(self, entity: Entity, question: Question, view: CatalogSnapshot) -> EntityLineage:
@@ -109,7 +109,7 @@ class EntityApi:
     def details(self, entity: str, *, as_of: str | None = None) -> EntityDetails:
         """Return what is known about one dataset or job, or was known at a moment."""
         question = parse_question(Direction.BOTH, 1, as_of, _NEIGHBOURS)
-        with self._session.reading() as view:
+        with self._session.reading(question.as_of) as view:
             found = self._session.resolve(entity, view)
             if isinstance(found.id, ColumnId):
                 raise InvalidRequestError("entity_id", f"{found.id} is a column; name its dataset")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from downriver.service.govern import GovernApi
     from downriver.service.identity import IdentityApi
     from downriver.service.impact import ImpactApi
+    from downriver.service.retention import RetentionApi
     from downriver.service.trace import TraceApi
     from downriver.service.views.column_edges import ColumnEdgeApi
     from downriver.service.views.entity_view import EntityViewApi
@@ -208,6 +209,13 @@ class Lineage:
         from downriver.service.govern import GovernApi
 
         return GovernApi(self.session)
+
+    @cached_property
+    def retention(self) -> RetentionApi:
+        """Removes datasets and jobs from answers, and shows them again."""
+        from downriver.service.retention import RetentionApi
+
+        return RetentionApi(self.session)
 
     @cached_property
     def export(self) -> ExportApi:

@@ -100,14 +100,17 @@ class StoreSession:
 
     # Reading
 
-    def reading(self) -> AbstractContextManager[CatalogSnapshot]:
-        """Open a view of the catalog that holds everything written so far. It holds no lock."""
+    def reading(self, as_of: int | None = None) -> AbstractContextManager[CatalogSnapshot]:
+        """Open a view of the catalog that holds everything written so far. It holds no lock.
+
+        Nodes that were retired after `as_of` have their edges in it.
+        """
         with self._starting:
             if self._graph is None:
                 from downriver.graph import GraphIndex
 
                 self._graph = GraphIndex(self.store)
-        return self._graph.reading()
+        return self._graph.reading() if as_of is None else self._graph.reading(as_of)
 
     def search_index(self, view: CatalogSnapshot) -> SearchIndex:
         """Return the index to search in. It is loaded by the first search, then kept."""

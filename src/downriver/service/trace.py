@@ -42,7 +42,7 @@ class TraceApi:
         Jobs that only read, such as Spark's `collect`, are counted. With `readers` they are listed.
         """
         question = parse_question(direction, depth, as_of, limit, readers=readers)
-        with self._session.reading() as view:
+        with self._session.reading(question.as_of) as view:
             found = self._session.resolve(entity, view)
             return trace(view.graph, view.reader, found, question)
 

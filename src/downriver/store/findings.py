@@ -60,6 +60,12 @@ class FindingQueries:
         found = [_decode(row[0]) for row in rows]
         return Findings(findings=found, total=total, complete=total == len(found))
 
+    def count_resolved(self, before: int) -> int:
+        """Count the findings that were resolved before a time."""
+        sql = "SELECT count(*) FROM findings WHERE status = 'resolved' AND changed_at < ?"
+        count: int = self._query(sql, (before,))[0][0]
+        return count
+
     def open_entities(self) -> set[str]:
         """Return every entity with an open finding."""
         rows = self._query("SELECT DISTINCT entity FROM findings WHERE status = 'open'")
@@ -135,6 +141,12 @@ class FindingsTransaction:
                 changed_at,
                 msgspec.json.encode(finding),
             ),
+        )
+
+    def delete_resolved(self, before: int) -> None:
+        """Delete the findings that were resolved before a time."""
+        self._tx.execute(
+            "DELETE FROM findings WHERE status = 'resolved' AND changed_at < ?", (before,)
         )
 
     def queue(self, channel: str, due_at: int, body: bytes) -> None:

@@ -75,16 +75,22 @@ class ColumnGraph:
         """One more than the largest column id."""
         return len(self.dataset)
 
-    def loaded(self, reader: CatalogReader, changed_after: int) -> ColumnGraph:
-        """Return the graph with the columns, claims and edges that are new, and new times."""
+    def loaded(
+        self, reader: CatalogReader, changed_after: int, retired: frozenset[int] = frozenset()
+    ) -> ColumnGraph:
+        """Return the graph with the columns, claims and edges that are new, and new times.
+
+        Columns of retired datasets have no edges, and retired jobs derive none.
+        """
         graph = self
+        hidden = np.array(sorted(retired), np.int64)
         for table in tables(_with_hashes(reader.changes.columns(self.size - 1)), _COLUMNS):
             graph = graph._with_columns(table)
         for table in tables(reader.changes.claims(changed_after), _CLAIMS):
             graph = graph._with_claims(table)
         derivations = reader.changes.derivations(self.last_claim)
         while some := list(islice(derivations, _CLAIMS_AT_ONCE)):
-            graph = graph._with_derivations(some)
+            graph = graph._with_derivations(some, hidden)
         return replace(
             graph,
             flow=graph.flow.indexed(),
@@ -172,7 +178,7 @@ class ColumnGraph:
         )
 
     def _with_derivations(
-        self, stored: list[tuple[int, bytes, list[ColumnTransformation]]]
+        self, stored: list[tuple[int, bytes, list[ColumnTransformation]]], retired: Longs
     ) -> ColumnGraph:
         edges = [np.frombuffer(packed, "<i4").reshape(3, -1) for _, packed, _ in stored]
         sources, targets, said = np.concatenate(edges, axis=1)
@@ -183,12 +189,18 @@ class ColumnGraph:
         first_kinds = np.repeat(np.cumsum(kinds) - kinds, sizes)
         # A claim and its edges are stored in one transaction, so no older snapshot has the claim.
         self.claim_has_edges.values[claims] = True
+        claim, rank = np.repeat(claims, sizes), np.array(ranks, np.uint8)[first_kinds + said]
+        if len(retired):
+            nodes = (self.dataset[sources], self.dataset[targets], self.claim_job[claim])
+            shown = ~np.logical_or.reduce([np.isin(of, retired) for of in nodes])
+            sources, targets, said = sources[shown], targets[shown], said[shown]
+            claim, rank = claim[shown], rank[shown]
         return replace(
             self,
             flow=self.flow.appended(sources, targets),
-            claim=self.claim.extended(np.repeat(claims, sizes)),
+            claim=self.claim.extended(claim),
             said=self.said.extended(said),
-            rank=self.rank.extended(np.array(ranks, np.uint8)[first_kinds + said]),
+            rank=self.rank.extended(rank),
             last_claim=stored[-1][0],
         )
 

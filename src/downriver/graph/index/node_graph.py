@@ -59,11 +59,17 @@ class NodeGraph:
         """Whether every job passes everything it reads to everything it writes."""
         return len(self.explicit_edges) == 0
 
-    def loaded(self, reader: CatalogReader, changed_after: int) -> NodeGraph:
-        """Return the graph with the edges that were added or seen again after a log entry."""
+    def loaded(
+        self, reader: CatalogReader, changed_after: int, retired: frozenset[int] = frozenset()
+    ) -> NodeGraph:
+        """Return the graph with the edges that were added or seen again after a log entry.
+
+        Data flows neither from nor to a retired node, nor through it.
+        """
         graph = self
+        hidden = np.array(sorted(retired), np.int64)
         for table in tables(reader.changes.edges(changed_after), EDGE_COLUMNS):
-            graph = graph._merged(table)
+            graph = graph._merged(_without_retired(table, hidden))
         graph = replace(
             graph,
             flow=graph.flow.indexed(),
@@ -90,6 +96,8 @@ class NodeGraph:
         return dict(zip(files[certain].tolist(), folders[certain].tolist(), strict=True))
 
     def _merged(self, table: Table) -> NodeGraph:
+        if not len(table):
+            return self
         kind = table["kind"]
         size = int(max(table["source"].max(), table["target"].max())) + 1
         flow = table[np.isin(kind, _FLOW)]
@@ -154,6 +162,15 @@ class NodeGraph:
         jobs = self.flow.ends.source[edges[writes]]
         datasets, at = self.identities.every_name(self.flow.ends.target[edges[writes]])
         return pairs(jobs[at], datasets), writes[at]
+
+
+def _without_retired(table: Table, retired: Longs) -> Table:
+    if not len(retired):
+        return table
+    of_naming = np.isin(table["kind"], _NAMING)
+    ends = (np.isin(table[end], retired) for end in ("source", "target", "via"))
+    shown: Table = table[of_naming | ~np.logical_or.reduce([*ends])]
+    return shown
 
 
 def _with_jobs_seen(seen: Times, flow: Table) -> Times:

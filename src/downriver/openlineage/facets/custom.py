@@ -23,6 +23,7 @@ FLOW_PREFIX = "downriver_flow_"
 PIPELINE = "downriver_pipeline"
 WAIVERS = "downriver_waivers"
 DELETED = "downriver_deleted"
+RESTORED = "downriver_restored"
 RECORD = "downriver_record"
 RUN_ARGUMENTS = "downriver_runArguments"
 
@@ -128,9 +129,15 @@ class _RunArguments(msgspec.Struct):
     arguments: dict[str, Any] = {}
 
 
-def render_deleted() -> msgspec.Raw:
+def render_deleted(reason: str = "", by: str = "") -> msgspec.Raw:
     """Return the facet that hides a dataset or job until a later event mentions it again."""
-    return render_facet("DownriverDeleted", "1-0-0")
+    stated = {name: text for name, text in (("reason", reason), ("by", by)) if text}
+    return render_facet("DownriverDeleted", "1-0-0", **stated)
+
+
+def render_restored(by: str = "") -> msgspec.Raw:
+    """Return the facet that shows a hidden dataset or job again."""
+    return render_facet("DownriverRestored", "1-0-0", **({"by": by} if by else {}))
 
 
 def parse_record(body: bytes | None) -> RecordFacet:

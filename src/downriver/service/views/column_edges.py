@@ -49,7 +49,7 @@ class ColumnEdgeApi:
     ) -> ColumnEdges:
         """Return the column edges between datasets; with `diff`, what changed since that moment."""
         question = parse_question(Direction.BOTH, None, as_of, DEFAULT_LIMIT)
-        with self._session.reading() as view:
+        with self._session.reading(question.as_of) as view:
             numbers = self._numbers(datasets, view)
             now = _render_among(numbers, question, view)
             if diff is not None:
@@ -61,7 +61,7 @@ class ColumnEdgeApi:
     def path(self, dataset: str, column: str, *, as_of: str | None = None) -> ColumnEdges:
         """Return every column edge upstream and downstream of one column."""
         question = parse_question(Direction.BOTH, None, as_of, _PATH_COLUMNS)
-        with self._session.reading() as view:
+        with self._session.reading(question.as_of) as view:
             found = self._session.resolve_column(dataset, column, view)
             answer = trace(view.graph, view.reader, found, question)
             columns = {node.id: node for node in answer.nodes}

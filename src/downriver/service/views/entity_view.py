@@ -40,8 +40,9 @@ class EntityViewApi:
 
     def __call__(self, entity: str, *, as_of: str | None = None) -> EntityView:
         """Return everything known about a dataset or job, or known at a moment."""
-        until = parse_question(Direction.BOTH, 1, as_of, 1).until
-        with self._session.reading() as view:
+        question = parse_question(Direction.BOTH, 1, as_of, 1)
+        until = question.until
+        with self._session.reading(question.as_of) as view:
             details = EntityApi(self._session).details(entity, as_of=as_of)
             found = self._session.resolve(entity, view)
             names = view.graph.nodes.identities.group(found.node)

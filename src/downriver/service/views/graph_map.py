@@ -48,7 +48,7 @@ class MapApi:
             known = ", ".join(get_args(Grouping))
             raise InvalidRequestError("group", f"{group!r} is not one of {known}")
         question = parse_question(Direction.BOTH, None, as_of, DEFAULT_LIMIT)
-        with self._session.reading() as view:
+        with self._session.reading(question.as_of) as view:
             return _MapBuilder(view, question).build(group)  # type: ignore[arg-type]
 
 

@@ -23,7 +23,7 @@ from downriver.model.graph_view import Graph, GraphColumn, GraphEdge, GraphNode,
 from downriver.model.ids import ColumnId, DatasetId, JobId
 from downriver.openlineage.wire import render_time
 from downriver.service.limits import GRAPH_NODES
-from downriver.service.trace import parse_question
+from downriver.service.trace import parse_as_of, parse_question
 from downriver.service.views.selection import SelectionApi
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class GraphApi:
 
         `diff` is an earlier moment: what was added, removed or changed since is marked.
         """
-        with self._session.reading() as view:
+        with self._session.reading(parse_as_of(as_of)) as view:
             found = self._session.resolve(entity, view)
             if isinstance(found.id, ColumnId):
                 found = Entity(found.id.dataset, found.node)
@@ -101,7 +101,7 @@ class GraphApi:
         include: GraphParts = NO_PARTS,
     ) -> Graph:
         """Return what a selector selects, with the edges and jobs between."""
-        with self._session.reading() as view:
+        with self._session.reading(parse_as_of(as_of)) as view:
             now = self._selected(q, as_of, limit)
             before = None if diff is None else self._selected(q, diff, limit)
             return msgspec.structs.replace(

@@ -32,8 +32,9 @@ class SelectionApi:
     def __call__(self, q: str, *, as_of: str | None = None) -> Selection:
         """Return the ids that a selector such as `+orders+2 tag:pii` selects, sorted."""
         selector = parse_selector(q)
-        with self._session.reading() as view:
-            found = NodeSelection(view, parse_as_of(as_of)).select(selector)
+        moment = parse_as_of(as_of)
+        with self._session.reading(moment) as view:
+            found = NodeSelection(view, moment).select(selector)
             shown = view.graph.nodes.identities.display_names(found.nodes.tolist(), view.reader)
         ids = sorted(str(name.id) for name in shown.values())
         return Selection(ids=ids, total=len(ids), unknown=found.unknown)
@@ -51,7 +52,7 @@ class SelectionApi:
         It also returns the store's number of each node, and the question that was answered.
         """
         question = parse_question(Direction.BOTH, None, as_of, limit, readers=True)
-        with self._session.reading() as view:
+        with self._session.reading(question.as_of) as view:
             nodes = self._by_ids(ids, view) if q is None else self._select(q, question, view)
             return *trace_subgraph(view.graph, view.reader, nodes, question), question
 

@@ -21,6 +21,7 @@ from downriver.store.catalog.encoding import (
 from downriver.store.catalog.extraction import FactQueries
 from downriver.store.catalog.facets import EvidenceQueries, FacetQueries, HistoryQueries, RunQueries
 from downriver.store.catalog.nodes import ColumnQueries, NodeQueries
+from downriver.store.catalog.retirement import RetirementQueries
 from downriver.store.catalog.run_history import RunHistoryQueries
 from downriver.store.catalog.tables import CHANGES_KEPT
 from downriver.store.findings import FindingQueries
@@ -174,6 +175,7 @@ class CatalogReader:
         self.keys = KeyQueries(queries)
         self.verdicts = VerdictQueries(queries)
         self.audit = AuditQueries(queries)
+        self.retirement = RetirementQueries(queries)
 
     def state(self) -> StoreState:
         """Return the generation of the catalog and the last log entry in it."""

@@ -1,0 +1,86 @@
+"""`downriver forget` and `prune`: remove from answers what is wrong, dropped or old."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
+from downriver.cli.trace import EntityArgument
+from downriver.impact import find_author
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from downriver.model.governance import Pruned, RetiredEntity
+
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only list what would be removed.")]
+_SHOWN = 50
+
+
+def forget(
+    entity: EntityArgument,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why; it is recorded in the log.")
+    ] = "",
+    undo: Annotated[bool, typer.Option("--undo", help="Show the entity in answers again.")] = False,
+    dry_run: DryRunOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Remove a dataset, job or registered flow from answers.
+
+    Its events stay in the log. It comes back with the next event that mentions it.
+    """
+    with Lineage.open(store, create=False) as lineage:
+        found = lineage.retention.forget(
+            entity, reason=reason, by=find_author(Path.cwd()), undo=undo, done=not dry_run
+        )
+    if json:
+        print_json(found)
+        return
+    verb = "restored" if undo else "forgotten"
+    for each in found.entities:
+        out.print(f"{'would be ' if dry_run else ''}{verb}: {escape(each.id)}")
+
+
+def prune(
+    older_than: Annotated[
+        str,
+        typer.Option(
+            "--older-than", metavar="PERIOD", help="Remove what was last mentioned before: 90d."
+        ),
+    ],
+    dry_run: DryRunOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Remove from answers what no event has mentioned for a long time.
+
+    Certified paths, and jobs that run rarely, stay. What is removed is listed and recorded in the
+    log, and `forget --undo` restores it. Old resolved findings are deleted.
+    """
+    with Lineage.open(store, create=False) as lineage:
+        found = lineage.retention.prune(older_than, by=find_author(Path.cwd()), done=not dry_run)
+    if json:
+        print_json(found)
+    else:
+        _show(found)
+
+
+def _show(found: Pruned) -> None:
+    verb = "removed" if found.done else "would be removed"
+    out.print(f"{len(found.retired):,} {verb}, last mentioned before {found.before}")
+    _list(found.retired)
+    out.print(f"{len(found.protected):,} as old but protected")
+    _list(found.protected, reasons=True)
+    out.print(f"{found.resolved_findings:,} resolved findings {verb}")
+
+
+def _list(entities: list[RetiredEntity], *, reasons: bool = False) -> None:
+    for entity in entities[:_SHOWN]:
+        reason = f": {entity.reason}" if reasons else ""
+        out.print(f"  {escape(entity.id)}, last seen {entity.last_seen}{escape(reason)}")
+    if len(entities) > _SHOWN:
+        out.print(f"  … {len(entities) - _SHOWN:,} more (--json)")

@@ -1,0 +1,76 @@
+"""Removing datasets and jobs from answers."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+
+from downriver.http.endpoint import NAMED, Endpoint, answers
+from downriver.http.request import context_of, json_response, read_struct
+from downriver.model.governance import Forgotten, Pruned
+from downriver.store import KeyRole
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+
+class ForgetRequest(msgspec.Struct, kw_only=True):
+    """The dataset or job to remove from answers; `undo` shows it again."""
+
+    entity: str
+    reason: str = ""
+    undo: bool = False
+    dry_run: bool = False
+
+
+class PruneRequest(msgspec.Struct, kw_only=True):
+    """How long nothing may have mentioned what is removed: `90d`."""
+
+    older_than: str
+    dry_run: bool = False
+
+
+async def post_forget(request: Request) -> Response:
+    """Remove a dataset or job from answers: `{"entity": …, "reason": …, "undo": false}`."""
+    asked = await read_struct(request, ForgetRequest)
+    forget = partial(
+        context_of(request).lineage.retention.forget,
+        asked.entity,
+        reason=asked.reason,
+        undo=asked.undo,
+        done=not asked.dry_run,
+    )
+    return json_response(await run_in_threadpool(forget))
+
+
+async def post_prune(request: Request) -> Response:
+    """Remove from answers what is old: `{"older_than": "90d", "dry_run": true}`."""
+    asked = await read_struct(request, PruneRequest)
+    prune = context_of(request).lineage.retention.prune
+    return json_response(
+        await run_in_threadpool(partial(prune, asked.older_than, done=not asked.dry_run))
+    )
+
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        "POST",
+        "/v1/forget",
+        post_forget,
+        KeyRole.ADMIN,
+        answers(Forgotten, *NAMED, 413, 503),
+        body=ForgetRequest,
+    ),
+    Endpoint(
+        "POST",
+        "/v1/prune",
+        post_prune,
+        KeyRole.ADMIN,
+        answers(Pruned, 400, 413, 503),
+        body=PruneRequest,
+    ),
+)

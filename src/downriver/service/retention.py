@@ -1,0 +1,106 @@
+"""Removes datasets and jobs from answers, and shows them again. Events stay in the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from downriver.errors import InvalidRequestError
+from downriver.govern.drift.runs import parse_period
+from downriver.govern.retention import PrunePlan
+from downriver.model.governance import Forgotten, Pruned, RetiredEntity
+from downriver.model.ids import ColumnId, DatasetId, JobId
+from downriver.openlineage.events import dataset_event, job_event
+from downriver.openlineage.facets.custom import (
+    DELETED,
+    RESTORED,
+    render_deleted,
+    render_restored,
+)
+from downriver.openlineage.wire import render_time
+from downriver.service.session import now
+
+if TYPE_CHECKING:
+    from downriver.model.ids import NodeId
+    from downriver.openlineage import Event
+    from downriver.service.session import StoreSession
+
+
+class RetentionApi:
+    """Forgets, prunes and restores."""
+
+    def __init__(self, session: StoreSession) -> None:
+        self._session = session
+
+    def forget(
+        self, entity: str, *, reason: str = "", by: str = "", undo: bool = False, done: bool = True
+    ) -> Forgotten:
+        """Remove a dataset or job from answers until an event mentions it again.
+
+        `undo` shows it again. Without `done`, return what would be removed.
+        """
+        with self._session.reading() as view:
+            found = self._session.resolve(entity, view)
+            if isinstance(found.id, ColumnId):
+                raise InvalidRequestError("entity", f"{found.id} is a column; name its dataset")
+            group = view.graph.nodes.identities.group(found.node)
+            names = view.reader.nodes.by_ids(group)
+            seen = view.reader.retirement.last_mentions()
+            retired = view.graph.retired
+        wanted = [node for node in group if (node in retired) == undo]
+        if not wanted:
+            state = "not forgotten" if undo else "already forgotten"
+            raise InvalidRequestError("entity", f"{found.id} is {state}")
+        if done:
+            self._retire([names[node] for node in wanted], reason, by, undo=undo)
+        entities = [
+            RetiredEntity(
+                id=str(names[node]),
+                kind="job" if isinstance(names[node], JobId) else "dataset",
+                last_seen=render_time(seen[node]),
+                reason=reason or ("restored" if undo else "forgotten"),
+            )
+            for node in wanted
+        ]
+        return Forgotten(entities=entities, restored=undo, done=done)
+
+    def prune(self, older_than: str, *, by: str = "", done: bool = True) -> Pruned:
+        """Remove from answers what no event has mentioned for a period such as `90d`.
+
+        Certified paths, jobs whose rhythm is longer, and what active jobs use stay. Without `done`,
+        return what would be removed.
+        """
+        period = parse_period(older_than)
+        if period is None:
+            raise InvalidRequestError("older_than", f"{older_than!r} is not a period such as 90d")
+        at = now()
+        with self._session.reading() as view:
+            plan = PrunePlan(view.graph, view.reader, at - period, at).result()
+        if not done:
+            return plan
+        with self._session.reading() as view:
+            ids = [self._session.resolve(entity.id, view).id for entity in plan.retired]
+        reason = f"pruned: not mentioned for {older_than}"
+        self._retire([i for i in ids if isinstance(i, DatasetId | JobId)], reason, by)
+        with self._session.store.ledger() as ledger:
+            ledger.delete_resolved(at - period)
+        return msgspec.structs.replace(plan, done=True)
+
+    def _retire(
+        self,
+        entities: list[DatasetId | JobId] | list[NodeId],
+        reason: str,
+        by: str,
+        *,
+        undo: bool = False,
+    ) -> None:
+        at = now()
+        facets = {RESTORED: render_restored(by)} if undo else {DELETED: render_deleted(reason, by)}
+
+        def event(entity: NodeId) -> Event:
+            if isinstance(entity, JobId):
+                return job_event(entity, at, facets=facets)
+            return dataset_event(entity, at, facets)
+
+        self._session.ingest_many([event(entity) for entity in entities])

@@ -1,0 +1,165 @@
+"""Forgotten, pruned and dropped datasets and jobs leave the answers, and can come back."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.contract.test_store import location, opened, postgres_schema, store
+from tests.openlineage import dataset, dataset_event, encode, job_event, run_event
+from tests.unit.cli.command import downriver
+from tests.unit.govern.scenario import derives, moment, output, run, schema, tagged, told
+from tests.unit.http.test_app import TestClient
+
+from downriver.errors import InvalidRequestError
+from downriver.http import build_app
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from downriver.store import Store
+
+__all__ = ["location", "opened", "postgres_schema", "store"]  # fixtures
+
+FLOW = [
+    *run("clean", 0, reads=["raw"], writes=[output("clean", derives(id="raw.id"))]),
+    *run("wrong", 0, reads=["raw"], writes=[output("other", derives(id="raw.id"))]),
+]
+
+
+def downstream(lineage: Lineage, entity: str, as_of: str | None = None) -> set[str]:
+    answer = lineage.trace(entity, as_of=as_of)
+    return {node.id.rpartition(":")[2] for node in answer.nodes[1:]}
+
+
+def test_a_forgotten_job_leaves_every_answer_and_can_be_restored(store: Store) -> None:
+    lineage = Lineage(store)
+    lineage.ingest([encode(event) for event in FLOW])
+    before = dt.datetime.now(dt.timezone.utc).isoformat()
+    assert downstream(lineage, "raw") == {"clean", "wrong", "other"}
+    listed = lineage.retention.forget("job:etl:wrong", done=False)
+    assert [entity.id for entity in listed.entities] == ["job:etl:wrong"]
+    assert downstream(lineage, "raw") == {"clean", "wrong", "other"}
+    lineage.retention.forget("job:etl:wrong", reason="registered by mistake", by="ann")
+    assert downstream(lineage, "raw") == {"clean"}
+    assert [n.name for n in lineage.trace("raw.id").nodes[1:]] == ["clean"]
+    assert lineage.govern.kpis().jobs == 1
+    assert downstream(lineage, "raw", as_of=before) == {"clean", "wrong", "other"}
+    with store.reader() as reader:
+        bodies = [reader.log.find_event(entry.digest) or b"" for entry in reader.log.entries()]
+    assert any(b"registered by mistake" in body and b"ann" in body for body in bodies)
+    with pytest.raises(InvalidRequestError, match="already forgotten"):
+        lineage.retention.forget("job:etl:wrong")
+    lineage.retention.forget("job:etl:wrong", undo=True)
+    assert downstream(lineage, "raw") == {"clean", "wrong", "other"}
+    assert len(lineage.trace("raw.id").nodes) == 3
+    with pytest.raises(InvalidRequestError, match="not forgotten"):
+        lineage.retention.forget("job:etl:wrong", undo=True)
+
+
+def test_a_forgotten_dataset_comes_back_with_the_next_event(tmp_path: Path) -> None:
+    with told(tmp_path, FLOW) as lineage:
+        lineage.retention.forget("clean")
+        assert "clean" not in {n.name for n in lineage.trace("raw").nodes if n.kind == "dataset"}
+        late = run_event("clean", "late", at=moment(0.5), outputs=[dataset("clean")])
+        lineage.ingest([encode(late)])  # an event of before it was forgotten
+        assert "clean" not in {n.name for n in lineage.trace("raw").nodes if n.kind == "dataset"}
+        again = dt.datetime.now(dt.timezone.utc) + dt.timedelta(minutes=1)
+        lineage.ingest(
+            [encode(run_event("clean", "r9", at=again.isoformat(), outputs=[dataset("clean")]))]
+        )
+        assert "clean" in {n.name for n in lineage.trace("raw").nodes if n.kind == "dataset"}
+
+
+def test_a_rebuild_keeps_what_is_forgotten(tmp_path: Path) -> None:
+    with told(tmp_path, FLOW) as lineage:
+        lineage.retention.forget("job:etl:wrong")
+        lineage.store.rebuild(lambda done, total: None)
+        assert downstream(lineage, "raw") == {"clean"}
+
+
+def drop(name: str, at: str, change: str = "DROP") -> dict:
+    facet = {"lifecycleStateChange": {"lifecycleStateChange": change}}
+    return {**dataset_event(name, facet), "eventTime": at}
+
+
+def test_a_dropped_table_that_nothing_reads_leaves_the_answers(tmp_path: Path) -> None:
+    with told(tmp_path, [*FLOW, drop("other", moment(1))]) as lineage:
+        assert downstream(lineage, "raw") == {"clean", "wrong"}
+        assert downstream(lineage, "raw", as_of=moment(0.9)) == {"clean", "wrong", "other"}
+        assert lineage.govern.kpis().datasets == 2
+        lineage.ingest([encode(drop("other", moment(2), "CREATE"))])
+        assert downstream(lineage, "raw") == {"clean", "wrong", "other"}
+
+
+def test_a_dropped_table_that_a_job_reads_stays(tmp_path: Path) -> None:
+    with told(tmp_path, [*FLOW, drop("raw", moment(1))]) as lineage:
+        assert downstream(lineage, "raw") == {"clean", "wrong", "other"}
+
+
+def ago(days: float) -> float:
+    """Return the day of the scenario that was so many days ago."""
+    start = dt.datetime.fromisoformat(moment(0).replace("Z", "+00:00"))
+    return (dt.datetime.now(dt.timezone.utc) - start).total_seconds() / 86_400 - days
+
+
+def months() -> list[dict]:
+    events = [
+        *run("gone", ago(200), reads=["old"], writes=[output("unused", schema(x="int"))]),
+        *run("cert", ago(200), reads=["base"], writes=[output("gold", tagged("certified"))]),
+        *run("daily", ago(1), reads=["raw"], writes=[output("mart")]),
+        job_event("code", moment(ago(300)), outputs=[dataset("planned")]),
+    ]  # fmt: skip
+    for turn in range(4):
+        events += run("quarterly", ago(100 + 90 * turn), reads=["raw"], writes=[output("report")])
+    return events
+
+
+def names(entities: list) -> set[str]:
+    return {entity.id.rpartition(":")[2] for entity in entities}
+
+
+def test_prune_lists_what_is_old_and_protects_what_is_expected(tmp_path: Path) -> None:
+    with told(tmp_path, months()) as lineage:
+        plan = lineage.retention.prune("90d", done=False)
+        assert names(plan.retired) == {"gone", "old", "unused"}
+        assert names(plan.protected) == {
+            "cert", "base", "gold", "quarterly", "report", "code", "planned",
+        }  # fmt: skip
+        reasons = {entity.id.rpartition(":")[2]: entity.reason for entity in plan.protected}
+        assert reasons["quarterly"].startswith("its rhythm: the longest time")
+        assert reasons["base"] == "upstream of a certified dataset"
+        assert downstream(lineage, "old") == {"gone", "unused"}
+        done = lineage.retention.prune("90d")
+        assert (done.retired, done.done) == (plan.retired, True)
+        assert downstream(lineage, "old") == set()
+        assert lineage.retention.prune("90d", done=False).retired == []
+        assert lineage.store.state().seq == 3 + len(months())
+        with pytest.raises(InvalidRequestError):
+            lineage.retention.prune("soon")
+
+
+def test_retention_through_the_command_line_and_http(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text("\n".join(map(json.dumps, FLOW)))
+    downriver("ingest", "events.jsonl", cwd=tmp_path)
+    shown = downriver("forget", "job:etl:wrong", "--dry-run", cwd=tmp_path).stdout
+    assert shown == "would be forgotten: job:etl:wrong\n"
+    downriver("forget", "job:etl:wrong", "--reason", "a test", cwd=tmp_path)
+    assert "wrong" not in downriver("trace", "raw", cwd=tmp_path).stdout
+    undone = downriver("forget", "job:etl:wrong", "--undo", "--json", cwd=tmp_path)
+    assert json.loads(undone.stdout)["restored"] is True
+    assert "wrong" in downriver("trace", "raw", cwd=tmp_path).stdout
+    assert downriver("forget", "raw.id", cwd=tmp_path).returncode == 2
+    pruned = downriver("prune", "--older-than", "90d", "--dry-run", cwd=tmp_path).stdout
+    assert "would be removed, last mentioned before" in pruned
+    with told(tmp_path / "http", FLOW) as lineage, TestClient(build_app(lineage)) as client:
+        answer = client.post("/v1/forget", json={"entity": "job:etl:wrong"})
+        assert (answer.status_code, answer.json()["done"]) == (200, True)
+        nodes = client.get("/v1/trace", params={"entity": "raw"}).json()["nodes"]
+        assert "job:etl:wrong" not in {node["id"] for node in nodes}
+        assert client.post("/v1/forget", json={"entity": "nowhere"}).status_code == 404
+        plan = client.post("/v1/prune", json={"older_than": "1d", "dry_run": True}).json()
+        assert (plan["done"], client.post("/v1/prune", json={}).status_code) == (False, 400)
