@@ -19,7 +19,7 @@ import ingest
 import model
 import raw
 import revenue
-from downriver.spark import TrackedSession, local_session, track, tracked
+from downriver.spark import Tracker, local_session, track, tracked
 from lake import Lake
 from progress import report, stage
 
@@ -51,7 +51,7 @@ def start(lake: Lake) -> SparkSession:
     return spark
 
 
-def run(spark: SparkSession, tracker: TrackedSession, lake: Lake) -> None:
+def run(spark: SparkSession, tracker: Tracker, lake: Lake) -> None:
     """Run the pipeline; each stage is a tracked block."""
     stage("ingest and profile")
     with tracked(spark, job="churn.ingest"):

@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from downriver.spark import TrackedModel, TrackedSession
+from downriver.spark import TrackedModel, Tracker
 from features import NAMES, TARGET
 
 LIKELY = 0.5
@@ -29,7 +29,7 @@ class Trained(NamedTuple):
     tracked: TrackedModel
 
 
-def train(tracker: TrackedSession, features: DataFrame, path: Path) -> Trained:
+def train(tracker: Tracker, features: DataFrame, path: Path) -> Trained:
     """Fit the model on three quarters of the customers, and measure it on the others."""
     known, unseen = train_test_split(to_table(features), test_size=0.25, random_state=7)
     estimator = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())

@@ -3,49 +3,70 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from downriver import settings
-from downriver.capture.spark import TrackedSession
+from downriver.capture.emit import guarded
+from downriver.capture.spark import TrackedSession, UncapturedSession
 from downriver.capture.spark.local_session import local_session
 from downriver.capture.trained_models import TrackedModel
+from downriver.errors import DownriverError
 from downriver.sdk.delivery import open_emitter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["TrackedModel", "TrackedSession", "local_session", "track", "tracked"]
+__all__ = [
+    "TrackedModel",
+    "TrackedSession",
+    "Tracker",
+    "UncapturedSession",
+    "local_session",
+    "track",
+    "tracked",
+]
 
+Tracker: TypeAlias = TrackedSession | UncapturedSession
 _TRACKED = "_downriver"
 
 
 def track(
     spark: Any, *, job: str | None = None, namespace: str | None = None, to: str | None = None
-) -> TrackedSession:
+) -> Tracker:
     """Capture every query of an application, in all of its sessions, until `spark.stop()`.
 
     `to` is the URL of a server or a store; the default is DOWNRIVER_URL, then DOWNRIVER_STORE, then
     the nearest `.downriver/`. `job` and `namespace` name the application. If a session of the
     application is tracked already, its tracker is returned.
+
+    Never raises: if the session cannot be captured, such as one of Spark Connect, a warning is
+    logged, and the tracker that is returned does nothing.
     """
     context = getattr(spark, "_sc", None)
     known = getattr(context, _TRACKED, None)
     if isinstance(known, TrackedSession) and known.is_open:
         return known
-    session = TrackedSession(
-        spark,
-        open_emitter(to),
-        job=job or settings.read_text(settings.JOB) or None,
-        namespace=namespace or settings.read_text(settings.NAMESPACE) or None,
-    )
-    setattr(context, _TRACKED, session)
+    session: Tracker
+    uncaptured = session = UncapturedSession(spark, "an error was logged")
+    with guarded("tracking a Spark session"):
+        try:
+            session = TrackedSession(
+                spark,
+                open_emitter(to),
+                job=job or settings.read_text(settings.JOB) or None,
+                namespace=namespace or settings.read_text(settings.NAMESPACE) or None,
+            )
+        except DownriverError as exc:
+            uncaptured.reason = str(exc)
+            raise
+        setattr(context, _TRACKED, session)
     return session
 
 
 @contextmanager
 def tracked(
     spark: Any, *, job: str, namespace: str | None = None, to: str | None = None
-) -> Iterator[TrackedSession]:
+) -> Iterator[Tracker]:
     """Capture the queries of a block under a separate job."""
     session = track(spark, namespace=namespace, to=to)
     try:

@@ -9,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 from tests.spark import another_session
 
 import downriver.spark
-from downriver.errors import InvalidRequestError
 from downriver.service import Lineage
 
 if TYPE_CHECKING:
@@ -236,9 +235,31 @@ def test_nothing_is_captured_after_the_tracker_is_closed(
         assert "unseen" not in str(lineage.trace("features").nodes)
 
 
-def test_the_error_for_a_connect_session_names_alternatives() -> None:
+def test_a_session_that_cannot_be_captured_does_not_fail_the_job(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     class ConnectSession:
         """As Spark Connect's session is: without a JVM."""
 
-    with pytest.raises(InvalidRequestError, match="Spark Connect sessions cannot be tracked"):
-        downriver.spark.track(ConnectSession())
+    tracker = downriver.spark.track(ConnectSession())
+    assert isinstance(tracker, downriver.spark.UncapturedSession)
+    assert "Spark Connect sessions cannot be tracked" in tracker.reason
+    assert "Spark Connect sessions cannot be tracked" in caplog.text
+    with tracker.block("nightly"):
+        assert not tracker.is_open
+    assert tracker.flush()
+    tracker.close()
+
+
+def test_the_end_of_a_tracked_session_is_one_line(
+    tracker: TrackedSession, features: str, tmp_path: Path
+) -> None:
+    lines: list[str] = []
+    tracker.on_end = lines.append
+    tracker.spark.read.parquet(features).write.parquet(str(tmp_path / "copy"))
+    tracker.spark.read.parquet(features).count()
+    tracker.close()
+    assert lines == [
+        "downriver: 2 writes and 1 read of 'app' captured; no blind spots; "
+        "see `downriver trace job:app`"
+    ]

@@ -75,4 +75,8 @@ def _track(session: Any) -> None:
     from downriver.spark import track
 
     with guarded("tracking a Spark session"):
-        track(session)
+        track(session).on_end = _print
+
+
+def _print(line: str) -> None:
+    print(line, file=sys.stderr)

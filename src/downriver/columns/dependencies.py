@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 TableName: TypeAlias = tuple[str, ...]  # the parts of a name; of a dataset, namespace and name
 
@@ -111,6 +111,24 @@ def choose(conditions: Iterable[Deps], values: Iterable[Deps]) -> Deps:
     for condition in conditions:
         merge(found, indirect(condition, DependencyKind.CONDITIONAL))
     return found
+
+
+def first_known(values: Sequence[Deps]) -> Deps:
+    """Return the dependencies of the first value that is not null: COALESCE, NVL, IFNULL.
+
+    Every value but the last also decides whether a later one is used.
+    """
+    return choose(values[:-1], values)
+
+
+def null_if(value: Deps, other: Deps) -> Deps:
+    """Return the dependencies of a value that is null when it equals another: NULLIF."""
+    return choose([value, other], [value])
+
+
+def count(value: Deps) -> Deps:
+    """Return the dependencies of a number of values. It contains none of them: it is masked."""
+    return direct(value, DependencyKind.AGGREGATION, masked=True)
 
 
 def window(value: Deps, keys: Iterable[Deps]) -> Deps:

@@ -13,6 +13,7 @@ from downriver.capture.spark.events import render_action, render_application
 from downriver.capture.spark.executions import Execution
 from downriver.capture.spark.io.paths import short_name
 from downriver.capture.spark.plan.lineage import column_key, read_lineage
+from downriver.capture.spark.summary import CaptureSummary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,6 +79,7 @@ class ActionPublisher:
         self._readers: dict[str, ActionReader] = {}  # by the id of the session
         self._checkpoints = Checkpoints()
         self.names = JobNames()
+        self.summary = CaptureSummary()
         # The finished parts of executions that still run, by the id of the root execution.
         self._parts: dict[int, list[Part]] = {}
         self._marks: dict[str, threading.Event] = {}
@@ -187,6 +189,7 @@ class ActionPublisher:
                 self._checkpoints.add(action, lineage)
                 if not (action.writes or lineage.inputs):
                     continue  # no dataset is read or written
+                self.summary.add(action, lineage)
                 part = context.within(self.names.of(action))
                 self._emitter.emit(*render_action(action, lineage, part, self.engine))
 

@@ -21,7 +21,7 @@ from downriver.capture.spark.streaming import ApplicationStreams
 from downriver.errors import InvalidRequestError, MissingDependencyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from downriver.capture.emit import Emitter
     from downriver.capture.spark.java import Java
@@ -40,6 +40,7 @@ class TrackedSession:
         session = _java_session(spark)
         context = spark.sparkContext
         self.spark = spark
+        self.on_end: Callable[[str], None] | None = None  # gets a line about what was captured
         self._context = context
         self._listener = ExecutionListener(context)
         reader = self._reader(session)
@@ -142,6 +143,8 @@ class TrackedSession:
             self.capture.stop(_SECONDS_TO_FLUSH)
         self.capture.end(self._application, error)
         self.capture.flush(_SECONDS_TO_FLUSH)
+        if self.on_end is not None:
+            self.on_end(self.capture.summary.render(self._application.own.job.name))
 
     def _origins_of(self, first_id: int) -> Origins | None:
         """Return the origins of rows that came from pandas or from a stream."""

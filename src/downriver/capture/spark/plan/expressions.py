@@ -13,9 +13,12 @@ from downriver.columns import (
     Deps,
     Relation,
     choose,
+    count,
     direct,
+    first_known,
     indirect,
     merge_all,
+    null_if,
     window,
 )
 
@@ -147,6 +150,18 @@ class PlanExpressions:
                 )
             case "ScalarSubquery" | "ListQuery" | "LateralSubquery" | "Exists":
                 return self._subquery(node, scope)
+        return self._function(node, inputs, scope)
+
+    def _function(self, node: PlanNode, inputs: Sequence[Deps], scope: PlanScope) -> Deps:
+        match node.kind:
+            case "Coalesce":
+                return first_known(inputs)
+            case "NullIf" if (tested := node.tree("left")) and (other := node.tree("right")):
+                return null_if(self.of(tested, scope), self.of(other, scope))
+            case "Count" | "CountIf" | "HyperLogLogPlusPlus":
+                return count(merge_all(inputs))
+            case "Rank" | "DenseRank" | "PercentRank":
+                return NOTHING  # their arguments are the order of the window
         return self._used(node, merge_all(inputs))
 
     def _used(self, node: PlanNode, deps: Deps) -> Deps:

@@ -17,9 +17,12 @@ from downriver.columns import (
     Deps,
     Relation,
     choose,
+    count,
     direct,
+    first_known,
     indirect,
     merge,
+    null_if,
     window,
 )
 
@@ -221,7 +224,14 @@ class ExpressionTranslator:
             source = scope.find_source(name)
             if source is not None and is_row(source, name, scope):
                 return NOTHING  # counts whole rows
-        return direct(self._children(node, scope), DependencyKind.AGGREGATION)
+        return count(self._children(node, scope))
+
+    def _coalesce(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        values = [node.this, *node.expressions]
+        return first_known([self.of(value, scope) for value in values])
+
+    def _null_if(self, node: exp.Expression, scope: QueryScope) -> Deps:
+        return null_if(self.of(node.this, scope), self.of(node.expression, scope))
 
     def _rows_made(self, node: exp.Expression, scope: QueryScope) -> Deps:
         deps = direct(self._children(node, scope), DependencyKind.TRANSFORMATION)
@@ -301,6 +311,10 @@ _TRANSLATORS: dict[type, Callable[[ExpressionTranslator, exp.Expression, QuerySc
     exp.Bracket: ExpressionTranslator._path,
     exp.StructExtract: ExpressionTranslator._path,
     exp.Columns: ExpressionTranslator._pattern,
+    exp.Coalesce: ExpressionTranslator._coalesce,
+    exp.Nullif: ExpressionTranslator._null_if,
+    exp.CountIf: ExpressionTranslator._count,
+    exp.ApproxDistinct: ExpressionTranslator._count,
     **dict.fromkeys(_ROW_MAKERS, ExpressionTranslator._rows_made),
     exp.Literal: ExpressionTranslator._nothing,
     exp.Null: ExpressionTranslator._nothing,
