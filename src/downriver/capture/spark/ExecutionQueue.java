@@ -48,7 +48,8 @@ public class ExecutionQueue extends SparkListener {
             + BREAK + (plan == null ? "" : execution.sparkSession().sessionUUID())
             + BREAK + (execution == null ? "" : execution.getClass().getName())
             + BREAK + (plan == null ? "" : plan.getClass().getName())
-            + BREAK + (plan instanceof Command));
+            + BREAK + (plan instanceof Command)
+            + BREAK + end.executionFailure().isDefined());
   }
 
   /** Returns the analysed plan, or null for a query that could not be analysed. */
@@ -72,17 +73,14 @@ public class ExecutionQueue extends SparkListener {
     lines.add(text);
   }
 
-  public QueryExecution execution(long id) {
-    return ((SparkListenerSQLExecutionEnd) ends.get(Long.valueOf(id))).qe();
-  }
-
-  /** Returns the error of an execution that failed, or null. */
+  /** Returns the error of an execution that failed. */
   public Throwable error(long id) {
     SparkListenerSQLExecutionEnd end = (SparkListenerSQLExecutionEnd) ends.get(Long.valueOf(id));
-    return end.executionFailure().isDefined() ? (Throwable) end.executionFailure().get() : null;
+    return (Throwable) end.executionFailure().get();
   }
 
-  public void forget(long id) {
-    ends.remove(Long.valueOf(id));
+  /** Returns an execution, and keeps it no longer. */
+  public QueryExecution take(long id) {
+    return ((SparkListenerSQLExecutionEnd) ends.remove(Long.valueOf(id))).qe();
   }
 }

@@ -26,6 +26,7 @@ class Execution(NamedTuple):
     kind: str  # the class of its QueryExecution
     plan: str  # the class of its analysed plan, without the package
     is_command: bool
+    has_failed: bool = False
 
     @property
     def is_root(self) -> bool:
@@ -51,7 +52,7 @@ class ExecutionListener:
         line = str(self._queue.next())
         if _BREAK not in line:
             return line
-        own, root, name, duration, ended, session, kind, plan, command = line.split(_BREAK)
+        own, root, name, duration, ended, session, kind, plan, command, failed = line.split(_BREAK)
         return Execution(
             id=int(own),
             root=int(root),
@@ -62,19 +63,17 @@ class ExecutionListener:
             kind=kind,
             plan=plan.rpartition(".")[2],
             is_command=command == "true",
+            has_failed=failed == "true",
         )
 
     def mark(self, text: str) -> None:
         """Add a text after all executions that Spark has reported."""
         self._queue.mark(text)
 
-    def query(self, execution: Execution) -> tuple[Java, Java | None]:
-        """Return the QueryExecution and its error."""
-        return self._queue.execution(execution.id), self._queue.error(execution.id)
-
-    def forget(self, execution: Execution) -> None:
-        """Release an execution."""
-        self._queue.forget(execution.id)
+    def take(self, execution: Execution) -> tuple[Java, Java | None]:
+        """Return the QueryExecution and its error; the JVM keeps them no longer."""
+        error = self._queue.error(execution.id) if execution.has_failed else None
+        return self._queue.take(execution.id), error
 
     def wait(self, milliseconds: int) -> None:
         """Wait until Spark has reported all finished executions."""

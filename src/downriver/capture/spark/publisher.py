@@ -155,17 +155,18 @@ class ActionPublisher:
     def _take(self, execution: Execution) -> None:
         """Read an execution; publish it with its parts when it is the root of them."""
         parts = self._parts.setdefault(execution.root, [])
-        if execution.session and not execution.is_stream_batch:
+        if execution.session:
             with guarded("reading a query of Spark"):
-                self._read(execution, parts)
-        with guarded("releasing a query of Spark"):
-            self._listener.forget(execution)
+                query, error = self._listener.take(execution)
+                if not execution.is_stream_batch:
+                    self._read(execution, query, error, parts)
         if execution.is_root:
             del self._parts[execution.root]
             self._publish(parts)
 
-    def _read(self, execution: Execution, parts: list[Part]) -> None:
-        query, error = self._listener.query(execution)
+    def _read(
+        self, execution: Execution, query: Java, error: Java | None, parts: list[Part]
+    ) -> None:
         reader = self._readers.get(execution.session)
         if reader is None:
             reader = self._readers[execution.session] = self._make_reader(query.sparkSession())
