@@ -228,6 +228,7 @@ _PART_MODULES = {
     "IdentityApi": "identity",
     "ImpactApi": "impact",
     "RetentionApi": "retention",
+    "TagApi": "tag_changes",
     "TraceApi": "trace",
 }
 

@@ -68,6 +68,16 @@ COMMANDS: tuple[CommandEntry, ...] = (
     CommandEntry("verdicts", "trust.verdicts:verdicts", "List the recorded verdicts of the gate."),
     CommandEntry("kpis", "trust.kpis:kpis", "Show coverage, failures and freshness of the graph."),
     CommandEntry("incident", "trust.incident:incident", "Report what is wrong with an entity."),
+    CommandEntry(
+        "tag",
+        "",
+        "Set and remove tags.",
+        (
+            CommandEntry("set", "trust.tag:add", "Set tags on a dataset, column or job."),
+            CommandEntry("unset", "trust.tag:remove", "Remove tags."),
+            CommandEntry("apply", "trust.tag:apply", "Set the tags that a YAML file declares."),
+        ),
+    ),
     CommandEntry("tags", "trust.tags:tags", "Show which columns a tag reaches."),
     CommandEntry("certified", "trust.tags:certified", "Check the certified datasets."),
     CommandEntry(

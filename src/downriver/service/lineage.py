@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from downriver.service.identity import IdentityApi
     from downriver.service.impact import ImpactApi
     from downriver.service.retention import RetentionApi
+    from downriver.service.tag_changes import TagApi
     from downriver.service.trace import TraceApi
     from downriver.service.views.column_edges import ColumnEdgeApi
     from downriver.service.views.entity_view import EntityViewApi
@@ -209,6 +210,13 @@ class Lineage:
         from downriver.service.govern import GovernApi
 
         return GovernApi(self.session)
+
+    @cached_property
+    def tag(self) -> TagApi:
+        """Sets and removes tags of entities. Call it."""
+        from downriver.service.tag_changes import TagApi
+
+        return TagApi(self.session)
 
     @cached_property
     def retention(self) -> RetentionApi:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from downriver.errors import InvalidRequestError
 from downriver.govern.kpi_limits import render_badge, render_prometheus
+from downriver.govern.tag_file import DeclaredTag, parse_tag
 from downriver.http.endpoint import NAMED, Endpoint, answers
 from downriver.http.request import (
     context_of,
@@ -24,6 +28,7 @@ from downriver.model.governance import (
     Incident,
     InventoryCoverage,
     Kpis,
+    TagChanges,
     TagReach,
 )
 from downriver.model.verdict_history import RecordedVerdicts
@@ -34,6 +39,15 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 _MAX_FINDINGS = 10_000
+
+
+class TagRequest(msgspec.Struct, kw_only=True):
+    """The tags to set on a dataset, column or job, and those to remove from it."""
+
+    entity: str
+    tags: list[str] = msgspec.field(default_factory=list)
+    remove: list[str] = msgspec.field(default_factory=list)
+    dry_run: bool = False
 
 
 class InventoryRequest(msgspec.Struct, kw_only=True):
@@ -86,6 +100,17 @@ async def get_tag(request: Request) -> Response:
     """Return the columns that a tag reaches: `?tag=`. The default is `pii`."""
     tag = request.query_params.get("tag", "pii")
     return json_response(await run_read(request, context_of(request).lineage.govern.tag_reach, tag))
+
+
+async def post_tags(request: Request) -> Response:
+    """Set or remove tags: `{"entity": …, "tags": […], "remove": […]}`."""
+    asked = await read_struct(request, TagRequest)
+    declared = [DeclaredTag(asked.entity, parse_tag(tag), True) for tag in asked.tags]
+    declared += [DeclaredTag(asked.entity, parse_tag(tag), False) for tag in asked.remove]
+    if not declared:
+        raise InvalidRequestError("tags", "no tag to set or remove")
+    tag = partial(context_of(request).lineage.tag, declared, done=not asked.dry_run)
+    return json_response(await run_in_threadpool(tag))
 
 
 async def get_certified(request: Request) -> Response:
@@ -148,6 +173,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         KeyRole.READER,
         answers(Incident, *NAMED),
         query=("entity", "at"),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/tags",
+        post_tags,
+        KeyRole.WRITER,
+        answers(TagChanges, *NAMED, 413, 503),
+        body=TagRequest,
     ),
     Endpoint(
         "GET",

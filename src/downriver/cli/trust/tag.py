@@ -1,0 +1,71 @@
+"""`downriver tag`: set and remove tags, one by one or from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
+from downriver.cli.trace import EntityArgument
+from downriver.govern.tag_file import DeclaredTag, parse_tag, read_tag_file
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
+TagsArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="TAG...", help="Tags such as certified, pii or domain=sales."),
+]
+
+
+def add(
+    entity: EntityArgument,
+    tags: TagsArgument,
+    dry_run: DryRunOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Set tags on a dataset, column or job."""
+    _change([DeclaredTag(entity, parse_tag(tag), True) for tag in tags], dry_run, store, json)
+
+
+def remove(
+    entity: EntityArgument,
+    tags: TagsArgument,
+    dry_run: DryRunOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Remove tags from a dataset, column or job, also those that a producer sends."""
+    _change([DeclaredTag(entity, parse_tag(tag), False) for tag in tags], dry_run, store, json)
+
+
+def apply(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A YAML file: entities with lists of tags.")
+    ],
+    dry_run: DryRunOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Set the tags that a YAML file declares, and show what changes.
+
+    A second time, nothing changes. A tag with a minus sign is removed: -certified.
+    """
+    _change(read_tag_file(file), dry_run, store, json)
+
+
+def _change(tags: Sequence[DeclaredTag], dry_run: bool, store: str | None, json: bool) -> None:
+    with Lineage.open(store, create=False) as lineage:
+        found = lineage.tag(tags, done=not dry_run)
+    if json:
+        print_json(found)
+        return
+    for change in found.changes:
+        out.print(f"{'+' if change.present else '-'} {escape(change.entity)}  {escape(change.tag)}")
+    verb = "would change" if dry_run else "changed"
+    out.print(f"{len(found.changes)} of {found.declared} tags {verb}")
