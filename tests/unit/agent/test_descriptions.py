@@ -149,3 +149,35 @@ def test_negated_and_hypothetical_statements_are_not_flows(word: str) -> None:
         found = parse_description(text)
         assert not found.flows, text
         assert found.not_understood
+
+
+def test_a_camel_case_name_and_a_quoted_schedule_stay_names() -> None:
+    found = parse_description('ordersClean is joined with "Stores Daily" into visitsEnriched')
+    assert [(flow.source, flow.target, flow.schedule) for flow in found.flows] == [
+        ("table:ordersClean", "table:visitsEnriched", ""),
+        ("table:Stores Daily", "table:visitsEnriched", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("waht feeds orders", "is 'waht' a name, or 'what'? Quote it if it is a name"),
+        ("orders is copied to wich", "is 'wich' a name, or 'which'? Quote it if it is a name"),
+    ],
+)
+def test_a_name_close_to_a_question_word_is_not_registered(text: str, problem: str) -> None:
+    found = parse_description(text)
+    assert not found.flows
+    assert [line.problem for line in found.not_understood] == [problem]
+
+
+def test_a_known_name_is_never_a_typing_error() -> None:
+    found = parse_description("waht feeds orders", frozenset({"waht"}))
+    assert [flow.source for flow in found.flows] == ["table:waht"]
+
+
+def test_a_misspelt_join_keeps_both_inputs() -> None:
+    found = parse_description("stg_a is joinned with stg_b into fct_ab")
+    assert [flow.source for flow in found.flows] == ["table:stg_a", "table:stg_b"]
+    assert [tuple(correction) for correction in found.corrections] == [("joinned", "joined")]

@@ -43,3 +43,10 @@ def test_messages_made_from_templates(warehouse: Tracker) -> None:
     messages = make_paraphrases(1)
     assert len(messages) >= 300
     check(score_all(warehouse, messages))
+
+
+def test_held_out_messages(warehouse: Tracker) -> None:
+    """Messages that no rule was written for: other words, other names, other templates."""
+    by_hand = read_paraphrases(GOLDEN / "paraphrases_held_out.txt")
+    assert len(by_hand) >= 40
+    check(score_all(warehouse, [*by_hand, *make_paraphrases(2, held_out=True)]))

@@ -7,5 +7,13 @@ from downriver.agent.grammar.description import (
     PipelineDraft,
     parse_description,
 )
+from downriver.agent.grammar.sentences import NO_FLOW
 
-__all__ = ["Description", "DescriptionLine", "FlowDraft", "PipelineDraft", "parse_description"]
+__all__ = [
+    "NO_FLOW",
+    "Description",
+    "DescriptionLine",
+    "FlowDraft",
+    "PipelineDraft",
+    "parse_description",
+]

@@ -37,31 +37,37 @@ _RESULT = re.compile(r"(?:it|them|its|the|their)?\s*(?:results?|outputs?|it|them
 
 def reads_and_writes(text: str) -> Clause | None:
     """The job reads A and writes B; reading from A and writing predictions to B."""
-    found = _READS_WRITES.fullmatch(text)
-    if found is None:
+    read = _READ.search(text)
+    write = _WRITE.search(text, read.end()) if read else None
+    if read is None or write is None:
         return None
-    actor = found["actor"].strip(" ,")
+    actor = text[: read.start()].strip(" ,")
     if actor and parse_mention(actor) is None:
         return None
-    sources = data_in(found["sources"])
-    what, target = _written(found["rest"])
+    sources = data_in(_AS_INPUT.sub("", text[read.end() : write.start()]))
+    what, target = _written(text[write.end() :])
     targets = made_in(target)
     if not sources or not targets:
         return None
-    how = " ".join(part for part in (found["between"], what) if part) or "reads and writes"
-    return make_clause(sources, targets, how, 0.97, model_in(found["actor"]))
+    how = " ".join(part for part in (write["between"], what) if part) or "reads and writes"
+    return make_clause(sources, targets, how, 0.97, model_in(actor))
 
 
-_READS_WRITES = re.compile(
-    r"(?P<actor>.*?)\b(?:reads?|reading|takes?|taking|consumes?|consuming|"
-    r"(?:pull|load|extract|fetch|ingest|start)(?:s|es|ing)?(?:\s+\w+)?(?=\s+from\b))"
-    r"\s+(?:in\s+)?(?:from\s+)?(?P<sources>.+?)"
-    r"(?:\s+as\s+(?:an\s+)?inputs?)?\s*(?:,|;|\s)\s*(?:and\s+|then\s+|to\s+)*"
+_READ = re.compile(
+    r"\b(?:reads?|reading|takes?|taking|consumes?|consuming|trains?\s+on|training\s+on|"
+    r"(?:pull|load|extract|fetch|ingest|start)(?:s|es|ing)?(?:\s+\w+)?(?=\s+from\b)|"
+    r"(?:pulls?|loads?|extracts?|fetch(?:es)?|ingests?|grabs?)(?=[^;]*\s(?:it|them)\b))"
+    r"\s+(?:in\s+)?(?:from\s+)?",
+    re.IGNORECASE,
+)
+_AS_INPUT = re.compile(r"\s+as\s+(?:an\s+)?inputs?$", re.IGNORECASE)
+_WRITE = re.compile(
+    r"[\s,;]\s*(?:and\s+|then\s+|to\s+)*"
     r"(?P<between>(?:[a-z]+s?\s+(?:it|them)\s*,?\s*(?:and\s+|then\s+)*){0,8})"
     r"(?:writes?|writing|outputs?|outputting|produc(?:es?|ing)|sav(?:es?|ing)|stor(?:es?|ing)|"
     r"emits?|emitting|publish(?:es|ing)?|generat(?:es?|ing)|push(?:es|ing)?|populat(?:es?|ing)|"
     r"creat(?:es?|ing)|loads?|loading|inserts?|inserting|updat(?:es?|ing)|appends?|appending)"
-    r"\s+(?P<rest>.+)",
+    r"\s+(?=\S)",
     re.IGNORECASE,
 )
 

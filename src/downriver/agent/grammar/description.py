@@ -233,7 +233,8 @@ class _DescriptionParser:
 
 def _is_instruction(text: str) -> bool:
     """True for a sentence without a flow, such as `Register that flow for them.`"""
-    return bool(_INSTRUCTION.fullmatch(text)) and not any(map(is_marked, text.split()))
+    named = re.search(r"[`\"\[]|://|\w:\w", text) or any(map(is_marked, text.split()))
+    return bool(_INSTRUCTION.fullmatch(text)) and not named
 
 
 def _outcome(

@@ -163,7 +163,7 @@ _NOUN_OF = re.compile(
 )
 _MADE_BY = word_set(
     "fed populated produced generated supplied powered driven filled backed created built updated "
-    "refreshed computed calculated derived made formed obtained"
+    "refreshed computed calculated derived made formed obtained rebuilt assembled"
 )
 
 

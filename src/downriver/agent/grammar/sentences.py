@@ -42,12 +42,14 @@ from downriver.agent.grammar.typing_errors import (
     meant_word,
 )
 from downriver.agent.grammar.vocabulary import (
+    GERUNDS,
     QUOTE_MARK,
     QUOTED_SPACE,
     is_marked,
     is_participle,
     plain_names,
     take_schedule,
+    third_person,
     unquoted,
 )
 
@@ -186,6 +188,9 @@ def _is_actor(name: str) -> bool:
     return mention is not None and mention.actor
 
 
+NO_FLOW = "no flow found"
+
+
 class ParsedSentence(NamedTuple):
     """The clauses and schedule of a sentence, or the reason why it could not be read.
 
@@ -220,7 +225,7 @@ _STEP = re.compile(
 _FRAME = re.compile(
     r"^(?:(?:please|can you|could you|i want to|i'd like to|we want to|we need to|let's|now)\s+)*"
     r"(?:(?:register|add|record|declare|note|track|create|document|log)\s+(?:that\s+|this:?\s+|"
-    r"(?:the\s+following|these)(?:\s+\w+)?:?\s+|(?=(?:an?|the|this)?\s*(?:new\s+)?(?:flow|edge|lineage|dependency)\b)))",
+    r"(?:the\s+following|these)(?:\s+\w+)?:?\s+|(?=\S+\s*(?:[-=]+>|→))|(?=(?:an?|the|this)?\s*(?:new\s+)?(?:flow|edge|lineage|dependency)\b)))",
     re.IGNORECASE,
 )
 _COLON_FRAME = re.compile(
@@ -271,16 +276,17 @@ def parse_sentence(
     parsed = _parse_as_written(text, before)
     closed = CLOSED_WORDS if parsed.clauses else VOCABULARY
     corrected = correct(
-        text, lambda word: word in known or meant_word(word.casefold()) not in closed
+        text, lambda word: word in known or meant_word(word.casefold()) not in {*closed, None}
     )
     if not corrected.corrections:
         return parsed
     mended = _parse_as_written(corrected.text, before)
     if parsed.edges == mended.edges:
         return parsed
-    if parsed.edges < mended.edges:
-        return mended._replace(corrections=tuple(corrected.corrections))
     written, meant = corrected.corrections[0]
+    lost = {name for edge in parsed.edges - mended.edges for name in edge}
+    if mended.edges and (not lost or f"table:{written.casefold()}" in lost):
+        return mended._replace(corrections=tuple(corrected.corrections))
     return ParsedSentence(
         [], parsed.schedule, f"is {written!r} a name, or {meant!r}? Quote it if it is a name"
     )
@@ -302,7 +308,7 @@ def _parse_as_written(text: str, before: tuple[str, ...]) -> ParsedSentence:
     except UnclearError as unclear:
         return ParsedSentence([], timed.schedule, str(unclear))
     if not clauses:
-        return ParsedSentence([], timed.schedule, "no flow found")
+        return ParsedSentence([], timed.schedule, NO_FLOW)
     if refers:
         clauses = [c._replace(confidence=c.confidence * 0.95) for c in clauses]
     return ParsedSentence(clauses, timed.schedule)
@@ -318,8 +324,18 @@ def _mark_quotes(text: str) -> str:
     return _QUOTED.sub(mark, unquoted(text))
 
 
+_NOW = re.compile(r"\b(?:is|are)\s+(?:(?:now|also|currently)\s+)*(?P<verb>[a-z]+ing)\b")
+_ALL = re.compile(r"\s+all\s+(?=(?:feed|go|flow|land|end|are)\b)")
+
+
+def _present(found: re.Match[str]) -> str:
+    """`is now feeding` → feeds."""
+    base = GERUNDS.get(found["verb"])
+    return third_person(base) if base else found[0]
+
+
 def _without_frame(text: str) -> str:
-    text = _STEP.sub("", text.strip())
+    text = _STEP.sub("", _ALL.sub(" ", _NOW.sub(_present, text.strip())))
     text = _COLON_FRAME.sub("", text)
     text = _FRAME.sub("", text)
     text = _ASIDE.sub(" ", _FLOW_THAT.sub("", text))

@@ -38,7 +38,10 @@ VOCABULARY = (
 # Words that are never a name: a name that is close to one of them may be misspelt.
 CLOSED_WORDS = FUNCTION_WORDS | JOINED | word_set("whose please register what's anyone")
 # A word of three letters is corrected only if one letter of these is missing.
-_SHORT = word_set("what that this from into with when path does drop feed uses used owns join goes")
+_SHORT = word_set(
+    "what that this from into with when path does drop feed uses used owns join goes tell both "
+    "then back data"
+)
 # Words that are close to one of the vocabulary, and right.
 _RIGHT = word_set(
     """
@@ -53,7 +56,7 @@ _WORD = re.compile(r"(?<![\w.:/`\"'#$\[\]-])[A-Za-z]{3,}(?![\w.:/`\"#$\[\]-]*[\w
 
 
 # `loaded form raw_orders`; `joined to form orders` is right.
-_FORM = re.compile(r"(?<=ed )form(?= \S)|(?<=built )form(?= \S)|(?<=comes )form(?= \S)")
+_FORM = re.compile(r"(?<!\bto )\bform(?= \S*[_.:/`\"\[])")
 
 
 class Correction(NamedTuple):

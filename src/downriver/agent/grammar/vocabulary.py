@@ -55,34 +55,34 @@ QUESTION_WORDS = word_set(
     exactly exists explain export failed fails fed feed feeding feeds feel fetch fetches field
     fields find fine first fix fixes flow flowchart flows for form formula found fresh freshness
     from full fully fyi generate generates get gets getting give go goes going golden gone gonna
-    good got graph graphviz happen happened happens harm has have health healthy hello hey hi
-    high hmm hold holds hops how hurt i if immediate immediately impact impacted impacts
-    important in incident include includes incorrect inform input inputs interesting into
-    investigate is it its job jobs join joins json just keep kind know kpis last left level
+    good got grab grabs graph graphviz happen happened happens harm has have health healthy
+    hello hey hi high hmm hold holds hops how hurt i if immediate immediately impact impacted
+    impacts important in incident include includes incorrect inform input inputs interesting
+    into investigate is it its job jobs join joins json just keep kind know kpis last left level
     levels like lineage link list live logic long look looking looks lot low made main many
-    matter maybe me mean mermaid month months more most move moved much my named names near need
-    needs new next nice nobody not note nothing notice now null nullable number numbers of off
-    okay old on once one ones only openlineage or origin original originate originates orphan
-    orphaned orphans other our out outage output outputs over own owned owner owners owns
+    matter maybe me mean mermaid month months more most move moved much my name named names near
+    need needs new next nice nobody not note nothing notice now null nullable number numbers of
+    off okay old on once one ones only openlineage or origin original originate originates
+    orphan orphaned orphans other our out outage output outputs over own owned owner owners owns
     parents past patch path paths personal phase picture pii plan planning please pls plz point
     points populate populated populates possible postmortem powered powers problem problems
     proceed produce produced produces propose proposed pull pulls put puts query quick radius
-    reach read reads ready really receive receives record refer refers refresh refreshed
-    register registered registering related relies rely remind remove removed removing rename
-    renamed renaming repair report required result retire retiring rid right risk risky root
-    route routes run runs safe safely same schema scorecard search see seem seems select selects
-    sense sensitive serve serves share shared shares sharing she should show showing shows side
-    sides since sit sits sitting some somebody someone something source sourced sources sourcing
-    stale stand steps still stop straight stuff suggest sunset sup sure svg sync synced system
-    systems table tables tag tagged tags take takes talk team tell thank thanks that that's the
-    their them then there they thing things think thinking this those though thoughts time times
-    to today together told too top touch touches touching trace track train training trains
-    trouble troubleshoot true trust trusted try type types ultimately under understand until up
-    update updated updates upstream upstreams us use used uses using usually value values
-    version very via view views visible visualize wait wanna want wants was way ways we week
-    weeks went were what what's whatever whats when where where'd which while who who'd who's
-    whole whos whose why widen will with within without wondering work works worry would write
-    wrong year years yes yesterday yet you your"""
+    reach read reader readers reads ready really rebuilt receive receives record refer refers
+    refresh refreshed register registered registering related relies rely remind remove removed
+    removing rename renamed renaming repair report required result retire retiring rid right
+    risk risky root route routes run runs safe safely same schema scorecard search see seem
+    seems select selects sense sensitive serve serves share shared shares sharing she should
+    show showing shows side sides since sit sits sitting some somebody someone something source
+    sourced sources sourcing stale stand steps still stop straight stuff suggest sunset sup sure
+    svg sync synced system systems table tables tag tagged tags take takes talk team tell thank
+    thanks that that's the their them then there they thing things think thinking this those
+    though thoughts time times to today together told too top touch touches touching trace track
+    train training trains trouble troubleshoot true trust trusted try type types ultimately
+    under understand until up update updated updates upstream upstreams us use used user users
+    uses using usually value values version very via view views visible visualize wait wanna
+    want wants was way ways we week weeks went were what what's whatever whats when where
+    where'd which while who who'd who's whole whos whose why widen will with within without
+    wondering work works worry would write wrong year years yes yesterday yet you your"""
 )
 SCHEDULE_WORDS = word_set(
     """
@@ -169,10 +169,14 @@ def unquoted(text: str) -> str:
 
 
 def is_marked(word: str) -> bool:
-    """True if a word can only be a name: quoted, or with an underscore, dot or digit."""
+    """True if a word can only be a name: quoted, in camel case, or with `_`, a dot or a digit."""
     if word.startswith(QUOTE_MARK):
         return True
-    return bool(IDENTIFIER.fullmatch(word)) and bool(re.search(r"[_.\d$#/]", word))
+    if not IDENTIFIER.fullmatch(word):
+        return False
+    if re.search(r"[a-z][A-Z]", word):  # `ordersClean`, but not `BigQuery`
+        return word.casefold() not in SYSTEMS | TOOLS
+    return bool(re.search(r"[_.\d$#/]", word))
 
 
 # Verbs that move data unchanged: `S loads … into T`.
@@ -213,7 +217,9 @@ _IRREGULAR = {
     "draw": ("draws", "drawn", "drawing"), "make": ("makes", "made", "making"),
     "pass": ("passes", "passed", "passing"),
 }  # fmt: skip
-_PARTICIPLES = word_set("made drawn kept held taken run shown found known set cut written")
+_PARTICIPLES = word_set(
+    "made drawn kept held taken run shown found known set cut written rebuilt overwritten sold"
+)
 
 
 def third_person(base: str) -> str:
@@ -256,6 +262,8 @@ KNOWN_PARTICIPLES = frozenset(participle(base) for base in (*BASES, *_DRAW.split
 
 def is_participle(word: str) -> bool:
     """True if a word is a participle: of a listed verb, or of any regular verb."""
+    if is_marked(word):
+        return False
     word = word.casefold()
     return word in KNOWN_PARTICIPLES or bool(re.fullmatch(r"[a-z-]{3,}ed", word))
 
@@ -297,9 +305,10 @@ _BEFORE_TOOL = (
     r"(?:hourly|daily|nightly|weekly|monthly)(?=\s+(?:job|batch|run|pipeline|process|script|dag|task|"
     r"sync|warehouse|etl|workflow)\b)"
 )
+_END = rf"(?![\w{QUOTED_SPACE}-])"
 _SCHEDULE = re.compile(
-    rf"\A(?P<first>(?:every|each)\s+(?:{_NUMBER}\s+)?{_UNIT}{_TAIL})(?![\w-])"
-    rf"|(?<![\w.:/-])(?:{_LEAD}(?P<led>{_CORE})(?![\w-])|(?P<tool>{_BEFORE_TOOL})|(?P<bare>{_CORE})(?![\w-]){_FREE})",
+    rf"\A(?P<first>(?:every|each)\s+(?:{_NUMBER}\s+)?{_UNIT}{_TAIL}){_END}"
+    rf"|(?<![\w.:/{QUOTED_SPACE}{QUOTE_MARK}-])(?:{_LEAD}(?P<led>{_CORE}){_END}|(?P<tool>{_BEFORE_TOOL})|(?P<bare>{_CORE}){_END}{_FREE})",
     re.IGNORECASE,
 )
 _LABEL = re.compile(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from downriver.agent.grammar import parse_description
+from downriver.agent.grammar import NO_FLOW, parse_description
+from downriver.agent.offline.named_entities import mask_names
 from downriver.agent.offline.time_references import take_moment
 
 if TYPE_CHECKING:
@@ -27,9 +28,10 @@ _OPENING = (
 QUESTION = _pattern(
     rf"^\s*{_OPENING}(?:what|who|where|which|when|why|how|is|are|does|do|did|can|could|should|would|"
     r"will|was|were|has|have|am|any|anyone|anybody|anything|got|whats|whos|show|trace|list|find|"
-    r"search|draw|give|tell|explain|diagnose|export|graph|lineage|upstreams?|downstreams?|"
+    r"search|draw|give|tell|explain|diagnose|graph|lineage|upstreams?|downstreams?|"
     r"consumers?|sources?|paths?|impact|blast|mermaid|diagram|owners?|common|shared|last|origin|"
     r"remind|look|visuali[sz]e|compare)\b(?!-)(?!\s*(?:is|are|gets?|feeds?|->|→)\b)",
+    r"^\s*export\b(?![^?]*\s(?:in)?to\b)",
     r"\?\s*$",
 )
 
@@ -262,7 +264,7 @@ def read_intent(text: str, corrected: str = "", known: frozenset[str] = frozense
         not QUESTION.search(question) and _describes_flows(text, known)
     ):
         return Intent("register")
-    timed = take_moment(question)
+    timed = take_moment(mask_names(question))
     for kind, is_meant in INTENTS:
         if is_meant(timed.text):
             return Intent(
@@ -272,7 +274,7 @@ def read_intent(text: str, corrected: str = "", known: frozenset[str] = frozense
                 bool(DECIDE.search(timed.text)),
                 timed.moment,
             )
-    return Intent("unknown")
+    return Intent("register" if _has_problem(text, known) else "unknown")
 
 
 def direction_of(text: str) -> str:
@@ -304,6 +306,12 @@ def _describes_flows(text: str, known: frozenset[str]) -> bool:
     # A message with mostly flows, or a list with at least one, describes a pipeline.
     listed = len(_ITEM.findall(text)) > 1
     return bool(found.flows) and (listed or len(found.flows) >= len(found.not_understood))
+
+
+def _has_problem(text: str, known: frozenset[str]) -> bool:
+    """True for a description that was read, but not registered for a reason."""
+    lines = parse_description(text, known).not_understood
+    return "?" not in text and any(line.problem != NO_FLOW for line in lines)
 
 
 def _is_trace(text: str) -> bool:

@@ -16,7 +16,7 @@ from downriver.agent.grammar.vocabulary import (
     plain_names,
 )
 from downriver.agent.tools.entity_names import NamedEntity, known_column, resolve_entity
-from downriver.errors import EntityNotFoundError
+from downriver.errors import DownriverError, EntityNotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,26 +83,35 @@ async def _with_columns(
     if len(entities) != 1 or entities[0].column is not None:
         return NamesInText(entities, [*unknown.values()])
     (entity,) = entities
-    words = [*_stated_columns(text, entity), *_placed_words(text, entity), *unknown]
+    stated = _stated_columns(text, entity)
+    words = [*stated, *_placed_words(text, entity), *unknown]
     if not words:
         return NamesInText(entities, [*unknown.values()])
     owner = await context.tracker.get_entity(entity.entity_id)
     schema = {column.name.casefold(): column.name for column in owner.columns}
     column = next((schema[word.casefold()] for word in words if word.casefold() in schema), None)
+    if column is None and not schema:
+        column = await _column_with_edges(words, entity, context)
     if column is None:
-        stated = [word for word in words[: -len(unknown) or None] if word.casefold() not in _STOP]
+        stated = [word for word in stated if word.casefold() not in VOCABULARY]
         if not stated:
             return NamesInText(entities, [*unknown.values()])
         column = known_column(owner, stated[0])
-    unknown = {
-        word: error for word, error in unknown.items() if word.casefold() != column.casefold()
-    }
-    return NamesInText([entity._replace(column=column)], [*unknown.values()])
+    rest = [error for word, error in unknown.items() if word.casefold() != column.casefold()]
+    return NamesInText([entity._replace(column=column)], rest)
 
 
-_STOP = VOCABULARY - frozenset(
-    {"email", "name", "value", "number", "type", "date", "time", "count"}
-)
+async def _column_with_edges(
+    words: list[str], entity: NamedEntity, context: ToolContext
+) -> str | None:
+    """Return the first word that is a column in the lineage of a dataset without a schema."""
+    for word in words:
+        try:
+            await context.tracker.get_column_lineage(entity.entity_id, word)
+        except DownriverError:
+            continue
+        return word
+    return None
 
 
 def _stated_columns(text: str, entity: NamedEntity) -> list[str]:
@@ -120,6 +129,14 @@ def _placed_words(text: str, entity: NamedEntity) -> list[str]:
 
 def _short(entity: NamedEntity) -> str:
     return re.split(r"[:./]", entity.entity_id)[-1].casefold()
+
+
+def mask_names(text: str) -> str:
+    """Return a text in which explicit names are replaced: their words mean nothing else."""
+    return _TOKEN.sub(lambda found: _MASK if _token(found).sure else found[0], plain_names(text))
+
+
+_MASK = "name_1"
 
 
 def plain_words(text: str) -> list[str]:

@@ -143,7 +143,7 @@ def _match_locally(ends: list[str], lineage: Lineage) -> dict[str, _Match]:
         for end in ends:
             found = [entity.id for entity in lineage.session.find(end, view)]
             if len(found) == 1 and not isinstance(found[0], ColumnId):
-                matches[end] = _Match(entity_id(found[0], DEFAULT_NAMESPACE), [])
+                matches[end] = _resolved(end, entity_id(found[0], DEFAULT_NAMESPACE), found[0].name)
             elif found or looked < _MAX_NEAR_LOOKUPS:
                 matches[end] = _unresolved_match(end, lineage, view)
                 looked += 1
@@ -170,7 +170,14 @@ async def _match_remotely(end: str, context: ToolContext) -> _Match:
         return _Match(end, [near for near in unknown.near if is_near(end, near)])
     except (AmbiguousNameError, InvalidRequestError) as unclear:
         return _Match(end, [], unclear.message)
-    return _Match(found.entity_id, [])
+    return _resolved(end, found.entity_id, found.name)
+
+
+def _resolved(end: str, found: str, name: str) -> _Match:
+    """Return the known entity; it is only near if it is written otherwise, as `raw/events`."""
+    written = end if "://" in end else end.partition(":")[2] or end
+    same = "://" in end or name.casefold().endswith(written.casefold())
+    return _Match(found, []) if same else _Match(end, [found])
 
 
 def is_near(written: str, known: str) -> bool:

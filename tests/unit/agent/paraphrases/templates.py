@@ -35,6 +35,10 @@ _STEMS = {
         "leads",
         "stores",
         "campaigns",
+        "risks",
+        "events",
+        "paths",
+        "users",
     ],
     HELD_OUT: [
         "bookings",
@@ -59,14 +63,14 @@ _STYLES = (
 
 _WORDS = {
     FIRST: {
-        "moved": "loaded copied ingested exported replicated synced written published",
-        "changed": "cleaned aggregated filtered deduplicated transformed parsed normalized",
-        "joined": "joined merged combined",
-        "made": "built created derived computed",
+        "moved": "loaded copied ingested exported replicated synced written published moved dumped",
+        "changed": "cleaned aggregated filtered deduplicated transformed parsed de-duplicated",
+        "joined": "joined merged combined matched enriched stitched",
+        "made": "built created derived computed assembled rebuilt",
         "moves": "loads copies ingests syncs exports",
         "changes": "transforms cleans aggregates parses",
         "move": "load copy ingest export",
-        "feeds": "feeds populates updates",
+        "feeds": "feeds populates updates drives fills",
         "tool": "dbt Fivetran Airflow Spark",
         "when": "hourly nightly daily",
     },
@@ -131,6 +135,12 @@ DESCRIPTIONS = (
     Template("{a} is {moved} into {b} and {b} {feeds} {c}", "a>b b>c"),
     Template("{a} {feeds} {b} and add {c}", "a>b a>c"),
     Template("{a} is used to build {b}", "a>b"),
+    Template("{tool} pulls {a}, cleans it and writes {b}", "a>b"),
+    Template("{b} is powered by {a}", "a>b"),
+    Template("{b} is a copy of {a}", "a>b"),
+    Template("{b} gets its data from {a} and {c}", "a>b c>b"),
+    Template("{a} and {c} go into {b}", "a>b c>b"),
+    Template("{b} sits on top of {a}", "a>b"),
     Template("{a} is consumed by {b}", "a>b"),
     Template("{b} is a view on {a}", "a>b", HELD_OUT),
     Template("{b} is fed by {a} and {c}", "a>b c>b", HELD_OUT),
@@ -162,7 +172,12 @@ _WRITTEN = {
     HELD_OUT: ("{n}", "{n}", '"{n}"', "the table {n}", "our {n} table", "{n}"),
 }
 _COLUMNS = {
-    FIRST: (("orders_clean", "amount_usd"), ("orders_clean", "customer_id")),
+    FIRST: (
+        ("orders_clean", "amount_usd"),
+        ("orders_clean", "customer_id"),
+        ("revenue_daily", "day"),
+        ("raw_customers", "name"),
+    ),
     HELD_OUT: (("customers_clean", "email"), ("customers_clean", "name")),
 }
 _PAIRS = {
@@ -201,6 +216,10 @@ QUESTIONS = (
     Template("where is {n} used", _DOWN),
     Template("who reads from {n}", _DOWN, HELD_OUT),
     Template("what uses {n} downstream", _DOWN, HELD_OUT),
+    Template("who are the users of {n}", _DOWN),
+    Template("what reads {n} downstream", _DOWN),
+    Template("what are the parents of {n}", _UP),
+    Template("what fed {n} a month ago", f"{_UP} as_of=*"),
     Template("what is directly upstream of {n}", f"{_UP} max_depth=1"),
     Template("what depends on {n} within 2 hops", f"{_DOWN} max_depth=2"),
     Template("what feeds {n} as of last week", f"{_UP} as_of=*"),
@@ -222,6 +241,7 @@ QUESTIONS = (
     Template("can I drop {n}", _DROP),
     Template("what happens if we delete {n}", _DROP),
     Template("what is the impact of dropping {n}", _DROP, HELD_OUT),
+    Template("would dropping {n} break anything", _DROP),
     Template("is it ok to drop column {col} of {tab}", _DROP_COLUMN),
     Template("what breaks if I remove {tab}.{col}", _DROP_COLUMN),
     Template("can we drop the {col} column from {tab}", _DROP_COLUMN),
