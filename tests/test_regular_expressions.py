@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import ast
 import re
+import signal
 import sys
 import warnings
 from pathlib import Path
 
 import pytest
+
+from downriver.capture.code import dbt_build, dbt_resources
+from downriver.capture.scan.dbt import semantics
+from downriver.capture.sql.text import dialect
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -209,3 +214,40 @@ def test_the_check_finds_exponential_patterns() -> None:
         assert exponential(parser.parse(bad)), bad
     for good in (r"(?:\w+\.)+", r"(?:,\s*\w+)*", r"a+b+", r"(?:[^'\\]|\\.)*"):
         assert not exponential(parser.parse(good)), good
+
+
+# Patterns that search in code of others, and the beginning of a match that never ends.
+SEARCHES = [
+    (dbt_build._CONFIG_TAG, "{{ config("),
+    (dbt_build._CONFIG_TAG, "{{ config() "),
+    (dbt_resources._COMMENT, "{# "),
+    (dialect._NOT_CODE, "/* "),
+    (dialect._NOT_CODE, "' "),
+    (semantics._TAG, "{{ "),
+]
+
+
+@pytest.mark.parametrize(("pattern", "start"), SEARCHES)
+def test_a_search_takes_time_in_proportion_to_its_input(pattern, start) -> None:
+    text = start * (400_000 // len(start))
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"{pattern.pattern} takes too much CPU time for {len(text)} characters")
+
+    # CPU time, not wall time: in proportion it is below a second, else it is many minutes.
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, 30)
+    try:
+        pattern.sub("", text)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def test_searches_find_what_they_are_for() -> None:
+    assert (
+        dbt_build._CONFIG_TAG.sub("", "{{ config(a=1) }}\nselect 1 {{ x }}") == "\nselect 1 {{ x }}"
+    )
+    assert dbt_resources._COMMENT.sub("", "a {# b {# c #} d {# e") == "a  d "
+    assert dialect._NOT_CODE.sub("", "a /* b */ c 'd' -- e\nf /* g") == "a  c  \nf "
+    assert semantics._TAG.sub("null", "a + {{ b }} + {{c}}") == "a + null + null"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from downriver import __version__
+from downriver.http.errors import ErrorBody
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,7 +83,7 @@ _MEANINGS = {
 def render_openapi(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of these routes."""
     listed = list(endpoints)
-    types = {kind for e in listed for kind in (*e.statuses.values(), e.body) if _is_named(kind)}
+    types = {kind for e in listed for kind in (*_statuses(e).values(), e.body) if _is_named(kind)}
     _, components = msgspec.json.schema_components(
         types, ref_template="#/components/schemas/{name}"
     )
@@ -104,7 +105,7 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": endpoint.handler.__name__,
         "summary": (endpoint.handler.__doc__ or "").strip().splitlines()[0],
-        "responses": {str(s): _response(s, kind) for s, kind in endpoint.statuses.items()},
+        "responses": {str(s): _response(s, kind) for s, kind in _statuses(endpoint).items()},
     }
     parameters = [
         _parameter(name, required=name in _REQUIRED and name not in endpoint.optional)
@@ -122,6 +123,12 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
     if endpoint.role is not None:
         operation["security"] = [{"key": []}, {}]
     return operation
+
+
+def _statuses(endpoint: Endpoint) -> dict[int, type[Any] | None]:
+    """Return all statuses: what uses the store is refused while the server is overloaded."""
+    uses_store = endpoint.role is not None
+    return {**endpoint.statuses, **({503: ErrorBody} if uses_store else {})}
 
 
 _IN_PATH = {

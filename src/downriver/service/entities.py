@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from downriver.errors import InvalidRequestError
 from downriver.graph import Entity, Question, trace, trace_numbered
 from downriver.graph.answers.diagnosis import DiagnosisBuilder
@@ -127,7 +129,7 @@ class EntityApi:
         identities = view.graph.nodes.identities
         names = identities.group(number)
         display = identities.display_names([number], view.reader)[number]
-        of_names = _facets_by_name(names, display, view, until)
+        of_names = facets_by_name(names, display, view, until)
         facets = {name: body for some in reversed(of_names) for name, body in some.items()}
         summary = _summary(node, number, Assets(view.reader, view.graph.nodes))
         tags, _ = parse_tags(facets.get("tags"))
@@ -162,7 +164,7 @@ class EntityApi:
         """Return the datasets that the most jobs read."""
         with self._session.reading() as view:
             identities = view.graph.nodes.identities
-            counted = count_readers(view.graph.nodes)[:limit]
+            counted = self._first(count_readers(view.graph.nodes), limit, view)
             names = identities.display_names([node for node, _ in counted], view.reader)
             labels = ShortNames.of_ids(str(names[node].id) for node, _ in counted)
             assets = Assets(view.reader, view.graph.nodes)
@@ -178,6 +180,27 @@ class EntityApi:
                     for node, readers in counted
                 ]
             )
+
+    def _first(
+        self, counted: list[tuple[int, int]], limit: int, view: CatalogSnapshot
+    ) -> list[tuple[int, int]]:
+        """Return the first nodes of a list by count. Equal ones are in the order of their names."""
+        if len(counted) <= limit:
+            ties, above = counted, []
+        else:
+            least = counted[limit - 1][1] if limit else 0
+            above = [(node, count) for node, count in counted if count > least]
+            ties = [(node, count) for node, count in counted if count == least]
+        names, identities = self._session.search_index(view).names, view.graph.nodes.identities
+        ordered = []
+        for group in (above, ties):
+            counts = dict(group)
+            members, _ = identities.every_name(np.array([*counts], np.int32))
+            flags = np.zeros(names.last_id + 1, np.bool_)
+            flags[members] = True
+            nodes = dict.fromkeys(map(identities.canonical, names.first(flags, len(members))))
+            ordered += sorted(((node, counts[node]) for node in nodes), key=lambda item: -item[1])
+        return ordered[:limit]
 
     def column_lineage(self, dataset: str, column: str) -> list[ColumnDerivation]:
         """Answer from which columns a column is made, one answer for each job that makes it."""
@@ -206,7 +229,7 @@ class EntityApi:
             return diagnosing.diagnose(metric, metric.dataset.name)
 
 
-def _facets_by_name(
+def facets_by_name(
     names: list[int], display: DisplayName, view: CatalogSnapshot, until: int | None
 ) -> list[dict[str, bytes]]:
     """Return the facets of a dataset under each of its names, the one that is shown first."""

@@ -35,3 +35,12 @@ schema = schemathesis.openapi.from_asgi("/openapi.json", app_with_key)
 def test_every_answer_matches_the_openapi_description(case: schemathesis.Case) -> None:
     wanted = ("not_a_server_error", "status_code_conformance", "response_schema_conformance")
     case.call_and_validate(checks=CHECKS.get_by_names(wanted))
+
+
+def test_every_route_that_uses_the_store_documents_that_it_may_be_overloaded() -> None:
+    operations = [
+        operation for path in schema.raw_schema["paths"].values() for operation in path.values()
+    ]
+    using = [operation for operation in operations if "security" in operation]
+    assert len(using) > 50
+    assert all("503" in operation["responses"] for operation in using)

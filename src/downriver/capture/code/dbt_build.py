@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _CONFIG_CALL = re.compile(r"\bconfig\s*\(")
-_CONFIG_TAG = re.compile(r"\{\{-?\s*config\s*\((?:(?!\}\}).)*\)\s*-?\}\}", re.DOTALL)
+_CONFIG_TAG = re.compile(r"\{\{-?\s*config\s*\((?:(?!\}\}|\{\{).)*\)\s*-?\}\}", re.DOTALL)
 _ARGUMENT = re.compile(r"\s*(\w+)\s*=(?!=)\s*(.*)", re.DOTALL)
 _JINJA_LITERAL = re.compile(r"\b(?:true|false|none)\b")
 _OPENING, _CLOSING = "([{", ")]}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _REF = re.compile(r"\bref\(\s*(?:['\"][^'\"]+['\"]\s*,\s*)?['\"]([^'\"]+)['\"]")
 _OWN_REF = re.compile(r"\bref\(\s*['\"]([^'\"]+)['\"]\s*(?:\)|,\s*(?:v|version)\s*=)")
-_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
+_COMMENT = re.compile(r"\{#.*?(?:#\}|\Z)", re.DOTALL)
 _SOURCE = re.compile(r"\bsource\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]")
 
 _LONGEST = 100  # characters of a value of `meta` that is a tag

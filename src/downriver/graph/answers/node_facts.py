@@ -108,19 +108,35 @@ class NodeFactsReader:
             for name in group
         ]
         fields = self._reader.columns.names_of_each(unnamed)
+        ranks = self._ranks(nodes, groups, writers)
         return {
             node: self._facts(
                 name,
-                _merged(facets.get(member, {}) for member in sorted(groups[node])),
+                _merged(facets.get(member, {}) for member in _ordered(groups[node], ranks)),
                 {
                     job: facets.get(job, {})
-                    for job in ((node,) if node in jobs else writers.get(node, ()))
+                    for job in ((node,) if node in jobs else _ordered(writers.get(node, []), ranks))
                 },
                 runs,
                 [field for member in groups[node] for field in fields.get(member, ())],
             )
             for node, name in nodes.items()
         }
+
+    def _ranks(
+        self,
+        nodes: Mapping[int, NodeId],
+        groups: Mapping[int, list[int]],
+        writers: Mapping[int, list[int]],
+    ) -> dict[int, tuple[bool, str]]:
+        """Return what orders the names of one node, and the writers of one dataset.
+
+        Their ids have the order of arrival. Of names, the one that is shown comes last.
+        """
+        several = [names for names in (*groups.values(), *writers.values()) if len(names) > 1]
+        shown = set(map(str, nodes.values()))
+        names = self._reader.nodes.by_ids({name for listed in several for name in listed})
+        return {number: (str(name) in shown, str(name)) for number, name in names.items()}
 
     def types(self, nodes: Mapping[int, NodeId]) -> dict[int, str]:
         """Return the asset types of nodes, given by canonical number with the id they show."""
@@ -197,6 +213,10 @@ def _type_of(node: NodeId, facets: Mapping[str, bytes], jobs: list[JobTypeFacet]
     if isinstance(node, JobId):
         return job_type(jobs[0])
     return dataset_type(node, jobs, facets.get(DATASET_TYPE))
+
+
+def _ordered(numbers: list[int], ranks: Mapping[int, tuple[bool, str]]) -> list[int]:
+    return sorted(numbers, key=ranks.__getitem__) if len(numbers) > 1 else numbers
 
 
 def _merged(facets: Iterable[Mapping[str, bytes]]) -> dict[str, bytes]:

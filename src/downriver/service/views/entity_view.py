@@ -17,7 +17,7 @@ from downriver.openlineage.facets.custom import parse_code
 from downriver.openlineage.facets.dataset import parse_assertions
 from downriver.openlineage.facets.job import SQL, SqlFacet, parse_source_code_location
 from downriver.openlineage.wire import render_time
-from downriver.service.entities import EntityApi
+from downriver.service.entities import EntityApi, facets_by_name
 from downriver.service.trace import parse_question
 from downriver.service.views.graph_view import summarize_run
 
@@ -46,8 +46,9 @@ class EntityViewApi:
             details = EntityApi(self._session).details(entity, as_of=as_of)
             found = self._session.resolve(entity, view)
             names = view.graph.nodes.identities.group(found.node)
+            display = view.graph.nodes.identities.display_names([found.node], view.reader)
             facets: dict[str, bytes] = {}
-            for listed in view.reader.facets.of_each(names, until=until).values():
+            for listed in reversed(facets_by_name(names, display[found.node], view, until)):
                 facets.update(listed)
             jobs = [found.node] if isinstance(found.id, JobId) else _writers(names, view)
             return EntityView(
@@ -101,8 +102,8 @@ def _last_good_run(jobs: list[int], view: CatalogSnapshot, until: int | None) ->
     ]
     if not completed:
         return None
-    last = max(completed, key=lambda seen: seen.run.state_at)
-    names: dict[int, NodeId] = view.reader.nodes.by_ids([last.job])
+    names: dict[int, NodeId] = view.reader.nodes.by_ids({seen.job for seen in completed})
+    last = max(completed, key=lambda seen: (seen.run.state_at, str(names[seen.job]), seen.run.run))
     return summarize_run(last, names[last.job])
 
 

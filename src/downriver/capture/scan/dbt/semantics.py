@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from downriver.capture.scan.dbt.project import DbtProject
 
 _METRIC_NAMES = ("numerator", "denominator", "base_metric", "conversion_metric")
+_TAG = re.compile(r"[{][{](?:(?![{][{]).)*?[}][}]")
 
 
 def read_semantics(
@@ -140,7 +141,7 @@ class _Semantics:
     ) -> None:
         # This SQL is parsed and never executed.
         lineage = parse_sql_lineage(
-            f"select {re.sub(r'[{][{].*?[}][}]', 'null', expression)} as made from own_table",  # noqa: S608
+            f"select {_TAG.sub('null', expression)} as made from own_table",  # noqa: S608
             dialect=self._project.dialect,
         )
         for edge in lineage.column_edges:

@@ -26,7 +26,7 @@ FALLBACKS = (
 _READ_FIRST = 100_000  # characters
 _ENOUGH = 2  # a single weak sign is not enough
 
-_NOT_CODE = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_NOT_CODE = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 
 
 class _Sign(NamedTuple):
