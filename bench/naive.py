@@ -102,7 +102,7 @@ class _NaiveProjection(Projection):
         for name, claim in claims.items():
             for source, target, kind in self._edges(claim):
                 number += 1
-                said = map(_stored, claim.said[kind])
+                said = map(_stored, claim.transformations[kind])
                 tx.merge(_DERIVES, [(number, name, source, target, *said)])
 
     def _forget_changes(self, tx: SqlTransaction, changed: int) -> None:

@@ -1,0 +1,150 @@
+"""The collector: events per second, and `GET /api/v1/lineage`, on both stores and beside Marquez.
+
+The baseline of the first table is `bench.naive`: the same server with one transaction per event.
+Marquez is measured only with `--marquez URL`, the address of a running and empty server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import os
+import time
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote, urlsplit
+
+from rich.console import Console
+from tests.postgres import running_postgres
+
+from bench.client import post_all, render_request
+from bench.collector_events import ROOT, Warehouse
+from bench.databases import postgres_database, sqlite_file
+from bench.report import Table, percentile, print_table, render_ms, render_ratio
+from bench.server import ServerProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from bench.client import Outcome
+
+    NewStore = Callable[[], AbstractContextManager[str]]
+
+CONNECTIONS = (1, 16, 64)
+_DEPTH = 20
+_SECONDS = 5.0  # of each row
+_LOAD_SECONDS = 3600.0  # at most, to fill a store
+LINEAGE_TARGET, INGEST_TARGET = 200.0, 30.0
+
+
+class Answers(NamedTuple):
+    """How long one question took, each time, and how many nodes the answer has."""
+
+    seconds: list[float]
+    nodes: int
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, nargs="+", default=[1_000, 5_000, 20_000])
+    parser.add_argument("--rounds", type=int, default=7, help="times that each graph is asked for")
+    parser.add_argument("--marquez", metavar="URL", help="also measure this Marquez server")
+    options = parser.parse_args()
+    console = Console(width=120)
+    with running_postgres(fsync=True) as server_url:
+        stores: dict[str, NewStore] = {
+            "SQLite": sqlite_file,
+            "PostgreSQL": lambda: postgres_database(server_url),
+        }
+        peer = urlsplit(options.marquez).port or 80 if options.marquez else None
+        print_table(_ingest(stores, peer), console)
+        print_table(_lineage(stores, options.jobs, options.rounds, peer), console)
+
+
+def _ingest(stores: dict[str, NewStore], peer: int | None) -> Table:
+    rows = []
+    for connections in CONNECTIONS:
+        marquez = None if peer is None else _post(peer, connections)
+        for name, new_store in stores.items():
+            with new_store() as location, ServerProcess(location) as server:
+                ours = _post(server.port, connections)
+            with new_store() as location, ServerProcess(location, naive=True) as server:
+                naive = _post(server.port, connections)
+            rows.append(
+                (
+                    f"{name}, {connections} connections",
+                    f"{ours.rate:,.0f}",
+                    _latency(ours),
+                    f"{naive.rate:,.0f}",
+                    render_ratio(ours.rate / naive.rate),
+                    ""
+                    if marquez is None
+                    else render_ratio(ours.rate / marquez.rate, INGEST_TARGET),
+                )
+            )
+    headings = ("", "events/s", "p50 / p99 ms", "naive events/s", "ratio", "ratio, Marquez")
+    return Table("Collector: 8 KB events, answered when on disk", headings, rows, (_load(),))
+
+
+def _post(port: int, connections: int) -> Outcome:
+    warehouse = Warehouse(2_000)
+    runs = chain.from_iterable(warehouse.events(run) for run in range(20))
+    return post_all(port, map(render_request, runs), connections=connections, seconds=_SECONDS)
+
+
+def _latency(outcome: Outcome) -> str:
+    times = outcome.latencies
+    return f"{render_ms(percentile(times, 50))} / {render_ms(percentile(times, 99))}"
+
+
+def _lineage(stores: dict[str, NewStore], sizes: list[int], rounds: int, peer: int | None) -> Table:
+    rows = []
+    for jobs in sizes:
+        marquez = None if peer is None else _fill_and_ask(peer, jobs, 1)
+        for name, new_store in stores.items():
+            with new_store() as location, ServerProcess(location) as server:
+                ours = _fill_and_ask(server.port, jobs, rounds)
+            middle = percentile(ours.seconds, 50)
+            ratio = (
+                "" if marquez is None else render_ratio(marquez.seconds[0] / middle, LINEAGE_TARGET)
+            )
+            times = f"{render_ms(middle)} / {render_ms(max(ours.seconds))}"
+            rows.append((f"{name}, {jobs:,} jobs", f"{ours.nodes:,}", times, ratio))
+    return Table(
+        f"Collector: GET /api/v1/lineage, depth {_DEPTH}",
+        ("", "nodes", "ms p50 / max", "ratio, Marquez"),
+        rows,
+        ("A graph of more than 10,000 nodes is cut there.", _load()),
+    )
+
+
+def _fill_and_ask(port: int, jobs: int, rounds: int) -> Answers:
+    requests = map(render_request, Warehouse(jobs).events())
+    post_all(port, requests, connections=16, seconds=_LOAD_SECONDS)
+    seconds, body = [], b""
+    for _ in range(rounds):
+        started = time.perf_counter()
+        body = _get(port, f"/api/v1/lineage?nodeId={quote(ROOT)}&depth={_DEPTH}")
+        seconds.append(time.perf_counter() - started)
+    return Answers(seconds, body.count(b'"inEdges"'))
+
+
+def _get(port: int, target: str) -> bytes:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    connection.request("GET", target)
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    if response.status != 200:
+        raise RuntimeError(f"{target} answered {response.status}")
+    return body
+
+
+def _load() -> str:
+    return f"load average of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+
+
+if __name__ == "__main__":
+    main()
