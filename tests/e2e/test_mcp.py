@@ -29,7 +29,7 @@ WANTED = {
     "search_entities", "get_entity", "trace_upstream", "trace_downstream", "get_column_lineage",
     "find_paths", "analyze_impact", "gate_change", "suggest_fix", "diagnose_metric",
     "incident_report", "kpis", "register_flow", "register_pipeline", "describe_pipeline",
-    "capture_sql_lineage", "export_lineage",
+    "capture_sql_lineage", "export_lineage", "shared_lineage", "tag_reach",
 }  # fmt: skip
 WRITES = {"register_flow", "register_pipeline", "describe_pipeline", "capture_sql_lineage"}
 
@@ -223,6 +223,7 @@ def test_http_access_depends_on_keys_and_roles(store: Path) -> None:
     with Lineage.open(str(store)) as lineage:
         reader = lineage.admin.create_key("reader", "reader")
         writer = lineage.admin.create_key("writer", "writer")
+        limited = lineage.admin.create_key("limited", "writer", namespaces=["another"])
 
     async def talk(url: str) -> None:
         async with over_http(url, reader) as client:
@@ -233,6 +234,12 @@ def test_http_access_depends_on_keys_and_roles(store: Path) -> None:
                 client, "register_flow", source_id="table:a", target_id="table:b"
             )
             assert "not allowed" in await refusal(client, "describe_pipeline", text="a9 feeds b9")
+        async with over_http(url, limited) as client:
+            found = await use(client, "search_entities", text="orders")
+            assert found["total"] == 0  # nothing of the store is in its namespace
+            assert "outside the namespaces" in await refusal(
+                client, "register_flow", source_id="table:a", target_id="table:b"
+            )
         async with over_http(url, writer) as client:
             await write_everything(client)
 
