@@ -212,6 +212,7 @@ def _part(value: cached_property[Any]) -> type:
 
 _PART_MODULES = {
     "ColumnEdgeApi": "views.column_edges",
+    "DirectoryApi": "catalog.directory",
     "GraphApi": "views.graph_view",
     "RunApi": "views.runs",
     "SelectionApi": "views.selection",
@@ -226,6 +227,7 @@ _PART_MODULES = {
     "FlowApi": "flows",
     "GovernApi": "govern",
     "IdentityApi": "identity",
+    "RegistryApi": "catalog.registry",
     "ImpactApi": "impact",
     "RetentionApi": "retention",
     "TagApi": "tag_changes",

@@ -69,6 +69,17 @@ _QUERY = {
     "q": ("A selector: `+orders+2`, `@orders`, `stg_*`, `tag:pii`, `owner:ana` …", "string"),
     "ids": ("The id of a dataset or job; repeat it for several.", "string"),
     "points": ("The number of moments, at most 200.", "integer"),
+    "offset": ("The number of results to leave out at the beginning.", "integer"),
+    "lastRunStates": (
+        "Only jobs whose last run is NEW, RUNNING, COMPLETED, FAILED or ABORTED; repeatable.",
+        "string",
+    ),
+    "filter": ("Only DATASET or only JOB.", "string"),
+    "sort": ("NAME or UPDATE_AT.", "string"),
+    "after": ("Only what happened since this ISO 8601 time or date.", "string"),
+    "sortDirection": ("desc (the default) or asc.", "string"),
+    "period": ("DAY (24 hours) or WEEK (7 days).", "string"),
+    "timezone": ("The time zone of the days, such as Europe/Berlin.", "string"),
     "readers": ("List jobs that only read instead of counting them.", "boolean"),
 }
 _REQUIRED = ("entity", "q", "nodeId", "runId", "source", "target", "dataset", "column")
@@ -133,6 +144,13 @@ def _statuses(endpoint: Endpoint) -> dict[int, type[Any] | None]:
 
 _IN_PATH = {
     "id": "The id of a run, asset, dataset or job, or the name of an asset or key.",
+    "namespace": "A namespace, percent-encoded.",
+    "dataset": "The name of a dataset, percent-encoded.",
+    "job": "The name of a job, percent-encoded.",
+    "source": "The name of a source, percent-encoded.",
+    "field": "A column of the dataset.",
+    "tag": "A tag. Letter case does not count.",
+    "version": "The id of a version.",
     "digest": "The SHA-256 of an event in hexadecimal, as evidence names it.",
 }
 
@@ -171,10 +189,5 @@ def _parameter(name: str, *, required: bool) -> dict[str, Any]:
 def _response(status: int, kind: type[Any] | None) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": _MEANINGS[status]}
     if kind is not None:
-        schema = (
-            {"type": "object"}
-            if kind is dict
-            else {"$ref": f"#/components/schemas/{kind.__name__}"}
-        )
-        answer["content"] = {"application/json": {"schema": schema}}
+        answer["content"] = {"application/json": {"schema": _body(kind)}}
     return answer

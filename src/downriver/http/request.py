@@ -184,7 +184,7 @@ def query_number(request: Request, name: str, default: int | None, maximum: int)
 
 def query_flag(request: Request, name: str) -> bool:
     """Return a query parameter that is `true` or `false`; false if it is missing."""
-    text = request.query_params.get(name, "false")
+    text = request.query_params.get(name, "false").lower()  # Python's clients send `False`
     if text not in ("true", "false"):
         raise InvalidRequestError(name, f"{text!r} is not true or false")
     return text == "true"

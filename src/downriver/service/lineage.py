@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from downriver.openlineage import Event
     from downriver.service.admin import AdminApi
     from downriver.service.capture import CaptureApi
+    from downriver.service.catalog.directory import DirectoryApi
+    from downriver.service.catalog.registry import RegistryApi
     from downriver.service.entities import EntityApi
     from downriver.service.export import ExportApi
     from downriver.service.flows import FlowApi
@@ -182,6 +184,20 @@ class Lineage:
         from downriver.service.views.runs import RunApi
 
         return RunApi(self.session)
+
+    @cached_property
+    def directory(self) -> DirectoryApi:
+        """Namespaces, sources, tags, datasets and jobs by page, and counts over time."""
+        from downriver.service.catalog.directory import DirectoryApi
+
+        return DirectoryApi(self.session)
+
+    @cached_property
+    def registry(self) -> RegistryApi:
+        """Datasets, jobs, runs, tags and deletions that people register by hand."""
+        from downriver.service.catalog.registry import RegistryApi
+
+        return RegistryApi(self.session)
 
     @cached_property
     def entities(self) -> EntityApi:

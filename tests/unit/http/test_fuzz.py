@@ -18,7 +18,8 @@ from downriver.service import Lineage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-BODY_ROUTES = [e.path for e in ENDPOINTS if e.body is not None]
+METHODS = {e.path: e.method for e in ENDPOINTS if e.body is not None}
+BODY_ROUTES = list(METHODS)
 ROUTES = [*BODY_ROUTES, "/mcp"]
 SAMPLES: dict[str, Any] = {
     "/api/v1/lineage": run_event("clean", ["raw"], ["orders"]),
@@ -44,6 +45,25 @@ SAMPLES: dict[str, Any] = {
     "/v1/column-edges": {"datasets": ["dataset:db:orders"], "as_of": None},
     "/v1/ask": {"question": "what feeds orders?", "history": []},
     "/v1/keys": {"name": "etl", "role": "writer", "namespaces": ["db*"], "expires": "90d"},
+    "/api/v1/namespaces/{namespace}": {"ownerName": "ana", "description": "ours"},
+    "/api/v1/sources/{source}": {"type": "POSTGRESQL", "connectionUrl": "postgres://db"},
+    "/api/v1/tags/{tag}": {"description": "personal"},
+    "/api/v1/namespaces/{namespace}/datasets/{dataset}": {
+        "type": "DB_TABLE",
+        "physicalName": "orders",
+        "sourceName": "db",
+        "fields": [{"name": "id", "type": "INT", "tags": ["key"]}],
+        "tags": ["gold"],
+    },
+    "/api/v1/namespaces/{namespace}/jobs/{job}": {
+        "type": "BATCH",
+        "inputs": [{"namespace": "db", "name": "raw"}],
+        "location": "https://example.com/code",
+    },
+    "/api/v1/namespaces/{namespace}/jobs/{job}/runs": {
+        "nominalStartTime": "2026-01-01T00:00:00Z",
+        "args": {"a": "1"},
+    },
     "/mcp": {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
 }
 
@@ -90,7 +110,9 @@ HOSTILE = {
 
 def send(client: TestClient, route: str, body: bytes, **headers: str) -> int:
     accepted = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-    answer = client.post(route, content=body, headers={**accepted, **headers})
+    path = route.format(namespace="etl", job="clean", dataset="orders", source="db", tag="pii")
+    method = METHODS.get(route, "POST")
+    answer = client.request(method, path, content=body, headers={**accepted, **headers})
     assert answer.status_code < 500, (route, body[:200], answer.text[:500])
     return answer.status_code
 
@@ -107,6 +129,8 @@ def test_hostile_bodies_are_refused(client: TestClient, route: str, body: bytes)
         "/mcp": 200,
         "/api/v1/lineage/batch": 200,
         "/v1/sql": 201,
+        "/api/v1/tags/{tag}": 200,  # all its keys are optional
+        "/api/v1/namespaces/{namespace}/jobs/{job}/runs": 201,  # likewise
         "/v1/ask": 200,
     }  # in the answer's body
     status = send(client, route, body)

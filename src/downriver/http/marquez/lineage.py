@@ -27,6 +27,12 @@ from downriver.http.marquez.versions import dataset_version, job_version, node_u
 from downriver.http.request import context_of, json_response, query_number, query_text, run_read
 from downriver.model.facts import FacetRole, RunState
 from downriver.model.ids import JobId
+from downriver.openlineage.facets.custom import (
+    RECORD,
+    RUN_ARGUMENTS,
+    parse_record,
+    parse_run_arguments,
+)
 from downriver.openlineage.facets.dataset import (
     DATA_SOURCE,
     LIFECYCLE,
@@ -106,7 +112,7 @@ def lineage_graph(lineage: Lineage, node_id: str, depth: int | None) -> LineageG
         facts = GraphFacts(view, found.nodes, root)
         numbers = found.nodes.tolist()
         jobs = [number for number in numbers if isinstance(facts.names[number], JobId)]
-        nodes = _GraphNodes(facts, RunFacts(view, jobs))
+        nodes = GraphNodes(facts, RunFacts(view, jobs))
         ids = {number: str(facts.names[number]) for number in numbers}
         incoming: defaultdict[int, set[MarquezEdge]] = defaultdict(set)
         outgoing: defaultdict[int, set[MarquezEdge]] = defaultdict(set)
@@ -122,7 +128,7 @@ def lineage_graph(lineage: Lineage, node_id: str, depth: int | None) -> LineageG
     return LineageGraph(graph, found.omitted > 0, found.omitted)
 
 
-class _GraphNodes:
+class GraphNodes:
     """Renders datasets and jobs whose facts were read together."""
 
     def __init__(self, facts: GraphFacts, runs: RunFacts) -> None:
@@ -136,10 +142,11 @@ class _GraphNodes:
     ) -> MarquezNode:
         """Return a node with its edges."""
         if isinstance(self._facts.names[number], JobId):
-            return MarquezNode(node_id, "JOB", self._job(number), incoming, outgoing)
-        return MarquezNode(node_id, "DATASET", self._dataset(number), incoming, outgoing)
+            return MarquezNode(node_id, "JOB", self.job(number), incoming, outgoing)
+        return MarquezNode(node_id, "DATASET", self.dataset(number), incoming, outgoing)
 
-    def _dataset(self, number: int) -> DatasetData:
+    def dataset(self, number: int) -> DatasetData:
+        """Return a dataset."""
         record, facets = self._facts.record(number), self._facts.facets(number)
         written_at = self._facts.written_at.get(number)
         tags, column_tags = parse_tags(facets[TAGS]) if TAGS in facets else NO_TAGS
@@ -154,11 +161,12 @@ class _GraphNodes:
                 )
                 for field in fields
             ]
+        registered = parse_record(facets.get(RECORD))
         return DatasetData(
             id=self._names[number],
-            type="DB_TABLE",
+            type=registered.type or "DB_TABLE",
             name=record.id.name,
-            physical_name=record.id.name,
+            physical_name=registered.physicalName or record.id.name,
             created_at=render_time(record.first_at),
             updated_at=render_time(record.last_at),
             namespace=record.id.namespace,
@@ -171,26 +179,18 @@ class _GraphNodes:
             facets=_raw(facets),
         )
 
-    def _job(self, number: int) -> JobData:
+    def job(self, number: int) -> JobData:
+        """Return a job with its latest run."""
         record, facets = self._facts.record(number), self._facts.facets(number)
         run = self._runs.latest.get(number)
         run_facets = [] if run is None else self._runs.facets[run.number]
         own = {facet.name: facet.body for facet in run_facets if facet.role is FacetRole.RUN}
         parent = _parent(own.get(PARENT) or facets.get(PARENT))
-        inputs = self._facts.dataset_names(self._facts.inputs.get(number, ()))
-        outputs = self._facts.dataset_names(self._facts.outputs.get(number, ()))
-        location = ""
-        if SOURCE_CODE_LOCATION in facets:
-            location = parse_source_code_location(facets).url
-        version = MarquezVersion(
-            record.id.namespace,
-            record.id.name,
-            job_version(self._names[number], inputs, outputs, location),
-        )
         name = record.id.name
         return JobData(
             id=self._names[number],
-            type="STREAM" if _is_streaming(facets.get(JOB_TYPE)) else "BATCH",
+            type=parse_record(facets.get(RECORD)).type
+            or ("STREAM" if _is_streaming(facets.get(JOB_TYPE)) else "BATCH"),
             name=name,
             simple_name=name.removeprefix(f"{parent.job.name}.") if parent else name,
             parent_job_name=parent.job.name if parent else None,
@@ -199,22 +199,35 @@ class _GraphNodes:
             created_at=render_time(record.first_at),
             updated_at=render_time(record.last_at),
             namespace=record.id.namespace,
-            inputs=list(inputs),
-            outputs=list(outputs),
-            location=location or None,
+            inputs=self.inputs(number),
+            outputs=self.outputs(number),
+            location=self._location(number) or None,
             description=parse_description(facets.get(DOCUMENTATION)) or None,
-            latest_run=None if run is None else self._run(number, run, run_facets, own, version),
+            latest_run=None if run is None else self.run(number, run, run_facets),
             facets=_raw(facets),
         )
 
-    def _run(
-        self,
-        job: int,
-        run: Run,
-        facets: list[RunFacet],
-        own: dict[str, bytes],
-        version: MarquezVersion,
-    ) -> RunData:
+    def inputs(self, job: int) -> list[MarquezName]:
+        """Return the datasets that a job reads."""
+        return list(self._facts.dataset_names(self._facts.inputs.get(job, ())))
+
+    def outputs(self, job: int) -> list[MarquezName]:
+        """Return the datasets that a job writes."""
+        return list(self._facts.dataset_names(self._facts.outputs.get(job, ())))
+
+    def job_version(self, job: int) -> MarquezVersion:
+        """Return the present version of a job."""
+        name, location = self._names[job], self._location(job)
+        version = job_version(name, tuple(self.inputs(job)), tuple(self.outputs(job)), location)
+        return MarquezVersion(name.namespace, name.name, version)
+
+    def _location(self, job: int) -> str:
+        facets = self._facts.facets(job)
+        return parse_source_code_location(facets).url if SOURCE_CODE_LOCATION in facets else ""
+
+    def run(self, job: int, run: Run, facets: list[RunFacet]) -> RunData:
+        """Return a run of a job, given its facets and those of its inputs and outputs."""
+        own = {facet.name: facet.body for facet in facets if facet.role is FacetRole.RUN}
         started, ended = run.started_at, run.ended_at
         lasted = None if started is None or ended is None else (ended - started) // 1000
         nominal = _nominal_time(own.get(NOMINAL_TIME))
@@ -225,12 +238,13 @@ class _GraphNodes:
             updated_at=render_time(run.last_at),
             nominal_start_time=nominal.nominalStartTime or None,
             nominal_end_time=nominal.nominalEndTime or None,
-            state=RUN_STATES[run.state],
+            state=_state(run.state, created=RUN_ARGUMENTS in own),
             started_at=None if started is None else render_time(started),
             ended_at=None if ended is None else render_time(ended),
             duration_ms=lasted,
-            args=_arguments(nominal.nominalStartTime, nominal.nominalEndTime, parent),
-            job_version=version,
+            args=_arguments(nominal.nominalStartTime, nominal.nominalEndTime, parent)
+            | parse_run_arguments(own.get(RUN_ARGUMENTS)),
+            job_version=self.job_version(job),
             input_dataset_versions=self._versions(
                 self._facts.inputs.get(job, ()), run, facets, FacetRole.INPUT
             ),
@@ -266,6 +280,11 @@ class _GraphNodes:
             version = dataset_version(name, self._facts.facets(number).get(SCHEMA))
             known = self._versions_of[number] = MarquezVersion(name.namespace, name.name, version)
         return known
+
+
+def _state(state: RunState, *, created: bool) -> str:
+    """Return the state of a run. One that was created and did not start is new."""
+    return "NEW" if created and state is RunState.OTHER else RUN_STATES[state]
 
 
 def _arguments(start: str, end: str, parent: ParentRun | None) -> dict[str, str]:

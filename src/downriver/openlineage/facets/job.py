@@ -180,6 +180,11 @@ def render_source_code_location(path: str, repository: str = "", commit: str = "
     )
 
 
+def render_source_code_url(url: str) -> msgspec.Raw:
+    """Return the facet that tells at which URL the code of a job is."""
+    return render_facet("SourceCodeLocationJobFacet", "1-0-1", type="git", url=url)
+
+
 class SourceCodeLocation(NamedTuple):
     """Where the code of a job is; a field is empty when it is not known."""
 

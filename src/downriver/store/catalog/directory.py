@@ -8,13 +8,12 @@ from downriver.model.facts import RunState
 from downriver.model.ids import NAMESPACE_RECORDS, NodeKind
 from downriver.openlineage.facets.dataset import parse_data_source
 from downriver.store.catalog.encoding import decompress, read_body, rows_by_id
-from downriver.store.catalog.facets import RUN_COLUMNS, read_run
+from downriver.store.catalog.facets import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
-    from downriver.store.catalog.facets import JobRun
-    from downriver.store.port import SqlQueries
+    from downriver.store.port import Row, SqlQueries
 
 QUARTER = 900_000_000  # µs; the offset of every time zone is a multiple of a quarter of an hour
 
@@ -129,18 +128,36 @@ class DirectoryQueries:
         sql = "SELECT id FROM nodes WHERE kind IN (0, 1) AND namespace = ?"
         return [row[0] for row in self._queries.rows(sql, (namespace,))]
 
-    def runs(self, job: int, limit: int, offset: int) -> list[JobRun]:
+    def runs(self, job: int, limit: int, offset: int) -> list[Run]:
         """Return runs of a job, the latest first."""
         sql = f"""
-            SELECT {RUN_COLUMNS} FROM runs WHERE job = ?
+            SELECT {_RUN} FROM runs WHERE job = ?
             ORDER BY first_at DESC, id DESC LIMIT ? OFFSET ?
         """
-        return [read_run(row) for row in self._queries.rows(sql, (job, limit, offset))]
+        return [_read_run(row)[1] for row in self._queries.rows(sql, (job, limit, offset))]
+
+    def find_runs(self, runs: Sequence[str]) -> list[tuple[int, Run]]:
+        """Return the runs with these ids, each with its job, the latest first."""
+        if not runs:
+            return []
+        sql = f"""
+            SELECT {_RUN} FROM runs WHERE run IN ({", ".join("?" * len(runs))})
+            ORDER BY first_at DESC, id DESC
+        """
+        return [_read_run(row) for row in self._queries.rows(sql, list(runs))]
 
     def count_runs(self, job: int) -> int:
         """Count the runs of a job."""
         count: int = self._queries.rows("SELECT count(*) FROM runs WHERE job = ?", (job,))[0][0]
         return count
+
+
+_RUN = "job, id, run, state, state_at, started_at, first_at, last_at"
+
+
+def _read_run(row: Row) -> tuple[int, Run]:
+    job, number, run, state, *times = row
+    return job, Run(number, run, RunState(state), *times)
 
 
 def _jobs(namespace: str | None, last_states: Collection[RunState]) -> tuple[str, list[str | int]]:

@@ -1,0 +1,1 @@
+"""What people register by hand, and lists of what a store contains."""
