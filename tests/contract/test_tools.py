@@ -41,6 +41,8 @@ USED = [
     ("suggest_fix", CHANGE),
     ("diagnose_metric", {"dataset": "revenue", "column": "total"}),
     ("incident_report", {"entity_id": "revenue", "at": "2026-01-03T00:00:00Z"}),
+    ("tag_reach", {"tag": "pii"}),
+    ("shared_lineage", {"entity_id": "orders", "other_id": "revenue"}),
     ("kpis", {}),
     ("export_lineage", {"entity_id": "orders"}),
 ]
