@@ -166,7 +166,9 @@ def audit_log(
     action: Annotated[
         str | None,
         typer.Option(
-            "--action", metavar="ACTION", help="Only this: write, refused, 'create key' …"
+            "--action",
+            metavar="ACTION",
+            help="Only one action, such as write, refused or 'create key'.",
         ),
     ] = None,
     limit: Annotated[

@@ -93,6 +93,7 @@ class Facts:
 
     def _take(self, event: Any) -> None:
         at = parse_time(event["eventTime"], "eventTime")
+        self.inputs: set[Name] = set()
         if "dataset" in event:
             self._dataset(event["dataset"], at, None, set())
         if "job" not in event:
@@ -105,7 +106,10 @@ class Facts:
             self._explicit(target, entry, job, at)
             spoken_for.add(target)
         for each in event["inputs"]:
-            _earliest(self.reads, (self._dataset(each, at, None, set()), job), at)
+            dataset = self._dataset(each, at, None, set())
+            _earliest(self.reads, (dataset, job), at)
+            links = each["facets"].get("symlinks", {}).get("identifiers", ())
+            self.inputs |= {dataset, *map(_named, links)}
         for each in event["outputs"]:
             _earliest(self.writes, (job, self._dataset(each, at, job, spoken_for)), at)
 
@@ -154,8 +158,8 @@ class Facts:
         for source, field in [*ends, *((source, "*") for source in facet.get("dataset", ()))]:
             self._derive(source, (target, field), job, at)
             self.nodes.add(_named(source))
-            if job is None:
-                _earliest(self.derives, (_named(source), target, None), at)
+            if job is None or (self.inputs and _named(source) not in self.inputs):
+                _earliest(self.derives, (_named(source), target, job), at)
             else:
                 _earliest(self.reads, (_named(source), job), at)
 

@@ -42,6 +42,10 @@ SAMPLES: dict[str, Any] = {
     },
     "/v1/fix": {"entity_id": "orders", "files": {"a.sql": "select a from orders"}},
     "/v1/preview": {"ddl": "drop table orders", "dialect": "postgres"},
+    "/v1/tags": {"entity": "orders", "tags": ["pii"], "remove": ["gold"]},
+    "/v1/inventory": {"tables": ["orders", "returns"], "source": "a list"},
+    "/v1/forget": {"entity": "raw", "reason": "wrong", "dry_run": True},
+    "/v1/prune": {"older_than": "90d", "dry_run": True},
     "/v1/column-edges": {"datasets": ["dataset:db:orders"], "as_of": None},
     "/v1/ask": {"question": "what feeds orders?", "history": []},
     "/v1/keys": {"name": "etl", "role": "writer", "namespaces": ["db*"], "expires": "90d"},
@@ -110,7 +114,7 @@ HOSTILE = {
 
 def send(client: TestClient, route: str, body: bytes, **headers: str) -> int:
     accepted = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-    path = route.format(namespace="etl", job="clean", dataset="orders", source="db", tag="pii")
+    path = route.format(namespace="etl", job="clean", dataset="shipments", source="db", tag="pii")
     method = METHODS.get(route, "POST")
     answer = client.request(method, path, content=body, headers={**accepted, **headers})
     assert answer.status_code < 500, (route, body[:200], answer.text[:500])

@@ -143,10 +143,13 @@ def test_a_dropped_dataset_and_one_without_new_data_are_marked(lineage):
         [
             e.run_event("load", ["raw"], ["orders", dropped], day=1),
             e.run_event("load", ["raw"], ["other"], day=80, run="run-2"),
+            e.run_event(
+                "report", ["old"], [], day=1
+            ),  # a dropped table that nothing reads is left out
         ]
     )
     found = lineage.graph("load")
-    assert node(found, "old").marks == ["stale", "dropped"]
+    assert node(found, "old").marks == ["dropped"]
     assert node(found, "orders").marks == ["stale"]
     assert node(found, "raw").marks == []
 

@@ -19,12 +19,18 @@ def list_catalog_tables(spark: SparkSession | None = None) -> list[str]:
         spark = _open_session()
     catalog = spark.catalog.currentCatalog()
     prefix = "" if catalog == "spark_catalog" else f"{catalog}."
+    # listTables reads every table, and fails if one of them cannot be read.
     return sorted(
-        f"{prefix}{database.name}.{table.name}"
-        for database in spark.catalog.listDatabases()
-        for table in spark.catalog.listTables(database.name)
+        f"{prefix}{database}.{table.tableName}"
+        for (database,) in spark.sql("SHOW DATABASES").collect()
+        for table in spark.sql(f"SHOW TABLES IN {_quote(database)}").collect()
         if not table.isTemporary
     )
+
+
+def _quote(name: str) -> str:
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"
 
 
 def _open_session() -> SparkSession:

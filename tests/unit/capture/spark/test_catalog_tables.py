@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from downriver.capture.spark.catalog_tables import list_catalog_tables
+
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket.socket:ResourceWarning")
 
 
 def test_tables_of_every_database_are_listed_and_temporary_views_are_not(spark: Any) -> None:

@@ -33,6 +33,7 @@ READS_BY_POST = {
     "/v1/fix",
     "/v1/ask",
     "/v1/column-edges",
+    "/v1/inventory",
     "/mcp",  # its tools that write need a writer
 }
 UNAUTHORIZED, FORBIDDEN = 401, 403

@@ -54,8 +54,13 @@ def _optimized(ran: Java) -> Java | None:
     return None if simple_name(plan).endswith("Command") else plan
 
 
+_TEMPORARY_VIEW = re.compile(r"\bView \((?=`(?:global_temp`\.`)?[^`]*`,)")
+
+
 def _kinds(plan: Java) -> list[str]:
-    kinds = [kind for _, kind in operators_in(str(plan.numberedTreeString()))]
+    """Return the operators that matter. A persisted view does: it is a dataset that is read."""
+    tree = _TEMPORARY_VIEW.sub("SubqueryAlias (", str(plan.numberedTreeString()))
+    kinds = [kind for _, kind in operators_in(tree)]
     return [kind for kind in kinds if kind not in _FOLDED]
 
 
