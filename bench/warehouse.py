@@ -20,7 +20,7 @@ from downriver.store.catalog import tables
 from downriver.store.catalog.encoding import pack_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 Numbers = npt.NDArray[np.int64]
 
@@ -150,47 +150,6 @@ def _column_edges(
 
 def _some_column(random: np.random.Generator, datasets: Numbers) -> Numbers:
     return (datasets - 1) * COLUMNS_EACH + random.integers(1, COLUMNS_EACH + 1, len(datasets))
-
-
-def warehouse_events(warehouse: Warehouse) -> Iterator[bytes]:
-    """Yield one event for each dataset: the run that wrote it, its schema and column lineage."""
-    reads = np.split(warehouse.reads_from, np.cumsum(np.bincount(warehouse.read_for))[:-1])
-    by_target: dict[int, list[int]] = {}
-    for source, target in zip(
-        warehouse.column_source.tolist(), warehouse.column_target.tolist(), strict=True
-    ):
-        by_target.setdefault(target, []).append(source)
-    schema = {"fields": [{"name": f"column_{n}", "type": "BIGINT"} for n in range(COLUMNS_EACH)]}
-    for number in range(1, warehouse.datasets + 1):
-        inputs = reads[number].tolist() if number < len(reads) else []
-        first = (number - 1) * COLUMNS_EACH + 1
-        fields = {
-            f"column_{n}": {"inputFields": [_input_field(c) for c in by_target[first + n]]}
-            for n in range(COLUMNS_EACH)
-            if first + n in by_target
-        }
-        facets = {"schema": schema, **({"columnLineage": {"fields": fields}} if fields else {})}
-        event = {
-            "eventType": "COMPLETE",
-            "eventTime": f"2026-01-{number % 28 + 1:02d}T00:00:00Z",
-            "run": {"runId": f"00000000-0000-0000-0000-{number:012d}"},
-            "job": {"namespace": NAMESPACE, "name": f"sales.build_{number:08d}"},
-            "inputs": [_event_dataset(source) for source in inputs],
-            "outputs": [_event_dataset(number) | {"facets": facets}],
-        }
-        yield msgspec.json.encode(event)
-
-
-def _event_dataset(number: int) -> dict[str, object]:
-    return {"namespace": NAMESPACE, "name": f"sales.table_{number:08d}"}
-
-
-def _input_field(column: int) -> dict[str, object]:
-    dataset, field = divmod(column - 1, COLUMNS_EACH)
-    return _event_dataset(dataset + 1) | {
-        "field": f"column_{field}",
-        "transformations": [{"type": "DIRECT", "subtype": "IDENTITY"}],
-    }
 
 
 def load_warehouse(url: str, warehouse: Warehouse) -> None:

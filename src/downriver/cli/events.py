@@ -38,13 +38,18 @@ class UnreadableEvent(msgspec.Struct):
     reason: str
 
 
-class IngestSummary(msgspec.Struct):
+class StoredEvents(msgspec.Struct, kw_only=True):
     """How many events were stored, and which could not be read."""
 
-    files: int
     stored: int = 0
     duplicates: int = 0
     problems: list[UnreadableEvent] = msgspec.field(default_factory=list)
+
+
+class IngestSummary(StoredEvents, kw_only=True):
+    """What `downriver ingest` did with files of events."""
+
+    files: int
 
 
 def ingest(
@@ -74,7 +79,8 @@ def ingest(
     if json:
         print_json(summary)
     else:
-        _show(summary)
+        count = f"{summary.files} file{'s' * (summary.files != 1)}"
+        show_stored(summary, count)
     if summary.problems:
         raise typer.Exit(1)
 
@@ -114,7 +120,8 @@ def _batches(events: Iterable[Event]) -> Iterator[list[Event]]:
         yield batch
 
 
-def _show(summary: IngestSummary) -> None:
+def show_stored(summary: StoredEvents, source: str) -> None:
+    """Print how many events of a source were stored, and the first that could not be read."""
     for problem in summary.problems[:_PROBLEMS_SHOWN]:
         err.print(f"[red]{escape(problem.where)}[/]: {escape(problem.reason)}")
     more = len(summary.problems) - _PROBLEMS_SHOWN
@@ -125,7 +132,7 @@ def _show(summary: IngestSummary) -> None:
         parts.append(f"{summary.duplicates} already stored")
     if summary.problems:
         parts.append(f"[red]{len(summary.problems)} could not be read[/]")
-    out.print(f"{', '.join(parts)} ({summary.files} file{'s' * (summary.files != 1)})")
+    out.print(f"{', '.join(parts)} ({escape(source)})")
 
 
 ToOption = Annotated[

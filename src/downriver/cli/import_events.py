@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from downriver.capture.marquez import open_marquez
-from downriver.cli.events import UnreadableEvent
-from downriver.cli.output import JsonOption, StoreOption, err, escape, out, print_json, progress_bar
+from downriver.cli.events import StoredEvents, UnreadableEvent, show_stored
+from downriver.cli.output import JsonOption, StoreOption, print_json, progress_bar
 from downriver.errors import InvalidEventError
 from downriver.openlineage import parse_event
 from downriver.openlineage.wire import render_time
@@ -20,17 +19,12 @@ if TYPE_CHECKING:
     from downriver.capture.marquez import MarquezPage
     from downriver.openlineage import Event
 
-_PROBLEMS_SHOWN = 20
 
-
-class ImportSummary(msgspec.Struct):
-    """How many events of a source were stored, and which could not be read."""
+class ImportSummary(StoredEvents, kw_only=True):
+    """What `downriver import` did with the events of another server."""
 
     source: str
     since: str | None
-    stored: int = 0
-    duplicates: int = 0
-    problems: list[UnreadableEvent] = msgspec.field(default_factory=list)
 
 
 def marquez(
@@ -67,7 +61,7 @@ def marquez(
         with lineage.store.reader() as reader:
             saved = None if restart else reader.findings.state(position)
         since = int(saved or 0)
-        summary = ImportSummary(origin.name, render_time(since) if saved else None)
+        summary = ImportSummary(source=origin.name, since=render_time(since) if saved else None)
         with progress_bar("events") as bar:
             task = bar.add_task("Importing", total=origin.count(since))
             for page in origin.pages(since):
@@ -83,7 +77,8 @@ def marquez(
     if json:
         print_json(summary)
     else:
-        _show(summary)
+        first = f", from {summary.since} on" if summary.since else ""
+        show_stored(summary, f"{summary.source}{first}")
     if summary.problems:
         raise typer.Exit(1)
 
@@ -97,18 +92,3 @@ def _readable(page: MarquezPage, summary: ImportSummary) -> list[Event]:
             beginning = raw[:80].decode(errors="replace")
             summary.problems.append(UnreadableEvent(beginning, exc.message))
     return events
-
-
-def _show(summary: ImportSummary) -> None:
-    for problem in summary.problems[:_PROBLEMS_SHOWN]:
-        err.print(f"[red]{escape(problem.where)}[/]: {escape(problem.reason)}")
-    more = len(summary.problems) - _PROBLEMS_SHOWN
-    if more > 0:
-        err.print(f"[red]… and {more} more[/]")
-    parts = [f"[bold]{summary.stored}[/] events stored"]
-    if summary.duplicates:
-        parts.append(f"{summary.duplicates} already stored")
-    if summary.problems:
-        parts.append(f"[red]{len(summary.problems)} could not be read[/]")
-    since = f", from {summary.since} on" if summary.since else ""
-    out.print(f"{', '.join(parts)} ({escape(summary.source)}{since})")

@@ -50,7 +50,8 @@ def test_duckdb_lists_tables_and_views(tmp_path: Path) -> None:
 
 
 def test_another_database_needs_sqlalchemy(tmp_path: Path) -> None:
-    sqlalchemy = pytest.importorskip("sqlalchemy")
+    import sqlalchemy
+
     url = f"sqlite:///{tmp_path / 'shop.db'}"
     engine = sqlalchemy.create_engine(url)
     with engine.begin() as connection:
