@@ -1,0 +1,138 @@
+"""`downriver contracts`: check, apply and list data contracts."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from downriver.cli.output import (
+    DisplayNames,
+    FullNamesOption,
+    JsonOption,
+    StoreOption,
+    escape,
+    out,
+    print_json,
+)
+from downriver.cli.trust.incident import AtOption
+from downriver.govern.contracts import read_contracts
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from downriver.model.trust.contracts import ContractChecks, ContractResult
+
+_COLOURS = {"violated": "bold red", "unknown": "yellow", "passed": "green"}
+FilesHelp = "YAML files of contracts, or folders of them."
+
+
+def check(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILE|DIR]...", help=f"{FilesHelp} By default those applied."),
+    ] = None,
+    at: AtOption = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail, too, if a clause cannot be checked.")
+    ] = False,
+    record: Annotated[
+        bool, typer.Option("--record/--no-record", help="Record the outcomes in the log.")
+    ] = True,
+    all_: Annotated[bool, typer.Option("--all", help="List the clauses that passed, too.")] = False,
+    full_names: FullNamesOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Check contracts against the schemas, statistics and runs that events report.
+
+    The exit code is 1 if a contract is violated. A clause that cannot be checked is unknown, and
+    not passed.
+    """
+    contracts = read_contracts(files) if files else None
+    with Lineage.open(store, create=False) as lineage:
+        found = lineage.contracts(contracts, at=at, record=record)
+    if json:
+        print_json(found)
+    else:
+        _show(found, full_names=full_names, passed=all_)
+    sys.exit(int(not found.passed or (strict and not found.complete)))
+
+
+def apply(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE|DIR...", help=FilesHelp)],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would change.")
+    ] = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Keep contracts in the store, and show what changes.
+
+    A second time, nothing changes.
+    """
+    contracts = read_contracts(files)
+    with Lineage.open(store, create=False) as lineage:
+        found = lineage.contracts.apply(contracts, done=not dry_run)
+    if json:
+        print_json(found)
+        return
+    for change in found.changes:
+        out.print(escape(change.dataset))
+        for difference in change.differences:
+            out.print(f"  {escape(difference)}")
+    verb = "would change" if dry_run else "changed"
+    out.print(f"{len(found.changes)} of {found.declared} contracts {verb}")
+
+
+def list_contracts(
+    at: AtOption = None,
+    full_names: FullNamesOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List the applied contracts with their outcome now. Nothing is recorded."""
+    with Lineage.open(store, create=False) as lineage:
+        found = lineage.contracts(at=at, record=False)
+    if json:
+        print_json(found)
+        return
+    names = DisplayNames((each.dataset for each in found.contracts), full=full_names)
+    names.print_heading()
+    for each in found.contracts:
+        _show_contract(each, names)
+    out.print(f"{len(found.contracts)} contracts")
+
+
+def _show(found: ContractChecks, *, full_names: bool, passed: bool) -> None:
+    names = DisplayNames(
+        (each.dataset for each in found.contracts if each.dataset.startswith("dataset:")),
+        full=full_names,
+    )
+    names.print_heading()
+    for each in found.contracts:
+        _show_contract(each, names)
+        for clause in each.clauses:
+            if clause.outcome == "passed" and not passed:
+                continue
+            message = clause.message
+            if clause.expected and clause.expected not in message:
+                message += f", expected {clause.expected}"
+            colour = _COLOURS[clause.outcome]
+            out.print(f"  [{colour}]{clause.outcome:<8}[/] {clause.clause:<14} {escape(message)}")
+    violated = sum(each.outcome == "violated" for each in found.contracts)
+    unknown = sum(each.outcome == "unknown" for each in found.contracts)
+    kept = len(found.contracts) - violated - unknown
+    out.print(f"{violated} violated, {unknown} unknown, {kept} passed")
+    if not found.complete:
+        out.print(f"[yellow]incomplete[/]: {len(found.blind_spots)} clauses cannot be checked")
+
+
+def _show_contract(each: ContractResult, names: DisplayNames) -> None:
+    is_known = each.dataset.startswith("dataset:")
+    name = names[each.dataset] if is_known else escape(each.dataset)
+    owner = f"  owned by {each.owner}" if each.owner else ""
+    consumers = f"  used by {', '.join(each.consumers)}" if each.consumers else ""
+    outcome = f"[{_COLOURS[each.outcome]}]{each.outcome}[/]"
+    out.print(f"{outcome} {name}[dim]{escape(owner)}{escape(consumers)}[/]")

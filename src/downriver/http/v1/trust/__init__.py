@@ -1,0 +1,1 @@
+"""Routes of evidence, checkpoints, privacy, redaction and triggers."""

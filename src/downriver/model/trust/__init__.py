@@ -1,0 +1,1 @@
+"""Answers about trust in the data: checks, contracts, schemas, verified verdicts."""

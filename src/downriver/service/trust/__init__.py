@@ -1,0 +1,1 @@
+"""Parts of the façade about trust: checks, evidence, checkpoints of the log."""
