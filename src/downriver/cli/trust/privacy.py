@@ -1,0 +1,108 @@
+"""`downriver privacy`: where personal data goes, and policies that limit access to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from downriver.cli.output import (
+    DisplayNames,
+    FullNamesOption,
+    JsonOption,
+    StoreOption,
+    escape,
+    out,
+    print_json,
+    render_json,
+)
+from downriver.errors import InvalidRequestError
+from downriver.govern.privacy import SqlDialect
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from downriver.model.trust.privacy import PersonalDataset, PrivacyReport
+
+_FEATURES = 10
+
+
+def report(
+    field: Annotated[
+        str, typer.Argument(metavar="COLUMN", help="The column where the personal data enters.")
+    ],
+    ranger: Annotated[
+        Path | None,
+        typer.Option(
+            "--ranger", metavar="FILE", help="Write suggested Apache Ranger tag policies as JSON."
+        ),
+    ] = None,
+    sql: Annotated[
+        SqlDialect | None,
+        typer.Option("--sql", help="Print suggested SQL statements instead of the report."),
+    ] = None,
+    full_names: FullNamesOption = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Report what a person's field reaches: datasets, columns, models and dashboards.
+
+    Also where it is masked, who owns the data, and the purpose, legal basis and retention that tags
+    state.
+    """
+    with Lineage.open(store, create=False) as lineage:
+        found = lineage.privacy(field)
+        policies = lineage.privacy.ranger(found)
+        statements = None if sql is None else lineage.privacy.sql(found, sql)
+    if ranger is not None:
+        try:
+            ranger.write_text(render_json(policies), "utf-8")
+        except OSError as exc:
+            raise InvalidRequestError("--ranger", f"{ranger}: {exc.strerror}") from exc
+    if json:
+        print_json(found)
+    elif statements is not None:
+        typer.echo(statements, nl=False)
+    else:
+        _show(found, full_names=full_names)
+
+
+def _show(found: PrivacyReport, *, full_names: bool) -> None:
+    ids = [found.subject, *(each.dataset for each in found.datasets)]
+    ids += [column.column for each in found.datasets for column in (*each.columns, *each.masked)]
+    ids += [job for each in found.datasets for job in each.through]
+    ids += [f.feature for model in found.models for f in model.features]
+    names = DisplayNames(ids, full=full_names)
+    names.print_heading()
+    out.print(f"{names[found.subject]} reaches {len(found.datasets)} datasets")
+    for each in found.datasets:
+        _show_dataset(each, names)
+    for model in found.models:
+        out.print(f"{names[model.model]} uses {len(model.features)} features")
+        for feature in model.features[:_FEATURES]:
+            sources = ", ".join(feature.sources)
+            out.print(f"  {names[feature.feature]} from {names.replace_in(sources)}")
+    if not found.complete:
+        out.print(f"[yellow]incomplete[/]: {len(found.blind_spots)} blind spots; --json lists them")
+
+
+def _show_dataset(each: PersonalDataset, names: DisplayNames) -> None:
+    owners = f", owned by {', '.join(each.owners)}" if each.owners else ", without an owner"
+    out.print(f"[bold]{names[each.dataset]}[/] {escape(each.type + owners)}")
+    for column in each.columns:
+        out.print(f"  has     {names[column.column]}")
+    for column in each.masked:
+        out.print(f"  [green]masked[/]  {names[column.column]}")
+    if each.through and not each.columns:
+        jobs = ", ".join(names[job] for job in each.through)
+        out.print(f"  [yellow]may have[/] the field: no column lineage of {jobs}")
+    stated = {
+        "purpose": each.purposes,
+        "legal basis": each.legal_bases,
+        "retention": each.retention,
+    }
+    for key, values in stated.items():
+        if values:
+            out.print(f"  {key}: {escape(', '.join(values))}")
+    if each.not_stated:
+        out.print(f"  [yellow]not stated[/]: {', '.join(each.not_stated)}")
