@@ -1,0 +1,1 @@
+"""The log anchored in other places, and the audit log as files."""

@@ -1,0 +1,1 @@
+"""Evidence packs: signed facts about a dataset, for readers without access to the store."""
