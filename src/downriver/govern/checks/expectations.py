@@ -1,0 +1,99 @@
+"""Edges that must exist, and edges that must not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from downriver.errors import AmbiguousNameError, EntityNotFoundError
+from downriver.graph import Entity, Question, trace
+from downriver.model.answers import Direction
+from downriver.model.ids import ColumnId, DatasetId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from downriver.govern.checks.config import ExpectedEdge
+    from downriver.graph import CatalogSnapshot
+    from downriver.model.answers import BlindSpot, Trace
+
+MEANING = "An expected edge is missing, or an edge exists that must not."
+_WALKED = 100_000
+
+
+class EdgeOutcome(NamedTuple):
+    """Why an expectation does not hold, None if it does, and what could not be seen."""
+
+    entity: str
+    related: list[str]
+    failure: str | None
+    blind_spots: list[BlindSpot]
+
+
+def check_expected_edge(
+    edge: ExpectedEdge,
+    view: CatalogSnapshot,
+    resolve: Callable[[str], Entity],
+    *,
+    must_exist: bool,
+) -> EdgeOutcome:
+    """Follow the lineage from one entity, and return whether the expectation holds.
+
+    A name that does not exist fails either way. An edge that must not exist is only known to be
+    missing if the lineage is complete.
+    """
+    try:
+        source, target = resolve(edge.source), resolve(edge.target)
+    except (EntityNotFoundError, AmbiguousNameError) as exc:
+        return EdgeOutcome(edge.target, [], exc.message, [])
+    names = view.graph.nodes.identities.display_names([source.node, target.node], view.reader)
+    begin, end = str(_id(source, names[source.node].id)), str(_id(target, names[target.node].id))
+    question = Question(Direction.DOWNSTREAM, 1 if edge.direct else None, limit=_WALKED)
+    found = trace(view.graph, view.reader, source, question)
+    exists = _reaches(found, end, target)
+    words = "edge" if edge.direct else "path"
+    if must_exist:
+        failure = None if exists else f"no {words} from {begin} to {end}"
+        return EdgeOutcome(end, [begin], failure, [] if exists else found.blind_spots)
+    if exists:
+        return EdgeOutcome(end, [begin], f"a {words} from {begin} to {end} exists", [])
+    spots = _between(found, view, target)
+    failure = f"lineage of {begin} is incomplete: a {words} to {end} may exist" if spots else None
+    return EdgeOutcome(end, [begin], failure, spots)
+
+
+def _between(found: Trace, view: CatalogSnapshot, target: Entity) -> list[BlindSpot]:
+    """Return the blind spots that may hide a path to an entity, those of its upstream included.
+
+    A job or dataset that is not upstream of the entity cannot. A depth limit is what `direct`
+    asks for, and no blind spot.
+    """
+    whole = target.id.dataset if isinstance(target.id, ColumnId) else target.id
+    question = Question(Direction.UPSTREAM, limit=_WALKED)
+    upstream = trace(view.graph, view.reader, Entity(whole, target.node), question)
+    nodes = {node.id for node in upstream.nodes}
+    hiding = [
+        spot
+        for spot in found.blind_spots
+        if spot.kind != "depth_limit"
+        and (spot.entity in nodes or not spot.entity.startswith(("job:", "dataset:")))
+    ]
+    return [*hiding, *upstream.blind_spots]
+
+
+def _id(entity: Entity, spoken: object) -> object:
+    if isinstance(entity.id, ColumnId) and isinstance(spoken, DatasetId):
+        return ColumnId(spoken, entity.id.field)
+    return spoken
+
+
+def _reaches(found: Trace, end: str, target: Entity) -> bool:
+    """Return whether a trace contains an entity; of columns, whether it has one of a dataset."""
+    if any(node.id == end and node.id != found.root.id for node in found.nodes):
+        return True
+    if isinstance(target.id, ColumnId):
+        return False
+    return any(
+        node.field is not None and str(DatasetId(node.namespace, node.name)) == end
+        for node in found.nodes
+        if node.id != found.root.id
+    )
