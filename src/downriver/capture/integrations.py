@@ -1,0 +1,86 @@
+"""The systems that Downriver takes lineage from. `downriver integrations` lists them.
+
+To add a system, add an entry: nothing else reads the list by name.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple
+
+
+class Integration(NamedTuple):
+    """A system, the package that reads it, and how its jobs are recognised in events."""
+
+    name: str
+    setup: str  # the command, call or setting that starts it
+    integrations: tuple[str, ...]  # `integration` of the jobType facets of its jobs
+    producers: tuple[str, ...] = ()  # parts of the producer URL of its facets
+    package: str = ""  # the distribution that it needs besides Downriver
+    module: str = ""  # the module of that distribution, if it has another name
+    extra: str = ""  # the extra of Downriver that installs the package
+    guide: str = ""  # its page in docs/guide, without .md
+
+
+INTEGRATIONS: tuple[Integration, ...] = (
+    Integration(
+        "airflow",
+        "pip install apache-airflow-providers-openlineage, then OPENLINEAGE_URL",
+        ("AIRFLOW",),
+        ("apache/airflow", "integration/airflow"),
+        guide="collecting",
+    ),
+    Integration("dbt", "downriver capture dbt target", ("DBT",), guide="dbt"),
+    Integration(
+        "spark",
+        "downriver run spark-submit job.py",
+        ("SPARK",),
+        ("integration/spark",),
+        package="pyspark",
+        extra="spark",
+        guide="spark",
+    ),
+    Integration(
+        "mlflow",
+        "downriver capture mlflow URI, or lineage().mlflow()",
+        ("MLFLOW",),
+        package="mlflow-skinny",
+        module="mlflow",
+        extra="mlflow",
+        guide="integrations/mlflow",
+    ),
+    Integration(
+        "delta",
+        "downriver capture delta TABLE",
+        ("DELTA",),
+        package="deltalake",
+        extra="delta",
+        guide="integrations/delta",
+    ),
+    Integration(
+        "iceberg",
+        "downriver capture iceberg TABLE --catalog NAME",
+        ("ICEBERG",),
+        package="pyiceberg",
+        extra="iceberg",
+        guide="integrations/iceberg",
+    ),
+    Integration("sql", "downriver capture sql models", ("SQL",), guide="sql"),
+    Integration("python", "@lineage().track(...)", ("PYTHON",), ("client/python",), guide="sdk"),
+)
+
+
+def installed_version(integration: Integration) -> str | None:
+    """Return the version of the package of an integration; None if it is not installed."""
+    if not integration.package:
+        return None
+    module = integration.module or integration.package.replace("-", "_")
+    try:
+        if importlib.util.find_spec(module) is None:
+            return None
+        return version(integration.package)
+    except PackageNotFoundError:
+        return ""  # the module is there, by another distribution
+    except (ImportError, ValueError):  # a parent module is missing or has no spec
+        return None

@@ -1,0 +1,1 @@
+"""Commands that capture lineage from other systems, and list versions of datasets."""

@@ -1,0 +1,49 @@
+"""`downriver integrations`: the systems that lineage can come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from downriver.cli.output import JsonOption, StoreOption, escape, out, print_json
+from downriver.service import Lineage
+
+if TYPE_CHECKING:
+    from downriver.model.systems.integrations import IntegrationList, IntegrationStatus
+
+
+def integrations(store: StoreOption = None, json: JsonOption = False) -> None:
+    """List the integrations: the package of each, and the last job received from it."""
+    with Lineage.open(store) as lineage:
+        found = lineage.integrations()
+    if json:
+        print_json(found)
+    else:
+        _show(found)
+
+
+def _show(found: IntegrationList) -> None:
+    width = max(len(entry.name) for entry in found.integrations)
+    for entry in found.integrations:
+        out.print(
+            f"[bold]{escape(entry.name.ljust(width))}[/]  {escape(_package(entry))} · "
+            f"{escape(_received(entry))}"
+        )
+        out.print(f"{' ' * width}  [dim]{escape(entry.setup)}[/]")
+    if found.others:
+        out.print(f"also received: {escape(', '.join(found.others))}")
+
+
+def _package(entry: IntegrationStatus) -> str:
+    if entry.installed is None:
+        return "no package needed"
+    if entry.installed:
+        return f"{entry.package} {entry.version or ''}".rstrip()
+    install = f"downriver[{entry.extra}]" if entry.extra else entry.package
+    return f"{entry.package} is not installed (pip install '{install}')"
+
+
+def _received(entry: IntegrationStatus) -> str:
+    if entry.last_received is None:
+        return "nothing received"
+    jobs = "1 job" if entry.jobs == 1 else f"{entry.jobs} jobs"
+    return f"{jobs}, last {entry.last_job} at {entry.last_received}"

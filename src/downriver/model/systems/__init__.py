@@ -1,0 +1,1 @@
+"""Integrations with other systems, and the versions of datasets that they report."""

@@ -1,0 +1,1 @@
+"""Other systems: capture from them, and what was received."""
