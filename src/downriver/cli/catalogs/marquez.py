@@ -31,7 +31,8 @@ def marquez(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="URL", help="The http(s):// URL of Marquez, or postgresql:// of its database."
+            metavar="URL",
+            help="The http(s):// URL of Marquez, or the postgresql:// URL of its database.",
         ),
     ],
     store: StoreOption = None,
@@ -46,14 +47,14 @@ def marquez(
     ] = None,
     restart: Annotated[
         bool,
-        typer.Option("--restart", help="Read all events again, not only those after the last."),
+        typer.Option("--restart", help="Read all events again, not only new ones."),
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Store the events of a Marquez server. A second run continues where the last one ended.
+    """Import the events of a Marquez server. A second run continues where the first ended.
 
-    Events that are stored already are not stored twice. Events that cannot be read are reported,
-    and the others are stored. The exit code is then 1.
+    An event is stored once. Events that cannot be read are reported, and the others are stored;
+    the exit code is then 1.
     """
     origin = open_marquez(source, api_key)
     position = f"import:{origin.name}"

@@ -1,0 +1,1 @@
+"""Commands that exchange lineage with other catalogs and graph databases."""
