@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from downriver.capture.code import CodeJob
-from downriver.capture.code.time_limit import OutOfTimeError, processor_time
 from downriver.capture.scan import scanner
 from downriver.capture.scan.python import FileContext, PythonFile
 from downriver.model.unread import UnreadReason
+from downriver.reading_limits import OutOfTimeError, processor_time
 from downriver.service import Lineage
 
 
