@@ -18,6 +18,7 @@ export default defineConfig({
   },
   test: {
     environment: "happy-dom",
+    isolate: false, // one document for all files: making it takes longer than the tests
     include: ["src/**/*.test.{ts,tsx}"],
   },
 });

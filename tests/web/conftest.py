@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
 import shutil
 import subprocess
 import sys
+import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 CHURN_EVENTS = Path(__file__).parent / "churn_events.jsonl"
+RENAME = "alter table warehouse.analytics.stg_orders rename column order_total to amount"
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -81,9 +84,20 @@ def pipelines(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def web_server(pipelines: Path, built_ui: None) -> Iterator[str]:
-    """The URL of a server on the store of all pipelines."""
+    """The URL of a server on the store of all pipelines. The gate has decided there already."""
     with running_server(pipelines, repo=EXAMPLES / "orders") as url:
+        post(f"{url}/v1/gate", {"ddl": RENAME})
+        waiver = {"rule": "*", "reason": "agreed with finance", "author": "ana"}
+        waived = {"ddl": RENAME, "policy": {"waivers": [{**waiver, "expires": "2199-01-01"}]}}
+        post(f"{url}/v1/gate", waived)
         yield url
+
+
+def post(url: str, body: object, key: str = "") -> None:
+    """Send JSON to a server; a refusal fails the test."""
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    urllib.request.urlopen(request, timeout=60).close()
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.openlineage import dataset, run_event
 from tests.server import running_server
+from tests.web.conftest import post
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,11 +25,6 @@ def test_the_first_event_fills_the_start_page(
         page = open_page(url)
         page.get_by_text("Send the first event").wait_for()
         event = run_event("load", outputs=[dataset("orders")], inputs=[dataset("raw_orders")])
-        request = urllib.request.Request(
-            f"{url}/api/v1/lineage",
-            json.dumps(event).encode(),
-            {"Content-Type": "application/json"},
-        )
-        urllib.request.urlopen(request, timeout=30).close()
+        post(f"{url}/api/v1/lineage", event)
         page.get_by_text("raw_orders").first.wait_for()
         page.context.close()  # before its server ends

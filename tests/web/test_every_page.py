@@ -43,9 +43,27 @@ PAGES = (
     Shown("job", "/entity?id=job:shop:sum_revenue", "sum_revenue"),
     Shown("column", "/entity?id=marts.revenue&column=revenue", "Column of"),
     Shown("run", "/run?id=sum_revenue-27", "column c.customer_id does not exist"),
+    Shown("verdicts", "/verdicts", "agreed with finance"),
     Shown("trust", "/trust", "Coverage"),
     Shown("ask", "/ask", "Ask"),
     Shown("settings", "/settings", "Settings"),
+    Shown("not-found", "/nope", "There is no such page"),
+)
+# Tabs of these pages, looked at in one scheme: the colours are those of the pages.
+PARTS = (
+    Shown("history", "/entity?id=marts.revenue&tab=history", "Versions of the data"),
+    Shown("evidence", "/entity?id=marts.revenue&tab=evidence", "No pack was made yet"),
+    Shown("runs", "/entity?id=marts.revenue&tab=runs", "Rows written"),
+    Shown("quality", "/entity?id=marts.revenue&tab=quality", "Findings of the monitor"),
+    Shown("incident", "/entity?id=marts.revenue&tab=incident", "Possible causes"),
+    Shown("code", "/entity?id=job:shop:sum_revenue&tab=code", "SQL"),
+    Shown("certified", "/trust?tab=certified", "Reach of a tag"),
+    Shown("checks", "/trust?tab=checks", "certified-upstream"),
+    Shown("inventory", "/trust?tab=inventory", "Compare with a list of tables"),
+    Shown("changes", "/trust?tab=changes", "What changed"),
+    Shown("policy", "/settings?tab=policy", "breaking_consumers"),
+    Shown("integrations", "/settings?tab=integrations", "Airflow"),
+    Shown("administration", "/settings?tab=administration", "Would be removed"),
 )
 
 
@@ -71,3 +89,14 @@ def test_a_page(web_server: str, open_page: Callable[..., Page], shown: Shown, s
     if KEEP_PICTURES:
         PICTURES.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=PICTURES / f"{shown.name}-{scheme}.png")
+
+
+def test_every_part_of_the_pages(web_server: str, open_page: Callable[..., Page]) -> None:
+    page = open_page(web_server)
+    violations = {}
+    for shown in PARTS:
+        page.goto(f"{web_server}{shown.path}")
+        page.get_by_text(shown.text).first.wait_for()
+        expect(page.locator("[data-loading]")).to_have_count(0)
+        violations[shown.name] = axe_violations(page)
+    assert violations == {shown.name: [] for shown in PARTS}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
 from tests.server import running_server
+from tests.web.conftest import post
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,12 +67,7 @@ def hostile_event() -> dict[str, Any]:
 def url(tmp_path_factory: pytest.TempPathFactory, built_ui: None) -> Iterator[str]:
     store: Path = tmp_path_factory.mktemp("hostile")
     with running_server(store) as running:
-        request = urllib.request.Request(
-            f"{running}/api/v1/lineage",
-            json.dumps(hostile_event()).encode(),
-            {"Content-Type": "application/json"},
-        )
-        urllib.request.urlopen(request, timeout=30).close()
+        post(f"{running}/api/v1/lineage", hostile_event())
         yield running
 
 

@@ -27,7 +27,7 @@ def test_a_server_with_keys_asks_for_one(
         key = lineage.admin.create_key("ana", "reader")
     with running_server(tmp_path) as url:
         page = open_page(f"{url}/settings", expected="401")
-        page.get_by_role("heading", name="This server asks for a key").wait_for()
+        page.get_by_role("heading", name="This server needs a key").wait_for()
         page.get_by_label("Access key").fill("wrong")
         page.get_by_role("button", name="Open").click()
         page.get_by_text("does not accept this key").wait_for()

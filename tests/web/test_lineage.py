@@ -227,6 +227,8 @@ def test_the_slider_shows_a_moment_and_compares_two(web_server: str, open_page: 
     earlier.press("Home")
     added = page.locator("[data-node]").get_by_role("img", name="added", exact=True)
     expect(added.first).to_be_visible()
+    page.get_by_text(re.compile(r"^\d+ column edges? changed$")).click()
+    expect(page.get_by_text(re.compile("→ marts.revenue.revenue")).first).to_be_visible()
     assert axe_violations(page) == []
     shared = page.url
     again = open_page(shared)

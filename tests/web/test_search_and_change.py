@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Locator, Page
 
     OpenPage = Callable[..., Page]
 
@@ -58,6 +58,44 @@ def test_search_open_propose_a_rename_and_copy_the_patch(
     assert "+++ b/models" in page.evaluate("navigator.clipboard.readText()")
     how.get_by_role("tab", name="Plan").click()
     how.get_by_text("contract").first.wait_for()
+
+
+def tab_to(page: Page, target: Locator, most: int = 80) -> None:
+    """Press Tab until an element has the focus."""
+    target.wait_for()
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if target.evaluate("(element) => element === document.activeElement"):
+            return
+    pytest.fail(f"Tab does not reach {target}")
+
+
+def test_from_the_search_to_the_copied_patch_by_keyboard_alone(
+    web_server: str, open_page: OpenPage
+) -> None:
+    page = open_page(web_server)
+    page.get_by_text("Most read").wait_for()
+    page.keyboard.press("/")
+    page.keyboard.type("kind:dataset stg_orders")
+    page.get_by_role("option").filter(has_text="stg_orders").first.wait_for()
+    page.keyboard.press("Enter")
+    tab_to(page, page.get_by_role("main").get_by_role("link", name="Lineage").first)
+    page.keyboard.press("Enter")
+    card = page.locator(f'[data-node="{STG_ORDERS}"]')
+    tab_to(page, card.get_by_role("button", name="6 columns"))
+    page.keyboard.press("Enter")
+    tab_to(page, card.get_by_role("button", name="Column order_total"))
+    page.keyboard.press("Enter")
+    page.get_by_text("column edges up and down").wait_for()
+    tab_to(page, page.get_by_role("link", name="What if order_total changes"))
+    page.keyboard.press("Enter")
+    tab_to(page, page.get_by_label("New name"))
+    page.keyboard.type("amount")
+    page.get_by_role("heading", name="Blocked").wait_for()
+    tab_to(page, page.get_by_role("button", name="Copy patch"), 200)
+    page.keyboard.press("Enter")
+    page.get_by_text("Copied").wait_for()
+    assert "+++ b/models" in page.evaluate("navigator.clipboard.readText()")
 
 
 def test_the_address_holds_the_proposal(web_server: str, open_page: OpenPage) -> None:

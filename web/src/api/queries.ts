@@ -1,8 +1,9 @@
 /** Server state: one cache for all pages, refetched when the server has news. */
 
-import { QueryClient, useQuery, useQueryClient, keepPreviousData, type UseQueryResult } from "@tanstack/react-query";
+import { QueryClient, useMutation, useQuery, useQueryClient, keepPreviousData, type UseMutationResult, type UseQueryResult } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { ApiError, accessKey, get, onKeyChange, post, type Parameters } from "./client";
+import type { Me } from "./types";
 
 export const queryClient = new QueryClient({
   defaultOptions: {
@@ -36,11 +37,25 @@ export function useAnswer<T>(path: string, body: unknown, enabled = true): UseQu
   });
 }
 
+/** A request that changes the store. What is on screen is asked for again when it is done. */
+export function useChange<Input, Answer>(send: (input: Input) => Promise<Answer>): UseMutationResult<Answer, Error, Input> {
+  const client = useQueryClient();
+  return useMutation({ mutationFn: send, onSuccess: () => client.invalidateQueries() });
+}
+
+const ROLES = ["reader", "writer", "admin"];
+
+/** Whether the key of this tab has a role, or one that includes it. False until it is known. */
+export function useMay(role: "writer" | "admin"): boolean {
+  const me = useGet<Me>("/v1/me");
+  return me.data !== undefined && ROLES.indexOf(me.data.role) >= ROLES.indexOf(role);
+}
+
 interface News {
   head: number;
 }
 
-/** Wait for news of the server, and ask again for what is on screen when there is some. */
+/** Wait for new events on the server, then reload the data on screen. */
 export function useNews(): void {
   const client = useQueryClient();
   useEffect(() => {

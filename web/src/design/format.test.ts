@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { asWords, formatAge, formatBytes, formatDuration, nameOf, parseId } from "./format";
+import { asWords, formatAge, formatBytes, formatDuration, nameOf, parseId, splitAtIds } from "./format";
 
 describe("formatAge", () => {
   const now = Date.parse("2026-05-10T12:00:00Z");
@@ -40,4 +40,13 @@ it("formats sizes and codes", () => {
   expect(formatBytes(1500)).toBe("1.5 kB");
   expect(formatBytes(999)).toBe("999 B");
   expect(asWords("column_dropped")).toBe("Column dropped");
+});
+
+it("finds the ids in a sentence, the longest first", () => {
+  const ids = ["dataset:pg://h:1:orders", "dataset:pg://h:1:orders_old"];
+  expect(splitAtIds(`a reads ${ids[1]}`, ids)).toEqual([
+    { text: "a reads ", isId: false },
+    { text: ids[1], isId: true },
+  ]);
+  expect(splitAtIds("nothing", [])).toEqual([{ text: "nothing", isId: false }]);
 });

@@ -90,10 +90,23 @@ export function parseId(id: string): EntityName {
   return { kind: "dataset", namespace: "", name: id };
 }
 
+/** The id of a column of a dataset. */
+export function columnId(dataset: string, column: string): string {
+  return `column:${dataset.replace(/^dataset:/, "")}:${column}`;
+}
+
 /** The name in an id, for a line of text. */
 export function nameOf(id: string): string {
   const { name, column } = parseId(id);
   return column === undefined ? name : `${name}.${column}`;
+}
+
+/** Divide a text at the ids in it. */
+export function splitAtIds(text: string, ids: readonly string[]): { text: string; isId: boolean }[] {
+  // The longest first: an id may be the beginning of another one.
+  const pattern = [...new Set(ids)].sort((one, other) => other.length - one.length).map((id) => id.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|");
+  if (pattern === "") return [{ text, isId: false }];
+  return text.split(new RegExp(`(${pattern})`)).map((part, at) => ({ text: part, isId: at % 2 === 1 })).filter((part) => part.text !== "");
 }
 
 /** Words of a code, as `column_dropped` → `Column dropped`. */

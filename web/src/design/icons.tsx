@@ -5,6 +5,7 @@ const PATHS = {
   graph: "M3 4.5h3M3 11.5h3M10 8h3M6 4.5c2.5 0 1.5 3.5 4 3.5M6 11.5c2.5 0 1.5-3.5 4-3.5",
   change: "M8.8 1.8 4 9h3.4l-.6 5.2L12 6.6H8.4z",
   shield: "M8 1.8 13 3.6v4c0 3-2.1 5.3-5 6.6-2.9-1.3-5-3.6-5-6.6v-4zM5.7 8l1.6 1.6 3-3.2",
+  stamp: "M2.8 13.6h10.4M3.6 11.2h8.8V9.4L9.6 8.6V6.4a2.2 2.2 0 1 0-3.2 0v2.2l-2.8.8z",
   ask: "M2.5 3.5h11v7h-6L4.5 13v-2.5h-2z",
   settings: "M8 5.6a2.4 2.4 0 1 0 0 4.8 2.4 2.4 0 0 0 0-4.8zM8 1.6v2M8 12.4v2M1.6 8h2M12.4 8h2M3.5 3.5l1.4 1.4M11.1 11.1l1.4 1.4M3.5 12.5l1.4-1.4M11.1 4.9l1.4-1.4",
   search: "M7 2.6a4.4 4.4 0 1 0 0 8.8 4.4 4.4 0 0 0 0-8.8zM10.2 10.2 13.6 13.6",
@@ -54,7 +55,7 @@ export function iconPath(name: IconName): string {
   return PATHS[name];
 }
 
-/** The icon of a kind or type of node; `table` for a type nobody has heard of. */
+/** The icon of a kind or type of node; `table` for an unknown type. */
 export function iconOf(type: string | undefined): IconName {
   return type !== undefined && type in PATHS ? (type as IconName) : "table";
 }

@@ -2,9 +2,9 @@
 
 import { useId, useRef, type KeyboardEvent, type ReactNode } from "react";
 import type { UseQueryResult } from "@tanstack/react-query";
-import { Link } from "wouter";
+import { Link, useSearchParams } from "wouter";
 import { entityPath } from "../shell/routes";
-import { nameOf, parseId } from "./format";
+import { nameOf, parseId, splitAtIds } from "./format";
 import { Icon, iconOf, type IconName } from "./icons";
 import { Badge, ErrorState, Skeleton } from "./parts";
 import styles from "./page.module.css";
@@ -85,6 +85,21 @@ export function Tabs<Id extends string>(props: { tabs: readonly Tab<Id>[]; activ
   );
 }
 
+/** Tabs of which the address holds the chosen one, so that a link opens it. */
+export function useTab<Id extends string>(tabs: readonly Tab<Id>[]): [Id, (id: Id) => void] {
+  const [address, setAddress] = useSearchParams();
+  const asked = address.get("tab");
+  const active = tabs.find((tab) => tab.id === asked) ?? tabs[0];
+  if (active === undefined) throw new Error("There is no tab.");
+  const choose = (id: Id) =>
+    setAddress((old) => {
+      const next = new URLSearchParams(old);
+      next.set("tab", id);
+      return next;
+    }, { replace: true });
+  return [active.id, choose];
+}
+
 /** A table that scrolls inside its panel. */
 export function Table(props: { label: string; head: readonly ReactNode[]; children: ReactNode; numeric?: readonly number[] }) {
   return (
@@ -113,6 +128,11 @@ export function EntityLink({ id, type, label }: { id: string; type?: string | un
       <span>{label ?? nameOf(id)}</span>
     </Link>
   );
+}
+
+/** A message of the server, with the entities that it names as links. */
+export function LinkedText({ text, ids }: { text: string; ids: readonly string[] }) {
+  return splitAtIds(text, ids).map((part, at) => (part.isId ? <EntityLink key={at} id={part.text} /> : part.text));
 }
 
 export function Tags({ tags }: { tags: readonly string[] }) {

@@ -1,4 +1,4 @@
-/** The small parts that every page is made of. */
+/** The small components that every page uses. */
 
 import { useState, type ButtonHTMLAttributes, type ReactNode } from "react";
 import { ApiError } from "../api/client";

@@ -10,17 +10,17 @@ import { Badge, type Tone } from "./parts";
 import type { IconName } from "./icons";
 import styles from "./runs.module.css";
 
-const STATES: Record<string, { tone: Tone; icon: IconName }> = {
-  COMPLETE: { tone: "safe", icon: "check" },
-  FAIL: { tone: "breaking", icon: "breaking" },
-  ABORT: { tone: "warning", icon: "warning" },
-  START: { tone: "info", icon: "clock" },
-  RUNNING: { tone: "info", icon: "clock" },
+const STATES: Record<string, { tone: Tone; icon: IconName; words: string }> = {
+  COMPLETE: { tone: "safe", icon: "check", words: "Completed" },
+  FAIL: { tone: "breaking", icon: "breaking", words: "Failed" },
+  ABORT: { tone: "warning", icon: "warning", words: "Aborted" },
+  START: { tone: "info", icon: "clock", words: "Started" },
+  RUNNING: { tone: "info", icon: "clock", words: "Running" },
 };
 
 export function RunState({ state }: { state: string }) {
-  const { tone, icon } = STATES[state] ?? { tone: "neutral", icon: "clock" };
-  return <Badge tone={tone} icon={icon}>{asWords(state)}</Badge>;
+  const { tone, icon, words } = STATES[state] ?? { tone: "neutral" as const, icon: "clock" as const, words: asWords(state) };
+  return <Badge tone={tone} icon={icon}>{words}</Badge>;
 }
 
 export function isFailed(run: { state: string }): boolean {

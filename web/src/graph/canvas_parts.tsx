@@ -11,7 +11,7 @@ export function ControlButton({ icon, label, onClick }: { icon: IconName; label:
   );
 }
 
-/** What an edge is, beside the pointer. A click on the edge shows its evidence. */
+/** The description of an edge, beside the pointer. A click on the edge shows its evidence. */
 export function EdgeTip({ hovered, scene, frame }: { hovered: HoveredEdge; scene: Scene | null; frame: HTMLElement | null }) {
   const { edge } = hovered;
   const box = frame?.getBoundingClientRect();

@@ -8,8 +8,8 @@ export type Severity = "breaking" | "warning" | "safe" | "changed";
 export type Side = "upstream" | "downstream" | "both";
 export type ColumnEdge = GraphColumnEdge;
 
-/** `members` counts the nodes that a group stands for. */
+/** `members` is the number of nodes in a group. */
 export type GraphNode = Node & { members?: number };
 
-/** `members` counts the edges that an edge between groups stands for. */
+/** `members` is the number of edges that an edge between groups represents. */
 export type GraphEdge = Edge & { members?: number };

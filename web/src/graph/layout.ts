@@ -222,7 +222,7 @@ function boxX(layer: number, box: Box, lanes: ReadonlyMap<number, Lane>): number
   return lane.x + (lane.width - box.width) / 2;
 }
 
-/** What has a spot keeps it; the rest goes to the free space nearest to its neighbours. */
+/** Placed nodes keep their place. The others get the free space nearest to their neighbours. */
 function extended(boxes: readonly Box[], graph: Digraph, previous: Layout): Layout {
   const known = Float64Array.from(boxes, (box) => previous.spots.get(box.id)?.layer ?? NaN);
   const layers = extendLayers(graph, known);

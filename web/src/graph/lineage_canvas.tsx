@@ -40,7 +40,7 @@ export interface LineageCanvasProps {
   blindSpots?: readonly BlindSpot[];
   /** All edges that are loaded, also those that a filter hides: "+3 of 17" counts what is not loaded. */
   knownEdges?: readonly GraphEdge[];
-  /** The layout starts anew when this changes; otherwise what is shown stays where it is. */
+  /** A change of this value starts a new layout. Otherwise nodes keep their place. */
   generation?: string;
 }
 
@@ -195,7 +195,7 @@ function Canvas(props: Omit<LineageCanvasProps, "height">) {
           <ControlButton icon="plus" label="Zoom in" onClick={() => void flow.zoomIn()} />
           <ControlButton icon="minus" label="Zoom out" onClick={() => void flow.zoomOut()} />
           <ControlButton icon="fit" label="Fit the graph into the view" onClick={view.fit} />
-          <ControlButton icon="refresh" label="Lay out the graph anew" onClick={() => setTidied(tidied + 1)} />
+          <ControlButton icon="refresh" label="Arrange the graph again" onClick={() => setTidied(tidied + 1)} />
         </div>
         {scene && scene.nodes.length > 12 ? <MiniMap scene={scene} /> : null}
         {state.hoveredEdge ? <EdgeTip hovered={state.hoveredEdge} scene={scene} frame={wrapper.current} /> : null}

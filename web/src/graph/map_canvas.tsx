@@ -7,6 +7,7 @@ import { traceCurves } from "./scene/edge_paths";
 import type { Severity } from "./graph_types";
 import type { Highlight } from "./scene/highlight";
 import { typeColour } from "./cards/marks";
+import { shortened } from "./cards/short_name";
 import { Painter, type Window2D } from "./painter";
 import type { Scene, SceneEdge, SceneNode } from "./scene/scene";
 import styles from "./lineage_canvas.module.css";
@@ -31,7 +32,9 @@ export function MapCanvas(props: Props) {
   const colours = useMemo(() => readColours(), [theme]); // eslint-disable-line -- the theme changes what the document answers
   const groups = useMemo(() => groupEdges(props.scene.edges, props.highlight), [props.scene, props.highlight]);
   useEffect(() => {
-    const painter = new Painter(canvas.current!, (view) => drawScene(canvas.current!, { ...props, groups, colours, ...view }));
+    // The element itself: a frame may still be drawn after React has cleared the reference.
+    const element = canvas.current!;
+    const painter = new Painter(element, (view) => drawScene(element, { ...props, groups, colours, ...view }));
     const follow = () => {
       const { transform, width, height } = store.getState();
       painter.show({ x: transform[0], y: transform[1], zoom: transform[2], width, height });
@@ -208,9 +211,10 @@ function drawLabels(context: CanvasRenderingContext2D, nodes: readonly SceneNode
   context.textBaseline = "middle";
   context.fillStyle = view.colours("--text");
   for (const { node, x, y, width, height } of nodes) {
-    const letters = Math.floor((width * view.zoom - 16) / (size * 0.56));
+    const letters = Math.floor((width * view.zoom - 16) / (size * 0.6));
     if (letters < 3) continue;
-    const text = node.label.length > letters ? `${node.label.slice(0, letters - 1)}…` : node.label;
+    const label = shortened(node.label, letters);
+    const text = label.length > letters ? `${label.slice(0, letters - 1)}…` : label;
     context.globalAlpha = view.highlight !== null && !view.highlight.nodes.has(node.id) ? 0.25 : 1;
     context.fillText(text, (x + 10) * view.zoom + view.x + 5, (y + Math.min(height, 60) / 2) * view.zoom + view.y);
   }

@@ -4,7 +4,7 @@ import type { ColumnEdge, GraphEdge, GraphNode } from "./graph_types";
 
 export function dataset(id: string, more: Partial<GraphNode> = {}): GraphNode {
   return {
-    id, kind: "dataset", type: "table", namespace: "db", name: id, label: id, owners: [], tags: [], marks: [], aliases: [],
+    id, kind: "dataset", type: "table", namespace: "db", name: id, label: id, owners: [], tags: [], marks: [], aliases: [], statements: [],
     column_total: 0, upstream_total: 0, downstream_total: 0, depth: 0, blind_spot_count: 0, ...more,
   };
 }

@@ -13,7 +13,7 @@ export function useSettled<T>(value: T, milliseconds: number): T {
   return settled;
 }
 
-/** The hits for what is typed. Nothing is asked while nothing is typed. */
+/** The hits for the typed text. Without text, no request is sent. */
 export function useSearchHits(typed: string, limit = 40) {
   const query: SearchQuery = parseQuery(useSettled(typed, 120));
   const asked = query.text !== "" || Object.keys(query.filters).length > 0;

@@ -16,9 +16,9 @@ export function KeyPrompt() {
           setAccessKey(key.trim());
         }}
       >
-        <h1>This server asks for a key</h1>
+        <h1>This server needs a key</h1>
         <p>
-          Ask an administrator of this server for one. They make it with <code>downriver keys create --role reader</code>.
+          Ask an administrator of this server for a key. <code>downriver keys create NAME --role reader</code> creates one.
         </p>
         <label htmlFor="key">Access key</label>
         <input id="key" type="password" autoComplete="off" autoFocus value={key} onChange={(event) => setKey(event.target.value)} />

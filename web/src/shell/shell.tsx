@@ -2,21 +2,16 @@ import { Suspense, useCallback, useEffect, useState } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import { ApiError } from "../api/client";
 import { useGet, useNews } from "../api/queries";
+import type { Me } from "../api/types";
 import { Icon } from "../design/icons";
-import { Button, Empty, Skeleton } from "../design/parts";
+import { Button, Skeleton } from "../design/parts";
 import { chooseTheme, useShownTheme } from "../design/theme";
 import { SearchPalette } from "../search/palette";
 import { ErrorBoundary } from "./error_boundary";
 import { KeyPrompt } from "./key_prompt";
 import { OpenSearch } from "./open_search";
-import { PAGES } from "./routes";
+import { NotFound, PAGES } from "./routes";
 import styles from "./shell.module.css";
-
-interface Me {
-  role: string;
-  keys_required: boolean;
-  version: string;
-}
 
 /** The frame around every page: brand, navigation, search, and the prompt for a key. */
 export function Shell() {
@@ -64,7 +59,7 @@ function Frame() {
                 </Route>
               ))}
               <Route>
-                <Empty title="There is no such page" action={<Link href="/">Go to the start page</Link>} />
+                <Titled title="Not found"><NotFound /></Titled>
               </Route>
             </Switch>
           </Suspense>

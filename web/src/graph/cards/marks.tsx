@@ -15,7 +15,7 @@ const MARKS: Record<string, MarkStyle> = {
   pii: { icon: "lock", tone: "pii", text: "Contains personal data" },
   stale: { icon: "clock", tone: "warning", text: "Stale: not seen in recent runs" },
   failed: { icon: "breaking", tone: "breaking", text: "The last run failed" },
-  broken: { icon: "warning", tone: "breaking", text: "Broken: reads something that is gone" },
+  broken: { icon: "warning", tone: "breaking", text: "Broken: the last run that writes it failed" },
   dropped: { icon: "close", tone: "neutral", text: "Dropped" },
 };
 

@@ -1,10 +1,11 @@
 import { useStore, type Node, type NodeProps } from "@xyflow/react";
-import { memo } from "react";
+import { Fragment, memo } from "react";
 import { Icon } from "../../design/icons";
 import { useActions } from "./canvas_actions";
 import { FOOT_HEIGHT, ROW_HEIGHT, SEARCH_HEIGHT, type ColumnRows } from "./column_rows";
 import type { ColumnPlace, GraphColumn, GraphNode, Severity, Side } from "../graph_types";
 import { Mark, markText, nodeIcon, typeColour, typeText } from "./marks";
+import { shortened } from "./short_name";
 import styles from "./node_card.module.css";
 
 export interface CardData extends Record<string, unknown> {
@@ -51,7 +52,7 @@ export const NodeCard = memo(function NodeCard({ data }: NodeProps<CardNode>) {
     >
       <div className={styles.head}>
         <span className={styles.icon}><Icon name={nodeIcon(node)} size={detailed ? 14 : 19} /></span>
-        <span className={styles.label} title={`${node.namespace} ${node.name}`}>{node.label}</span>
+        <span className={styles.label} title={`${node.namespace} ${node.name}`}><Label text={node.label} whole={!detailed} /></span>
         <span className={styles.marks}>
           {node.change ? <ChangeMark change={node.change} /> : null}
           {node.marks.map((mark) => <Mark key={mark} mark={mark} />)}
@@ -65,6 +66,15 @@ export const NodeCard = memo(function NodeCard({ data }: NodeProps<CardNode>) {
     </div>
   );
 });
+
+const FITS = 22; // characters on the two lines of a small card, with some room
+
+/** A name that does not fit loses the middle: its last part is what people look for. */
+function Label({ text, whole }: { text: string; whole: boolean }) {
+  if (whole) return <span className={styles.whole}>{shortened(text, FITS).split(/(?<=[./_])|(?<=[a-z])(?=[A-Z])/).map((part, at) => <Fragment key={at}>{part}<wbr /></Fragment>)}</span>;
+  const at = Math.max(text.lastIndexOf("."), text.lastIndexOf("/")) + 1;
+  return <><span className={styles.front}>{text.slice(0, at)}</span><span className={styles.tail}>{text.slice(at)}</span></>;
+}
 
 function Details({ node, rows }: { node: GraphNode; rows: ColumnRows | null }) {
   const actions = useActions();
@@ -203,7 +213,7 @@ function ChangeMark({ change }: { change: keyof typeof CHANGE_SIGNS }) {
   return <span className={`${styles.sign} ${styles[`sign_${change}`]}`} title={`${change} between the two moments`} role="img" aria-label={change}>{CHANGE_SIGNS[change]}</span>;
 }
 
-/** What a screen reader says of a node. */
+/** The text of a node for screen readers. */
 function describe(node: GraphNode, hidden: { upstream: number; downstream: number }, severity: Severity | undefined): string {
   const parts = [`${node.label}, ${node.kind === "job" ? `${typeText(node)} job` : typeText(node)}`];
   if (node.change) parts.push(node.change);

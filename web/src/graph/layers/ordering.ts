@@ -4,6 +4,8 @@ import { neighbours, type Digraph, type Neighbours } from "./layering";
 
 const MOST_SWEEPS = 24;
 const SWEEPS_WITHOUT_GAIN = 4;
+const PRECISION = 1024; // of a barycenter, in parts of a place
+const PLACES = 2 ** 21; // more than a layer has
 
 /** A graph whose edges all run from one layer to the next. `layers[v]` counts from 0. */
 export interface ProperGraph extends Digraph {
@@ -65,40 +67,45 @@ function depthFirstRows(graph: ProperGraph, right: Neighbours): Int32Array[] {
 function sortByBarycenter(rows: Int32Array[], layer: number, sides: Neighbours, other: number, position: Int32Array): void {
   const row = rows[layer]!;
   const scale = rows[other]!.length / row.length;
-  const keys = new Float64Array(row.length);
+  const keys = new Float64Array(row.length); // the barycenter, and below it the old place: sorted without a function
   for (let i = 0; i < row.length; i++) {
     const vertex = row[i]!;
     const first = sides.start[vertex]!;
     const end = sides.start[vertex + 1]!;
     let sum = 0;
     for (let k = first; k < end; k++) sum += position[sides.items[k]!]!;
-    keys[i] = end > first ? sum / (end - first) : i * scale;
+    keys[i] = Math.round((end > first ? sum / (end - first) : i * scale) * PRECISION) * PLACES + i;
   }
-  const places = Array.from(keys.keys()).sort((a, b) => keys[a]! - keys[b]! || a - b);
-  rows[layer] = Int32Array.from(places, (place) => row[place]!);
-  number(rows[layer]!, position);
+  keys.sort();
+  const sorted = new Int32Array(row.length);
+  for (let i = 0; i < row.length; i++) sorted[i] = row[keys[i]! % PLACES]!;
+  rows[layer] = sorted;
+  number(sorted, position);
 }
 
 /** The number of pairs of edges that cross, between each layer and the next. */
 export function countCrossings(rows: Int32Array[], right: Neighbours, position: Int32Array): number {
   let crossings = 0;
+  const widest = rows.reduce((most, row) => Math.max(most, row.length), 0);
+  const tree = new Int32Array(widest + 1);
   for (let layer = 0; layer + 1 < rows.length; layer++) {
+    const row = rows[layer]!;
     const size = rows[layer + 1]!.length;
-    const tree = new Int32Array(size + 1);
+    tree.fill(0, 0, size + 1);
     let inserted = 0;
-    for (const vertex of rows[layer]!) {
-      const targets: number[] = [];
-      for (let k = right.start[vertex]!; k < right.start[vertex + 1]!; k++) targets.push(position[right.items[k]!]!);
-      if (targets.length > 1) targets.sort((a, b) => a - b);
-      for (const target of targets) {
+    for (let place = 0; place < row.length; place++) {
+      const first = right.start[row[place]!]!;
+      const end = right.start[row[place]! + 1]!;
+      // Two edges of one vertex do not cross: all are counted before any is inserted.
+      for (let k = first; k < end; k++) {
         let notBelow = 0;
-        for (let i = target + 1; i > 0; i -= i & -i) notBelow += tree[i]!;
+        for (let i = position[right.items[k]!]! + 1; i > 0; i -= i & -i) notBelow += tree[i]!;
         crossings += inserted - notBelow;
       }
-      for (const target of targets) {
-        for (let i = target + 1; i <= size; i += i & -i) tree[i]!++;
+      for (let k = first; k < end; k++) {
+        for (let i = position[right.items[k]!]! + 1; i <= size; i += i & -i) tree[i]!++;
       }
-      inserted += targets.length;
+      inserted += end - first;
     }
   }
   return crossings;

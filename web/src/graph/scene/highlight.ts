@@ -24,7 +24,7 @@ export function columnsOnPath(edges: readonly ColumnEdge[], locked: ColumnPlace 
   return columns;
 }
 
-/** The part of a column path that the given column lies on: all it is made of, and all made of it. */
+/** The part of a column path that contains the given column: its upstream and its downstream. */
 export function pathThrough(edges: readonly ColumnEdge[], start: ColumnPlace): ColumnEdge[] {
   const key = ({ dataset, column }: ColumnPlace) => linkKey(dataset, column);
   const kept = new Set<ColumnEdge>();

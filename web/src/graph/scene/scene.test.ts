@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { shortened } from "../cards/short_name";
 import { columnRows, MOST_ROWS } from "../cards/column_rows";
 import { layout } from "../layout";
 import { columnEdge, dataset, edge, job } from "../test_graph";
@@ -85,4 +86,10 @@ describe("pointing and keys", () => {
     expect(nodeInDirection(scene, upper!, "ArrowDown")).toBe(lower);
     expect(nodeInDirection(scene, lower!, "ArrowUp")).toBe(upper);
   });
+});
+
+test("keeps the last parts of a long name", () => {
+  expect(shortened("fct_orders", 22)).toBe("fct_orders");
+  expect(shortened("warehouse.analytics.stg_orders", 22)).toBe("analytics.stg_orders");
+  expect(shortened("a_name_without_parts_that_is_long", 22)).toBe("a_name_without_parts_that_is_long");
 });

@@ -7,8 +7,8 @@ import { linkKey, ROW_GAP, type Box, type Layout, type Link } from "../layout";
 
 export const DATASET_WIDTH = 224;
 export const DATASET_HEIGHT = 60;
-export const JOB_WIDTH = 180;
-export const JOB_HEIGHT = 44;
+export const JOB_WIDTH = 196;
+export const JOB_HEIGHT = 46;
 
 export interface SceneNode {
   node: GraphNode;

@@ -7,7 +7,7 @@ import { Icon } from "../../design/icons";
 import { Page, Prose } from "../../design/page";
 import { Button } from "../../design/parts";
 import { NO_ANSWER, streamAnswer, type Answer, type ToolStep } from "./answer_stream";
-import { AnswerGraph } from "./answer_graph";
+import { Neighbourhood } from "../entity/neighbourhood";
 import styles from "./ask.module.css";
 
 interface Turn {
@@ -44,7 +44,7 @@ export default function Ask() {
 
   return (
     <div className={styles.ask}>
-      <Page title="Ask" lead="Questions about your lineage in plain words. Each answer shows the steps that it rests on. Without a language model, a built-in planner answers." narrow>
+      <Page title="Ask" lead="Questions about your lineage in plain words. Each answer shows its steps. Without a language model, a built-in planner answers." narrow>
         {turns.length === 0 ? <Suggestions ask={(question) => void ask(question)} /> : null}
         <ol className={styles.turns}>
           {turns.map((turn, at) => (
@@ -77,7 +77,7 @@ function AnswerView({ answer }: { answer: Answer }) {
       {answer.text ? <div className={styles.text}><Prose text={answer.text.trimEnd()} /></div> : null}
       {answer.state === "running" && !answer.text ? <p className={styles.thinking}>Looking it up …</p> : null}
       {answer.error ? <p className={styles.error} role="alert">{answer.error}</p> : null}
-      {answer.root && answer.state === "done" ? <AnswerGraph root={answer.root} /> : null}
+      {answer.root && answer.state === "done" ? <Neighbourhood label="Graph of the answer" root={answer.root} /> : null}
     </div>
   );
 }

@@ -3,7 +3,9 @@ import { useSearchParams } from "wouter";
 import { useAnswer, useGet } from "../../api/queries";
 import type { EntityView, Preview } from "../../api/types";
 import { Page } from "../../design/page";
-import { Empty, ErrorState, Panel, Skeleton } from "../../design/parts";
+import { formatTime } from "../../design/format";
+import { Icon } from "../../design/icons";
+import { Button, Empty, ErrorState, Panel, Skeleton } from "../../design/parts";
 import { rememberEntity } from "../../shell/recent";
 import { useSettled } from "../../search/use_search";
 import { bodyOf, parseProposal, renderProposal, type Proposal } from "./proposal";
@@ -36,6 +38,9 @@ export default function Change() {
     <Page title="What if" lead="Propose a change and see which consumers break, before it is made. Nothing is recorded.">
       <div className={styles.layout}>
         <div className={styles.form}>
+          {proposal.asOf && proposal.form === "changes" ? (
+            <p className={styles.moment}><Icon name="clock" />As of {formatTime(proposal.asOf)}<Button kind="plain" onClick={() => setProposal({ ...proposal, asOf: "" })}>Look from now</Button></p>
+          ) : null}
           <ProposalForm proposal={proposal} change={setProposal} entity={known ?? entity.data} />
         </div>
         <div className={styles.answer} aria-live="polite" aria-busy={preview.isFetching}>

@@ -26,7 +26,7 @@ export function ConsumerList({ groups, untouched }: { groups: readonly EffectGro
   return (
     <Panel title="Consumers" actions={counts} flush label="Consumers">
       {groups.length === 0 ? (
-        <Empty title="No consumer is affected">{untouched ? `${plural(untouched, "consumer")} read the dataset and not what changes.` : "Nothing that is known reads it."}</Empty>
+        <Empty title="No consumer is affected">{untouched ? `${plural(untouched, "consumer")} read the dataset, but not the part that changes.` : "No known consumer reads it."}</Empty>
       ) : (
         groups.map((group) => (
           <section key={group.id} className={styles.group} aria-label={group.title}>

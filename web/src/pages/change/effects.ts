@@ -14,10 +14,10 @@ export interface EffectGroup {
 }
 
 const GROUPS: readonly Omit<EffectGroup, "effects">[] = [
-  { id: "breaking", title: "Breaking", meaning: "ends in an error", severity: "breaking" },
+  { id: "breaking", title: "Breaking", meaning: "fails", severity: "breaking" },
   { id: "may_fail", title: "May break", meaning: "reads the dataset; the columns that it uses are unknown", severity: "warning" },
   { id: "changes", title: "Changed", meaning: "runs, with other values, rows, columns or types", severity: "changed" },
-  { id: "deprecated", title: "Uses what is deprecated", meaning: "works until it is removed", severity: "warning" },
+  { id: "deprecated", title: "Uses a deprecated dataset or column", meaning: "works until it is removed", severity: "warning" },
   { id: "not_rebuilt", title: "Not rebuilt", meaning: "keeps old data, because a job upstream fails", severity: "warning" },
   { id: "untouched", title: "Safe", meaning: "reads the dataset and is not affected", severity: "safe" },
 ];

@@ -23,7 +23,7 @@ export function withJobs(graph: Graph, severity: Record<string, Severity>): Reco
   return found;
 }
 
-/** What lies downstream of a dataset, coloured by how a change affects it. */
+/** The downstream of a dataset, coloured by the effects of a change. */
 export function ImpactGraph({ target, severity, depth }: { target: string; severity: Record<string, Severity>; depth: number }) {
   const [, navigate] = useLocation();
   const graph = useGet<Graph>("/v1/graph", { entity: target, direction: "downstream", depth: Math.min(depth, DEEPEST), limit: MOST });

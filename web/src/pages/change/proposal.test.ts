@@ -3,7 +3,7 @@ import { bodyOf, changeOf, missingOf, newDraft, parseProposal, renderProposal, t
 
 const draft = (type: ChangeType, column = "", to = "", required = false): Draft => ({ type, column, to, required });
 const proposal = (rest: Partial<Proposal> = {}): Proposal => ({
-  entity: "dataset:pg:orders", form: "changes", drafts: [draft("column_drop", "total")], ddl: "", dialect: "", diff: "", ...rest,
+  entity: "dataset:pg:orders", form: "changes", drafts: [draft("column_drop", "total")], ddl: "", dialect: "", diff: "", asOf: "", ...rest,
 });
 
 describe("changeOf", () => {
@@ -63,4 +63,11 @@ describe("the address", () => {
     expect(parseProposal(new URLSearchParams("entity=t&changes={broken")).drafts).toEqual([newDraft()]);
     expect(parseProposal(new URLSearchParams('changes=[["nonsense","a"],3]')).drafts).toEqual([newDraft()]);
   });
+});
+
+it("asks as of a moment for changes, and keeps it in the address", () => {
+  const past = proposal({ asOf: "2026-03-01T00:00:00Z" });
+  expect(bodyOf(past)).toMatchObject({ as_of: "2026-03-01T00:00:00Z" });
+  expect(bodyOf(proposal())).not.toHaveProperty("as_of");
+  expect(parseProposal(renderProposal(past)).asOf).toBe("2026-03-01T00:00:00Z");
 });

@@ -29,6 +29,7 @@ export interface Proposal {
   ddl: string;
   dialect: string;
   diff: string;
+  asOf: string; // the moment to look from; "" is now
 }
 
 export type ChangeBody = Record<string, string | boolean | string[]>;
@@ -37,6 +38,7 @@ export interface PreviewBody {
   ddl?: string;
   dialect?: string;
   diff?: string;
+  as_of?: string;
 }
 
 export const LONGEST_IN_ADDRESS = 6000;
@@ -72,7 +74,7 @@ export function changeOf(draft: Draft, dataset: string): ChangeBody | null {
   }
 }
 
-/** What a draft still lacks, for the person who fills it in; empty when it is complete. */
+/** The missing part of a draft, as a message; empty if the draft is complete. */
 export function missingOf(draft: Draft): string {
   if (changeOf(draft, "x") !== null) return "";
   if (!draft.column.trim() && draft.type !== "table_rename") return "Choose a column.";
@@ -89,7 +91,7 @@ export function bodyOf(proposal: Proposal): PreviewBody | null {
   if (proposal.form === "diff") return proposal.diff.trim() ? { diff: proposal.diff } : null;
   if (!proposal.entity) return null;
   const changes = proposal.drafts.map((draft) => changeOf(draft, proposal.entity)).filter((change) => change !== null);
-  return changes.length ? { changes } : null;
+  return changes.length ? { changes, ...(proposal.asOf ? { as_of: proposal.asOf } : {}) } : null;
 }
 
 export function parseProposal(address: URLSearchParams): Proposal {
@@ -106,6 +108,7 @@ export function parseProposal(address: URLSearchParams): Proposal {
     ddl,
     dialect: address.get("dialect") ?? "",
     diff,
+    asOf: address.get("as_of") ?? "",
   };
 }
 
@@ -135,6 +138,7 @@ export function renderProposal(proposal: Proposal): URLSearchParams {
   if (proposal.form === "changes") {
     const drafts = proposal.drafts.map(({ type, column, to, required }) => (required ? [type, column, to, true] : [type, column, to]));
     address.set("changes", JSON.stringify(drafts));
+    if (proposal.asOf) address.set("as_of", proposal.asOf);
     return address;
   }
   address.set("form", proposal.form);

@@ -1,12 +1,13 @@
 import { Link } from "wouter";
 import { useGet } from "../../api/queries";
 import type { ColumnEdges, Diagnosis, EntityView } from "../../api/types";
-import { formatAge } from "../../design/format";
+import { columnId, formatAge } from "../../design/format";
 import { Icon } from "../../design/icons";
 import { BlindSpots, EntityLink, Loaded, Page, Table } from "../../design/page";
 import { Badge, Empty, Panel } from "../../design/parts";
 import { changePath, lineagePath } from "../../shell/routes";
 import buttons from "../../design/parts.module.css";
+import { TagEditor } from "./edit/tag_editor";
 import { ColumnEdgesTable } from "./column_edges_table";
 import styles from "./entity.module.css";
 
@@ -19,7 +20,7 @@ export function ColumnPage({ entity, column }: { entity: EntityView; column: str
     <Page
       title={<span className={styles.title}><Icon name="column" size={22} />{column}</span>}
       lead={<>{info?.description ? <span>{info.description} · </span> : null}Column of <EntityLink id={entity.id} label={entity.name} type={entity.type} /></>}
-      badges={<Badge>{info?.type || "type unknown"}</Badge>}
+      badges={<><Badge>{info?.type || "type unknown"}</Badge><TagEditor entity={columnId(entity.id, column)} name={column} tags={info?.tags ?? []} /></>}
       actions={
         <>
           <Link href={lineagePath(entity.id, column)} className={buttons.button ?? ""}><Icon name="graph" />Lineage</Link>

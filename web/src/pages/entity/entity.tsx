@@ -4,7 +4,7 @@ import { useGet } from "../../api/queries";
 import type { EntityView } from "../../api/types";
 import { formatAge, formatTime, nameOf, plural } from "../../design/format";
 import { Icon, iconOf } from "../../design/icons";
-import { BlindSpots, Owners, Page, Tabs, Tags, type Tab } from "../../design/page";
+import { BlindSpots, Page, Tabs, useTab, type Tab } from "../../design/page";
 import { Badge, Empty, ErrorState, Skeleton } from "../../design/parts";
 import { RunState } from "../../design/runs";
 import { rememberEntity } from "../../shell/recent";
@@ -13,7 +13,12 @@ import buttons from "../../design/parts.module.css";
 import { ColumnPage } from "./column_page";
 import { ColumnLineagePanel } from "./column_lineage";
 import { CodePanel } from "./code_panel";
+import { DescriptionEditor, OwnersEditor } from "./edit/description_editor";
+import { TagEditor } from "./edit/tag_editor";
+import { EvidencePanel } from "./evidence_panel";
+import { HistoryPanel } from "./history_panel";
 import { IncidentPanel } from "./incident_panel";
+import { Neighbourhood } from "./neighbourhood";
 import { NeighboursPanel } from "./neighbours";
 import { QualityPanel } from "./quality_panel";
 import { RawPanel } from "./raw_panel";
@@ -21,7 +26,7 @@ import { RunsPanel } from "./runs_panel";
 import { SchemaPanel } from "./schema_panel";
 import styles from "./entity.module.css";
 
-type TabId = "schema" | "columns" | "neighbours" | "runs" | "code" | "quality" | "incident" | "raw";
+type TabId = "schema" | "columns" | "neighbours" | "runs" | "code" | "quality" | "incident" | "history" | "evidence" | "raw";
 
 /** Everything about one dataset, job or column. */
 export default function Entity() {
@@ -42,7 +47,6 @@ export default function Entity() {
 }
 
 function Details({ entity }: { entity: EntityView }) {
-  const [address, setAddress] = useSearchParams();
   const isJob = entity.kind === "job";
   const tabs: Tab<TabId>[] = [
     ...(isJob ? [] : [{ id: "schema" as const, label: "Schema", count: entity.columns.length }, { id: "columns" as const, label: "Column lineage" }]),
@@ -51,15 +55,11 @@ function Details({ entity }: { entity: EntityView }) {
     { id: "code", label: "Code" },
     { id: "quality", label: "Quality and drift" },
     { id: "incident", label: "Incident report" },
+    { id: "history", label: "History" },
+    ...(isJob ? [] : [{ id: "evidence" as const, label: "Evidence" }]),
     { id: "raw", label: "Raw" },
   ];
-  const asked = address.get("tab");
-  const active = tabs.find((tab) => tab.id === asked)?.id ?? tabs[0]?.id ?? "runs";
-  const choose = (tab: TabId) => setAddress((old) => {
-    const next = new URLSearchParams(old);
-    next.set("tab", tab);
-    return next;
-  }, { replace: true });
+  const [active, choose] = useTab(tabs);
   useEffect(() => rememberEntity(entity), [entity]);
   useEffect(() => {
     document.title = `${entity.name} · Downriver`;
@@ -68,12 +68,12 @@ function Details({ entity }: { entity: EntityView }) {
   return (
     <Page
       title={<span className={styles.title}><Icon name={iconOf(isJob ? "job" : entity.type)} size={22} />{entity.name}</span>}
-      lead={entity.description || undefined}
+      lead={<DescriptionEditor entity={entity} />}
       badges={
         <>
           <Badge>{entity.type.replaceAll("_", " ")}</Badge>
           <Badge>{entity.namespace}</Badge>
-          <Tags tags={entity.tags} />
+          <TagEditor entity={entity.id} name={entity.name} tags={entity.tags} />
         </>
       }
       actions={
@@ -86,13 +86,15 @@ function Details({ entity }: { entity: EntityView }) {
       <Facts entity={entity} />
       <BlindSpots spots={entity.blind_spots} />
       <Tabs tabs={tabs} active={active} choose={choose} label={`About ${entity.name}`}>
-        {active === "schema" ? <SchemaPanel entity={entity} /> : null}
+        {active === "schema" ? <><SchemaPanel entity={entity} /><Neighbourhood root={entity.id} /></> : null}
         {active === "columns" ? <ColumnLineagePanel entity={entity} /> : null}
-        {active === "neighbours" ? <NeighboursPanel entity={entity} /> : null}
+        {active === "neighbours" ? <><NeighboursPanel entity={entity} />{isJob ? <Neighbourhood root={entity.id} /> : null}</> : null}
         {active === "runs" ? <RunsPanel entity={entity} /> : null}
         {active === "code" ? <CodePanel entity={entity} /> : null}
         {active === "quality" ? <QualityPanel entity={entity} /> : null}
         {active === "incident" ? <IncidentPanel entity={entity} /> : null}
+        {active === "history" ? <HistoryPanel entity={entity} /> : null}
+        {active === "evidence" ? <EvidencePanel entity={entity} /> : null}
         {active === "raw" ? <RawPanel entity={entity} /> : null}
       </Tabs>
     </Page>
@@ -103,7 +105,7 @@ function Facts({ entity }: { entity: EntityView }) {
   const run = entity.runs[0];
   return (
     <dl className={styles.facts}>
-      <div><dt>Owners</dt><dd><Owners owners={entity.owners} /></dd></div>
+      <div><dt>Owners</dt><dd><OwnersEditor entity={entity} /></dd></div>
       {entity.kind === "job" ? null : <div><dt>Last updated</dt><dd title={formatTime(entity.last_updated)}>{entity.last_updated ? formatAge(entity.last_updated) : "unknown"}</dd></div>}
       <div><dt>Last run</dt><dd>{run ? <><RunState state={run.state} /> {formatAge(run.ended_at ?? run.started_at)}</> : "no run is known"}</dd></div>
       <div><dt>Upstream</dt><dd>{plural(entity.upstream.length, "source")}</dd></div>

@@ -8,7 +8,7 @@ import styles from "./entity.module.css";
 
 const TONES: Record<Incident["status"], Tone> = { failing: "breaking", drifting: "warning", healthy: "safe" };
 
-/** What is wrong with an entity, why it may be so, and who is affected. */
+/** The failures of an entity, the possible causes, and what is affected. */
 export function IncidentPanel({ entity }: { entity: EntityView }) {
   const answer = useGet<Incident>("/v1/incidents", { entity: entity.id });
   return (
@@ -19,7 +19,7 @@ export function IncidentPanel({ entity }: { entity: EntityView }) {
             <p>{incident.summary}</p>
             <p className={styles.muted}>
               {incident.since ? `Since ${formatAge(incident.since)}. ` : ""}Last success {formatAge(incident.last_success)}. {plural(incident.looked_at, "entity", "entities")} upstream examined.
-              {incident.owners_to_tell.length ? ` Tell ${incident.owners_to_tell.join(", ")}.` : ""}
+              {incident.owners_to_tell.length ? ` Notify ${incident.owners_to_tell.join(", ")}.` : ""}
             </p>
             <BlindSpots spots={incident.blind_spots} />
           </Panel>

@@ -15,7 +15,6 @@ const SEARCH_ABOVE = 12;
 export function SchemaPanel({ entity }: { entity: EntityView }) {
   const [text, setText] = useState("");
   const history = useGet<SchemaVersions>("/v1/schema-versions", { entity: entity.id });
-  const tags = new Map(history.data?.versions.at(-1)?.columns.map((column) => [column.name, column.tags]) ?? []);
   const shown = entity.columns.filter((column) => column.name.toLowerCase().includes(text.toLowerCase()));
   if (entity.columns.length === 0) {
     return <Panel><Empty title="Schema unknown">No event contained a schema facet for this dataset.</Empty></Panel>;
@@ -29,7 +28,7 @@ export function SchemaPanel({ entity }: { entity: EntityView }) {
             <tr key={column.name}>
               <td><Link href={columnPath(entity.id, column.name)} className={styles.columnName ?? ""}>{column.name}</Link></td>
               <td><code>{column.type || "unknown"}</code></td>
-              <td><Tags tags={tags.get(column.name) ?? []} /></td>
+              <td><Tags tags={column.tags ?? []} /></td>
               <td className={styles.text}>{column.description}</td>
               <td><Link href={changePath(entity.id, column.name)}>What if</Link></td>
             </tr>

@@ -1,6 +1,6 @@
 import { Link } from "wouter";
 import { useGet } from "../../api/queries";
-import type { CertifiedPaths, Findings, Popular, Runs, Status } from "../../api/types";
+import type { CertifiedPaths, Findings, Kpis, Popular, RecordedVerdicts, Runs, Status } from "../../api/types";
 import { FindingList } from "../../design/findings";
 import { formatCount, formatTime, plural } from "../../design/format";
 import { Icon } from "../../design/icons";
@@ -10,6 +10,7 @@ import { RunState } from "../../design/runs";
 import { useOpenSearch } from "../../shell/open_search";
 import { useRecent } from "../../shell/recent";
 import { runPath } from "../../shell/routes";
+import { VerdictList } from "../verdicts/verdict_list";
 import { FirstEvent } from "./first_event";
 import styles from "./home.module.css";
 
@@ -44,7 +45,8 @@ function Attention() {
     <div className={styles.grid}>
       <div className={styles.main}>
         <OpenFindings />
-        <FailedRuns />
+        <RunProblems />
+        <RecentVerdicts />
       </div>
       <div className={styles.side}>
         <CertifiedGaps />
@@ -71,13 +73,18 @@ function OpenFindings() {
   );
 }
 
-function FailedRuns() {
+function RunProblems() {
   const runs = useGet<Runs>("/v1/runs", { state: "FAIL", limit: SHOWN });
+  const kpis = useGet<Kpis>("/v1/kpis");
+  const late = kpis.data?.late_jobs.examples.slice(0, SHOWN) ?? [];
   return (
-    <Panel title="Failed runs" flush label="Failed runs">
+    <Panel title="Failed and late runs" flush label="Failed and late runs">
       <Loaded query={runs} height={140}>
-        {(data) => data.runs.length ? (
+        {(data) => data.runs.length + late.length ? (
           <ul className={styles.runs}>
+            {late.map((job) => (
+              <li key={job}><Badge tone="warning" icon="clock">Late</Badge><EntityLink id={job} /><span className={styles.muted}>The next run is overdue.</span></li>
+            ))}
             {data.runs.map((run) => (
               <li key={run.id}>
                 <Link href={runPath(run.id)} title={run.id}><RunState state={run.state} /></Link>
@@ -87,7 +94,20 @@ function FailedRuns() {
               </li>
             ))}
           </ul>
-        ) : <Empty title="No failed run is known" />}
+        ) : <Empty title="No failed or late run is known" />}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function RecentVerdicts() {
+  const verdicts = useGet<RecordedVerdicts>("/v1/verdicts", { limit: 4 });
+  return (
+    <Panel title="Recent verdicts" actions={<Link href="/verdicts">All verdicts</Link>} flush label="Recent verdicts">
+      <Loaded query={verdicts} height={140}>
+        {(data) => data.verdicts.length ? <VerdictList verdicts={data.verdicts} short /> : (
+          <Empty title="No verdict is recorded">Run <code>downriver gate</code> on pull requests, and its verdicts appear here.</Empty>
+        )}
       </Loaded>
     </Panel>
   );

@@ -1,6 +1,7 @@
 /** The view as a file: pictures and diagrams are rendered by the server, equal to what is shown. */
 
 import { get } from "../../api/client";
+import { save, saveText } from "../../design/download";
 import type { Merged } from "./graph_view";
 import type { LineageState } from "./url_state";
 
@@ -11,18 +12,6 @@ interface Diagram {
 }
 
 const PNG_SCALE = 2;
-
-export function save(name: string, content: Blob): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(content);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-}
-
-export function saveText(name: string, text: string, type: string): void {
-  save(name, new Blob([text], { type: `${type};charset=utf-8` }));
-}
 
 /** Downloads what the view shows. Groups are exported as the nodes they stand for. */
 export async function exportView(format: ExportFormat, state: LineageState, merged: Merged): Promise<void> {

@@ -78,7 +78,7 @@ export function hide(graph: Shown, hidden: ReadonlySet<Hideable>, root: string |
 
 const CONFIDENCES = ["exact", "declared", "inferred", "ambiguous"];
 
-/** An edge is as sure as the weaker of the two that it stands for. */
+/** A combined edge has the lower confidence of its two edges. */
 function bridge(first: GraphEdge, second: GraphEdge, between: GraphNode): GraphEdge {
   const weaker = CONFIDENCES.indexOf(first.confidence) > CONFIDENCES.indexOf(second.confidence) ? first : second;
   return {
@@ -155,6 +155,7 @@ function groupNode(name: string, members: readonly GraphNode[]): GraphNode {
     owners: [...new Set(members.flatMap((node) => node.owners))],
     tags: [],
     aliases: [],
+    statements: [],
     marks: [...new Set(members.flatMap((node) => node.marks.filter((mark) => mark === "failed" || mark === "pii")))],
     column_total: 0,
     upstream_total: 0,

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Graph } from "../../graph/graph_types";
-import { dataset, edge, job } from "../../graph/test_graph";
+import { columnEdge, dataset, edge, job } from "../../graph/test_graph";
+import { lineagePath } from "../../shell/routes";
+import { changedEdges } from "./column_changes";
 import { collapse, hide, isTemporary, merge } from "./graph_view";
 import { filterRows, renderCsv, sortRows } from "./table_rows";
 import { nearestTick } from "./time_slider";
@@ -111,4 +113,16 @@ test("a moment belongs to the last change before it", () => {
   const ticks = ["2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"].map((at) => ({ at, added: 1, removed: 0, nodes_added: 0, summary: "" }));
   expect(nearestTick(ticks, "2026-01-15T00:00:00Z")).toBe(0);
   expect(nearestTick(ticks, "2026-03-01T00:00:00+02:00")).toBe(1);
+});
+
+test("a link to a column locks its path and opens its dataset", () => {
+  const state = parseState(new URLSearchParams(lineagePath("dataset:pg:orders", "total").split("?")[1]));
+  expect(state.locked).toEqual({ dataset: "dataset:pg:orders", column: "total" });
+  expect([...state.openColumns]).toEqual(["dataset:pg:orders"]);
+});
+
+test("only added and removed column edges are changes", () => {
+  const same = columnEdge("a.x", "b.y");
+  const added = { ...same, change: "added" as const };
+  expect(changedEdges([same, added, { ...added, subtype: "CONTAINS" }])).toEqual([added]);
 });

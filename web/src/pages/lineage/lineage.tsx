@@ -6,9 +6,10 @@ import { Badge, Button, Empty, ErrorState, Skeleton } from "../../design/parts";
 import type { PickedEdge } from "../../graph/edge_overlay";
 import type { ColumnPlace } from "../../graph/graph_types";
 import { LineageCanvas } from "../../graph/lineage_canvas";
-import { entityPath, lineagePath } from "../../shell/routes";
+import { changePath, entityPath, lineagePath } from "../../shell/routes";
 import { useColumnPath, useGraph } from "./graph_data";
 import { collapse, groupName, hide, type Merged, type Shown } from "./graph_view";
+import { ColumnChanges } from "./column_changes";
 import { Legend } from "./legend";
 import { RootSearch } from "./root_search";
 import { SidePanel } from "./side_panel";
@@ -143,6 +144,7 @@ function Summary({ state, setState, merged, shown, updating }: Omit<GraphProps, 
           {merged.blindSpots.length === 1 ? "1 blind spot" : `${merged.blindSpots.length} blind spots`}
         </button>
       )}
+      <ColumnChanges state={state} merged={merged} />
       {state.expanded.length ? <Button kind="plain" onClick={() => setState((before) => ({ ...before, expanded: [] }))}>Back to one step</Button> : null}
       {updating ? <span className={styles.updating} role="status">Loading</span> : null}
     </div>
@@ -164,6 +166,7 @@ function LockBar({ state, setState, merged, path }: { state: LineageState; setSt
         {outside ? `, ${outside} ${outside === 1 ? "dataset is" : "datasets are"} not shown` : ""}
         {path.data && !path.data.complete ? `, incomplete: ${path.data.blind_spots.length} blind spots` : ""}
       </span>
+      <Link href={changePath(dataset, column, state.asOf)} aria-label={`What if ${column} changes`}>What if</Link>
       <Button kind="plain" icon="close" aria-label="Unlock the column" onClick={() => setState((before) => ({ ...before, locked: undefined }))} />
     </div>
   );

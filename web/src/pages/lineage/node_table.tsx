@@ -5,7 +5,7 @@ import { Button } from "../../design/parts";
 import type { GraphNode } from "../../graph/graph_types";
 import { Mark, nodeIcon, typeText } from "../../graph/cards/marks";
 import { COLUMNS, filterRows, renderCsv, sortRows, type ColumnKey, type SortOrder } from "./table_rows";
-import { saveText } from "./exports";
+import { saveText } from "../../design/download";
 import styles from "./node_table.module.css";
 
 interface Props {

@@ -66,7 +66,7 @@ function SelectorBox({ state, setState }: Pick<Props, "state" | "setState">) {
         value={text}
         spellCheck={false}
         aria-label="Dataset, job or selector"
-        title={"A name, or a selector:\n+orders  with everything upstream\norders+2  two jobs downstream\n@orders  with all that its readers need\ntag:pii, owner:ana, namespace:pg*, type:model\nspace: either, comma: both, exclude: not"}
+        title={"A name, or a selector:\n+orders  with everything upstream\norders+2  two jobs downstream\n@orders  with everything downstream, and everything upstream of that\ntag:pii, owner:ana, namespace:pg*, type:model\nspace: union, comma: intersection, exclude: difference"}
         placeholder="A name or a selector: +orders, orders+2, tag:pii, stg_* exclude tag:old"
         onChange={(event) => setText(event.target.value)}
       />

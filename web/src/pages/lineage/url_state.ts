@@ -30,7 +30,7 @@ export interface LineageState {
 
 const WIDE_SCREEN = 1600;
 
-/** On a narrow screen the graph has the whole width until the panel is asked for. */
+/** On a narrow screen the graph has the whole width until the panel is opened. */
 function defaultPanel(): LineageState["panel"] {
   return window.innerWidth >= WIDE_SCREEN ? "table" : "none";
 }

@@ -1,12 +1,11 @@
 import { useState } from "react";
 import { useGet } from "../../api/queries";
 import type { KeyInfo, Keys, ServerPolicy, Verification } from "../../api/types";
-import { asWords, formatAge, formatCount, formatTime } from "../../design/format";
+import { formatAge, formatCount, formatTime } from "../../design/format";
 import { Loaded, Prose, Table } from "../../design/page";
-import { Badge, Button, Empty, Panel, type Tone } from "../../design/parts";
+import { Badge, Button, Empty, Panel } from "../../design/parts";
+import { DecisionBadge } from "../verdicts/verdict_list";
 import styles from "./settings.module.css";
-
-const DECISIONS: Record<string, Tone> = { BLOCKED: "breaking", CAUTION: "warning", APPROVED: "safe" };
 
 /** The rules by which a verdict is made, in their order. */
 export function PolicyPanel() {
@@ -21,7 +20,7 @@ export function PolicyPanel() {
               {data.rules.map((rule) => (
                 <tr key={rule.name}>
                   <td><code>{rule.name}</code></td>
-                  <td>{rule.decision ? <Badge tone={DECISIONS[rule.decision] ?? "neutral"}>{asWords(rule.decision)}</Badge> : null}</td>
+                  <td>{rule.decision ? <DecisionBadge decision={rule.decision} /> : null}</td>
                   <td><Prose text={rule.explanation} /></td>
                 </tr>
               ))}
@@ -74,7 +73,7 @@ export function AuditPanel() {
       actions={result ? <Badge tone={result.ok ? "safe" : "breaking"} icon={result.ok ? "check" : "breaking"}>{result.ok ? "intact" : "altered"}</Badge> : undefined}
       label="Audit log"
     >
-      <p className={styles.lead}>Every event is a link of a hash chain. Verifying recomputes all of it and names the first event that was altered.</p>
+      <p className={styles.lead}>The log is a hash chain. A verification recomputes the chain and names the first event that was altered.</p>
       {asked ? (
         <Loaded query={audit}>
           {(data) => (

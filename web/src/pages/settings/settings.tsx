@@ -1,38 +1,53 @@
 import { useState } from "react";
 import { accessKey, setAccessKey } from "../../api/client";
-import { useGet } from "../../api/queries";
+import { useGet, useMay } from "../../api/queries";
 import type { Me, Status } from "../../api/types";
 import { Segments, TextField } from "../../design/fields";
 import { formatCount, formatTime } from "../../design/format";
-import { Loaded, Page } from "../../design/page";
+import { Loaded, Page, Tabs, useTab, type Tab } from "../../design/page";
 import { Badge, Button, Panel } from "../../design/parts";
 import { chooseTheme, themeChoice, type ThemeChoice } from "../../design/theme";
 import { AuditPanel, KeysPanel, PolicyPanel } from "./administration";
+import { IntegrationsPanel } from "./integrations_panel";
+import { RetentionPanel } from "./retention_panel";
 import styles from "./settings.module.css";
 
 const THEMES: Record<ThemeChoice, string> = { light: "Light", dark: "Dark", system: "As the system" };
 
+type TabId = "general" | "policy" | "integrations" | "administration";
+
+const TABS: readonly Tab<TabId>[] = [
+  { id: "general", label: "General" },
+  { id: "policy", label: "Policy" },
+  { id: "integrations", label: "Integrations" },
+];
+
 /** The look of this browser, the key that it uses, and what the server is configured to do. */
 export default function Settings() {
   const me = useGet<Me>("/v1/me");
+  const isAdmin = useMay("admin");
+  const tabs: readonly Tab<TabId>[] = isAdmin ? [...TABS, { id: "administration", label: "Administration" }] : TABS;
+  const [active, choose] = useTab(tabs);
   return (
     <Page title="Settings" narrow>
-      <Appearance />
-      <Loaded query={me}>
-        {(data) => (
+      <Tabs tabs={tabs} active={active} choose={choose} label="Parts of the settings">
+        {active === "general" ? (
           <>
-            <Access me={data} />
+            <Appearance />
+            <Loaded query={me}>{(data) => <Access me={data} />}</Loaded>
             <Health />
-            <PolicyPanel />
-            {data.role === "admin" ? (
-              <>
-                <KeysPanel />
-                <AuditPanel />
-              </>
-            ) : null}
           </>
-        )}
-      </Loaded>
+        ) : null}
+        {active === "policy" ? <PolicyPanel /> : null}
+        {active === "integrations" ? <IntegrationsPanel /> : null}
+        {active === "administration" ? (
+          <>
+            <KeysPanel />
+            <AuditPanel />
+            <RetentionPanel />
+          </>
+        ) : null}
+      </Tabs>
     </Page>
   );
 }
@@ -62,7 +77,7 @@ function Access({ me }: { me: Me }) {
   return (
     <Panel title="Access" actions={<Badge tone="info" icon="lock">{me.role}</Badge>} label="Access">
       <p className={styles.lead}>
-        {me.keys_required ? <>This browser uses the key <code>{me.key_id}</code>, with the role {me.role}.</> : "This server has no keys. It answers requests from this machine only, and each of them may do everything."}
+        {me.keys_required ? <>This browser uses the key <code>{me.key_id}</code>, with the role {me.role}.</> : "This server has no keys. It accepts only requests from this machine, and each of them has the role admin."}
       </p>
       <form
         className={styles.key}

@@ -27,7 +27,7 @@ export const HEADLINES: readonly Headline[] = [
       { title: "Datasets without an edge", counted: kpis.orphans, fine: "Every dataset is connected." },
       { title: "Jobs without inputs", counted: kpis.jobs_without_inputs, fine: "Every job has known inputs." },
       { title: "Read by a job without an output", counted: kpis.unknown_downstreams, fine: "Every reader has a known output." },
-      { title: "May be one dataset under two names", counted: kpis.possible_cuts, fine: "No lineage seems to be cut by names." },
+      { title: "May be one dataset under two names", counted: kpis.possible_cuts, fine: "No two names may be one dataset." },
     ],
   },
   {
@@ -35,13 +35,14 @@ export const HEADLINES: readonly Headline[] = [
     name: "Certified path integrity",
     meaning: "The share of certified datasets whose lineage is known up to every source.",
     value: (kpis) => percent(kpis.certified_path_integrity.percent),
+    past: (point) => point.certified_path_integrity ?? null,
     detail: (kpis) => `${kpis.certified_path_integrity.count} of ${plural(kpis.certified_path_integrity.total, "certified dataset")}`,
     lists: (kpis) => [{ title: "Certified datasets", counted: kpis.certified, fine: "No dataset is certified." }],
   },
   {
     id: "blast",
     name: "Median blast radius",
-    meaning: "How many datasets and jobs lie downstream of a dataset: half of all datasets have more.",
+    meaning: "The number of datasets and jobs downstream of a dataset. Half of all datasets have more.",
     value: (kpis) => formatCount(kpis.blast_radius.median),
     detail: (kpis) => `largest ${formatCount(kpis.blast_radius.largest)}`,
     past: (point) => point.blast_radius,
@@ -49,20 +50,20 @@ export const HEADLINES: readonly Headline[] = [
       {
         title: "Largest blast radius",
         counted: { count: kpis.blast_radius.top.length, examples: kpis.blast_radius.top.map((dataset) => dataset.dataset) },
-        fine: "Nothing is downstream of anything.",
+        fine: "No dataset has a downstream.",
       },
     ],
   },
   {
     id: "failures",
     name: "Failed runs",
-    meaning: "The share of runs that failed, of all runs that ended in the last days.",
+    meaning: "The share of failed runs, of all runs that ended in this period.",
     value: (kpis) => percent(kpis.failure_rate.percent),
     detail: (kpis) => `${kpis.failure_rate.count} of ${plural(kpis.failure_rate.total, "run")} in ${kpis.days} days`,
     past: (point) => point.failure_rate,
     lists: (kpis) => [
       { title: "Jobs whose last run failed", counted: kpis.failing_jobs, fine: "The last run of every job succeeded." },
-      { title: "Late jobs", counted: kpis.late_jobs, fine: "No job with a rhythm is late." },
+      { title: "Late jobs", counted: kpis.late_jobs, fine: "No job with a regular schedule is late." },
     ],
   },
 ];

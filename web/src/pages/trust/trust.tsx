@@ -4,20 +4,38 @@ import type { CertifiedPaths, CountWithExamples, Findings, KpiHistory, Kpis, Sha
 import { BarList, LineChart } from "../../design/charts";
 import { FindingList } from "../../design/findings";
 import { formatCount, plural } from "../../design/format";
-import { BlindSpots, EntityLink, Loaded, Owners, Page, Table } from "../../design/page";
+import { BlindSpots, EntityLink, Loaded, Owners, Page, Table, Tabs, useTab, type Tab } from "../../design/page";
 import { Badge, Empty, Panel } from "../../design/parts";
+import { Differences } from "../differences/difference_list";
+import { ChecksPanel } from "./checks_panel";
 import { FreshnessMap } from "./freshness_map";
 import { HEADLINES, examplesOf, type Headline } from "./headlines";
+import { InventoryPanel } from "./inventory_panel";
 import { NamespaceCoverage } from "./namespace_coverage";
 import { PiiReach } from "./pii_reach";
 import styles from "./trust.module.css";
 
-/** How much of the data is known, owned, fresh and safe: every number with the list behind it. */
+const TABS: readonly Tab<"overview" | "certified" | "checks" | "inventory" | "changes">[] = [
+  { id: "overview", label: "Overview" },
+  { id: "certified", label: "Certified and tagged" },
+  { id: "checks", label: "Checks" },
+  { id: "inventory", label: "Inventory" },
+  { id: "changes", label: "Changes and drift" },
+];
+
+/** How much of the data is known, owned, fresh and safe: every number with a list of what it counts. */
 export default function Trust() {
   const kpis = useGet<Kpis>("/v1/kpis");
+  const [active, choose] = useTab(TABS);
   return (
-    <Page title="Trust" lead="How much of the data is known, documented, fresh and protected. Each number leads to the list behind it.">
-      <Loaded query={kpis} height={420}>{(data) => <Numbers kpis={data} />}</Loaded>
+    <Page title="Trust" lead="How much of the data is known, documented, fresh and protected. Select a number to see what it counts.">
+      <Tabs tabs={TABS} active={active} choose={choose} label="Parts of trust">
+        {active === "overview" ? <Loaded query={kpis} height={420}>{(data) => <Numbers kpis={data} />}</Loaded> : null}
+        {active === "certified" ? <><Certified /><PiiReach /></> : null}
+        {active === "checks" ? <ChecksPanel /> : null}
+        {active === "inventory" ? <Loaded query={kpis} height={240}>{(data) => <InventoryPanel kpis={data} />}</Loaded> : null}
+        {active === "changes" ? <><Drift /><Differences /></> : null}
+      </Tabs>
     </Page>
   );
 }
@@ -45,9 +63,6 @@ function Numbers({ kpis }: { kpis: Kpis }) {
         <BlastRadius kpis={kpis} />
         <FreshnessMap />
       </div>
-      <Certified />
-      <PiiReach />
-      <Drift />
     </>
   );
 }
@@ -55,9 +70,9 @@ function Numbers({ kpis }: { kpis: Kpis }) {
 function BehindTheNumber({ headline, kpis }: { headline: Headline; kpis: Kpis }) {
   const lists = headline.lists(kpis);
   return (
-    <Panel title={headline.name} label={`${headline.name}: the list behind the number`}>
+    <Panel title={headline.name} label={`${headline.name}: what the number counts`}>
       <p className={styles.meaning}>{headline.meaning}</p>
-      {headline.past ? <History name={headline.name} past={headline.past} /> : null}
+      {headline.past ? <History headline={headline} past={headline.past} /> : null}
       <div className={styles.lists}>
         {lists.map((list) => <Examples key={list.title} title={list.title} counted={list.counted} fine={list.fine} />)}
       </div>
@@ -65,8 +80,9 @@ function BehindTheNumber({ headline, kpis }: { headline: Headline; kpis: Kpis })
   );
 }
 
-function History({ name, past }: { name: string; past: NonNullable<Headline["past"]> }) {
-  const history = useGet<KpiHistory>("/v1/kpis/history", { points: 30 });
+function History({ headline: { id, name }, past }: { headline: Headline; past: NonNullable<Headline["past"]> }) {
+  // Certified paths of the past are traced one by one, and only for this number.
+  const history = useGet<KpiHistory>("/v1/kpis/history", id === "certified" ? { points: 12, certified: true } : { points: 30 });
   return (
     <Loaded query={history} height={110}>
       {(data) => <LineChart label={`${name} over time`} height={90} points={data.points.map((point) => ({ at: point.at, value: past(point) }))} />}
@@ -87,9 +103,9 @@ function Examples({ title, counted, fine }: { title: string; counted: CountWithE
 }
 
 const COVERAGES: readonly [keyof Kpis, string][] = [
-  ["lineage_coverage", "Connected to something"],
+  ["lineage_coverage", "With at least one edge"],
   ["upstream_coverage", "Written with a known source"],
-  ["column_coverage", "Columns with a known source"],
+  ["column_coverage", "Columns with a source"],
   ["schema_coverage", "With a schema"],
   ["owner_coverage", "With an owner"],
   ["documentation_coverage", "With a description"],
@@ -111,7 +127,7 @@ function BlastRadius({ kpis }: { kpis: Kpis }) {
   const { top, median, largest } = kpis.blast_radius;
   return (
     <Panel title="Blast radius" actions={<span className={styles.muted}>datasets and jobs downstream: median {median}, largest {largest}</span>} label="Blast radius">
-      {top.length === 0 ? <Empty title="Nothing is downstream of anything" /> : (
+      {top.length === 0 ? <Empty title="No dataset has a downstream" /> : (
         <BarList label="Datasets with the largest blast radius" rows={top.map((dataset) => ({ key: dataset.dataset, name: <EntityLink id={dataset.dataset} />, value: dataset.downstream, tone: "warning" as const }))} />
       )}
     </Panel>

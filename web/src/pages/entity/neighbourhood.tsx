@@ -6,21 +6,22 @@ import { Loaded } from "../../design/page";
 import { Panel, Skeleton } from "../../design/parts";
 import type { Graph } from "../../graph/graph_types";
 import { entityPath, lineagePath } from "../../shell/routes";
+import styles from "./entity.module.css";
 
 const LineageCanvas = lazy(async () => ({ default: (await import("../../graph/lineage_canvas")).LineageCanvas }));
 const HEIGHT = 260;
 
-/** What lies around the entity of an answer. */
-export function AnswerGraph({ root }: { root: string }) {
+/** What lies directly around an entity, as a small graph. */
+export function Neighbourhood({ root, label = "Lineage" }: { root: string; label?: string }) {
   const [, navigate] = useLocation();
   const graph = useGet<Graph>("/v1/graph", { entity: root, direction: "both", depth: 1, limit: 40 });
   return (
-    <Panel title={graph.data ? `${formatCount(graph.data.shown)} of ${formatCount(graph.data.total)} shown` : "Lineage"} actions={<Link href={lineagePath(root)}>Open the lineage</Link>} flush label="Graph of the answer">
-      <div style={{ height: HEIGHT }}>
+    <Panel title={label} actions={<span className={styles.graphHead}>{graph.data ? `${formatCount(graph.data.shown)} of ${formatCount(graph.data.total)} shown` : null}<Link href={lineagePath(root)}>Open the lineage</Link></span>} flush label={label}>
+      <div className={styles.graphFrame} style={{ height: HEIGHT }}>
         <Loaded query={graph} height={HEIGHT - 32}>
           {(data) => (
             <Suspense fallback={<Skeleton height={HEIGHT} />}>
-              <LineageCanvas nodes={data.nodes} edges={data.edges} generation={root} onOpen={(id) => navigate(entityPath(id))} height={HEIGHT} />
+              <LineageCanvas nodes={data.nodes} edges={data.edges} generation={root} focus={data.root ?? root} onOpen={(id) => navigate(entityPath(id))} height={HEIGHT} />
             </Suspense>
           )}
         </Loaded>
